@@ -129,10 +129,10 @@ def typed_value(value: Any, kind: str) -> Typed:
 def read_oracle(
     connection: oracledb.Connection, table: str, scn: int
 ) -> tuple[list[str], list[str], list[tuple[Any, ...]]]:
-    """Names and kinds of the columns, and all rows as of the SCN."""
+    """Names and kinds of the columns, and all rows as of the SCN; of a table of the session's own user, by its name as the dictionary has it."""
     with connection.cursor() as cursor:
         cursor.outputtypehandler = _exact
-        cursor.execute(f"SELECT * FROM {table} AS OF SCN :scn", scn=scn)
+        cursor.execute(f'SELECT * FROM "{table}" AS OF SCN :scn', scn=scn)
         described = [(column[0], column[1]) for column in cursor.description]
         rows = cursor.fetchall()
     return [name for name, _ in described], [_kind(kind) for _, kind in described], rows

@@ -37,6 +37,12 @@ def versions(folder: Path, table: str) -> list[Path]:
     return sorted((folder / table).glob("*.version"))
 
 
+def folder_of(lake: Path, table: str) -> str:
+    """The folder of a table, by its name as people write it, which the folder says."""
+    [found] = [one.parent.name for one in lake.glob("*/name") if one.read_text() == table]
+    return found
+
+
 def read_version(path: Path) -> Version:
     """The part of a commit that the judge reads."""
     with path.open("rb") as file:
@@ -125,6 +131,7 @@ class KeptLake(MemoryLake):
     def _publish(self, table: TableId, number: int, scn_high: int | None) -> None:
         place = self._folder / table.path
         place.mkdir(parents=True, exist_ok=True)
+        (place / "name").write_text(str(table))
         name = f"{number:06d}.version"
         scratch = place / f"{name}.{os.getpid()}.{threading.get_ident()}"
         found = self.tables[table]

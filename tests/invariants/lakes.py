@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from tests.invariants.changelog import rows_of
 from tests.invariants.compare import read_delta, version_at
-from tests.invariants.kept_lake import Version, read_version, versions
+from tests.invariants.kept_lake import Version, folder_of, read_version, versions
 
 Row = dict[str, Any]
 
@@ -29,10 +29,11 @@ class JudgedLake(Protocol):
 
 
 class JudgedDelta:
-    """Delta tables."""
+    """Delta tables. ``write`` gives a table's whole name as people write it, which the tables say of themselves."""
 
-    def __init__(self, lake: Path) -> None:
-        self._lake = lake
+    def __init__(self, lake: Path, write: Callable[[str], str]) -> None:
+        self._lake, self._write = lake, write
+        self._paths: dict[tuple[str, str], Path] = {}
 
     def values(self, table: str, scn: int, names: Sequence[str]) -> list[tuple[Any, ...]]:
         path = self._path("mirror", table)
@@ -45,19 +46,24 @@ class JudgedDelta:
         return rows_of(self._path("changelog", table))
 
     def _path(self, kind: str, table: str) -> Path:
-        [path] = [
-            one
-            for one in (self._lake / "proof" / kind).glob(f"*.{table.lower()}")
-            if DeltaTable.is_deltatable(str(one))
-        ]
-        return path
+        if (kind, table) not in self._paths:
+            [self._paths[kind, table]] = [
+                one
+                for one in (self._lake / "proof" / kind).iterdir()
+                if DeltaTable.is_deltatable(str(one)) and self._is_of(one, table)
+            ]
+        return self._paths[kind, table]
+
+    def _is_of(self, path: Path, table: str) -> bool:
+        said = DeltaTable(str(path)).metadata().configuration.get("redolake.table")
+        return said == self._write(table)
 
 
 class JudgedKept:
     """The lake in memory that is kept in files."""
 
-    def __init__(self, lake: Path) -> None:
-        self._lake = lake
+    def __init__(self, lake: Path, write: Callable[[str], str]) -> None:
+        self._lake, self._write = lake, write
         self._reached: dict[Path, int | None] = {}
 
     def values(self, table: str, scn: int, names: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -71,8 +77,7 @@ class JudgedKept:
         return read_version(self._versions(table)[-1]).history
 
     def _versions(self, table: str) -> list[Path]:
-        [folder] = self._lake.glob(f"*.{table.lower()}")
-        return versions(self._lake, folder.name)
+        return versions(self._lake, folder_of(self._lake, self._write(table)))
 
     def _as_of(self, table: str, scn: int) -> Version:
         """The newest version before the table went past the SCN; one that says nothing leaves it where it was."""

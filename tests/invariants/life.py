@@ -42,6 +42,8 @@ from tests.invariants.points import (
 from tests.invariants.proof import Comparison, Proof
 from tests.invariants.refused import REFUSALS
 from tests.invariants.server import EmbeddedServer, current_scn
+from tests.invariants.shapes import PARTS, quoted, written
+from tests.invariants.shapes import TABLES as SHAPED
 from tests.invariants.team import Answer, Team, Worker, WorkerFailedError
 from tests.invariants.wild import TPCC, WILD_TABLES, WildLoad, inconsistencies
 from tests.jvm import SHORT_LIVED, SMALL_WORK
@@ -70,9 +72,9 @@ CONDITIONS = {
     "SHIFTED": "V = 'first'",
 }
 LATE_TABLES = ("EVENTS", "ACCOUNTS", "EVENTS")
-COMES_BACK = ("PASSING", "GROWING", "LOOSE", "NOTES", "BARE", "EQUALS")
+COMES_BACK = ("PASSING", "GROWING", "LOOSE", "NOTES", "BARE", "EQUALS", *SHAPED)
 """Tables that leave and come back."""
-STOPPED_BY_DDL = ("PASSING", "GROWING", "EQUALS")
+STOPPED_BY_DDL = ("PASSING", "GROWING", "EQUALS", PARTS)
 """Tables that a TRUNCATE stops, or any DDL between the plan of a snapshot and its reading: Oracle cannot look back behind it. EQUALS is also
 stopped by a chunk without undo, and read again by its policy."""
 REFUSED_AT = {
@@ -288,6 +290,14 @@ class Life:
             return False
         with self._changed("PASSING"):
             self.load.truncate()
+        return True
+
+    def _on_partitions(self, _event: Event) -> bool:
+        """A partition is dropped or truncated, which the table follows."""
+        if self._states.get(PARTS) not in ("ready", "removed"):
+            return False
+        with self._changed(PARTS):
+            self.load.partitions()
         return True
 
     @contextmanager
@@ -761,7 +771,7 @@ class Life:
         return self.dice.choice(sorted(ready)) if ready else None
 
     def name(self, table: str) -> str:
-        return f"{self.server.user.upper()}.{table}"
+        return f"{self.server.user.upper()}.{written(table)}"
 
     def _store(self, sql: str) -> list[tuple[Any, ...]]:
         """Rows of the metadata store, read as any tool could."""
@@ -807,7 +817,7 @@ class Life:
 
     def _columns(self, table: str) -> list[str]:
         with self.connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")
+            cursor.execute(f"SELECT * FROM {quoted(table)} WHERE 1 = 0")
             return [column[0] for column in cursor.description]
 
     def _check_changelogs(self) -> None:
@@ -823,6 +833,7 @@ class Life:
                 self.load.dropped.get(table, ()),
                 renamed=self.load.renamed.get(table, ()),
                 loses_columns=self.follows,
+                emptied=self.load.emptied if table == PARTS else (),
             )
 
     def _count_late(self) -> None:
@@ -860,7 +871,9 @@ class Life:
     def _configure(self) -> Path:
         self._url = self._services.get("store", f"sqlite:///{self.folder}/state.db")
         lake = self.folder / "lake"
-        self._judged: JudgedLake = JudgedDelta(lake) if self.lake == "delta" else JudgedKept(lake)
+        self._judged: JudgedLake = (
+            JudgedDelta(lake, self.name) if self.lake == "delta" else JudgedKept(lake, self.name)
+        )
         tables: list[dict[str, Any]] = [{"name": self.name(table)} for table in self.tables]
         for table in tables:
             if table["name"].endswith(".LOOSE"):
@@ -870,6 +883,8 @@ class Life:
             if table["name"].endswith(".EQUALS"):
                 table["identity"] = "all_columns"
             if table["name"].endswith(".PASSING") and self.follows:
+                table["on_truncate"] = "follow"
+            if table["name"].endswith(f".{PARTS}"):
                 table["on_truncate"] = "follow"
             if table["name"].endswith(".GROWING") and self.follows:
                 table["dropped_columns"] = "drop"

@@ -75,7 +75,7 @@ class Proof:
             f"{table['table']} at SCN {one['scn']}: reconcile and the prover disagree"
             for one in self.reconciled
             for table in one["tables"]
-            if own.get((one["scn"], table["table"].rpartition(".")[2]))
+            if own.get((one["scn"], table["table"].partition(".")[2].strip('"')))
             is not (table["differences"] == 0)
         ]
 

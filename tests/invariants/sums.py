@@ -13,7 +13,7 @@ from tests.invariants.points import LakeKind, points_of
 from tests.invariants.proof import Proof, counted
 
 AD_HOC = ("snapshot", "snapshot where", "signal")
-OF_DDL = ("grow", "reshape", "truncate", "other DDL")
+OF_DDL = ("grow", "reshape", "truncate", "partitions", "other DDL")
 AT_RANDOM = "at random"
 ENOUGH: Mapping[str, int] = {
     "kills": 200,

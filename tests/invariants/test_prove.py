@@ -24,7 +24,7 @@ SHORT = (
     ("kill at a point", "chunk files renamed, no manifest"), ("grow", ""), ("apply", ""), ("leave", ""), ("switch", ""),
     ("long", ""), ("shift", ""), ("kill at a point", "window landed, not recorded"), ("kill at random", ""), ("come back", ""),
     ("load", ""), ("kill at a point", "Delta committed, store not"), ("delete logs", ""), ("snapshot too old", ""),
-    ("stop", LINK), ("long end", ""), ("lost connection", ""), ("truncate", ""), ("lose landing", ""), ("lose store", ""),
+    ("stop", LINK), ("long end", ""), ("lost connection", ""), ("truncate", ""), ("partitions", ""), ("lose landing", ""), ("lose store", ""),
     ("pause", ""), ("load", ""), ("short read", ""), ("other instance", ""), ("apply", ""), ("resume", ""), ("replay", ""),
     ("damage landing", ""), ("kill Oracle", ""),
 )  # fmt: skip

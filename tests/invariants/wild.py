@@ -1,7 +1,8 @@
 """The load of the prover's long life: the seeded load and what breaks rules more easily.
 
 TPC-C's tables with its consistency conditions, keys that shift by one, a table that grows columns, one that is truncated, one
-whose key only the configuration knows, one without a key, one with equal rows, and transactions that last over windows with savepoints rolled back in them. Every event
+whose key only the configuration knows, one without a key, one with equal rows, those of other shapes and names (:mod:`tests.invariants.shapes`), and transactions that last over windows with savepoints
+rolled back in them. Every event
 draws from a seed of its own, so that it does the same kind of thing whatever events before it are left out.
 """
 
@@ -19,7 +20,10 @@ import oracledb
 from tests.invariants.equals import DDL as EQUALS_DDL
 from tests.invariants.equals import TABLE as EQUALS
 from tests.invariants.equals import change, fill
-from tests.invariants.load import EPOCH, TABLES, Load
+from tests.invariants.load import EPOCH, TABLES, Committed, Load
+from tests.invariants.shapes import DDL as SHAPES_DDL
+from tests.invariants.shapes import PARTS, Shapes, quoted
+from tests.invariants.shapes import TABLES as SHAPED
 
 WILD_DDL = (
     "CREATE TABLE WAREHOUSE (W_ID NUMBER(4) PRIMARY KEY, W_YTD NUMBER(12,2))",
@@ -37,9 +41,10 @@ WILD_DDL = (
     "CREATE TABLE LOOSE (K NUMBER(9) NOT NULL, L VARCHAR2(10) NOT NULL, V NUMBER(9))",
     "CREATE TABLE BARE (N NUMBER(9), V VARCHAR2(20))",
     EQUALS_DDL,
+    *SHAPES_DDL,
 )
 TPCC = ("WAREHOUSE", "DISTRICT", "ORDERS", "NEW_ORDER", "ORDER_LINE")
-WILD_TABLES = (*TABLES, *TPCC, "SHIFTED", "GROWING", "PASSING", "LOOSE", "BARE", EQUALS)
+WILD_TABLES = (*TABLES, *TPCC, "SHIFTED", "GROWING", "PASSING", "LOOSE", "BARE", EQUALS, *SHAPED)
 OTHER_DDL = (
     ("CREATE INDEX GROWING_V ON GROWING (V)", "DROP INDEX GROWING_V"),
     ("COMMENT ON TABLE GROWING IS 'it grows'",),
@@ -70,10 +75,14 @@ class WildLoad(Load):
         """Columns that went, by table, each with an SCN behind the DDL and before the next change."""
         self.renamed: dict[str, list[tuple[str, str]]] = {}
         """Columns that were called otherwise, by table: old and new name."""
+        self.shapes = Shapes(self)
+        self.emptied: list[Committed] = []
+        """What the record has of rows that went with a partition of PARTS."""
 
     def draw(self, event: str) -> None:
         """Draw from the seed of an event from now on."""
         self.random = Random(f"{self.seed}/{event}")
+        self.shapes.dice = Random(f"{self.seed}/{event}/shapes")
 
     def create(self, rows: int) -> None:
         """Create all tables with ALL COLUMN logging and fill them."""
@@ -81,7 +90,7 @@ class WildLoad(Load):
         for statement in WILD_DDL:
             self._sql(statement)
         for table in WILD_TABLES[len(TABLES) :]:
-            self._sql(f"ALTER TABLE {table} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS")
+            self._sql(f"ALTER TABLE {quoted(table)} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS")
         for warehouse in WAREHOUSES:
             self._one("WAREHOUSE", "c", f"INSERT INTO WAREHOUSE VALUES ({warehouse}, 0)")
         for warehouse, district in DISTRICTS:
@@ -93,6 +102,8 @@ class WildLoad(Load):
             self._one("LOOSE", "c", f"INSERT INTO LOOSE VALUES ({number}, 'l', 0)")
             self._insert("BARE", number)
         fill(self)
+        self.shapes.dice = Random(f"{self.seed}/shapes")
+        self.shapes.fill()
         for place in DISTRICTS:
             self._new_order(*place)
         self._commit(self.connection, self._pending)
@@ -100,11 +111,12 @@ class WildLoad(Load):
     # -- transactions of their own -----------------------------------------------------------------------------------
 
     def tpcc(self) -> None:
-        """One of TPC-C's transactions, with changes of equal rows besides."""
+        """One of TPC-C's transactions, with changes of equal rows and of the tables of other shapes besides."""
         place = self.random.choice(DISTRICTS)
         kind = self.random.choice((self._new_order, self._new_order, self._payment, self._delivery))
         kind(*place)
         change(self)
+        self.shapes.change()
         if self.random.random() < 0.1:
             self._roll_back()
             return
@@ -242,6 +254,22 @@ class WildLoad(Load):
         self._sql("TRUNCATE TABLE PASSING")
         self.passing_rows()
 
+    def partitions(self) -> None:
+        """The rows of a partition go at once, without redo of their own; rows that move and come before and behind it."""
+        self.shapes.change()
+        self._commit(self.connection, self._pending)
+        (empties, *more), rows = self.shapes.empty_partition()
+        before = self.clock()
+        self._sql(empties)
+        gone = Committed(before, self.clock(), Counter({(PARTS, "d"): rows}))
+        self.committed.append(gone)
+        self.emptied.append(gone)
+        for statement in more:
+            self._sql(statement)
+        self.shapes.refill()
+        self.shapes.change()
+        self._commit(self.connection, self._pending)
+
     # -- transactions that last --------------------------------------------------------------------------------------
 
     def long_part(self, number: int, connect: Callable[[], oracledb.Connection]) -> None:
@@ -355,6 +383,29 @@ class WildLoad(Load):
     def many(self, table: str, op: str, sql: str) -> None:
         """A statement that changes any number of rows."""
         self._many(table, op, sql)
+
+    def count(self, changes: Counter[tuple[str, str]]) -> None:
+        """Changes of a statement that counts them otherwise."""
+        self._pending.update(changes)
+
+    def run(self, sql: str) -> int:
+        """Any statement; the number of its rows."""
+        return self._sql(sql)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """What a query finds."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql)
+            return list(cursor)
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """What the block changes is rolled back to a savepoint."""
+        pending = Counter(self._pending)
+        self._sql("SAVEPOINT undone")
+        yield
+        self._sql("ROLLBACK TO SAVEPOINT undone")
+        self._pending = pending
 
     def _sql(self, statement: str) -> int:
         with self.connection.cursor() as cursor:

@@ -298,7 +298,7 @@ class MemoryLake:
         for values in gone.values():
             row = {
                 "_cdc_op": "d", "_cdc_commit_scn": scn, "_cdc_ordinal": truncation.ordinal, "_cdc_window": scn, "_cdc_xid": truncation.xid,
-                "_cdc_absent": absent, "_cdc_before_absent": absent, "_cdc_skipped": truncation.skipped, "after": None,
+                "_cdc_absent": absent, "_cdc_before_absent": absent, "_cdc_skipped": truncation.skipped, "_cdc_snapshot": None, "after": None,
                 "before": {name: values[name] for name in schema.key},
             }  # fmt: skip
             found.changes.append(row)
