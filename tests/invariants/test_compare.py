@@ -19,6 +19,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from tests.invariants.changelog import Stream, Walk, check_table, complete
 from tests.invariants.compare import Verdict, compare, typed_value, version_at
 from tests.invariants.load import Committed
+from tests.invariants.shapes import PARTS
 from tests.invariants.wild import TPCC, inconsistencies
 from tests.oracle.embedded import Oracle, running_oracle
 
@@ -268,6 +269,33 @@ def test_a_renamed_column_keeps_its_values_on_the_walk(found: str, wrong: int) -
         "GROWING", [row | common for row in rows], [{"ID": 1, "R1": "new"}], record, [Stream(0)], 2, renamed=[("C1", "R1")]
     )  # fmt: skip
     assert len(faults) == wrong, faults
+
+
+@pytest.mark.parametrize(("dropped_at", "wrong"), [(2, 0), (3, 1)])
+def test_a_column_whose_name_was_taken_says_nothing_from_its_end_on(
+    dropped_at: int, wrong: int
+) -> None:
+    old = f"C1__dropped_{dropped_at}"
+    before, after = {"ID": 1, old: "kept"}, {"ID": 1, old: None}
+    common: dict[str, Any] = {"_cdc_absent": [], "_cdc_snapshot": None}
+    walk = Walk("GROWING", [Stream(0)])
+    walk.step(common | {"_cdc_commit_scn": 1, "_cdc_ordinal": 0, "_cdc_op": "c", "before": None, "after": before})  # fmt: skip
+    walk.step(common | {"_cdc_commit_scn": 2, "_cdc_ordinal": 1, "_cdc_op": "u", "before": after, "after": after})  # fmt: skip
+    assert len(walk.found) == wrong, walk.found
+
+
+def test_ddl_that_takes_rows_is_one_row_of_the_redo() -> None:
+    """Any other row of the redo is in the change log once."""
+    gone = Committed(1, 3, Counter({(PARTS, "d"): 2}))
+    common: dict[str, Any] = {"_cdc_op": "d", "_cdc_snapshot": None, "_cdc_absent": ["K"], "_cdc_before_absent": ["K"], "after": None}  # fmt: skip
+    rows = [
+        common | {"_cdc_commit_scn": 2, "_cdc_ordinal": 7, "before": {"ID": number, "K": None}}
+        for number in (1, 2)
+    ]
+    assert check_table(PARTS, rows, [], [gone], [Stream(0)], 4, emptied=[gone]) == []
+    assert len(check_table(PARTS, rows, [], [gone], [Stream(0)], 4)) == 1
+    [short] = check_table(PARTS, rows[:1], [], [gone], [Stream(0)], 4, emptied=[gone])
+    assert short.endswith("the load committed 2")
 
 
 def tpcc_images(**changes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
