@@ -309,7 +309,7 @@ def _source(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
         "schema": sql.text(one.table.owner),
         "table": sql.text(one.table.name),
         "txId": "c._cdc_xid",
-        "scn": "CAST(c._cdc_scn AS STRING)",
+        "scn": f"CAST(CASE WHEN {is_change} THEN c._cdc_scn ELSE c._cdc_commit_scn END AS STRING)",
         "commit_scn": f"CASE WHEN {is_change} THEN CAST(c._cdc_commit_scn AS STRING) END",
         "lcr_position": no_text,
         "rs_id": "TRIM(c._cdc_rs_id)",

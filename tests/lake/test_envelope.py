@@ -109,6 +109,7 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
     assert list(read["source"]) == SOURCE_FIELDS
     assert (read["op"], read["transaction"], read["source"]["snapshot"]) == ("r", None, "true")
     assert read["source"]["commit_scn"] is None
+    assert read["source"]["scn"] == str(read["_cdc_commit_scn"])
     events = [deleted, created, updated]
     assert [(one["op"], one["before"] and one["before"]["ID"], one["after"] and one["after"]["ID"]) for one in events] == [
         ("d", 1, None), ("c", None, 2), ("u", 2, 2),

@@ -13,6 +13,7 @@ from oracle_embedded.redo import Wart
 from tests.lake.test_envelope import events_by_duckdb, written
 from tests.oracle.embedded import PASSWORDS, running_oracle
 from tests.peers.debezium import debezium, events_of_change_log, require_debezium
+from tests.peers.exact import Options, our_value, their_value
 from tests.peers.two_readers import COLUMNS, KINDS, TABLES, Load, compare, run_load
 from tests.steps.harness import source_of, table_id
 
@@ -141,3 +142,66 @@ def test_the_envelope_is_debeziums(tmp_path: Path) -> None:
         own = [envelope(event) for event in theirs if event["source"]["table"] == name]
         assert own == [envelope(event) for event in ours[name]]
     assert len(theirs) > 60
+
+
+MARKS = ("first", *["true"] * 3, "last_in_data_collection", "first_in_data_collection", *["true"] * 3, "last")  # fmt: skip
+OWN_MOMENT = ("snapshot", "scn", "ts_ms", "ts_us", "ts_ns")
+"""Of a row that a snapshot read: either reader has a snapshot of its own."""
+
+
+def test_snapshot_events_are_debeziums(tmp_path: Path) -> None:
+    """Rows of a snapshot, field by field. Debezium marks the first and the last of a table and of the whole; here each has "true", as
+    chunks have no order among each other. Both name the SCN as of which they read; Debezium says also when that was."""
+    with running_oracle() as oracle:
+        oracle.run(*(f"CREATE TABLE {name} ({COLUMNS})" for name in TABLES))
+        values = "'it''s', -1.5, DATE '2024-02-29', TIMESTAMP '2024-02-29 01:02:03.456789', HEXTORAW('0AFF')"
+        oracle.run(*(f"INSERT INTO {name} VALUES ({key}, {values})" for name in TABLES for key in range(5)))  # fmt: skip
+        folder = tmp_path / "debezium"
+        folder.mkdir()
+        more = {
+            "snapshot.mode": "initial",
+            "provide.transaction.metadata": "true",
+            "decimal.handling.mode": "precise",
+        }
+        lake = {"path": str(tmp_path / "lake")}
+        names = [f"DEMO.{name}" for name in TABLES]
+        with (
+            source_of(oracle, tmp_path / "ours", *TABLES, lake=lake) as source,
+            debezium(oracle.server.port, PASSWORDS[CAPTURE], folder, names, **more) as peer,
+        ):
+            source.run()
+            peer.wait(lambda: '"snapshot":"last"' in peer.newest())
+            lines = (folder / "events.json").read_text().splitlines()
+            theirs = [event for line in lines if "source" in (event := json.loads(line))]
+            for name in TABLES:
+                written(source, name)
+            query = source.pipeline.records.events_sql
+            ours = [
+                event
+                for name in TABLES
+                for event in events_by_duckdb(query(table_id(name), "duckdb", "UTC", "ORCLPDB1"))
+            ]
+    assert [event["source"]["snapshot"] for event in theirs] == list(MARKS)
+    assert {event["source"]["snapshot"] for event in ours} == {"true"}
+    both = [sorted((_read_row(event) for event in events), key=repr) for events in (theirs, ours)]
+    assert both[0] == both[1]
+    assert len(ours) == 10
+    for events in (theirs, ours):
+        assert len({event["source"]["scn"] for event in events} - {None}) == 1
+    assert {event["source"]["ts_ms"] for event in ours} == {None}
+    assert len({event["source"]["ts_ms"] for event in theirs} - {None}) == 1
+
+
+def _read_row(event: dict[str, Any]) -> dict[str, Any]:
+    """What both say of a row that a snapshot read, with its values."""
+    declared = {one.split()[0]: one.split()[1] for one in COLUMNS.split(", ")}
+    is_ours = event["source"]["name"] == "src"
+    exact = our_value if is_ours else their_value
+    return {
+        **{name: value for name, value in envelope(event).items() if name not in OWN_MOMENT},
+        "before": event["before"],
+        "after": {
+            column: exact(value, declared[column], Options())
+            for column, value in event["after"].items()
+        },
+    }
