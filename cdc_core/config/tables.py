@@ -140,7 +140,7 @@ class TableConfig(ConfigModel):
     identity: Literal["key", "rowid", "all_columns"] = "key"
     """What identifies a row. ``key``, the default: its key. ``rowid``: its ROWID, for a table that has no key; mirror and change log
     hold it in the column ``_cdc_row_id``. A table whose rows get other ROWIDs (``ALTER TABLE … MOVE``, ``SHRINK SPACE``, partitions
-    that are split or merged) leaves the stream, until you take a new snapshot of it. Not for index-organized tables, for tables
+    that are split or merged) leaves the stream, until you take a new snapshot of it. Not for index-organized tables, for tables in a cluster, for tables
     with XMLTYPE columns, and for a pattern. A table with LOBs needs Oracle 23ai and
     supplemental logging of all columns. ``all_columns``: the values of all its columns, for a table
     without a key whose rows may get other ROWIDs. Equal rows are counted: the mirror numbers them in ``_cdc_copy``. All chunks of its snapshot

@@ -21,6 +21,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.preflight_rows import check_rows
 from cdc_core.oracle.session import Binds, OracleSession
+from cdc_core.schema.catalog import kinds_that_cannot_be_captured
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.names import check_names
 from cdc_core.schema.table import TableSchema
@@ -33,6 +34,7 @@ _COLLATED = """
 SELECT COLUMN_NAME, COLLATION FROM ALL_TAB_COLS
  WHERE OWNER = :owner AND TABLE_NAME = :name AND COLLATION NOT IN ('BINARY', 'USING_NLS_COMP', 'USING_NLS_SORT', 'USING_NLS_SORT_CS')
  ORDER BY INTERNAL_COLUMN_ID"""
+_OF_KINDS = "Leave it out of `tables`; name the table that its rows are loaded into, or belong to"
 _NO_SUCH_COLUMN = "ORA-00904"
 _NO_SUCH_FUNCTION = frozenset({"ORA-00904", "ORA-01031"})
 
@@ -53,6 +55,12 @@ def check_tables(session: OracleSession, tables: Sequence[TableConfig]) -> list[
                 f"GRANT SELECT ON SYS.V_$DATABASE TO {session.user}",
             )
         )
+    refused = kinds_that_cannot_be_captured(session, [table.table for table in tables])
+    findings += [
+        Finding(f"{table} cannot be captured: {reason}", _OF_KINDS, table)
+        for table, reason in refused.items()
+    ]
+    tables = [table for table in tables if table.table not in refused]
     for table in tables:
         findings += _check_table(session, table, scn)
     findings += check_rows(session, [table.table for table in tables])

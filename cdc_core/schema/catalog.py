@@ -18,6 +18,11 @@ SELECT OWNER, TABLE_NAME, NUM_ROWS, TEMPORARY, NESTED, SECONDARY, IOT_TYPE
  WHERE DROPPED = 'NO'
  ORDER BY OWNER, TABLE_NAME"""
 _EXTERNAL = "SELECT OWNER, TABLE_NAME FROM ALL_EXTERNAL_TABLES"
+_IS_EXTERNAL = "it is an external table: its rows are not in the redo"
+_KINDS = """
+SELECT OWNER, TABLE_NAME, 'N', NESTED, SECONDARY, IOT_TYPE
+  FROM ALL_TABLES
+ WHERE (NESTED = 'YES' OR SECONDARY = 'Y' OR IOT_TYPE <> 'IOT') AND {tables}"""
 _NAMES = "SELECT OBJECT_ID, OWNER, OBJECT_NAME FROM ALL_OBJECTS WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_ID IN ({numbers})"
 _EXISTING = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE DROPPED = 'NO' AND {tables}"
 _OF_ORACLE = "SELECT USERNAME FROM ALL_USERS WHERE ORACLE_MAINTAINED = 'Y'"
@@ -46,9 +51,7 @@ def find_tables(
     found = []
     for table, rows, kind in listed:
         size = None if rows is None else int(rows)
-        reason = (
-            "it is an external table: its rows are not in the redo" if table in external else kind
-        )
+        reason = _IS_EXTERNAL if table in external else kind
         if table in taken:
             found.append(taken[table])
         elif reason:
@@ -56,6 +59,20 @@ def find_tables(
         else:
             found.append(_examine(session, table, size))
     return found
+
+
+def kinds_that_cannot_be_captured(
+    session: Queries, tables: Sequence[TableId]
+) -> dict[TableId, str]:
+    """Which of these tables are of a kind whose rows the redo does not have under their name, and why: external tables, and what holds
+    rows of another table or of an index. (Temporary tables are :func:`cdc_core.oracle.preflight_rows.check_rows`'s.)"""
+    if not tables:
+        return {}
+    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
+    rows = session.fetch_all(_KINDS.format(tables=condition), binds)
+    found = {TableId(owner, name): _kind(*kind) for owner, name, *kind in rows}
+    external = session.fetch_all(f"{_EXTERNAL} WHERE {condition}", binds)
+    return found | {TableId(*row): _IS_EXTERNAL for row in external}
 
 
 def read_object_names(session: Queries, numbers: Iterable[int]) -> dict[int, TableId]:

@@ -79,6 +79,7 @@ SELECT OWNER, OBJECT_NAME, OBJECT_ID
 _INDEX_ORGANIZED = (
     "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE IOT_TYPE IS NOT NULL AND {tables}"
 )
+_CLUSTERED = "SELECT OWNER, TABLE_NAME, CLUSTER_NAME FROM ALL_TABLES WHERE CLUSTER_NAME IS NOT NULL AND {tables}"
 _CHARACTER_SETS = """
 SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
 _RELEASE = "SELECT VERSION FROM PRODUCT_COMPONENT_VERSION WHERE PRODUCT LIKE 'Oracle%Database%'"
@@ -282,6 +283,7 @@ def _read(
         if not columns.get(table):
             raise _unknown_table(session, table)
     _refuse_unmeasured(session, configs, columns)
+    _refuse_clustered(session, [one for one in configs if one.identity == "rowid"])
     keys = rows(_PRIMARY_KEYS, "C.OWNER", "C.TABLE_NAME")
     indexes = rows(_UNIQUE_INDEXES, "I.TABLE_OWNER", "I.TABLE_NAME")
     objects = rows(_OBJECTS, "OWNER", "OBJECT_NAME")
@@ -305,6 +307,26 @@ def _read(
         )
         for config in configs
     ]
+
+
+def _refuse_clustered(session: Queries, configs: Sequence[TableConfig]) -> None:
+    """Tables of a cluster share blocks: rows of two of them may have one ROWID, but within a table it is unique, which is all that an
+    identity needs. An UPDATE of the cluster key, though, moves the row to the block of the other key while its ROWID stays; which one
+    LogMiner shows of it from then on, nobody has measured.
+
+    Source: Oracle Database SQL Language Reference 19c, "ROWID Pseudocolumn"; Oracle Database Concepts, "Rowid Data Types".
+    """
+    if not configs:
+        return
+    condition, binds = tables_condition([one.table for one in configs], "OWNER", "TABLE_NAME")
+    for owner, name, cluster in session.fetch_all(_CLUSTERED.format(tables=condition), binds):
+        raise ConfigError(
+            "identity: rowid is not for a table in a cluster, since nobody has measured which ROWID LogMiner shows of a row that an UPDATE "
+            "of the cluster key moved",
+            hint="Name unique NOT NULL columns under the table's key, or set identity: all_columns, which knows rows by their values.",
+            table=TableId(owner, name),
+            cluster=cluster,
+        )
 
 
 def _index_organized(session: Queries, configs: Sequence[TableConfig]) -> set[TableId]:

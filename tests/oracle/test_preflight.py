@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.config import SourceConfig
+from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import (
     OracleError,
     OracleUnavailableError,
@@ -14,6 +14,8 @@ from cdc_core.errors import (
     SchemaMismatchError,
 )
 from cdc_core.model.findings import Finding
+from cdc_core.model.identifiers import TableId
+from cdc_core.oracle.preflight import check_tables
 from tests.oracle.fake_session import FakeSession
 from tests.oracle.findings import findings_of
 
@@ -55,6 +57,8 @@ def session_with(**more: Any) -> FakeSession:
         "ALL_TAB_COLS": [column("ID")],
         "C.VALIDATED": [],
         "ALL_CONSTRAINTS": [("HR", "EMP", "ID", "NOT DEFERRABLE")],
+        "NESTED = 'YES'": [],
+        "ALL_EXTERNAL_TABLES": [],
         "TEMPORARY = 'Y'": [],
         "ALL_POLICIES": [],
         "REDACTION_POLICIES": [],
@@ -263,6 +267,49 @@ def test_what_only_needs_to_be_known_is_no_problem(change: dict[str, Any], words
     found = findings_of(session_with(**change), config())
     assert [one.is_problem for one in found if words in one.problem] == [False]
     assert not [one for one in found if one.is_problem]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param({"ALL_EXTERNAL_TABLES": [("HR", "EMP")]}, "an external table", id="external"),
+        pytest.param(
+            {"NESTED = 'YES'": [("HR", "EMP", "N", "YES", "N", None)]},
+            "a nested table",
+            id="nested",
+        ),
+        pytest.param(
+            {"NESTED = 'YES'": [("HR", "EMP", "N", "NO", "Y", None)]}, "an index", id="secondary"
+        ),
+        pytest.param(
+            {"NESTED = 'YES'": [("HR", "EMP", "N", "NO", "N", "IOT_OVERFLOW")]},
+            "the overflow",
+            id="overflow",
+        ),
+    ],
+)
+def test_a_table_of_a_kind_without_redo_of_its_own_is_refused_by_that_and_not_for_its_key(
+    change: dict[str, Any], reason: str
+) -> None:
+    """The embedded Oracle has none of these kinds."""
+    without_key = {"ALL_CONSTRAINTS": [], "ALL_INDEXES": []}
+    found = check_tables(session_with(**change, **without_key), [TableConfig(name="HR.EMP")])
+    own = [one for one in found if one.table == TableId("HR", "EMP")]
+    assert [one.is_problem for one in own] == [True]
+    assert reason in own[0].problem
+    assert "Leave it out" in own[0].remedy
+
+
+def test_a_table_in_a_cluster_is_not_known_by_rowids() -> None:
+    """Those of another table may equal them, and an UPDATE of the cluster key moves rows. The embedded Oracle has no clusters."""
+    answers = {"CLUSTER_NAME IS NOT NULL": [("HR", "EMP", "BY_DEPT")], "IOT_TYPE IS NOT NULL": []}
+    for identity, refused in (("rowid", True), ("all_columns", False), ("key", False)):
+        table = TableConfig(name="HR.EMP", identity=identity)  # type: ignore[arg-type]
+        found = check_tables(session_with(**answers), [table])
+        said = [one.problem for one in found if one.is_problem]
+        assert [("BY_DEPT" in one, "in a cluster" in one) for one in said] == [
+            (True, True)
+        ] * refused
 
 
 def test_an_exempt_user_sees_the_rows_that_the_redo_has() -> None:
