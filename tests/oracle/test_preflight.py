@@ -292,8 +292,8 @@ def test_a_table_of_a_kind_without_redo_of_its_own_is_refused_by_that_and_not_fo
     change: dict[str, Any], reason: str
 ) -> None:
     """The embedded Oracle has none of these kinds."""
-    without_key = {"ALL_CONSTRAINTS": [], "ALL_INDEXES": []}
-    found = check_tables(session_with(**change, **without_key), [TableConfig(name="HR.EMP")])
+    session: Any = session_with(**change, ALL_CONSTRAINTS=[], ALL_INDEXES=[])
+    found = check_tables(session, [TableConfig(name="HR.EMP")])
     own = [one for one in found if one.table == TableId("HR", "EMP")]
     assert [one.is_problem for one in own] == [True]
     assert reason in own[0].problem
@@ -302,10 +302,14 @@ def test_a_table_of_a_kind_without_redo_of_its_own_is_refused_by_that_and_not_fo
 
 def test_a_table_in_a_cluster_is_not_known_by_rowids() -> None:
     """Those of another table may equal them, and an UPDATE of the cluster key moves rows. The embedded Oracle has no clusters."""
-    answers = {"CLUSTER_NAME IS NOT NULL": [("HR", "EMP", "BY_DEPT")], "IOT_TYPE IS NOT NULL": []}
+    answers: dict[str, Any] = {
+        "CLUSTER_NAME IS NOT NULL": [("HR", "EMP", "BY_DEPT")],
+        "IOT_TYPE IS NOT NULL": [],
+    }
     for identity, refused in (("rowid", True), ("all_columns", False), ("key", False)):
-        table = TableConfig(name="HR.EMP", identity=identity)  # type: ignore[arg-type]
-        found = check_tables(session_with(**answers), [table])
+        table = TableConfig(name="HR.EMP", identity=identity)
+        session: Any = session_with(**answers)
+        found = check_tables(session, [table])
         said = [one.problem for one in found if one.is_problem]
         assert [("BY_DEPT" in one, "in a cluster" in one) for one in said] == [
             (True, True)
