@@ -70,6 +70,7 @@ OPTIONS = {
         },
     ),
     "connect": Options({"time.precision.mode": "connect"}),
+    "redo_log_catalog": Options({"log.mining.strategy": "redo_log_catalog"}),
 }  # fmt: skip
 YEAR_9, DAY_9 = "INTERVAL YEAR(9) TO MONTH", "INTERVAL DAY(9) TO SECOND(9)"
 Literals = Mapping[str, tuple[str, ...]]
@@ -114,6 +115,7 @@ DIFFERENT: dict[str, list[tuple[Literals, str]]] = {
     "": [(NOT_FINITE, "cud"), (EMPTY_LOBS, "cu")],
     # NULL, as a number of 64 bits ends in 1677: "nanoseconds past epoch".
     "defaults": [(EARLY, EACH)],
+    "redo_log_catalog": [(EARLY, EACH)],
     # The year 4712 after Christ, and a day before the one of the Julian calendar, or NULL; milliseconds where there are nanoseconds.
     "texts": [(EARLY, EACH), (LONG_DAYS, EACH)],
     # The same days; and connect has milliseconds whatever the precision, by its documentation.
@@ -121,7 +123,14 @@ DIFFERENT: dict[str, list[tuple[Literals, str]]] = {
 }  # fmt: skip
 """What Debezium 3.6.3 says otherwise, by option, and in which operations. EMPTY_CLOB() and EMPTY_BLOB() of a statement are NULL in a column
 that may be NULL."""
-VALUES = {"defaults": 696, "texts": 696, "numbers": 660, "nanoseconds": 672, "connect": 696}
+VALUES = {
+    "defaults": 696,
+    "texts": 696,
+    "numbers": 660,
+    "nanoseconds": 672,
+    "connect": 696,
+    "redo_log_catalog": 696,
+}
 
 
 @pytest.fixture(autouse=True)
