@@ -75,9 +75,14 @@ def in_root(oracle: Oracle, *statements: str) -> None:
 
 @contextmanager
 def sources_of(
-    oracle: Oracle, path: Path, *names: str, ways: Mapping[str, dict[str, Any]] = WAYS
+    oracle: Oracle,
+    path: Path,
+    *names: str,
+    ways: Mapping[str, dict[str, Any]] = WAYS,
+    entry: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Source]]:
-    """One source of these tables for each way, all joined, for the block. The dictionaries are built before."""
+    """One source of these tables for each way, all joined, for the block. The dictionaries are built before. ``entry`` is what each table
+    has under its name."""
     build_in_redo(oracle)
     build_in_file(oracle)
     with ExitStack() as stack:
@@ -87,6 +92,7 @@ def sources_of(
             folder.mkdir()
             more = {"capture": {"close_at": "completed_logs", **capture}}
             opened[name] = stack.enter_context(source_of(oracle, folder, *names, **more))
+            opened[name].tables = [{**one, **(entry or {})} for one in opened[name].tables]
             opened[name].run()
         yield opened
 
