@@ -134,8 +134,8 @@ class SnapshotTooOldError(TransientError):
 
 
 class SnapshotBrokenError(SnapshotTooOldError):
-    """Oracle no longer has the undo for the one SCN as of which all chunks of a table are read, since its equal rows are counted; the
-    table's snapshot begins anew."""
+    """Oracle cannot read a table any more as of the one SCN as of which all chunks of its snapshot are read: the undo is gone, or a DDL came.
+    The table's snapshot begins anew."""
 
 
 class TerminalError(CdcError):
@@ -172,6 +172,10 @@ class SchemaMismatchError(TerminalError):
 
 class RowsGoneError(SchemaMismatchError):
     """Rows went without redo for each, and what the lake holds of the table does not say which they were."""
+
+
+class RenamedMeanwhileError(SchemaMismatchError):
+    """Columns got other names while a chunk was read, so a query may have read one for another; the chunk is read again."""
 
 
 class DuplicateKeyError(TerminalError):

@@ -87,9 +87,10 @@ class PolicyConfig(ConfigModel):
     if captured tables are never written that way."""
 
     on_snapshot_too_old: Literal["stop", "resnapshot"] = "resnapshot"
-    """Oracle has no undo any more for the SCN of a snapshot, some of whose chunks are still to be read, of a table with ``identity: all_columns``:
-    all its chunks must be read as of one SCN. ``resnapshot`` starts that snapshot again at a newer SCN, once; if the undo does not
-    suffice again, Redolake stops the table. Chunks of other tables are read at a newer SCN each."""
+    """Oracle cannot read the table any more as of the SCN of a snapshot, some of whose chunks are still to be read, and all its chunks must be
+    read as of one SCN: of a table with ``identity: all_columns`` when the undo is gone or a DDL came, of one that is read by ranges of ROWIDs
+    (``snapshot.chunk_by: rowid``), or whose columns were renamed and dropped, when a DDL came. ``resnapshot`` starts that snapshot again at a newer
+    SCN, once; if the same happens again, Redolake stops the table. Other chunks are read at a newer SCN each."""
 
     dropped_columns: Literal["keep", "drop"] = "keep"
     """What becomes of a column of the mirror that Oracle dropped or set unused. ``keep``: it stays, and is NULL in all rows that are written from

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from cdc_core.decode.held import held
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text, zoned_text
-from cdc_core.errors import DecodeError
+from cdc_core.errors import RESNAPSHOT, DecodeError, RenamedMeanwhileError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
 from cdc_core.landing.store import LandingStore
@@ -39,6 +39,12 @@ from cdc_core.snapshot.plan import (
     keys_predicate,
     part_predicate,
     where_clause,
+)
+from cdc_core.snapshot.present_names import (
+    condition_under_names,
+    present_names,
+    renames,
+    under_names,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -79,7 +85,8 @@ def read_chunk(
 
     Raises:
         SnapshotTooOldError: Oracle has no undo for the SCN any more (ORA-01555).
-        SchemaMismatchError: The table was altered after the SCN (ORA-01466).
+        SchemaMismatchError: The table was altered after the SCN (ORA-01466), or a column is not there any more (ORA-00904).
+        RenamedMeanwhileError: Columns got other names while rows were read; nothing has landed.
         UnsupportedTypeError: A column's type is not captured.
         PreflightError: A policy hides rows or values of the table from the capture user; nothing has landed.
     """
@@ -88,11 +95,19 @@ def read_chunk(
     read = as_landed(schema)
     folder = chunk_folder(source, schema.table, snapshot_id, number)
     landing.remove_unlanded(folder)
+    present = present_names(session, schema.table)
+    names = renames(schema, present)
     with seeing_all(session, schema.table):
-        found = exact_rows(session, read, chunk, scn, condition, rows=rows)
+        found = exact_rows(session, read, chunk, scn, condition, rows=rows, names=names)
         with closing(found) as batches:
             exact = (masked(batch, masks) for batch in batches)
             files = _land(_shown(exact, passing), landing, folder, arrow_schema(read))
+    if present_names(session, schema.table)[: len(schema.stored)] != present[: len(schema.stored)]:
+        raise RenamedMeanwhileError(
+            "columns of the table got other names while a chunk was read",
+            hint=f"{RESNAPSHOT} reads the table again.",
+            table=schema.table,
+        )
     manifest = ChunkManifest(
         source=source,
         schema=schema,
@@ -127,12 +142,16 @@ def exact_rows(
     condition: str | None,
     *,
     rows: int,
+    names: Mapping[str, str] | None = None,
 ) -> Generator[pa.RecordBatch]:
-    """The rows of a chunk ``AS OF SCN``, in batches of the table's Arrow schema and of ``rows`` rows. Close it before you use the session
-    otherwise. Errors as for :func:`read_chunk`."""
+    """The rows of a chunk ``AS OF SCN``, in batches of the table's Arrow schema and of ``rows`` rows. ``names`` are those that columns have now
+    (:func:`~cdc_core.snapshot.present_names.renames`). Close it before you use the session otherwise. Errors as for :func:`read_chunk`."""
     wanted = arrow_schema(schema)
-    sql, binds = chunk_query(schema, chunk, scn, condition)
-    read = replace(schema, columns=tuple(map(as_read, schema.columns)))
+    asked = under_names(schema, names or {})
+    sql, binds = chunk_query(
+        asked, chunk, scn, condition and condition_under_names(condition, names or {})
+    )
+    read = replace(asked, columns=tuple(map(as_read, asked.columns)))
     batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(read))
     with closing(batches):
         for batch in batches:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from datetime import UTC, datetime
 
-from cdc_core.errors import SchemaMismatchError, SnapshotBrokenError, SnapshotTooOldError
+from cdc_core.errors import (
+    RenamedMeanwhileError,
+    SchemaMismatchError,
+    SnapshotBrokenError,
+    SnapshotTooOldError,
+)
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest
 from cdc_core.model.chunks import ChunkKey
@@ -17,16 +23,22 @@ from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.plan import chunk_part
+from cdc_core.snapshot.plan import ChunkRange, chunk_part
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.files import ChunkFiles, writing
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
 from cdc_core.steps.stopping import stops_table
 
+_LOG = logging.getLogger(__name__)
+
 SNAPSHOT_ATTEMPTS = 3
-"""How often a chunk is read, each time at a newer SCN, before ORA-01555 stops it."""
+"""How often a chunk is read, each time at a newer SCN, before ORA-01555, or DDL, stops it."""
+
+_ALTERED_SINCE = frozenset({"ORA-01466", "ORA-00904"})
+"""What Oracle answers where the table was altered since the SCN, and does not look back over that."""
 
 
 def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
@@ -69,17 +81,26 @@ def _read_at_some_scn(
     record: ChunkRecord,
     files: ChunkFiles | None,
 ) -> ChunkManifest:
-    """Read the chunk as of its planned SCN, or a newer one if undo is gone: by the apply rule, either is right. Where equal rows are counted,
-    a row that two chunks of different SCNs have counts twice, and nothing tells: there the planned SCN is that of all chunks.
+    """Read the chunk as of its planned SCN, or a newer one if undo is gone, or a DDL came that Oracle does not look back over: by the apply
+    rule, either is right. Where equal rows are counted, a row that two chunks of different SCNs have counts twice, and nothing tells: there the
+    planned SCN is that of all chunks. So it is for ranges of ROWIDs behind a DDL: it may have moved rows into a range that was read before.
 
     Raises:
-        SnapshotBrokenError: There is no undo for that one SCN any more.
+        SnapshotBrokenError: That one SCN cannot be read any more.
+        SchemaMismatchError: What the table has become cannot be followed.
     """
     scn = record.scn
+    planned: TableSchema | None = None
+    is_altered = False
     for attempt in range(SNAPSHOT_ATTEMPTS):
         before = ctx.store.schema_at(ctx.source, record.table, scn)
         schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
         _refuse_changed_key(ctx, schema.table, schema.key)
+        if planned is not None:
+            _refuse_altered(record, before or planned, ctx.visible(schema))
+        if is_altered and (schema.is_by_all_columns or _is_of_row_ids(record)):
+            raise _altered(record)
+        planned = schema
 
         def read(schema: TableSchema = schema, scn: Scn = scn) -> ChunkManifest:
             began = datetime.now(UTC)
@@ -108,7 +129,48 @@ def _read_at_some_scn(
             if attempt + 1 == SNAPSHOT_ATTEMPTS:
                 raise
             scn = current_scn(session)
+        except RenamedMeanwhileError:
+            if attempt + 1 == SNAPSHOT_ATTEMPTS:
+                raise
+        except SchemaMismatchError as error:
+            if error.facts.get("ora") not in _ALTERED_SINCE or attempt + 1 == SNAPSHOT_ATTEMPTS:
+                raise
+            is_altered = True
+            _LOG.info("a DDL came before a chunk was read; it is read at a newer SCN table=%s chunk=%d", record.table, record.number)  # fmt: skip
+            scn = current_scn(session)
     raise AssertionError("every attempt returns or raises")
+
+
+def _is_of_row_ids(record: ChunkRecord) -> bool:
+    """Is the chunk one of several ranges of ROWIDs?"""
+    part = chunk_part(record.range)
+    if not isinstance(part, ChunkRange) or part.kind != "rowid":
+        return False
+    return (part.low, part.high) != (None, None)
+
+
+def _refuse_altered(record: ChunkRecord, known: TableSchema, now: TableSchema) -> None:
+    """Refuse a definition of which nothing that was captured says how the table came to it: another table under the name, or columns that may
+    be others under new names."""
+    evolution = judge(known, now.without(known.excluded))
+    if evolution.trouble == "drop":
+        raise SchemaMismatchError(
+            f"a chunk cannot be read: {evolution.refusal}",
+            hint=f"`redolake table resnapshot {record.table.argument}` reads the table as it is now.",
+            table=record.table,
+            scn=record.scn,
+        )
+    if evolution.refusal is not None:
+        raise _altered(record)
+
+
+def _altered(record: ChunkRecord) -> SnapshotBrokenError:
+    return SnapshotBrokenError(
+        "the table was altered after the SCN as of which this snapshot is read, and Oracle does not look back over that",
+        hint=f"`redolake table resnapshot {record.table.argument}` starts its snapshot again.",
+        table=record.table,
+        scn=record.scn,
+    )
 
 
 def _broken(record: ChunkRecord) -> SnapshotBrokenError:

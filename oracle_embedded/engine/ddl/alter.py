@@ -37,7 +37,9 @@ from oracle_embedded.values import number_from_decimal
 _COLUMNS = frozenset(
     {"add column", "modify column", "drop column", "set unused", "drop unused", "rename column"}
 )
-_STRUCTURAL = _COLUMNS | {"add constraint"} | MOVING
+_STRUCTURAL = (_COLUMNS - {"rename column"}) | {"add constraint"} | MOVING
+"""What the past of a table cannot be looked back over. A column that was renamed is found in the past as well, under its present name: RENAME
+COLUMN is not among what changes the structure of a table. Source: SQL Language Reference 19c, FLASHBACK TABLE, "Restrictions"."""
 
 
 def alter_table(run: DdlRun, node: nodes.AlterTable) -> None:
