@@ -11,7 +11,13 @@ from typing import Any, Self
 
 from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import SourceConfig
-from cdc_core.errors import CdcError, OracleUnavailableError, PreflightError
+from cdc_core.errors import (
+    CdcError,
+    ConfigError,
+    LeaseHeldError,
+    OracleUnavailableError,
+    PreflightError,
+)
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.spark import SparkSource
 from cdc_core.model.chunks import ChunkKey
@@ -439,9 +445,29 @@ class Pipeline:
             if planned:
                 self.plan_windows(until=until)
             pending = self.pending_windows()
-            with self.reading_early(pending):
+            with self._forgotten_by_others(pending), self.reading_early(pending):
                 yield from carry_windows(pending, self.capture_window, self.apply_window)
         self.retire_windows()
+
+    @contextmanager
+    def _forgotten_by_others(self, windows: Sequence[ScnWindow]) -> Iterator[None]:
+        """A window that was waiting and is gone: another process took it, and forgot it since it was idle.
+
+        Raises:
+            LeaseHeldError: That is why the block ended.
+        """
+        try:
+            yield
+        except ConfigError as error:
+            gone = [one for one in windows if self._ctx.store.window(self._ctx.source, one) is None]
+            if not gone:
+                raise
+            raise LeaseHeldError(
+                "another process works on this source, and has finished a window that waited",
+                hint="Run the command again: it continues behind that window.",
+                source=self._ctx.source,
+                window=gone[0].key,
+            ) from error
 
     def run_once(self, *, until: int | None = None) -> Iterator[StepReport]:
         """Everything that there is to do now: the first snapshot, waiting signals, windows to the present (or to ``until``); then
