@@ -44,6 +44,7 @@ BENCHMARKS: Mapping[str, int] = {
     "decode": 180,
     "lobs": 60,
     "sessions": 180,
+    "many_tables": 180,
     "reconcile": 180,
     "flights_year": 600,
 }

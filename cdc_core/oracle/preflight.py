@@ -22,7 +22,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.preflight_rows import check_rows
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.catalog import kinds_that_cannot_be_captured
-from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.dictionary import read_each_schema, tables_condition
 from cdc_core.schema.names import check_names
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema, is_number_text
@@ -31,10 +31,11 @@ _OBJECT_KINDS = "SELECT OBJECT_TYPE FROM ALL_OBJECTS WHERE OWNER = :owner AND OB
 _UNDO = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'undo_retention'"
 _NUMBER_BYTES = "SELECT SYS.UTL_RAW.CAST_FROM_NUMBER(0) FROM DUAL"
 _COLLATED = """
-SELECT COLUMN_NAME, COLLATION FROM ALL_TAB_COLS
- WHERE OWNER = :owner AND TABLE_NAME = :name AND COLLATION NOT IN ('BINARY', 'USING_NLS_COMP', 'USING_NLS_SORT', 'USING_NLS_SORT_CS')
- ORDER BY INTERNAL_COLUMN_ID"""
+SELECT OWNER, TABLE_NAME, COLUMN_NAME, COLLATION FROM ALL_TAB_COLS
+ WHERE {tables} AND COLLATION NOT IN ('BINARY', 'USING_NLS_COMP', 'USING_NLS_SORT', 'USING_NLS_SORT_CS')
+ ORDER BY OWNER, TABLE_NAME, INTERNAL_COLUMN_ID"""
 _OF_KINDS = "Leave it out of `tables`; name the table that its rows are loaded into, or belong to"
+_REFUSED = (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError)
 _NO_SUCH_COLUMN = "ORA-00904"
 _NO_SUCH_FUNCTION = frozenset({"ORA-00904", "ORA-01031"})
 
@@ -61,49 +62,59 @@ def check_tables(session: OracleSession, tables: Sequence[TableConfig]) -> list[
         for table, reason in refused.items()
     ]
     tables = [table for table in tables if table.table not in refused]
-    for table in tables:
-        findings += _check_table(session, table, scn)
+    found = read_each_schema(session, tables)
+    schemas = []
+    for config in tables:
+        try:
+            schemas.append(_usable(found[config.table]))
+        except _REFUSED as error:
+            findings.append(_refused(session, config.table, error))
+    findings += _check_collations(session, schemas)
+    findings += _probe_number_bytes(session, schemas)
+    for schema in schemas:
+        findings += _check_rights(session, schema.table, scn)
     findings += check_rows(session, [table.table for table in tables])
     findings += _check_undo(session)
     return findings
 
 
-def _check_table(session: OracleSession, config: TableConfig, scn: Scn | None) -> Iterator[Finding]:
-    table = config.table
-    try:
-        schema = read_table_schema(session, config)
-        arrow_schema(schema)
-        check_names(schema)
-    except (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError) as error:
-        if _is_view(session, table):
-            yield Finding(
-                f"{table} is a view, not a table",
-                "Capture the tables that it reads; a view has no rows in the redo of its own",
-                table,
-            )
-        else:
-            yield Finding(error.what_happened, error.hint, table)
-        return
-    yield from _check_collations(session, schema)
-    if any(is_number_text(column) for column in schema.columns):
-        yield from _probe_number_bytes(session, table)
-    yield from _check_rights(session, table, scn)
+def _usable(found: TableSchema | CdcError) -> TableSchema:
+    """A definition whose rows the lake can hold."""
+    if isinstance(found, CdcError):
+        raise found
+    arrow_schema(found)
+    check_names(found)
+    return found
 
 
-def _check_collations(session: OracleSession, schema: TableSchema) -> Iterator[Finding]:
+def _refused(session: OracleSession, table: TableId, error: CdcError) -> Finding:
+    if _is_view(session, table):
+        return Finding(
+            f"{table} is a view, not a table",
+            "Capture the tables that it reads; a view has no rows in the redo of its own",
+            table,
+        )
+    return Finding(error.what_happened, error.hint, table)
+
+
+def _check_collations(session: OracleSession, schemas: Sequence[TableSchema]) -> Iterator[Finding]:
     """Does Oracle tell keys apart by their characters? A column's own collation counts whatever a session sorts by (12.2 and later).
 
     Source: Globalization Support Guide 19c, "Data-Bound Collation"; Oracle Database Reference 19c, ALL_TAB_COLS.
     """
-    table = schema.table
+    keys = {schema.table: schema.key for schema in schemas}
+    if not keys:
+        return
+    condition, binds = tables_condition(keys, "OWNER", "TABLE_NAME")
     try:
-        rows = session.fetch_all(_COLLATED, {"owner": table.owner, "name": table.name})
+        rows = session.fetch_all(_COLLATED.format(tables=condition), binds)
     except CdcError as error:
         if error.facts.get("ora") != _NO_SUCH_COLUMN:
             raise
         return
-    for column, collation in rows:
-        if column in schema.key:
+    for owner, name, column, collation in rows:
+        table = TableId(owner, name)
+        if column in keys[table]:
             yield Finding(
                 f"{table}: its key column {column} has the collation {collation}: keys that differ in case or accents are one in Oracle, "
                 "and two in the lake",
@@ -112,18 +123,24 @@ def _check_collations(session: OracleSession, schema: TableSchema) -> Iterator[F
             )
 
 
-def _probe_number_bytes(session: OracleSession, table: TableId) -> Iterator[Finding]:
+def _probe_number_bytes(
+    session: OracleSession, schemas: Sequence[TableSchema]
+) -> Iterator[Finding]:
     """Can chunks read NUMBERs without a scale? Everyone may run UTL_RAW, unless it was revoked from PUBLIC."""
+    tables = [one.table for one in schemas if any(map(is_number_text, one.columns))]
+    if not tables:
+        return
     try:
         session.fetch_all(_NUMBER_BYTES)
     except CdcError as error:
         if error.facts.get("ora") not in _NO_SUCH_FUNCTION:
             raise
-        yield Finding(
-            f"the capture user may not run UTL_RAW, which reads the NUMBER columns without a scale of {table}",
-            f"GRANT EXECUTE ON SYS.UTL_RAW TO {session.user}",
-            table,
-        )
+        for table in tables:
+            yield Finding(
+                f"the capture user may not run UTL_RAW, which reads the NUMBER columns without a scale of {table}",
+                f"GRANT EXECUTE ON SYS.UTL_RAW TO {session.user}",
+                table,
+            )
 
 
 def _check_rights(session: OracleSession, table: TableId, scn: Scn | None) -> Iterator[Finding]:

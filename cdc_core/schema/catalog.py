@@ -8,7 +8,7 @@ from cdc_core.config import MatchedTable
 from cdc_core.errors import CdcError, PreflightError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
-from cdc_core.schema.dictionary import Queries, in_lists, read_table_schema, tables_condition
+from cdc_core.schema.dictionary import Queries, in_lists, read_each_schema, tables_condition
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX, TableSchema
 from cdc_core.schema.types import is_captured
 
@@ -48,16 +48,18 @@ def find_tables(
         if owner not in of_oracle and wanted(TableId(owner, name))
     ]
     external = {TableId(*row) for row in session.fetch_all(_EXTERNAL)} if listed else set()
+    reasons = {table: _IS_EXTERNAL if table in external else kind for table, _, kind in listed}
+    examined = [_Examined(name=one.sql) for one in reasons if one not in taken and not reasons[one]]
+    schemas = read_each_schema(session, examined)
     found = []
-    for table, rows, kind in listed:
+    for table, rows, _ in listed:
         size = None if rows is None else int(rows)
-        reason = _IS_EXTERNAL if table in external else kind
         if table in taken:
             found.append(taken[table])
-        elif reason:
-            found.append(FoundTable(table, size, left_out=reason))
+        elif table in schemas:
+            found.append(_examined(table, size, schemas[table]))
         else:
-            found.append(_examine(session, table, size))
+            found.append(FoundTable(table, size, left_out=reasons[table]))
     return found
 
 
@@ -115,13 +117,11 @@ def _kind(temporary: str, nested: str, secondary: str, iot_type: str | None) -> 
     return ""
 
 
-def _examine(session: Queries, table: TableId, rows: int | None) -> FoundTable:
-    try:
-        schema = read_table_schema(session, _Examined(name=table.sql))
-    except PreflightError as error:  # what is to be done is for its owner to choose
-        return FoundTable(table, rows, left_out=f"{error.message}. {error.hint}")
-    except CdcError as error:
-        return FoundTable(table, rows, left_out=error.message)
+def _examined(table: TableId, rows: int | None, schema: TableSchema | CdcError) -> FoundTable:
+    if isinstance(schema, PreflightError):  # what is to be done is for its owner to choose
+        return FoundTable(table, rows, left_out=f"{schema.message}. {schema.hint}")
+    if isinstance(schema, CdcError):
+        return FoundTable(table, rows, left_out=schema.message)
     unsupported = tuple(one.name for one in schema.columns if not is_captured(one))
     reason = _unusable(schema, unsupported)
     return FoundTable(table, rows, schema.key, unsupported, reason)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from cdc_core.config import MatchedTable, TableConfig
 from cdc_core.errors import (
+    CdcError,
     ConfigError,
     OracleError,
     PreflightError,
     SchemaMismatchError,
     SnapshotTooOldError,
+    TransientError,
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn
@@ -181,6 +184,52 @@ def read_table_schemas(
         return found
 
 
+def read_each_schema(
+    session: Queries,
+    configs: Sequence[TableConfig],
+    *,
+    scn: Scn | None = None,
+    before: Sequence[TableSchema] = (),
+) -> dict[TableId, TableSchema | CdcError]:
+    """The tables' definitions as :func:`read_table_schemas` gives them, with one read for all; for a table that has none, the error that says why.
+
+    Where Oracle refuses to look back, each table is read by itself: a DDL of one of them keeps no other from it.
+    """
+    if not configs:
+        return {}
+    keys = {one.table: one.key for one in before}
+    try:
+        rows = _read_rows(session, configs, scn)
+    except (OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError):
+        return {
+            config.table: _or_error(partial(_read_one, session, config, scn, before))
+            for config in configs
+        }
+    valid_from = Scn(0) if scn is None else scn
+    return {
+        config.table: _or_error(
+            partial(_schema_of, session, config, rows, keys.get(config.table, ()), valid_from)
+        )
+        for config in configs
+    }
+
+
+def _read_one(
+    session: Queries, config: TableConfig, scn: Scn | None, before: Sequence[TableSchema]
+) -> TableSchema:
+    own = next((one for one in before if one.table == config.table), None)
+    return read_table_schema(session, config, scn=scn, before=own)
+
+
+def _or_error(read: Callable[[], TableSchema]) -> TableSchema | CdcError:
+    try:
+        return read()
+    except TransientError:
+        raise
+    except CdcError as error:
+        return error
+
+
 def schema_from_rows(
     config: TableConfig,
     columns: Sequence[tuple[Any, ...]],
@@ -273,58 +322,96 @@ def _read(
     scn: Scn | None,
     valid_from: Scn,
 ) -> list[TableSchema]:
+    rows = _read_rows(session, configs, scn)
+    return [
+        _schema_of(session, config, rows, known_keys.get(config.table, ()), valid_from)
+        for config in configs
+    ]
+
+
+_ByTable = Mapping[TableId, Sequence[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What the dictionary says of some tables."""
+
+    columns: _ByTable
+    keys: _ByTable
+    indexes: _ByTable
+    objects: _ByTable
+    character_sets: Mapping[str, str]
+    index_organized: Set[TableId]
+    clusters: Mapping[TableId, str]
+
+
+def _read_rows(session: Queries, configs: Sequence[TableConfig], scn: Scn | None) -> _Rows:
     tables = [config.table for config in configs]
 
     def rows(sql: str, owner: str, name: str) -> dict[TableId, list[tuple[Any, ...]]]:
         return _by_table(session, sql, tables, owner, name, scn)
 
     columns = rows(_COLUMNS, "OWNER", "TABLE_NAME")
-    for table in tables:
-        if not columns.get(table):
-            raise _unknown_table(session, table)
-    _refuse_unmeasured(session, configs, columns)
-    _refuse_clustered(session, [one for one in configs if one.identity == "rowid"])
-    keys = rows(_PRIMARY_KEYS, "C.OWNER", "C.TABLE_NAME")
-    indexes = rows(_UNIQUE_INDEXES, "I.TABLE_OWNER", "I.TABLE_NAME")
-    objects = rows(_OBJECTS, "OWNER", "OBJECT_NAME")
-    character_sets = dict(session.fetch_all(_CHARACTER_SETS))
-    index_organized = _index_organized(
-        session,
-        [one for one in configs if one.identity != "key" or _lobs(columns[one.table])],
+    return _Rows(
+        columns,
+        rows(_PRIMARY_KEYS, "C.OWNER", "C.TABLE_NAME"),
+        rows(_UNIQUE_INDEXES, "I.TABLE_OWNER", "I.TABLE_NAME"),
+        rows(_OBJECTS, "OWNER", "OBJECT_NAME"),
+        dict(session.fetch_all(_CHARACTER_SETS)),
+        _index_organized(
+            session,
+            [one for one in configs if one.identity != "key" or _lobs(columns.get(one.table, []))],
+        ),
+        _clusters(session, [one for one in configs if one.identity == "rowid"]),
     )
-    return [
-        schema_from_rows(
-            config,
-            columns[config.table],
-            [row[0] for row in keys.get(config.table, [])],
-            _indexes(indexes.get(config.table, [])),
-            object_id=int(objects[config.table][0][0]) if config.table in objects else 0,
-            scn=valid_from,
-            character_sets=character_sets,
-            is_index_organized=config.table in index_organized,
-            primary_is_deferrable=any(row[1] == "DEFERRABLE" for row in keys.get(config.table, [])),
-            known_key=known_keys.get(config.table, ()),
-        )
-        for config in configs
-    ]
 
 
-def _refuse_clustered(session: Queries, configs: Sequence[TableConfig]) -> None:
+def _schema_of(
+    session: Queries, config: TableConfig, rows: _Rows, known_key: Sequence[str], valid_from: Scn
+) -> TableSchema:
+    columns = rows.columns.get(config.table)
+    if not columns:
+        raise _unknown_table(session, config.table)
+    _refuse_unmeasured(session, config, columns)
+    _refuse_clustered(config, rows.clusters.get(config.table))
+    keys = rows.keys.get(config.table, [])
+    objects = rows.objects.get(config.table, [])
+    return schema_from_rows(
+        config,
+        columns,
+        [row[0] for row in keys],
+        _indexes(rows.indexes.get(config.table, [])),
+        object_id=int(objects[0][0]) if objects else 0,
+        scn=valid_from,
+        character_sets=rows.character_sets,
+        is_index_organized=config.table in rows.index_organized,
+        primary_is_deferrable=any(row[1] == "DEFERRABLE" for row in keys),
+        known_key=known_key,
+    )
+
+
+def _clusters(session: Queries, configs: Sequence[TableConfig]) -> dict[TableId, str]:
+    """The clusters of those that are in one."""
+    if not configs:
+        return {}
+    condition, binds = tables_condition([one.table for one in configs], "OWNER", "TABLE_NAME")
+    rows = session.fetch_all(_CLUSTERED.format(tables=condition), binds)
+    return {TableId(owner, name): cluster for owner, name, cluster in rows}
+
+
+def _refuse_clustered(config: TableConfig, cluster: str | None) -> None:
     """Tables of a cluster share blocks: rows of two of them may have one ROWID, but within a table it is unique, which is all that an
     identity needs. An UPDATE of the cluster key, though, moves the row to the block of the other key while its ROWID stays; which one
     LogMiner shows of it from then on, nobody has measured.
 
     Source: Oracle Database SQL Language Reference 19c, "ROWID Pseudocolumn"; Oracle Database Concepts, "Rowid Data Types".
     """
-    if not configs:
-        return
-    condition, binds = tables_condition([one.table for one in configs], "OWNER", "TABLE_NAME")
-    for owner, name, cluster in session.fetch_all(_CLUSTERED.format(tables=condition), binds):
+    if cluster is not None:
         raise ConfigError(
             "identity: rowid is not for a table in a cluster, since nobody has measured which ROWID LogMiner shows of a row that an UPDATE "
             "of the cluster key moved",
             hint="Name unique NOT NULL columns under the table's key, or set identity: all_columns, which knows rows by their values.",
-            table=TableId(owner, name),
+            table=config.table,
             cluster=cluster,
         )
 
@@ -454,14 +541,11 @@ def _refuse_row_ids(
 
 
 def _refuse_unmeasured(
-    session: Queries,
-    configs: Sequence[TableConfig],
-    columns: Mapping[TableId, Sequence[tuple[Any, ...]]],
+    session: Queries, config: TableConfig, columns: Sequence[tuple[Any, ...]]
 ) -> None:
     """What closes the statements of tables with LOBs was measured from 23ai on. Where it is missing, nothing tells a statement from the one
     behind it if their rows are equal, as they may be in tables without a key."""
-    loose = [one for one in configs if one.identity == "rowid" and _lobs(columns[one.table])]
-    if not loose:
+    if config.identity != "rowid" or not _lobs(columns):
         return
     [(version,), *_] = session.fetch_all(_RELEASE)
     if int(version.partition(".")[0]) < _MEASURED_FROM:
@@ -469,8 +553,8 @@ def _refuse_unmeasured(
             "identity: rowid for a table with LOBs (or VARCHAR2 over 4000 bytes) needs Oracle 23ai, since nobody has measured whether "
             "LogMiner shows the ROWIDs of all its rows before that",
             hint="Name unique NOT NULL columns under the table's key, or leave the table out.",
-            table=loose[0].table,
-            columns=", ".join(_lobs(columns[loose[0].table])),
+            table=config.table,
+            columns=", ".join(_lobs(columns)),
             version=version,
         )
 

@@ -67,9 +67,10 @@ def have_segments(session: Queries, tables: Sequence[TableId]) -> set[TableId]:
     return {TableId(owner, name) for owner, name in rows}
 
 
-def with_segments(session: Queries, schema: TableSchema) -> TableSchema:
-    """A definition with the segments that its table has now."""
-    return knowing(schema, read_segments(session, [schema]).get(schema.table, ()))
+def with_segments(session: Queries, schemas: Sequence[TableSchema]) -> list[TableSchema]:
+    """Definitions with the segments that their tables have now, with one read for all."""
+    segments = read_segments(session, schemas)
+    return [knowing(one, segments.get(one.table, ())) for one in schemas]
 
 
 def knowing(schema: TableSchema, segments: Iterable[int]) -> TableSchema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, case, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, case, func, insert, or_, select, update
 
 from cdc_core.errors import LandingDamagedError, NotYetError
 from cdc_core.landing.manifest import ChunkManifest
@@ -14,6 +14,11 @@ from cdc_core.model.records import ChunkRecord, ChunkState
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.tables import CHUNKS, TABLES
+
+_PLACE = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
+_OF_SOURCE = CHUNKS.c.source == bindparam("of")
+_SNAPSHOTS = select(*_PLACE).where(_OF_SOURCE).distinct()
+_OPEN_SNAPSHOTS = select(*_PLACE).where(_OF_SOURCE, CHUNKS.c.state != "applied").distinct()
 
 
 class ChunkQueries:
@@ -69,14 +74,13 @@ class ChunkQueries:
 
     def snapshots(self, source: str) -> dict[tuple[TableId, str], bool]:
         """Every snapshot by table and id, and whether all of its chunks are applied."""
-        query = select(CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id, CHUNKS.c.state)
-        found: dict[tuple[TableId, str], bool] = {}
         with self._database.reading() as connection:
-            rows = connection.execute(query.where(CHUNKS.c.source == source).distinct())
-            for owner, name, snapshot_id, state in rows:
-                place = (TableId(owner, name), snapshot_id)
-                found[place] = found.get(place, True) and state == "applied"
-        return found
+            every = connection.execute(_SNAPSHOTS, {"of": source}).all()
+            open_ = {tuple(row) for row in connection.execute(_OPEN_SNAPSHOTS, {"of": source})}
+        return {
+            (TableId(owner, name), one): (owner, name, one) not in open_
+            for owner, name, one in every
+        }
 
     def chunk_counts(self, source: str) -> dict[tuple[TableId, str], tuple[int, int]]:
         """Every snapshot by table and id: how many of its chunks are applied, and how many there are."""

@@ -21,6 +21,10 @@ _TABLES = (
 )
 """Every step asks for these several times, and building a query takes longer than SQLite takes to answer it."""
 
+_REVISIONS = select(TABLES.c.owner, TABLES.c.name, TABLES.c.revision).where(
+    TABLES.c.source == bindparam("of")
+)
+
 
 class SourceQueries:
     """Sources and their tables."""
@@ -44,6 +48,12 @@ class SourceQueries:
         with self._database.reading() as connection:
             rows = connection.execute(_TABLES, {"of": source}).mappings()
             return [_table_from_row(row) for row in rows]
+
+    def table_revisions(self, source: str) -> dict[tuple[str, str], int]:
+        """How often each table's record was changed, by owner and name."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_REVISIONS, {"of": source})
+            return {(owner, name): revision for owner, name, revision in rows}
 
     def table(self, source: str, table: TableId) -> TableRecord | None:
         """One table."""

@@ -62,6 +62,7 @@ from cdc_core.steps.windows import retire as window_retire
 from cdc_core.steps.windows import sharing as window_sharing
 from cdc_core.steps.windows.early import EarlyReads
 from cdc_core.steps.windows.recapture import Recapture
+from cdc_core.steps.windows.rounds import WindowRounds
 
 _LOG = logging.getLogger(__name__)
 
@@ -484,17 +485,19 @@ class Pipeline:
     def _with_windows(
         self, chunks: Iterator[StepReport], until: int | None
     ) -> Iterator[StepReport]:
-        """Carry chunks, and after each one the windows of the tables that are behind their own snapshot: a long snapshot delays
-        nobody else. What stops a window stops no snapshot: it is told when the chunks are done and windows are tried again."""
-        is_stopped = False
+        """Carry chunks, and between them the windows of the tables that are behind their own snapshot: a long snapshot delays
+        nobody else, and windows do not delay the snapshot of many small tables (:class:`WindowRounds`). What stops a window stops no
+        snapshot: it is told when the chunks are done and windows are tried again."""
+        is_stopped, rounds = False, WindowRounds()
         for report in chunks:
             yield report
-            if report.kind != "chunk-applied" or is_stopped:
+            if report.kind != "chunk-applied" or is_stopped or not rounds.is_due:
                 continue
             if all(record.state != "ready" for record in self.records.tables()):
                 continue
             try:
-                yield from self.run_windows(until=until)
+                with rounds.taking_one():
+                    yield from self.run_windows(until=until)
             except CdcError as error:
                 is_stopped = True
                 _LOG.warning("windows wait for the snapshot to end: %s", error)

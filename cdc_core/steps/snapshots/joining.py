@@ -16,7 +16,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cdc_core.errors import PreflightError, SnapshotTooOldError
+from cdc_core.errors import CdcError, PreflightError, SnapshotTooOldError
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord
@@ -26,7 +26,7 @@ from cdc_core.model.streams import ReadAgain
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.preflight import check_tables
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.evolution import held_by, judge
 from cdc_core.schema.segments import knowing, with_segments
 from cdc_core.schema.table import TableSchema
@@ -68,7 +68,7 @@ def read_first_start(ctx: Context, session: OracleSession) -> FirstStart:
     """
     preflight(ctx, session)
     tables = ctx.configured(None)
-    before = {table: _definition_now(ctx, session, table) for table in tables}
+    before = _definitions_now(ctx, session, tables)
     return FirstStart(ctx.changes.read_start(tables), before)
 
 
@@ -104,13 +104,16 @@ def join_tables(
     able = list(tables) if is_new else _able(ctx, session, tables)
     if not able:
         return []
-    before = given.before if given else {one: _definition_now(ctx, session, one) for one in able}
+    before = given.before if given else _definitions_now(ctx, session, able)
     with ctx.lease("window-plan", wait_seconds=60):
         start = given.start if given else ctx.changes.read_start(able)
         if is_new:
             _begin_source(ctx, start)
         last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
         objects = captured_objects(ctx)
+        definitions = _definitions_at(
+            ctx, session, able, start.snapshot_scn, [one for one in before.values() if one]
+        )
         joined = []
         for table in able:
             record = _joining(ctx, table, start.snapshot_scn, (because or {}).get(table))
@@ -119,18 +122,12 @@ def join_tables(
                     record, first_ordinal=last[0].ordinal + 1, mining_low=start.mining_low
                 )
             with stopping_table(ctx, record):
-                schema = read_table_schema(
-                    session,
-                    ctx.config.table(table),
-                    scn=start.snapshot_scn,
-                    before=before.get(table),
-                )
+                schema = _definition(definitions[table])
                 if (other := objects.get(schema.object_id, table)) != table:
                     _LOG.warning(
                         "a table waits until the redo up to its rename is captured table=%s captured_as=%s", table, other
                     )  # fmt: skip
                     continue
-                schema = with_segments(session, schema)
                 followed = None if fresh else _following(ctx, schema)
                 if followed is None:
                     record = replace(record, generation=record.generation + 1)
@@ -144,22 +141,40 @@ def join_tables(
         return joined
 
 
-def plan_joining(ctx: Context, session: OracleSession, record: TableRecord) -> list[ChunkRecord]:
-    """Plan the chunks of a table that has joined, unless they are planned; a table that they cannot be planned for fails.
+def plan_joining(
+    ctx: Context, session: OracleSession, records: Sequence[TableRecord]
+) -> list[ChunkRecord]:
+    """Plan the chunks of tables that have joined, unless they are planned; a table that they cannot be planned for fails.
 
     Where Oracle has no undo for the snapshot's SCN any more, the snapshot begins anew at a newer one.
     """
-    known = ctx.store.chunks(ctx.source, record.table, snapshot_id=record.snapshot_id)
-    if known:
-        return known
+    known = {
+        record.table: ctx.store.chunks(ctx.source, record.table, snapshot_id=record.snapshot_id)
+        for record in records
+    }
+    definitions = _definitions_of(
+        ctx, session, [record for record in records if not known[record.table]]
+    )
+    return [
+        chunk
+        for record in records
+        for chunk in known[record.table]
+        or _plan_table(ctx, session, record, definitions[record.table])
+    ]
+
+
+def _plan_table(
+    ctx: Context, session: OracleSession, record: TableRecord, found: TableSchema | CdcError
+) -> list[ChunkRecord]:
     with stopping_table(ctx, record):
         for attempt in range(PLAN_ATTEMPTS):
             try:
-                return _plan_chunks(ctx, session, record)
+                return _plan_chunks(ctx, session, record, _definition(found))
             except SnapshotTooOldError:
                 if attempt + 1 == PLAN_ATTEMPTS:
                     raise
                 record = _at(ctx, record, current_scn(session))
+                found = _definitions_of(ctx, session, [record])[record.table]
     return []
 
 
@@ -195,22 +210,60 @@ def _refuse(ctx: Context, findings: Sequence[Finding]) -> None:
 def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> list[TableId]:
     """Those of the tables that can be captured; the others are recorded as failed."""
     able = []
-    of_redo = ctx.changes.check([ctx.config.table(table) for table in tables])
+    configs = [ctx.config.table(table) for table in tables]
+    findings = [*ctx.changes.check(configs), *check_tables(session, configs)]
     for table in tables:
         record = ctx.store.table(ctx.source, table) or TableRecord(source=ctx.source, table=table)
         with stopping_table(ctx, record):
-            own = [finding for finding in of_redo if finding.table in (None, table)]
-            _refuse(ctx, [*own, *check_tables(session, [ctx.config.table(table)])])
+            _refuse(ctx, [one for one in findings if one.table in (None, table)])
             able.append(table)
     return able
 
 
-def _definition_now(ctx: Context, session: OracleSession, table: TableId) -> TableSchema | None:
-    """The present definition; None where there is none that can be captured, which reading it as of the snapshot's SCN tells."""
-    try:
-        return read_table_schema(session, ctx.config.table(table))
-    except READING_ERRORS:
-        return None
+def _definitions_now(
+    ctx: Context, session: OracleSession, tables: Sequence[TableId]
+) -> dict[TableId, TableSchema | None]:
+    """The present definitions; None where there is none that can be captured, which reading it as of the snapshot's SCN tells."""
+    found = read_each_schema(session, [ctx.config.table(table) for table in tables])
+    for one in found.values():
+        if isinstance(one, CdcError) and not isinstance(one, READING_ERRORS):
+            raise one
+    return {table: one if isinstance(one, TableSchema) else None for table, one in found.items()}
+
+
+def _definitions_at(
+    ctx: Context,
+    session: OracleSession,
+    tables: Sequence[TableId],
+    scn: Scn,
+    before: Sequence[TableSchema],
+) -> dict[TableId, TableSchema | CdcError]:
+    """The definitions as of an SCN, with the segments that the tables have now."""
+    configs = [ctx.config.table(table) for table in tables]
+    found = read_each_schema(session, configs, scn=scn, before=before)
+    schemas = [one for one in found.values() if isinstance(one, TableSchema)]
+    return {**found, **{one.table: one for one in with_segments(session, schemas)}}
+
+
+def _definitions_of(
+    ctx: Context, session: OracleSession, records: Sequence[TableRecord]
+) -> dict[TableId, TableSchema | CdcError]:
+    """The definitions of joining tables as of their snapshots' SCNs, of which there are few: tables join together."""
+    by_scn: dict[Scn, list[TableId]] = {}
+    for record in records:
+        assert record.snapshot_scn is not None
+        by_scn.setdefault(record.snapshot_scn, []).append(record.table)
+    found: dict[TableId, TableSchema | CdcError] = {}
+    for scn, tables in by_scn.items():
+        before = [ctx.store.schema_at(ctx.source, table, scn) for table in tables]
+        found |= _definitions_at(ctx, session, tables, scn, [one for one in before if one])
+    return found
+
+
+def _definition(found: TableSchema | CdcError) -> TableSchema:
+    if isinstance(found, CdcError):
+        raise found
+    return found
 
 
 def _begin_source(ctx: Context, start: Start) -> None:
@@ -262,13 +315,14 @@ def _at(ctx: Context, record: TableRecord, scn: Scn) -> TableRecord:
     return replace(record, snapshot_id=name, snapshot_scn=scn, consistent_scn=scn)
 
 
-def _plan_chunks(ctx: Context, session: OracleSession, record: TableRecord) -> list[ChunkRecord]:
+def _plan_chunks(
+    ctx: Context, session: OracleSession, record: TableRecord, schema: TableSchema
+) -> list[ChunkRecord]:
     scn, name = record.snapshot_scn, record.snapshot_id
     assert scn is not None
     assert name is not None
     before = ctx.store.schema_at(ctx.source, record.table, scn)
-    schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
-    schema = knowing(with_segments(session, schema), before.segments if before else ())
+    schema = knowing(schema, before.segments if before else ())
     if before is not None:
         schema = judge(before, schema).followed(before, schema)
     ranges = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)

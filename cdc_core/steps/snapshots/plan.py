@@ -53,17 +53,20 @@ def start_snapshot(
         started = time.monotonic()
         wanted = ctx.configured(tables)
         fresh = [table for table in wanted if _state(ctx, table) == "new"]
-        again = [] if tables is None else [table for table in wanted if table not in fresh]
+        again = [] if tables is None else [table for table in wanted if table not in set(fresh)]
         _refuse_conditions(fresh, conditions or {})
         _refuse_stopped(ctx, again)
         ad_hoc = [table for table in again if _state(ctx, table) != "snapshotting"]
         counted = [table for table in ad_hoc if ctx.config.table(table).counts_rows]
         _refuse_parts(counted, conditions or {})
         join_tables(ctx, session, [*fresh, *counted], first=first)
-        planned: list[ChunkRecord] = []
-        for record in ctx.store.tables(ctx.source):
-            if record.table in wanted and record.state == "snapshotting":
-                planned += plan_joining(ctx, session, record)
+        among = frozenset(wanted)
+        joining = [
+            record
+            for record in ctx.store.tables(ctx.source)
+            if record.table in among and record.state == "snapshotting"
+        ]
+        planned = plan_joining(ctx, session, joining)
         others = [table for table in ad_hoc if table not in counted]
         extra = _plan_ad_hoc(session, ctx, others, conditions or {}, signal_id)
         ctx.store.plan_chunks(extra)

@@ -19,6 +19,7 @@ from cdc_core.landing.kept import (
     kept_plan_names,
     kept_revisions,
 )
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.steps.context import Context
 
@@ -32,6 +33,8 @@ class Keeper:
         self._is_loaded = False
         self._changes = -1
         self._revisions: dict[str, int] = {}
+        self._seen: dict[tuple[str, str], int] = {}
+        self._settled: set[tuple[TableId, str]] = set()
         self._plans: set[tuple[str, str]] = set()
         self._applied: set[tuple[str, str]] = set()
 
@@ -55,23 +58,37 @@ class Keeper:
                     return
                 keep_source(self._ctx.landing, source)
                 self._load()
-            records = {record.table: record for record in self._ctx.store.tables(self._ctx.source)}
-            for record in records.values():
+            self._keep_tables()
+            self._keep_snapshots()
+            self._changes = changes
+
+    def _keep_tables(self) -> None:
+        """One short row per table tells which have changed: this is asked behind each step."""
+        for (owner, name), revision in self._ctx.store.table_revisions(self._ctx.source).items():
+            if revision > self._seen.get((owner, name), 0):
+                record = self._ctx.store.table(self._ctx.source, TableId(owner, name))
+                assert record is not None
                 if record.revision > self._revisions.get(record.table.path, 0):
                     self._keep_table(record)
-            for (table, snapshot_id), is_applied in self._ctx.store.snapshots(
-                self._ctx.source
-            ).items():
-                place = (table.path, snapshot_id)
-                if place not in self._plans:
-                    chunks = self._ctx.store.chunks(self._ctx.source, table, snapshot_id)
-                    stream = records[table].snapshot_id if table in records else None
-                    keep_plan(self._ctx.landing, stream, chunks)
-                    self._plans.add(place)
-                if is_applied and place not in self._applied:
+                self._seen[owner, name] = record.revision
+
+    def _keep_snapshots(self) -> None:
+        for place, is_applied in self._ctx.store.snapshots(self._ctx.source).items():
+            if place in self._settled:
+                continue
+            table, snapshot_id = place
+            kept = (table.path, snapshot_id)
+            if kept not in self._plans:
+                chunks = self._ctx.store.chunks(self._ctx.source, table, snapshot_id)
+                record = self._ctx.store.table(self._ctx.source, table)
+                stream = None if record is None else record.snapshot_id
+                keep_plan(self._ctx.landing, stream, chunks)
+                self._plans.add(kept)
+            if is_applied:
+                if kept not in self._applied:
                     keep_applied(self._ctx.landing, self._ctx.source, table, snapshot_id)
-                    self._applied.add(place)
-            self._changes = changes
+                    self._applied.add(kept)
+                self._settled.add(place)
 
     def _load(self) -> None:
         landing, source = self._ctx.landing, self._ctx.source

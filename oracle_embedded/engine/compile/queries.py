@@ -330,6 +330,8 @@ def _push_down(state: Compilation, item: ast.Expr, scope: Scope) -> None:
         _push_down(state, ast.Compare(">=", item.operand, item.low), scope)
         _push_down(state, ast.Compare("<=", item.operand, item.high), scope)
         return
+    if isinstance(item, ast.In) and len(item.items) == 1 and not item.negated:
+        item = ast.Compare("=", item.operand, item.items[0])
     if not isinstance(item, ast.Compare) or item.op == "<>":
         return
     for column, op, other in (

@@ -40,6 +40,15 @@ def _tables(view: View) -> Iterator[TableDef]:
     return (item for item in view.definitions() if isinstance(item, TableDef))
 
 
+def _wanted_tables(view: View) -> Iterator[TableDef]:
+    """Those of which rows with OWNER and TABLE_NAME are asked for."""
+    return (item for item in _tables(view) if _is_wanted(view, item.owner, item.name))
+
+
+def _is_wanted(view: View, owner: str, name: str) -> bool:
+    return view.wants("OWNER", owner) and view.wants("TABLE_NAME", name)
+
+
 def _row_count(view: View, table: TableDef) -> int | None:
     store = view.database.store
     with store.lock:
@@ -61,7 +70,7 @@ _OBJECT_TABLE_COLUMNS = " OBJECT_ID_TYPE:v16 TABLE_TYPE_OWNER:v128 TABLE_TYPE:v1
 @VIEWS.family("ALL_TABLES", _TABLE_COLUMNS + _OBJECT_TABLE_COLUMNS, object_name="TABLE_NAME")
 @VIEWS.family("TABLES", _TABLE_COLUMNS, object_name="TABLE_NAME")
 def _tables_view(view: View) -> Iterator[Row]:
-    for table in _tables(view):
+    for table in _wanted_tables(view):
         has_segment = not (table.partitioning or table.is_index_organized)
         yield {
             "OWNER": table.owner, "TABLE_NAME": table.name, "TABLESPACE_NAME": _TABLESPACE if has_segment else None, "STATUS": "VALID",
@@ -142,6 +151,8 @@ def _declared(kind: SqlType) -> int | None:
 
 def _columns(view: View) -> Iterator[Row]:
     for item in view.definitions():
+        if isinstance(item, TableDef | ViewDef) and not _is_wanted(view, item.owner, item.name):
+            continue
         if isinstance(item, TableDef):
             internal = _internal_ids(item)
             for position, column in enumerate(item.named, 1):
@@ -157,7 +168,7 @@ def _columns(view: View) -> Iterator[Row]:
 def _all_columns(view: View) -> Iterator[Row]:
     """The columns, and those that are unused."""
     yield from _columns(view)
-    for table in _tables(view):
+    for table in _wanted_tables(view):
         internal = _internal_ids(table)
         for column in table.unused:
             place, number = table.segment_ids[column.internal_id], internal[column.internal_id]
@@ -263,6 +274,8 @@ def _identity_columns(view: View) -> Iterator[Row]:
 def _constraints(view: View) -> Iterator[Row]:
     tables = {table.object_id: table for table in _tables(view)}
     for table in tables.values():
+        if not _is_wanted(view, table.owner, table.name):
+            continue
         for item in table.constraints:
             parent = tables.get(item.referenced) if item.kind == "R" else None
             yield {
@@ -283,7 +296,7 @@ def _constraints(view: View) -> Iterator[Row]:
     object_name="TABLE_NAME",
 )
 def _constraint_columns(view: View) -> Iterator[Row]:
-    for table in _tables(view):
+    for table in _wanted_tables(view):
         for item in table.constraints:
             for position, internal_id in enumerate(item.columns, 1):
                 if internal_id in table.by_id:
