@@ -415,7 +415,11 @@ def test_national_columns_in_utf8_are_a_problem_unless_they_are_left_out() -> No
 
 def test_a_key_by_a_collation_of_its_own_is_a_problem() -> None:
     """Elsewhere such a column is one like any other; before 12.2 there is none."""
-    [found] = problems(session_with(COLLATION=[("ID", "BINARY_CI"), ("NAME", "GERMAN_AI")]))
+    [found] = problems(
+        session_with(
+            COLLATION=[("HR", "EMP", "ID", "BINARY_CI"), ("HR", "EMP", "NAME", "GERMAN_AI")]
+        )
+    )
     assert "ID has the collation BINARY_CI" in found.problem
     assert "identity: rowid" in found.remedy
     older = SchemaMismatchError("no such column", ora="ORA-00904")

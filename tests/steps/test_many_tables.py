@@ -13,7 +13,7 @@ from cdc_core.steps.windows.rounds import CHUNKS_PER_ROUND, WindowRounds
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
-OF_A_CHUNK = 24
+OF_A_CHUNK = 30
 """Queries that each table may cost in its first run: its definition now and as of the chunk's SCN, its rights, its chunks and their rows."""
 
 
