@@ -90,7 +90,9 @@ class LakeConfig(ConfigModel):
     rewrite_mirrors_up_to_mb: Annotated[int, Field(ge=0, le=1024)] = 128
     """Up to so many MiB of a mirror's files Redolake merges a window without Spark: it rewrites the files that change. Of a window, the files
     count that can hold its keys: with keys of whole numbers those between whose bounds they lie, with other keys all of the mirror. Beyond
-    that, Spark merges the window. In a mirror that has deletion vectors switched on, an eighth of it counts. 0: Spark merges all windows."""
+    that, Spark merges the window. In a mirror that has deletion vectors switched on, Redolake marks rows instead of rewriting files, in files of up to
+    20 million rows together, however large they are; on object stores, it rewrites files up to an eighth of this
+    size there. 0: Spark merges all windows."""
 
     change_log_columns: tuple[ChangeLogColumn, ...] = (
         "ssn",
@@ -180,8 +182,8 @@ class MaintenanceConfig(ConfigModel):
     """What `redolake maintain` does to mirrors and change logs."""
 
     deletion_vectors: DeletionVectors = "auto"
-    """Whether MERGE marks rows of a mirror as deleted instead of rewriting their files. ``auto``: in mirrors of 500,000 rows and
-    more whose recent MERGEs copied 20 times as many rows as they changed. A mirror that has them needs readers that know
+    """Whether windows mark rows of a mirror as deleted instead of rewriting their files, merged by Spark or without it. ``auto``: in mirrors of
+    500,000 rows and more whose recent merges copied 20 times as many rows as they changed. A mirror that has them needs readers that know
     deletion vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not ``to_pyarrow_table``)."""
 
     cluster_by_key: bool = False

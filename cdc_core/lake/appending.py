@@ -35,8 +35,9 @@ from cdc_core.errors import (
     StoreUnavailableError,
 )
 from cdc_core.lake.history import MAPPING, DeltaLog, filesystem_of, read_log
-from cdc_core.lake.log_writing import is_checkpoint_due, put_commit, takes_commits
+from cdc_core.lake.log_writing import is_checkpoint_due, put_commit, takes_commits, takes_vectors
 from cdc_core.lake.storage import storing
+from cdc_core.lake.vectors import Vector, VectorFile
 from cdc_core.stage.file_names import PLAIN_NAMES
 
 ROW_GROUP_ROWS = 50_000
@@ -77,10 +78,11 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class OldFile:
-    """A file that a Delta table has, without a deletion vector."""
+    """A file that a Delta table has, with the deletion vector that it has."""
 
     name: str
     bytes: int
+    vector: Vector | None = None
 
     def as_action(self, now: int) -> dict[str, Any]:
         """Delta's action that removes it, at so many milliseconds."""
@@ -91,7 +93,37 @@ class OldFile:
             "extendedFileMetadata": True,
             "partitionValues": {},
             "size": self.bytes,
+            **_as_field(self.vector),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedFile:
+    """A file that a Delta table has, of which more rows are deleted. ``statistics`` are those that it has, as JSON."""
+
+    old: OldFile
+    statistics: str
+    vector: Vector
+
+    def as_actions(self, now: int) -> list[dict[str, Any]]:
+        """Delta's actions that take it away and bring it with its new vector, at so many milliseconds.
+
+        Its bounds stay true, and are those of some row no more.
+        """
+        added = {
+            "path": self.old.name,
+            "partitionValues": {},
+            "size": self.old.bytes,
+            "modificationTime": now,
+            "dataChange": True,
+            "stats": json.dumps({**json.loads(self.statistics), "tightBounds": False}),
+            **_as_field(self.vector),
+        }
+        return [{"remove": self.old.as_action(now)}, {"add": added}]
+
+
+def _as_field(vector: Vector | None) -> dict[str, Any]:
+    return {} if vector is None else {"deletionVector": vector.as_action()}
 
 
 class _Statistics:
@@ -188,7 +220,7 @@ def write_file(
             with storing("writing a file of a Delta table", path=table):
                 writing.result()
                 writer.close()
-                _make_durable(filesystem, path)
+                make_durable(filesystem, path)
         except BaseException:
             if writing is not None:
                 wait([writing])
@@ -234,7 +266,7 @@ def _in_groups(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterable
         yield pa.Table.from_batches(held, schema)
 
 
-def _make_durable(filesystem: pafs.FileSystem, path: str) -> None:
+def make_durable(filesystem: pafs.FileSystem, path: str) -> None:
     """What a commit names must be on the disk before it."""
     if isinstance(filesystem, pafs.LocalFileSystem):
         with open(path, "rb") as file:  # noqa: PTH123
@@ -283,10 +315,13 @@ def commit_files(
     facts: dict[str, object],
     version: int | None = None,
     replaced: Sequence[OldFile] = (),
+    marked: Sequence[MarkedFile] = (),
+    vectors: VectorFile | None = None,
     opened: Any = None,
 ) -> None:
-    """Append files to a Delta table, and take the ``replaced`` ones out of it, in one commit with our user metadata and transaction identifier;
+    """Append files to a Delta table, take the ``replaced`` ones out of it, and delete rows of the ``marked`` ones, in one commit with our user metadata and transaction identifier;
     with ``version``, right behind that version or not at all. Neither files nor replaced ones: the commit says that nothing changed.
+    ``vectors`` is the file with the marked files' vectors.
     ``opened`` is delta-rs's table where the caller has read it already: if delta-rs commits, it is right behind the version that it has.
 
     Raises:
@@ -303,15 +338,19 @@ def commit_files(
     )
     try:
         with storing(doing, **facts):
-            found = _opened(table, replaced, opened)
+            has_vectors = bool(marked) or any(file.vector for file in replaced)
+            names = [file.name for file in replaced] + [file.old.name for file in marked]
+            found = _opened(table, names, opened)
             done = found.transaction_version(txn[0])
             is_other = version is not None and found.version != version
+            is_other |= has_vectors and not found.takes_vectors
             if is_other or (done is not None and done >= txn[1]):
                 raise conflict
             _check_names(files, doing, facts, are_mapped=found.is_mapped)
+            sizes = {file.name: file.bytes for file in (*files, *([vectors] if vectors else ()))}
             fence()
-            _require_files(table, files, facts)
-            if not found.commit(_Commit(schema, files, replaced, metadata, txn)):
+            _require_files(table, sizes, facts)
+            if not found.commit(_Commit(schema, files, replaced, marked, metadata, txn)):
                 raise conflict
     except (DeltaError, OSError) as error:
         raise _refused(doing, facts) from error
@@ -324,6 +363,7 @@ class _Commit:
     schema: pa.Schema
     files: Sequence[NewFile]
     replaced: Sequence[OldFile]
+    marked: Sequence[MarkedFile]
     metadata: str
     txn: tuple[str, int]
 
@@ -339,6 +379,10 @@ class _Opened(Protocol):
     def is_mapped(self) -> bool:
         """Has it other names in its files than in its schema?"""
 
+    @property
+    def takes_vectors(self) -> bool:
+        """May a commit name deletion vectors?"""
+
     def transaction_version(self, app: str) -> int | None:
         """The version of a transaction identifier; None if it has none."""
 
@@ -346,13 +390,13 @@ class _Opened(Protocol):
         """Commit the version that follows; False if another writer has done so."""
 
 
-def _opened(table: str, replaced: Sequence[OldFile], opened: Any) -> _Opened:
+def _opened(table: str, removed: Sequence[str], opened: Any) -> _Opened:
     """The newest version, to be committed to without delta-rs where that is possible."""
     from deltalake import DeltaTable
 
     filesystem, _ = filesystem_of(table)
     log = read_log(table)
-    if log is not None and takes_commits(filesystem, log, [file.name for file in replaced]):
+    if log is not None and takes_commits(filesystem, log, removed):
         return _OwnLog(table, log)
     return _InDeltaRs(DeltaTable(table) if opened is None else opened)
 
@@ -371,6 +415,10 @@ class _OwnLog:
     @property
     def is_mapped(self) -> bool:
         return self.log.is_mapped
+
+    @property
+    def takes_vectors(self) -> bool:
+        return takes_vectors(self.log)
 
     def transaction_version(self, app: str) -> int | None:
         return self.log.transactions.get(app)
@@ -391,6 +439,7 @@ class _OwnLog:
             {"commitInfo": info},
             *({"add": file.as_action(now)} for file in commit.files),
             *({"remove": file.as_action(now)} for file in commit.replaced),
+            *(action for file in commit.marked for action in file.as_actions(now)),
             {"txn": {"appId": app, "version": scn}},
         ]
         try:
@@ -415,6 +464,10 @@ class _InDeltaRs:
     @property
     def is_mapped(self) -> bool:
         return bool(self.delta.metadata().configuration.get(MAPPING, "none") != "none")
+
+    @property
+    def takes_vectors(self) -> bool:
+        return False
 
     def transaction_version(self, app: str) -> int | None:
         found: int | None = self.delta.transaction_version(app)
@@ -482,21 +535,21 @@ def _check_names(
         )
 
 
-def _require_files(table: str, files: Sequence[NewFile], facts: dict[str, object]) -> None:
+def _require_files(table: str, sizes: Mapping[str, int], facts: dict[str, object]) -> None:
     """No commit may name a file that is not there: VACUUM without a retention removes what no commit names yet.
 
     Raises:
         StoreUnavailableError: A file is gone, or has another size; the step writes another one.
     """
     filesystem, root = filesystem_of(table)
-    found = filesystem.get_file_info([f"{root}/{file.name}" for file in files])
-    for file, info in zip(files, found, strict=True):
-        if info.size != file.bytes:
+    found = filesystem.get_file_info([f"{root}/{name}" for name in sizes])
+    for (name, size), info in zip(sizes.items(), found, strict=True):
+        if info.size != size:
             raise StoreUnavailableError(
                 "a file that was written a moment ago is gone, or is another one",
                 hint="Try again, and run VACUUM with a retention of at least an hour: it removes files that no commit names yet.",
                 **facts,
-                file=file.name,
+                file=name,
             )
 
 

@@ -20,13 +20,14 @@ from cdc_core.lake.counting import count_rows
 from cdc_core.lake.counting_copies import doubled_copies_sql, merge_copies_sql
 from cdc_core.lake.history import filesystem_of, read_log
 from cdc_core.lake.merge import replace_sql
-from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.mirror_files import MirrorFiles, without
 from cdc_core.lake.rewriting import rewrite_files
 from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import staged_frame
 from cdc_core.lake.tables import delta
 from cdc_core.lake.truncating import truncated_scn
+from cdc_core.lake.vectors import places_of
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.stage.changes import LoggedChanges, of_window, since, up_to
@@ -191,9 +192,12 @@ def _present_in(mirror: MirrorFiles, digests: pa.BinaryArray) -> pa.Table:
     filesystem, root = filesystem_of(mirror.work.mirror)
     with mirror.reading("counting equal rows"):
         for name in mirror.files["path"].to_pylist():
+            gone, start = places_of(mirror.deleted(name)), 0
             with pq.ParquetFile(f"{root}/{name}", filesystem=filesystem) as file:
                 for group in range(file.num_row_groups):
-                    rows = file.read_row_group(group, columns=columns).select(columns).cast(kinds)
+                    read = file.read_row_group(group, columns=columns).select(columns).cast(kinds)
+                    rows = without(read, gone, start)
+                    start += read.num_rows
                     parts.append(rows.filter(pc.is_in(rows[ROW_DIGEST], digests)))
     wanted = [(ROW_COPY, "count"), (ROW_COPY, "count_distinct"), (ROW_COPY, "max")]
     found = pa.concat_tables(parts).group_by(ROW_DIGEST).aggregate(wanted)

@@ -25,8 +25,11 @@ from cdc_core.lake.log_files import Action, commit_name, log_folder, objects_of
 PLAIN_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """What a Delta table that is as it was created asks of its writers."""
 
-_FEATURES = PLAIN_FEATURES | {"columnMapping"}
-"""Files have the names that column mapping gave their columns before they get here."""
+VECTORS_FEATURE = "deletionVectors"
+"""What a table asks of its readers and writers in which a file may have a deletion vector."""
+
+_FEATURES = PLAIN_FEATURES | {"columnMapping", VECTORS_FEATURE}
+"""Files have the names that column mapping gave their columns before they get here, and a commit that removes one names its vector."""
 
 PLAIN_WRITER_VERSIONS = (1, 2, 7)
 """Writer versions that ask for nothing but what their features name; 3 to 6 stand for constraints, change data, mapping and identities."""
@@ -51,6 +54,11 @@ def takes_commits(filesystem: pafs.FileSystem, log: DeltaLog, removed: Iterable[
         and all(map(_PLAIN_PATH.fullmatch, names))
         and not (names and keeps_all)
     )
+
+
+def takes_vectors(log: DeltaLog) -> bool:
+    """May a commit to this table, if :func:`put_commit` may make it, give a file a deletion vector, or take away one that has a vector?"""
+    return VECTORS_FEATURE in log.writer_features
 
 
 def put_commit(

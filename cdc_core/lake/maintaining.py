@@ -28,7 +28,7 @@ VECTORS_ROWS_MIN = 500_000
 more than they save."""
 
 COPIED_PER_CHANGE_MIN = 20
-"""And only if recent MERGEs copied so many rows for each row that they changed: changes at the end of the table copy few."""
+"""And only if recent merges, by Spark or without it, copied so many rows for each row that they changed: changes at the end of the table copy few."""
 
 RECENT_WINDOWS = 20
 
@@ -71,15 +71,19 @@ def wants_vectors(
         return has_them
     if has_them:
         return rows >= VECTORS_ROWS_MIN / 2
-    merges = [one for one in commits if one.metadata.get("kind") == "window" and one.metrics]
+    windows = [one for one in commits if one.metadata.get("kind") == "window"]
+    merges = [one for one in windows if one.metrics or "copied" in one.metadata]
     copied = changed = 0
     for one in merges[-RECENT_WINDOWS:]:
-        copied += int(one.metrics.get("numTargetRowsCopied", 0))
-        changed += sum(
-            int(one.metrics.get(f"numTargetRows{what}", 0))
-            for what in ("Inserted", "Updated", "Deleted")
-        )
+        copied += _count(one, "Copied")
+        changed += sum(_count(one, what) for what in ("Inserted", "Updated", "Deleted"))
     return rows >= VECTORS_ROWS_MIN and copied >= COPIED_PER_CHANGE_MIN * max(changed, 1)
+
+
+def _count(merge: DeltaCommit, what: str) -> int:
+    """Of a MERGE by Spark's metrics, of one without Spark by its own metadata."""
+    said = merge.metadata.get(what.lower())
+    return int(merge.metrics.get(f"numTargetRows{what}", 0) if said is None else said)
 
 
 def maintain(

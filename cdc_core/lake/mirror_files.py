@@ -8,10 +8,10 @@ protocol, sections "Per-file Statistics" and "Writer Requirements for Deletion V
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,10 +23,13 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cdc_core.errors import LakeError
+from cdc_core.lake.added_files import Added, read_added, take_added
 from cdc_core.lake.history import MAPPING, filesystem_of
-from cdc_core.lake.known_logs import WEIGHT_MAX, KnownLogs
-from cdc_core.lake.log_files import Action
+from cdc_core.lake.known_logs import KnownLogs
+from cdc_core.lake.log_files import Action, log_names
+from cdc_core.lake.log_writing import VECTORS_FEATURE
 from cdc_core.lake.storage import storing
+from cdc_core.lake.vectors import Deleted, Places, places_of, read_vector
 from cdc_core.lake.work import TableWork
 from cdc_core.stage.changes import Bounds
 from cdc_core.stage.file_names import FILE_NAME
@@ -46,12 +49,16 @@ _FOLLOWED = frozenset({"add", "remove", "txn", "commitInfo"})
 _THREADS = 4
 _NUMBER = "_number"
 
+_WEIGHT_OF_ADDED = 5
+"""The statistics of a file take about as much memory as so many names."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorVersion:
     """What one version of a mirror's log says. ``features`` and ``writer_version`` are what it asks of its writers, ``fields`` delta-rs's ones of its
     schema. ``files`` has the columns ``path``, ``size_bytes``, ``num_records``, and ``min.…`` and ``max.…`` of each column of whole numbers, NULL where
-    nobody looked. ``delta`` is delta-rs's table of this version; None where it was not kept."""
+    nobody looked. ``added`` has what else the log says of each file, where the mirror may have deletion vectors. ``delta`` is delta-rs's table of this
+    version; None where it was not kept."""
 
     version: int
     features: frozenset[str]
@@ -60,6 +67,7 @@ class MirrorVersion:
     fields: Sequence[Any]
     partition_columns: Sequence[str]
     files: pa.Table
+    added: Mapping[str, Added] = field(default_factory=dict)
     delta: Any = None
 
 
@@ -148,7 +156,9 @@ class MirrorFiles:
         if not are_own_names(names):
             return False
         numbered = keys.append_column(_NUMBER, pa.array(np.arange(keys.num_rows)))
-        looking = partial(_numbers_in, filesystem, root, numbered, self._kept())
+        if not self.are_readable(names):
+            return False
+        looking = partial(_numbers_in, filesystem, root, numbered, self.deleted)
         is_there = np.zeros(keys.num_rows, dtype=np.bool_)
         with (
             self.reading("reading a mirror's keys"),
@@ -179,20 +189,30 @@ class MirrorFiles:
 
     def have_vectors(self, names: Sequence[str]) -> bool:
         """Has one of these files a deletion vector?"""
-        kept = self._kept()
-        return any(name.rpartition("/")[2] in kept for name in names)
+        return any(self.said(name).vector for name in names)
 
-    def _kept(self) -> dict[str, pa.Array]:
-        """By file: which of its rows its deletion vector leaves."""
-        if "deletionVectors" not in self.log.features:
-            return {}
-        read = pa.table(self.log.delta.deletion_vectors())
-        return {
-            path.rpartition("/")[2]: mask.values
-            for path, mask in zip(
-                read["filepath"].to_pylist(), read["selection_vector"], strict=True
-            )
-        }
+    def are_readable(self, names: Sequence[str]) -> bool:
+        """Can Redolake read the deletion vectors of these files, as far as they have any?"""
+        vectors = (self.said(name).vector for name in names)
+        return all(one.is_readable for one in vectors if one is not None)
+
+    def said(self, name: str) -> Added:
+        """What the log says of a file."""
+        return self.log.added.get(name) or _NOTHING_SAID
+
+    def deleted(self, name: str) -> Deleted:
+        """Which rows of a file its deletion vector names.
+
+        Raises:
+            OSError, pyarrow.ArrowInvalid: The vector is gone or damaged.
+        """
+        vector = self.said(name).vector
+        if vector is None:
+            return Deleted()
+        return read_vector(*filesystem_of(self.work.mirror), vector)
+
+
+_NOTHING_SAID = Added(None, None)
 
 
 def _read(path: str) -> MirrorVersion:
@@ -200,6 +220,7 @@ def _read(path: str) -> MirrorVersion:
     from deltalake import DeltaTable
 
     delta = DeltaTable(path)
+    version, added = delta.version(), {}
     protocol, metadata, fields = delta.protocol(), delta.metadata(), delta.schema().fields
     whole = [one for one in fields if str(one.type.type) in _WHOLE]
     columns = _columns([one.name for one in whole])
@@ -212,14 +233,19 @@ def _read(path: str) -> MirrorVersion:
         else pa.nulls(files.num_rows, one.type)
         for name, one in zip(named, columns, strict=True)
     ]
+    features = frozenset(protocol.writer_features or ())
+    if VECTORS_FEATURE in features:
+        filesystem, root = filesystem_of(path)
+        added = read_added(filesystem, root, log_names(filesystem, root), version)
     return MirrorVersion(
-        version=delta.version(),
-        features=frozenset(protocol.writer_features or ()),
+        version=version,
+        features=features,
         writer_version=protocol.min_writer_version,
         properties=dict(metadata.configuration),
         fields=tuple(fields),
         partition_columns=tuple(metadata.partition_columns),
         files=pa.Table.from_arrays(there, schema=columns).combine_chunks(),
+        added=added,
         delta=delta,
     )
 
@@ -231,10 +257,9 @@ def _columns(numbers: Iterable[str]) -> pa.Schema:
 
 
 def _read_known(filesystem: pafs.FileSystem, root: str, _: list[str]) -> MirrorVersion:
-    """delta-rs holds much more of each file than is asked for; deletion vectors alone are read by it again."""
+    """delta-rs holds much more of each file than is asked for."""
     is_in_s3 = isinstance(filesystem, pafs.S3FileSystem)
-    read = _read(f"s3://{root}" if is_in_s3 else root)
-    return read if "deletionVectors" in read.features else replace(read, delta=None)
+    return replace(_read(f"s3://{root}" if is_in_s3 else root), delta=None)
 
 
 def _followed(
@@ -246,8 +271,9 @@ def _followed(
     added = [action["add"] for action in actions if "add" in action]
     removed = {action["remove"]["path"] for action in actions if "remove" in action}
     come = {one["path"] for one in added}
-    is_read = mirror.delta is not None or MAPPING in mirror.properties
-    if is_read or any(one.get("deletionVector") for one in added) or not are_own_names([*come]):
+    has_vectors = VECTORS_FEATURE in mirror.features
+    is_strange = any(one.get("deletionVector") for one in added) and not has_vectors
+    if MAPPING in mirror.properties or is_strange or not are_own_names([*come]):
         return None
     paths = mirror.files["path"]
     gone = pc.is_in(paths, value_set=pa.array([*removed, *come], pa.string()))
@@ -255,7 +281,10 @@ def _followed(
         return None
     rows = pa.Table.from_pylist([_facts(one) for one in added], mirror.files.schema)
     files = pa.concat_tables([mirror.files.filter(pc.invert(gone)), rows]).combine_chunks()
-    return replace(mirror, version=version, files=files)
+    said = dict(mirror.added)
+    if has_vectors:
+        take_added(said, actions)
+    return replace(mirror, version=version, files=files, added=said)
 
 
 def _facts(added: dict[str, Any]) -> dict[str, Any]:
@@ -271,8 +300,8 @@ def _facts(added: dict[str, Any]) -> dict[str, Any]:
 
 
 def _weight(mirror: MirrorVersion) -> int:
-    """Nothing is kept of which delta-rs has to hold all."""
-    return WEIGHT_MAX + 1 if mirror.delta is not None else 1 + mirror.files.num_rows
+    files: int = mirror.files.num_rows
+    return 1 + files + _WEIGHT_OF_ADDED * len(mirror.added)
 
 
 _known = KnownLogs(_read_known, _followed, _weight)
@@ -287,23 +316,28 @@ def _numbers_in(
     filesystem: pafs.FileSystem,
     root: str,
     keys: pa.Table,
-    kept: dict[str, pa.Array],
+    deleted: Callable[[str], Deleted],
     name: str,
 ) -> npt.NDArray[np.int64]:
     """The numbers of the keys that a file has a row of."""
     columns: Sequence[str] = [one for one in keys.column_names if one != _NUMBER]
     wanted = pa.schema([keys.schema.field(one) for one in columns])
-    mask = kept.get(name.rpartition("/")[2])
+    gone = places_of(deleted(name))
     found, start = [], 0
     with pq.ParquetFile(f"{root}/{name}", filesystem=filesystem) as file:
         for group in range(file.num_row_groups):
             rows = file.read_row_group(group, columns=columns).select(columns).cast(wanted)
-            if mask is not None:
-                # A vector ends with the last row that it deletes.
-                own = mask.slice(start, rows.num_rows)
-                left = pa.repeat(pa.scalar(True), rows.num_rows - len(own))
-                start += rows.num_rows
-                rows = rows.filter(pa.concat_arrays([own, left]))
+            rows, start = without(rows, gone, start), start + rows.num_rows
             met = rows.join(keys, columns, join_type="right semi", use_threads=False)
             found.append(met[_NUMBER].to_numpy())
     return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+
+def without(rows: pa.Table, gone: Places, start: int) -> pa.Table:
+    """Rows of a file, from a place on, but for those that are deleted."""
+    low, high = np.searchsorted(gone, [start, start + rows.num_rows])
+    if low == high:
+        return rows
+    is_left = np.ones(rows.num_rows, dtype=np.bool_)
+    is_left[gone[low:high] - start] = False
+    return rows.filter(pa.array(is_left))

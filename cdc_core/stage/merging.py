@@ -91,6 +91,17 @@ class Merge(Protocol):
 
     rows_updated: int
     rows_deleted: int
+    least_scn: int
+    """The lowest commit SCN of its rows."""
+
+    @property
+    def kept_columns(self) -> Sequence[str]:
+        """Columns of which a row of the mirror that changes may keep its value; all others get the window's."""
+        ...
+
+    def near(self, there: pa.Table) -> Rows:
+        """The places of the rows that can have one of the window's keys, ascending: all that have one, and few others. By key columns."""
+        ...
 
     def effects(self, there: pa.Table) -> Effects:
         """What becomes of rows of the mirror, by key columns, ``_cdc_commit_scn`` and ``_cdc_ordinal``."""
@@ -137,6 +148,7 @@ class WindowMerge(Merge):
         self._rows = rows.combine_chunks()
         self._absent, self._covered_scn, self._read_scn = tuple(absent), covered_scn, read_scn
         self._scn, self._ordinal = (rows[one].to_numpy() for one in (COMMIT_SCN, ORDINAL))
+        self.least_scn = int(self._scn.min(initial=_NEVER))
         self._is_row: Flags = pc.equal(rows["_cdc_kind"], "row").to_numpy()
         self._is_new, self._is_lost = (rows[one].to_numpy() for one in ("_cdc_new", "_cdc_lost"))
         self._lacks = _lacking(self._rows, absent)
@@ -147,6 +159,15 @@ class WindowMerge(Merge):
         self._is_there = np.zeros(rows.num_rows, dtype=np.bool_)
         self._inserted: Flags | None = None
         self.rows_updated = self.rows_deleted = 0
+
+    @property
+    def kept_columns(self) -> Sequence[str]:
+        """Those of the key, and those that changes lack."""
+        return [*self._schema.key, *(one for one in self._lacks if one not in self._schema.key)]
+
+    def near(self, there: pa.Table) -> Rows:
+        """The places of the rows that can have one of the window's keys, ascending. By key columns."""
+        return places_among(_comparable(there, self._schema.key), self._keys)
 
     def effects(self, there: pa.Table) -> Effects:
         """What becomes of rows of the mirror, by key columns, ``_cdc_commit_scn`` and ``_cdc_ordinal``: a row changes only where the window's
@@ -234,6 +255,52 @@ def places_of(there: pa.Table, keys: pa.Table) -> Rows:
     source: npt.NDArray[np.int64] = np.full(there.num_rows, -1, dtype=np.int64)
     source[met[_THEIRS].to_numpy()] = met[_MINE].to_numpy()
     return source
+
+
+def places_among(there: pa.Table, keys: pa.Table) -> Rows:
+    """The places of the rows that have in each column, by itself, a value of the ``keys``, ascending."""
+    names = keys.column_names
+    if (
+        len(names) == 1
+        and (places := _places_in_order(there[names[0]], keys[names[0]])) is not None
+    ):
+        return places
+    return np.flatnonzero(
+        np.logical_and.reduce([_is_among(there[name], keys[name]) for name in names])
+    )
+
+
+def _places_in_order(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> Rows | None:
+    """Of whole numbers that ascend, as in the files of a table that was read by its key: the few that are wanted are looked up; None of others.
+    Measured: of 3 million 0.2 ms after 0.6 ms to see their order, and 34 ms by a hash of the wanted ones."""
+    if not pa.types.is_integer(values.type) or values.null_count:
+        return None
+    numbers = values.to_numpy()
+    if not (numbers[1:] > numbers[:-1]).all():
+        return None
+    own = np.unique(wanted.drop_null().to_numpy())
+    places = np.searchsorted(numbers, own)
+    is_within = places < len(numbers)
+    places, own = places[is_within], own[is_within]
+    found: Rows = places[numbers[places] == own]
+    return found
+
+
+def _is_among(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> Flags:
+    """Of whole numbers, by their last bits: one in thousands too many is found, in a third of the time of a hash."""
+    if pa.types.is_integer(values.type) and not values.null_count:
+        own = wanted.drop_null().to_numpy()
+        bits = max(_BITS_MIN, min(_BITS_MAX, len(own).bit_length() + _BITS_MORE))
+        is_end: Flags = np.zeros(1 << bits, dtype=np.bool_)
+        last = (1 << bits) - 1
+        is_end[own & last] = True
+        near: Flags = is_end[values.to_numpy() & last]
+        return near
+    found: Flags = pc.is_in(values, wanted.combine_chunks()).to_numpy()
+    return found
+
+
+_BITS_MIN, _BITS_MORE, _BITS_MAX = 16, 10, 24
 
 
 def _comparable(rows: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import ANY_TABLE, CdcError, LakeError
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
-from cdc_core.stage.changes import Flags
+from cdc_core.stage.changes import Flags, Rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 from cdc_core.stage.merging import Effects, Merge, places_of
 
@@ -38,11 +40,21 @@ class CopiesMerge(Merge):
     def __init__(self, rows: pa.Table, schema: TableSchema) -> None:
         self._schema, self._columns = schema, mirror_schema(schema)
         self._rows = rows.combine_chunks()
+        self.least_scn = pc.min(rows[COMMIT_SCN]).as_py() or 0
         self._digests = pc.unique(self._rows[ROW_DIGEST])
         self._is_row: Flags = pc.equal(rows["_cdc_kind"], "row").to_numpy()
         self._comes: Flags = self._is_row & rows["_cdc_new"].to_numpy()
         self._is_there = np.zeros(rows.num_rows, dtype=np.bool_)
         self.rows_updated = self.rows_deleted = 0
+
+    @property
+    def kept_columns(self) -> Sequence[str]:
+        """All: a copy that stays has its values."""
+        return list(self._columns.names)
+
+    def near(self, there: pa.Table) -> Rows:
+        """The places of the rows that have one of the window's digests, ascending."""
+        return np.flatnonzero(pc.is_in(there[ROW_DIGEST], self._digests).to_numpy())
 
     def effects(self, there: pa.Table) -> Effects:
         """What becomes of rows of the mirror, by ``_cdc_row_digest`` and ``_cdc_copy``.
@@ -51,7 +63,7 @@ class CopiesMerge(Merge):
             LakeError: A copy that is to come is there.
         """
         source = np.full(there.num_rows, -1, dtype=np.int64)
-        near = np.flatnonzero(pc.is_in(there[ROW_DIGEST], self._digests).to_numpy())
+        near = self.near(there)
         own = [ROW_DIGEST, ROW_COPY]
         source[near] = places_of(there.select(own).take(pa.array(near)), self._rows.select(own))
         found = source >= 0

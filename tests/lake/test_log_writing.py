@@ -38,7 +38,7 @@ def properties(name: str, value: str) -> DeltaLog:
     [
         pytest.param(PLAIN, ["part-0.parquet"], True, id="plain"),
         pytest.param(features("timestampNtz", "columnMapping"), [], True, id="as-created"),
-        pytest.param(features("deletionVectors"), [], False, id="deletion-vectors"),
+        pytest.param(features("deletionVectors"), ["part-0.parquet"], True, id="deletion-vectors"),
         pytest.param(features("inCommitTimestamp"), [], False, id="times-in-commits"),
         pytest.param(features("of-tomorrow"), [], False, id="a-feature-of-tomorrow"),
         pytest.param(replace(PLAIN, writer_version=4), [], False, id="change-data"),

@@ -34,11 +34,21 @@ def merges(copied: int, changed: int, count: int = 3) -> list[DeltaCommit]:
     return [other, *windows]
 
 
+def rewritten(copied: int, changed: int) -> list[DeltaCommit]:
+    """A commit of a window that was merged without Spark."""
+    counts = {"copied": copied, "updated": changed, "inserted": 0, "deleted": 0}
+    return [DeltaCommit(1, "WRITE", {"kind": "window", **counts})]
+
+
 @pytest.mark.parametrize(
     ("setting", "rows", "commits", "has_them", "wanted"),
     [
         pytest.param("auto", LARGE, merges(2000, 100), False, True, id="large-and-scattered"),
         pytest.param("auto", LARGE, merges(1999, 100), False, False, id="large-at-its-end"),
+        pytest.param(
+            "auto", LARGE, rewritten(2000, 100), False, True, id="rewritten-and-scattered"
+        ),
+        pytest.param("auto", LARGE, rewritten(1999, 100), False, False, id="rewritten-at-its-end"),
         pytest.param("auto", LARGE - 1, merges(10**6, 1), False, False, id="small"),
         pytest.param("auto", LARGE, merges(0, 0, 0), False, False, id="no-windows-yet"),
         pytest.param("auto", LARGE, [], True, True, id="stays-on-without-copies"),

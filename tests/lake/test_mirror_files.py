@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.config import LakeConfig
 from cdc_core.lake import mirror_files
+from cdc_core.lake.added_files import Added
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror_files import MirrorFiles, MirrorVersion
+from cdc_core.lake.vectors import Deleted, Vector, write_vectors
 from cdc_core.lake.work import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -181,48 +184,46 @@ def test_a_file_of_which_nobody_knows_the_bounds_may_have_every_key(tmp_path: Pa
     assert mirror.files["num_records"].null_count == 1
 
 
-def test_a_deletion_vector_that_comes_is_read_by_delta_rs() -> None:
+def test_a_deletion_vector_that_comes_is_followed_where_the_log_says_that_some_come() -> None:
+    """Else its commit is of no form that Redolake knows, and delta-rs reads the log again."""
     log = mirror_files.MirrorVersion(
         version=1, features=frozenset(), writer_version=2, properties={}, fields=(), partition_columns=(),
         files=mirror_files._columns(["ID"]).empty_table(),
     )  # fmt: skip
+    vector = {"storageType": "i", "pathOrInlineDv": "-", "sizeInBytes": 34, "cardinality": 1}
     added = {"path": "a.parquet", "size": 1, "stats": '{"numRecords": 2}'}
+    marked = {"add": {**added, "deletionVector": vector}}
     assert mirror_files._followed(log, 2, [{"add": added}]) is not None
     assert mirror_files._followed(log, 2, [{"add": {**added, "deletionVector": {}}}]) is not None
     for action in (
-        {"add": {**added, "deletionVector": {"cardinality": 1}}},
+        marked,
         {"add": {**added, "path": "a%20b.parquet"}},
         {"remove": {"path": "of-nobody.parquet"}},
         {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}},
     ):
         assert mirror_files._followed(log, 2, [action]) is None
-
-
-class _Vectors:
-    """A Delta table of which one file has a deletion vector, as delta-rs shows it (``test_maintaining`` has Spark's own)."""
-
-    def __init__(self, file: str, kept: list[bool]) -> None:
-        self._read = pa.table({"filepath": [f"file:///lake/{file}"], "selection_vector": [kept]})
-
-    def deletion_vectors(self) -> pa.RecordBatchReader:
-        return self._read.to_reader()
+    log = replace(log, features=frozenset({"deletionVectors"}))
+    first = mirror_files._followed(log, 2, [{"add": added}])
+    assert first is not None
+    then = mirror_files._followed(first, 3, [{"remove": {"path": "a.parquet"}}, marked])
+    assert then is not None
+    assert then.files["path"].to_pylist() == ["a.parquet"]
+    assert (first.added["a.parquet"].vector, then.added["a.parquet"].vector) == (
+        None,
+        Vector("i", "-", None, 34, 1),
+    )
 
 
 def test_rows_that_a_deletion_vector_names_are_not_there(tmp_path: Path) -> None:
-    """It ends with the last row that it deletes."""
+    """Here and in ``test_marking`` by our own vectors, in ``test_maintaining`` by Spark's."""
     schema = _schema(ID)
     mirror = _mirror(tmp_path, schema, [{"ID": at, "NAME": "n"} for at in range(4)])
     [file] = mirror.files["path"].to_pylist()
-    vectors = _Vectors(file, [True, False])
-    log = replace(mirror.log, features=frozenset({"deletionVectors"}), delta=vectors)
+    found, _ = write_vectors(pafs.LocalFileSystem(), mirror.work.mirror, {file: Deleted([1])})
+    log = replace(mirror.log, added={file: Added(None, found[file])})
     mirror = MirrorFiles(mirror.work, log)
-    assert [_has(mirror, schema, {"ID": [at]}) for at in range(5)] == [
-        True,
-        False,
-        True,
-        True,
-        False,
-    ]
+    wanted = [True, False, True, True, False]
+    assert [_has(mirror, schema, {"ID": [at]}) for at in range(5)] == wanted
 
 
 @pytest.mark.spark

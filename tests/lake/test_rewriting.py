@@ -29,6 +29,7 @@ from cdc_core.errors import (
     StoreUnavailableError,
 )
 from cdc_core.lake import appending, rewriting
+from cdc_core.lake.added_files import Added
 from cdc_core.lake.counted import merge_copies
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.merge import merged
@@ -37,6 +38,7 @@ from cdc_core.lake.rewriting import rewrite_files, why_merged
 from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import start_session
 from cdc_core.lake.staging import staged_rows
+from cdc_core.lake.vectors import Vector
 from cdc_core.lake.work import TableWork, no_fence
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.merging import WindowMerge
@@ -421,16 +423,9 @@ class _Field:
 PLAIN = tuple(_Field(name) for name in mirror_schema(orders_schema()).names)
 
 
-class _Delta:
-    """What delta-rs says of a mirror's deletion vectors."""
-
-    def __init__(self, vector: str) -> None:
-        self._vector = vector
-
-    def deletion_vectors(self) -> pa.RecordBatchReader:
-        return pa.table(
-            {"filepath": [f"file:///lake/{self._vector}"], "selection_vector": [[True]]}
-        ).to_reader()
+def _vector_of(name: str, storage: str = "i") -> dict[str, Added]:
+    """What the log says of a file that has a deletion vector."""
+    return {name: Added("{}", Vector(storage, "-", None, 34, 1))}
 
 
 @pytest.mark.parametrize(
@@ -438,8 +433,9 @@ class _Delta:
     [
         pytest.param({}, None, id="plain"),
         pytest.param({"features": frozenset({"timestampNtz", "appendOnly", "invariants"}), "writer_version": 7}, None, id="as-created"),
-        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7, "delta": _Delta(vector="a.parquet")}, "deletion vectors", id="deletion-vectors"),
-        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7, "delta": _Delta(vector="b.parquet")}, None, id="deletion-vectors-of-others"),
+        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7, "added": _vector_of("a.parquet")}, "have deletion vectors", id="deletion-vectors"),
+        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7, "added": _vector_of("b.parquet")}, None, id="deletion-vectors-of-others"),
+        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7, "added": _vector_of("a.parquet", "p")}, "in another place", id="deletion-vectors-elsewhere"),
         pytest.param({"features": frozenset({"clustering", "domainMetadata"}), "writer_version": 7}, "clustering", id="clustering"),
         pytest.param({"features": frozenset({"rowTracking"}), "writer_version": 7}, "rowTracking", id="row-tracking"),
         pytest.param({"features": frozenset({"changeDataFeed"}), "writer_version": 7}, "changeDataFeed", id="change-data"),
@@ -487,7 +483,7 @@ def test_what_delta_rs_would_not_write_right_is_merged_by_spark(
         fields=traits.get("fields", PLAIN),
         partition_columns=traits.get("partitions", ()),
         files=pa.Table.from_pylist([file]),
-        delta=traits.get("delta"),
+        added=traits.get("added", {}),
     )
     mirror = MirrorFiles(work, log)
     found = why_merged(mirror, orders_schema(), traits.get("keys", {"ID": (5, 20)}), 100)
@@ -603,9 +599,13 @@ def test_both_forms_count_equal_rows_alike(tmp_path: Path, spark_process: None) 
 
 @pytest.mark.spark
 def test_spark_takes_a_mirror_on_that_was_written_anew(
-    tmp_path: Path, open_lake: Callable[..., Lake], source: Source, mirror: Mirror
+    tmp_path: Path,
+    open_lake: Callable[..., Lake],
+    source: Source,
+    mirror: Mirror,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Read, merged, put together, vacuumed; with deletion vectors Spark keeps it, and without them it is written anew again."""
+    """Read, merged, put together, vacuumed; with deletion vectors both mark rows in turns, and without them files are written anew again."""
     lake, spark = _lake(tmp_path), open_lake()
     _filled(source, lake, 3, 6)
     ids, table = source.ids, source.schema.table
@@ -632,15 +632,28 @@ def test_spark_takes_a_mirror_on_that_was_written_anew(
     ]
     assert check(spark, lambda tx: tx.update(ids[5], {"NAME": "two"})) == "MERGE"
     spark.maintain(table, MaintenanceConfig(deletion_vectors="always", vacuum_hours=1), ("ID",))
-    assert check(spark, lambda tx: tx.update(ids[8], {"NAME": "three"})) == "MERGE"
-    window = _window(source, lambda tx: tx.update(ids[7], {"NAME": "three too"}))
-    with pytest.raises(SparkAskedError):
-        window.apply(lake)
-    window.apply(spark)
-    # Files that have none are still Redolake's.
+    by_spark = spark
+    read = f"SELECT ID, NAME FROM delta.`{_path(tmp_path)}`"
+
+    def check_marked(lake: Lake, row_id: str, name: str) -> str:
+        """Both mark the row in one file, and read what the other one has marked."""
+        operation = check(lake, lambda tx: tx.update(row_id, {"NAME": name}))
+        assert any("deletionVector" in one for one in _actions(tmp_path, "add"))
+        rows = {row["ID"]: row["NAME"] for row in session.sql(read).collect()}
+        assert rows == {row["ID"]: row["NAME"] for row in source.rows.values()}
+        return operation
+
+    monkeypatch.setattr(rewriting, "DELETED_SHARE_MAX", 0.9)
+    assert check_marked(by_spark, ids[8], "three") == "MERGE"
+    assert check_marked(lake, ids[7], "three too") == "WRITE"
+    assert check_marked(lake, ids[4], "once more") == "WRITE"
+    assert check_marked(by_spark, ids[2], "three again") == "MERGE"
+    assert check(lake, lambda tx: tx.delete(ids[9])) == "WRITE"
+    session.sql("SET spark.databricks.delta.retentionDurationCheck.enabled = false")
+    session.sql(f"VACUUM delta.`{_path(tmp_path)}` RETAIN 0 HOURS")
+    assert check_marked(lake, ids[7], "files of vectors are there still") == "WRITE"
+    spark.maintain(table, MaintenanceConfig(deletion_vectors="always", vacuum_hours=None), ("ID",))
     assert check(lake, lambda tx: tx.insert(order(12))) == "WRITE"
-    assert check(lake, lambda tx: tx.update(max(source.rows), {"NAME": "four"})) == "WRITE"
-    assert _actions(tmp_path, "remove")
     spark.maintain(table, MaintenanceConfig(deletion_vectors="never", vacuum_hours=None), ("ID",))
     assert check(lake, lambda tx: tx.update(ids[8], {"NAME": "five"})) == "WRITE"
 
