@@ -651,7 +651,7 @@ def test_spark_takes_a_mirror_on_that_was_written_anew(
     assert check(lake, lambda tx: tx.delete(ids[9])) == "WRITE"
     session.sql("SET spark.databricks.delta.retentionDurationCheck.enabled = false")
     session.sql(f"VACUUM delta.`{_path(tmp_path)}` RETAIN 0 HOURS")
-    assert check_marked(lake, ids[7], "files of vectors are there still") == "WRITE"
+    assert check_marked(lake, ids[6], "files of vectors are there still") == "WRITE"
     spark.maintain(table, MaintenanceConfig(deletion_vectors="always", vacuum_hours=None), ("ID",))
     assert check(lake, lambda tx: tx.insert(order(12))) == "WRITE"
     spark.maintain(table, MaintenanceConfig(deletion_vectors="never", vacuum_hours=None), ("ID",))
