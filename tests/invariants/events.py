@@ -22,7 +22,7 @@ SPARK_WEIGHTS = {
     "load": 20, "tpcc": 10, "shift": 4, "again": 4, "long": 6, "long end": 2, "other instance": 3, "grow": 1, "switch": 3,
     "capture": 6, "apply": 8, "chunks": 4, "snapshot": 2, "snapshot where": 1, "signal": 1, "leave": 1, "come back": 2,
     "kill at a point": 5, "kill the JVM": 2, "replay": 4, "stop": 2, "savepoint": 1, "lose landing": 1, "damage landing": 1,
-    "out of order": 1, "late redo": 2, "other DDL": 1, "reshape": 1, "move": 1, "partitions": 1,
+    "out of order": 1, "late redo": 2, "other DDL": 1, "reshape": 1, "move": 1, "maintain": 2, "partitions": 1,
 }  # fmt: skip
 OFTEN: dict[LakeKind, dict[str, int]] = {
     "kept": {

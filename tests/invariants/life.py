@@ -50,6 +50,10 @@ from tests.jvm import SHORT_LIVED, SMALL_WORK
 
 ROWS = 130
 ATTEMPTS = 4
+MAINTAINED_FIRST, MAINTAINED = 10, 8
+"""So many tables are maintained behind the first chunks, and by an event."""
+WITHOUT_VECTORS = ("EVENTS", "GROWING")
+"""Their mirrors never have deletion vectors."""
 END_ROUNDS_MAX = 8
 """Within so many rounds every table is ready. One that left in a round comes back in the next, and is read in the one behind that."""
 LEASE_SECONDS = 3
@@ -175,6 +179,8 @@ class Life:
                 self.do("capture", "read_chunks", at_most=len(self.tables) // 2)
                 self.do("apply", "apply")
                 self._note()
+                if self.rewrites and self.lake == "delta":
+                    self._maintain(MAINTAINED_FIRST)
             for event in self.events:
                 self._happen(event)
             with self._phase("the end"):
@@ -411,6 +417,20 @@ class Life:
 
     def _on_retire(self, _event: Event) -> None:
         self.do("capture", "retire")
+
+    def _on_maintain(self, _event: Event) -> bool:
+        """Mirrors get deletion vectors, or lose them; small files are put together."""
+        return self._maintain(MAINTAINED)
+
+    def _maintain(self, at_most: int) -> bool:
+        ready = sorted(table for table, state in self._states.items() if state == "ready")
+        chosen = self.dice.sample(ready, min(at_most, len(ready)))
+        if chosen:
+            with_vectors = self.do(
+                "apply", "maintain", tables=[self.name(table) for table in chosen]
+            )
+            self.proof.late["mirrors maintained with deletion vectors"] += with_vectors
+        return bool(chosen)
 
     def _on_replay(self, event: Event) -> None:
         done = self.do("apply", "replay", seed=event.number, windows=4, chunks=2)
@@ -888,6 +908,8 @@ class Life:
                 table["on_truncate"] = "follow"
             if table["name"].endswith(".GROWING") and self.follows:
                 table["dropped_columns"] = "drop"
+            if table["name"].endswith(WITHOUT_VECTORS):
+                table["deletion_vectors"] = "never"
         config = {
             "name": "proof",
             "oracle": {
@@ -900,6 +922,7 @@ class Life:
                 "reading": self.reading,
             },
             "snapshot": {"chunk_rows": 100},
+            "maintenance": {"deletion_vectors": "always"},
             "landing": self._services.get("landing", {"type": "local", "path": str(self.folder / "landing")}),
             "lake": {
                 "path": str(lake), "driver_memory": "1g", **({} if self.rewrites else {"rewrite_mirrors_up_to_mb": 0}),

@@ -179,6 +179,13 @@ class Worker:
         """Forget what is not needed any more."""
         return len(self.pipeline.retire_windows())
 
+    def maintain(self, tables: list[str]) -> int:
+        """`redolake maintain`; how many mirrors have deletion vectors switched on behind it."""
+        done = list(self.pipeline.maintain([TableId.parse(table) for table in tables]))
+        if failed := [one.left_alone for one in done if one.is_failed]:
+            raise AssertionError(f"tables were not maintained: {failed}")
+        return sum(layer.has_vectors for one in done for layer in one.done)
+
     # -- fates and ways out ----------------------------------------------------------------------------------------------
 
     def remove(self, table: str) -> int:

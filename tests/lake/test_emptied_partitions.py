@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from cdc_core.errors import TableStoppedError
 from cdc_core.steps import Pipeline
+from tests.lake.test_marking import with_vectors
 from tests.lake.test_truncating import rows_of
 from tests.oracle.embedded import running_oracle
 from tests.steps.harness import table_id
@@ -21,7 +22,7 @@ T = table_id("T")
 @pytest.mark.spark
 def test_the_rows_of_partitions_leave_delta(tmp_path: Path, spark_process: None) -> None:
     """Ranges of days, the default of a list and a subpartition of it, with rows before and behind in one window; old windows again, a mirror that is lost, and a chunk
-    from before."""
+    from before. One of the mirrors has deletion vectors, in which its rows go."""
     with running_oracle() as oracle:
         oracle.run(
             "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), D DATE) PARTITION BY RANGE (D)"
@@ -32,6 +33,7 @@ def test_the_rows_of_partitions_leave_delta(tmp_path: Path, spark_process: None)
             " (PARTITION P1 VALUES ('it''s', NULL), PARTITION P2 VALUES (DEFAULT))",
             *(f"INSERT INTO T VALUES ({key}, 'a', DATE '2026-03-0{key}')" for key in range(1, 5)),
             "INSERT INTO T VALUES (5, 'a', NULL)",
+            *(f"INSERT INTO T VALUES ({key}, 'a', DATE '2026-03-01')" for key in range(100, 140)),
             *(f"INSERT INTO L VALUES ({key}, {a})" for key, a in enumerate(("'it''s'", "NULL", "'x'"))),
         )  # fmt: skip
         config = oracle.config(
@@ -43,6 +45,8 @@ def test_the_rows_of_partitions_leave_delta(tmp_path: Path, spark_process: None)
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())
+            mirror = tmp_path / "lake" / "src" / "mirror" / "demo.t"
+            with_vectors(str(mirror))
             oracle.run(
                 "INSERT INTO T VALUES (6, 'a6', TO_DATE('2026-03-02 23:59:59', 'YYYY-MM-DD HH24:MI:SS'))",
                 "UPDATE T SET A = 'changed' WHERE ID = 2",
@@ -57,8 +61,8 @@ def test_the_rows_of_partitions_leave_delta(tmp_path: Path, spark_process: None)
             )
             windows = [one for one in pipeline.run_windows() if one.kind == "window-applied"]
             assert sum(one.rows_deleted for one in windows[-1].tables) == 7
-            mirror = tmp_path / "lake" / "src" / "mirror" / "demo.t"
-            assert [row[0] for row in rows_of(mirror)] == [1, 2]
+            assert [row[0] for row in rows_of(mirror)] == [1, 2, *range(100, 140)]
+            assert [*mirror.glob("deletion_vector_*.bin")]
             check(oracle, pipeline, tmp_path, "T", ["ID", "A", "D"])
             check(oracle, pipeline, tmp_path, "L", ["ID", "A"])
             events = [

@@ -18,6 +18,7 @@ from cdc_core.lake.truncating import Truncation
 from cdc_core.lake.work import no_fence
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA
+from tests.lake.test_marking import with_vectors
 from tests.stage.landed import Row, Source, Window
 
 pytestmark = pytest.mark.spark
@@ -26,14 +27,21 @@ READ_AT = 100
 
 @pytest.fixture
 def landed(
-    open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> tuple[Window, Window]:
-    """A lake that took two windows, and the third, which brings a transaction of the second."""
-    lake = open_lake()
+    """A lake that took two windows, and the third, which brings a transaction of the second; by parameter, in a mirror of which rows are marked as deleted."""
+    lake, is_marked = open_lake(), getattr(request, "param", False)
+    others = range(100, 160) if is_marked else ()
     tx = source.begin()
-    rid = {key: tx.insert(row(key, "first")) for key in (1, 2, 3, 4, 7)}
+    rid = {key: tx.insert(row(key, "first")) for key in (1, 2, 3, 4, 7, *others)}
     tx.commit()
     source.cut().apply(lake, position=None)
+    if is_marked:
+        with_vectors(str(_mirror(tmp_path / "lake", source.schema)))
 
     late = source.begin()
     late.insert(row(9, "came late"))
@@ -60,16 +68,25 @@ def landed(
     return second, source.cut()
 
 
+def _mirror(folder: Path, schema: Any) -> Path:
+    return folder / "shop" / "mirror" / str(schema.table.path)
+
+
 def rows(folder: Path, schema: Any) -> list[dict[str, Any]]:
     """The mirror's rows in key order, read by delta-rs."""
-    table = DeltaTable(str(folder / "shop" / "mirror" / schema.table.path))
+    table = DeltaTable(str(_mirror(folder, schema)))
     listed = ", ".join(f'"{name}"' for name in schema.column_names)
     found = QueryBuilder().register("t", table).execute(f"select {listed} from t").read_all()
     return sorted(pa.table(found).to_pylist(), key=lambda one: str(one["ID"]).zfill(30))
 
 
+@pytest.mark.parametrize("landed", [False, True], ids=["plain", "marked"], indirect=True)
 def test_a_commit_that_comes_late_is_applied_where_it_belongs(
-    landed: tuple[Window, Window], open_lake: Callable[..., Lake], source: Source, tmp_path: Path
+    landed: tuple[Window, Window],
+    open_lake: Callable[..., Lake],
+    source: Source,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     second, third = landed
     folder = tmp_path / "lake"
@@ -79,6 +96,8 @@ def test_a_commit_that_comes_late_is_applied_where_it_belongs(
     assert rows(folder, source.schema) == source.state(third.scn_high)
     assert third.apply(lake, late_above=READ_AT).skipped
     assert lake.replay_window(third.manifest, third.schema.table, third.schema).skipped
+    vectors = [*_mirror(folder, source.schema).glob("deletion_vector_*.bin")]
+    assert len(vectors) == (2 if "marked" in request.node.callspec.id else 0)
 
 
 def test_what_meets_rows_of_a_late_commit_waits_for_it(

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import read_delta
 from tests.lake.test_envelope import events_by_duckdb
+from tests.lake.test_marking import with_vectors
 from tests.oracle.embedded import running_oracle
 from tests.steps.harness import table_id
 from tests.steps.test_schema_features_delta import check
@@ -21,7 +22,7 @@ T = table_id("T")
 @pytest.mark.spark
 def test_a_truncate_reaches_delta_and_events(tmp_path: Path, spark_process: None) -> None:
     """Rows before and behind it in one window, chunks from before and behind it that are applied in its place; old windows again, a lost
-    mirror, and what the events say."""
+    mirror, and what the events say; a mirror with deletion vectors."""
     with running_oracle() as oracle:
         oracle.run(
             "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20))",
@@ -86,6 +87,13 @@ def test_a_truncate_reaches_delta_and_events(tmp_path: Path, spark_process: None
             assert (event["before"], event["after"]) == (None, None)
             assert event["source"]["txId"]
             assert event["source"]["ts_ms"]
+
+            with_vectors(str(mirror))
+            oracle.run(*(f"INSERT INTO T VALUES ({key}, 'a')" for key in range(20, 40)))
+            list(pipeline.run_windows())
+            oracle.run("UPDATE T SET A = 'in a vector' WHERE ID = 25")
+            list(pipeline.run_windows())
+            assert len([*mirror.glob("deletion_vector_*.bin")]) == 1
 
             oracle.run("TRUNCATE TABLE T", "INSERT INTO T VALUES (8, 'a8')")
             [late] = pipeline.start_snapshot([T])
