@@ -32,7 +32,7 @@ OFTEN: dict[LakeKind, dict[str, int]] = {
         "kill at a point": 18, "kill at random": 16,
     },
     "delta": {
-        "load": 4, "tpcc": 2, "late redo": 1, "replay": 3, "stop": 2, "grow": 1, "reshape": 1, "partitions": 1, "snapshot": 1, "kill the JVM": 1,
+        "load": 4, "tpcc": 2, "late redo": 1, "replay": 3, "stop": 2, "grow": 1, "reshape": 1, "partitions": 1, "snapshot": 1, "kill the JVM": 1, "maintain": 2,
         "kill at a point": 8,
     },
 }  # fmt: skip

@@ -50,7 +50,7 @@ from tests.jvm import SHORT_LIVED, SMALL_WORK
 
 ROWS = 130
 ATTEMPTS = 4
-MAINTAINED_FIRST, MAINTAINED = 10, 8
+MAINTAINED_FIRST, MAINTAINED = 6, 4
 """So many tables are maintained behind the first chunks, and by an event."""
 WITHOUT_VECTORS = ("EVENTS", "GROWING")
 """Their mirrors never have deletion vectors."""
