@@ -8,7 +8,7 @@ pipeline's own state: a window that the mirrors have is replayed, one too early 
 
 # No postponed annotations in this module: Dagster wants the classes themselves, not their names.
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,15 +131,15 @@ def lake_tables(
                     work.take(partition, is_last=partition == partitions[-1])
                 if work.finished_by_all(partition[0]):
                     work.report_beside(partition)
+        taken = work.having_all(partitions)
         for table in chosen:
-            if work.took(table, partitions):
+            if table in taken:
                 for key in sorted(selected & set(_lake_keys(names, table))):
                     yield dg.MaterializeResult(asset_key=key, metadata=REPORTED)
         if all(work.finished_by_all(window) for window, _ in partitions):
             for key in sorted(selected & set(beside.values())):
                 yield dg.MaterializeResult(asset_key=key, metadata=REPORTED)
-        for check in sorted(context.selected_asset_check_keys):
-            yield _stream_result(pipeline, names, tables, check)
+        yield from _stream_results(pipeline, names, tables, context.selected_asset_check_keys)
 
     return apply
 
@@ -178,14 +178,18 @@ def _lake_keys(names: Translator, table: TableId) -> list[dg.AssetKey]:
     return [names.key("changelog", table), names.key("mirror", table)]
 
 
-def _stream_result(
+def _stream_results(
     pipeline: SourcePipeline,
     names: Translator,
     tables: Sequence[TableId],
-    check: dg.AssetCheckKey,
-) -> dg.AssetCheckResult:
-    [table] = [one for one in tables if names.key("mirror", one) == check.asset_key]
-    return verdict(table, pipeline.records.table(table)).as_result(check.asset_key)
+    checks: Iterable[dg.AssetCheckKey],
+) -> Iterator[dg.AssetCheckResult]:
+    """The verdicts of the checks, by asset key, with one reading of the store for all."""
+    mirrors = {names.key("mirror", table): table for table in tables}
+    known = {record.table: record for record in pipeline.records.tables()}
+    for check in sorted(checks):
+        table = mirrors[check.asset_key]
+        yield verdict(table, known.get(table)).as_result(check.asset_key)
 
 
 def _changelog_spec(config: SourceConfig, names: Translator, table: TableId) -> dg.AssetSpec:
@@ -301,9 +305,9 @@ class _Application:
                 values = metadata.of_window(window, rows)
                 finished(self.context, asset, key, values)
 
-    def took(self, table: TableId, partitions: Sequence[Partition]) -> bool:
-        """Has the table all of these windows?"""
-        return all(table in self._having(window) for window, _ in partitions)
+    def having_all(self, partitions: Sequence[Partition]) -> set[TableId]:
+        """The chosen tables that have all of these windows, which are in order: whose mirrors have the last one."""
+        return set(self._having(partitions[-1][0]) if partitions else self.tables)
 
     def _is_applied(self, window: ScnWindow) -> bool:
         """Has every table that goes on by itself taken the window?"""

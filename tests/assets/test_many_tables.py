@@ -1,0 +1,59 @@
+"""Sources of many tables in Dagster: what a run asks of the metadata store does not grow with the square of their number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.components import OracleCdc
+from assets.history import add_partitions
+from assets.runs import RANGE_END_TAG, RANGE_START_TAG
+from assets.streams import CHECK_NAME
+from assets.translator import Translator
+from cdc_core.config import SourceConfig
+from cdc_core.model.records import TableRecord
+from cdc_core.state.store import Store
+from cdc_core.steps.records import Records
+from tests.assets.standin import StandIn, config_in, partition
+
+
+def _of_many(folder: Path, count: int) -> StandIn:
+    folder.mkdir()
+    given = dict(config_in(folder))
+    config = SourceConfig.model_validate(
+        given | {"tables": [{"name": f"HR.T{number}"} for number in range(count)]}
+    )
+    return StandIn(config, Store.open(config.state.url))
+
+
+def test_a_run_reads_the_states_of_all_tables_as_often_as_those_of_a_few(
+    tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of these readings gives a row for each table: one for each table would be the square of their number."""
+    read = Records.tables
+    readings = 0
+
+    def counted(records: Records) -> list[TableRecord]:
+        nonlocal readings
+        readings += 1
+        return read(records)
+
+    monkeypatch.setattr(Records, "tables", counted)
+    found = []
+    for count in (2, 6):
+        pipeline = _of_many(tmp_path / str(count), count).snapshotted()
+        pipeline.plan_windows()
+        repository = OracleCdc(pipeline.config, pipeline.opened).build_defs().get_repository_def()
+        add_partitions(instance, pipeline.records, pipeline.config, Translator("hr"))
+        tags = {RANGE_START_TAG: partition(1000, 1500), RANGE_END_TAG: partition(1500, 2000)}
+        readings = 0
+        run = repository.get_job("hr_windows").execute_in_process(instance=instance, tags=tags)
+        found.append(readings)
+        assert run.success
+        checks = [one for one in run.get_asset_check_evaluations() if one.check_name == CHECK_NAME]
+        assert [one.passed for one in checks] == [True] * count
+        pipeline.store.close()
+    few, many = found
+    assert few == many
