@@ -185,13 +185,18 @@ def stop_spark() -> None:
             session.stop()
 
 
-def _has_ended() -> bool:
-    """Is this process's JVM gone, for whatever reason?"""
+def _has_ended(within: float = 0) -> bool:
+    """Is this process's JVM gone, for whatever reason, or does it go within so many seconds?"""
     from pyspark import SparkContext
 
-    gateway = SparkContext._gateway
-    process = getattr(gateway, "proc", None)
-    return process is not None and process.poll() is not None
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    try:
+        process.wait(within)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _ended_for_memory() -> bool:
@@ -407,7 +412,11 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         ) from error
     except (PySparkException, Py4JError, ConnectionError) as error:
         text = str(error)
-        is_lost = isinstance(error, ConnectionError | Py4JNetworkError) or _has_ended()
+        # A call that meets a lost connection raises a plain Py4JError, while the JVM that was killed is not gone yet.
+        is_mute = type(error) is Py4JError
+        is_lost = isinstance(error, ConnectionError | Py4JNetworkError) or _has_ended(
+            within=_EXIT_SECONDS if is_mute else 0
+        )
         if "java.lang.OutOfMemoryError" in text or (is_lost and _ended_for_memory()):
             _end_jvm()
             raise SparkMemoryError(

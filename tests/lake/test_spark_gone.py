@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-from cdc_core.errors import SparkMemoryError, SparkUnavailableError
+from cdc_core.errors import LakeError, SparkMemoryError, SparkUnavailableError
 from cdc_core.lake.merge import merge_sql
+from cdc_core.lake.spark import translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,3 +85,25 @@ def test_another_jvm_takes_the_place_of_one_that_ended(
     assert [one["ID"] for one in mirror(source.schema)] == [1, 2]
     large.apply(lake)
     assert [one["ID"] for one in mirror(source.schema)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("seconds", [0.5, 60], ids=["ends", "goes-on"])
+def test_a_jvm_that_is_still_ending_is_lost(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """Its connections are closed before it is gone. A call that meets that raises an error without a Java exception, as other calls do of
+    a JVM that is well."""
+    from pyspark import SparkContext
+
+    sleeping = [sys.executable, "-c", f"import time; time.sleep({seconds})"]
+    process = subprocess.Popen(sleeping)
+    try:
+        monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
+        monkeypatch.setattr("cdc_core.lake.spark._EXIT_SECONDS", 2)
+        wanted = SparkUnavailableError if seconds < 1 else LakeError
+        with pytest.raises(wanted) as caught, translated("configuring Spark"):
+            raise Py4JError("An error occurred while calling o29.sessionState")
+        assert type(caught.value) is wanted
+    finally:
+        process.kill()
+        process.wait()
