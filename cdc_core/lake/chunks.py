@@ -80,6 +80,7 @@ def apply_chunk(
     *,
     position: int | None,
     asked: Sequence[Sequence[Any]] | None,
+    read_scn: int = 0,
     ahead: ChunkAhead | None = None,
 ) -> TableApplied:
     """Append the chunk to the change log and bring its rows into the mirror, each once. ``ahead`` are the files that were written while it
@@ -94,7 +95,7 @@ def apply_chunk(
     refuse_older(work, manifest.scn, "a chunk")
     work.create_tables(manifest.schema)
     # The tables may have columns that the chunk lacks, if it was read before they were added; or the other way round.
-    schema = settle_schema(work, manifest.schema)
+    schema = settle_schema(work, manifest.schema, read_scn)
     # Where equal rows are counted, nothing has changed since, and the chunk's rows get their numbers on the way.
     mirrored = schema if schema.is_by_all_columns else in_mirror(work, schema)
     mirror, changelog = work.require_mirror(), read_log(work.changelog)

@@ -37,7 +37,7 @@ from cdc_core.lake.tables import (
 )
 from cdc_core.lake.widening import are_wide, exact_sql, widen_tables
 from cdc_core.lake.work import TableWork
-from cdc_core.schema.evolution import Evolution, holding, judge
+from cdc_core.schema.evolution import Evolution, holding, judge, refuse_mixed_values
 from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type
@@ -141,8 +141,9 @@ def _column_app(work: TableWork, column: str) -> str:
     return f"redolake/{work.source}/{work.table.path}/column/{column}"
 
 
-def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
-    """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and return the newest version.
+def settle_schema(work: TableWork, schema: TableSchema, read_scn: int = 0) -> TableSchema:
+    """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and return the newest version. ``read_scn`` is the
+    highest SCN as of which a chunk was read that they have, as far as a column may have taken the name of another one since.
 
     A column that was left out or dropped after the tables were made is in the version that is returned: it stays in the change log, and in the
     mirror unless the policy lets it go.
@@ -154,6 +155,7 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
     known = known_schema(log)
     if log is None or known is None:
         return schema
+    refuse_mixed_values(known, schema, read_scn)
     _add_own_columns(work, log)
     followed = _followed(known, schema)
     if not (known.displaced or (followed is not None and followed[1].displaced)):

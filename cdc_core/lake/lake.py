@@ -259,6 +259,7 @@ class Lake:
         *,
         generation: int = 0,
         position: int | None = None,
+        read_scn: int = 0,
         asked: Sequence[Sequence[Any]] | None = None,
         ahead: ChunkAhead | None = None,
         fence: Fence = no_fence,
@@ -270,6 +271,7 @@ class Lake:
             paths: Its Parquet files.
             generation: As for :meth:`apply_window`.
             position: scn_high of the last window that the caller knows the mirror took; None before the first.
+            read_scn: Highest SCN as of which a chunk was read that was applied before.
             asked: The keys that the chunk was asked for, where it is a list of keys: those of them that it lacks go.
             ahead: The files that :meth:`begin_chunk` began; they are taken if they hold what the chunk's landed files give.
             fence: Called right before each commit.
@@ -279,7 +281,9 @@ class Lake:
             LakeError, LandingDamagedError, CommitConflictError: As for :meth:`apply_window`.
         """
         work = self._work(manifest.schema.table, generation, fence)
-        return apply_chunk(work, manifest, paths, position=position, asked=asked, ahead=ahead)
+        return apply_chunk(
+            work, manifest, paths, position=position, read_scn=read_scn, asked=asked, ahead=ahead
+        )
 
     def remove_gone(
         self,
@@ -407,12 +411,14 @@ class Lake:
         generation: int = 0,
         *,
         drops_columns: bool = False,
+        read_scn: int = 0,
         fence: Fence = no_fence,
     ) -> None:
         """Bring the Delta tables to a newer definition of the table, before the first change that needs it is applied.
 
         Columns at the end are added to change log and mirror, and the mirror's rows get their default; with ``drops_columns`` the mirror
-        loses the columns that Oracle dropped. Repeatable; does nothing for an older definition, or before the first snapshot.
+        loses the columns that Oracle dropped. ``read_scn`` is the highest SCN as of which a chunk was read that they have. Repeatable; does
+        nothing for an older definition, or before the first snapshot.
 
         Raises:
             SchemaMismatchError: Anything but columns added at the end, or a default that is no literal.
@@ -420,7 +426,7 @@ class Lake:
         schema = change.schema if isinstance(change, SchemaChange) else change
         work = self._work(schema.table, generation, fence, drops_columns=drops_columns)
         if read_log(work.changelog) is not None and not is_settled(work, schema):
-            settle_schema(work, schema)
+            settle_schema(work, schema, read_scn)
 
     def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
         """What compares rows of Oracle, landed as Parquet, with a version of the mirror.

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from cdc_core.errors import RESNAPSHOT_HINT, SchemaMismatchError
 from cdc_core.model.streams import Trouble
 from cdc_core.schema.all_columns import lost_identity
 from cdc_core.schema.ddl_reading import read_ddl
@@ -280,6 +281,31 @@ def knowing_taken_names(old: TableSchema, new: TableSchema) -> TableSchema:
     if len(displaced) == len(old.displaced):
         return new
     return replace(new, renamed=tuple(renamed), displaced=tuple(displaced), dropped=tuple(dropped))
+
+
+def refuse_mixed_values(known: TableSchema, newer: TableSchema, read_scn: int) -> None:
+    """Refuse a version in which a column took the name of another one, where the lake has rows that were read behind that as those of the
+    other since the table joined: the dictionary as of a chunk does not tell the two apart, and only the redo before the chunk does.
+
+    Args:
+        known: The version that the lake has.
+        newer: The one that follows on it.
+        read_scn: Highest SCN as of which a chunk was read that the lake has.
+
+    Raises:
+        SchemaMismatchError: The lake has such rows.
+    """
+    for one in newer.displaced:
+        if one.scn <= read_scn and one not in known.displaced:
+            raise SchemaMismatchError(
+                "a column took the name of another one, and a chunk that was read behind that was applied before the redo up to there: its "
+                "values are in the column of the other",
+                hint=RESNAPSHOT_HINT,
+                table=known.table,
+                column=one.name,
+                scn=one.scn,
+                read_scn=read_scn,
+            )
 
 
 def _free_name(name: str, schema: TableSchema) -> str:

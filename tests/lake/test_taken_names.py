@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
+from cdc_core.errors import SchemaMismatchError
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.scn import Scn
 from cdc_core.schema.evolution import judge, knowing_taken_names
@@ -147,3 +148,27 @@ def test_dropped_and_renamed_columns_give_their_names_away(
         ["ID", "TITLE", "AMOUNT", "NAME", "NOTE", "_cdc_commit_scn", "_cdc_ordinal"]
     )
     assert [one.replay(lake).skipped for one in (earliest, window, last)] == [True] * 3
+
+
+def test_a_chunk_that_was_read_ahead_stops_the_table(
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+) -> None:
+    """A chunk that was read behind a new column and taken for rows of the old one: the Delta tables do not follow, and stay as they are."""
+    lake, first = open_lake(), source.schema
+    tx = source.begin()
+    tx.insert(row(1, note="of the new column"))
+    tx.commit()
+    source.chunk().apply(lake)
+    before = mirror(first)
+    *others, note = first.columns
+    dropped = _ddl(source, tuple(others))
+    lake.prepare_schema(dropped)
+    taken = _ddl(source, (*others, note))
+    with pytest.raises(SchemaMismatchError, match="took the name of another one"):
+        lake.prepare_schema(taken, read_scn=taken.scn)
+    assert mirror(first) == before
+    lake.prepare_schema(taken, read_scn=taken.scn - 1)
+    lake.prepare_schema(taken, read_scn=taken.scn)

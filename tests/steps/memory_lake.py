@@ -33,7 +33,7 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import TableApplied, TableMaintained
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.schema.evolution import holding, judge
+from cdc_core.schema.evolution import holding, judge, refuse_mixed_values
 from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
@@ -152,13 +152,14 @@ class MemoryLake:
         change: SchemaChange | TableSchema,
         generation: int = 0,
         *,
+        read_scn: int = 0,
         fence: Fence | None = None,
         **_options: Any,
     ) -> None:
         schema = change.schema if isinstance(change, SchemaChange) else change
         self._enter("prepare_schema", schema.table, str(generation), fence)
         found = self._begun(schema.table, generation)
-        found.schema = _settled(found, schema)
+        found.schema = _settled(found, schema, read_scn)
 
     def apply_window(
         self,
@@ -400,6 +401,7 @@ class MemoryLake:
         paths: Sequence[str],
         *,
         generation: int = 0,
+        read_scn: int = 0,
         fence: Fence | None = None,
         **_options: Any,
     ) -> TableApplied:
@@ -411,7 +413,7 @@ class MemoryLake:
         if manifest.scn < found.partitions_scn:
             raise RowsGoneError("a chunk is from before rows went with a partition")
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
-        found.schema = _settled(found, manifest.schema)
+        found.schema = _settled(found, manifest.schema, read_scn)
         found.read_scn = max(found.read_scn, manifest.scn)
         is_counted = manifest.schema.is_by_all_columns
         landed = manifest.schema.as_in_rows() if is_counted else manifest.schema
@@ -577,11 +579,12 @@ def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema) -> 
     )
 
 
-def _settled(found: MemoryTable, schema: TableSchema) -> TableSchema:
+def _settled(found: MemoryTable, schema: TableSchema, read_scn: int = 0) -> TableSchema:
     """The version that the tables have from here on, as ``lake.evolution`` settles it."""
     known = found.schema
     if known is None:
         return schema
+    refuse_mixed_values(known, schema, read_scn)
     other = holding(schema, known)
     if other.scn_from <= known.scn_from and set(other.column_names) <= set(known.column_names):
         return known

@@ -19,7 +19,12 @@ from cdc_core.snapshot.keys import key_values
 from cdc_core.snapshot.plan import ChunkKeys, chunk_part
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.files import ChunkFiles, taken
-from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record, is_of_whole_table
+from cdc_core.steps.snapshots.shared import (
+    applied_chunks_scn,
+    chunk_manifest,
+    chunk_record,
+    is_of_whole_table,
+)
 from cdc_core.steps.stopping import stops_table, tried_alone
 
 
@@ -60,6 +65,7 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
                 paths,
                 generation=table.generation,
                 position=table.mirror_scn,
+                read_scn=applied_chunks_scn(ctx, manifest.schema, table),
                 asked=asked,
                 ahead=ahead,
                 fence=lease.check,

@@ -6,7 +6,8 @@ from cdc_core.errors import NotYetError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, digest_of, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
-from cdc_core.model.records import ChunkRecord
+from cdc_core.model.records import ChunkRecord, TableRecord
+from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange, chunk_part
 from cdc_core.steps.context import Context
 
@@ -32,3 +33,12 @@ def chunk_manifest(ctx: Context, key: ChunkKey) -> tuple[ChunkManifest, str]:
 def is_of_whole_table(chunk: ChunkRecord) -> bool:
     """Does the chunk's snapshot speak for every row of its range, so that all its chunks together speak for the whole table?"""
     return chunk.condition is None and isinstance(chunk_part(chunk.range), ChunkRange)
+
+
+def applied_chunks_scn(ctx: Context, schema: TableSchema, table: TableRecord) -> int:
+    """The highest SCN as of which a chunk was read that the table's mirror has since it joined; 0 where the definition does not ask for it,
+    since no column of it took the name of another one."""
+    if not schema.displaced:
+        return 0
+    applied = ctx.store.chunks(ctx.source, schema.table, states=("applied",))
+    return max((one.scn for one in applied if one.scn >= (table.snapshot_scn or 0)), default=0)

@@ -31,6 +31,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.stage.skipping import NameFilter, Skipping
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.policies import answer_policies
+from cdc_core.steps.snapshots.shared import applied_chunks_scn
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table, without_memory
 from cdc_core.steps.windows.beside import count_transactions, keep_beside
 from cdc_core.steps.windows.lost import lost_parts
@@ -172,6 +173,7 @@ def _take_defined(
                 ctx.visible(change.schema),
                 generation=state.generation,
                 drops_columns=ctx.config.drops_columns(state.table),
+                read_scn=applied_chunks_scn(ctx, change.schema, state),
                 fence=fence,
             )
     return _take_part(ctx, record, manifest, state, part, fence=fence)
