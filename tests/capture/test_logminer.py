@@ -333,7 +333,7 @@ REFUSED_DDL = [
         "the key changed from (ANOTHER) to (OTHER)", id="a-key-of-which-the-text-says-another-name",
     ),
     pytest.param(
-        "drop table emp", {"ALL_TAB_COLS": [], "FROM ALL_TABLES": []}, "no such table", id="drop-table"
+        "drop table emp", {**dictionary([]), "ALL_CONSTRAINTS": []}, "no such table", id="drop-table"
     ),
     pytest.param(
         "create table emp", dictionary(COLUMNS, object_id=999), "created again", id="recreated"
