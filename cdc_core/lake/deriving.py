@@ -6,6 +6,7 @@ whatever order the changes got there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cdc_core.lake.carry import carried_sql, history_origin
@@ -66,18 +67,57 @@ def derived_sql(
 ) -> tuple[str, tuple[str, ...]]:
     """SELECT with the columns of ``reduce.reduced_sql`` from the change log up to ``position``, and the columns of the mirror that some
     change lacks. ``wanted`` is a relation of keys, None for all; ``has_gaps`` is about counted rows."""
-    mirror = in_mirror(work, schema)
     whole = f"({_history_sql(work, schema, position)})"
     if schema.is_by_all_columns:
         read_scn = _read_scn(session, whole, schema)
         return copies_sql(whole, schema, read_scn, wanted, has_gaps=has_gaps), ()
+    held, has_gaps = in_mirror(work, schema), QuarantineTable(work).exists
+    return _reduced_sql(work, session, schema, held, whole, wanted, has_gaps=has_gaps)
+
+
+def derived_before_sql(
+    work: TableWork,
+    session: Any,
+    schema: TableSchema,
+    scn: int,
+    *,
+    columns: Sequence[str],
+    within: str,
+) -> str:
+    """SELECT with the columns of ``reduce.reduced_sql``: what was there right before ``scn`` by the changes below it, of the keys that may have had a
+    row that fulfils ``within``, a condition on ``columns``. Other columns than these and the key's say nothing."""
+    history = _history_sql(work, schema, scn)
+    whole = f"(SELECT * FROM ({history}) WHERE {COMMIT_SCN} < {scn})"
+    listed = ", ".join(map(string_literal, columns))
+    keys = ", ".join(map(quote_name, schema.key))
+    wanted = (
+        f"(SELECT DISTINCT {keys} FROM (SELECT after.*, _cdc_absent FROM {whole} WHERE after IS NOT NULL)"
+        f" WHERE ({within}) OR ARRAYS_OVERLAP(_cdc_absent, ARRAY({listed})))"
+    )
+    needed = (*schema.key, *columns)
+    held = schema.mirrored([one for one in schema.column_names if one not in needed])
+    # Rows that a snapshot found gone may have changes behind it: their end is what is looked for.
+    sql, _ = _reduced_sql(work, session, schema, held, whole, wanted, has_gaps=True)
+    return sql
+
+
+def _reduced_sql(
+    work: TableWork,
+    session: Any,
+    schema: TableSchema,
+    held: TableSchema,
+    whole: str,
+    wanted: str | None,
+    *,
+    has_gaps: bool,
+) -> tuple[str, tuple[str, ...]]:
+    """As :func:`derived_sql`, from the relation ``whole``; ``held`` is the table with the columns that matter."""
     near = whole if wanted is None else f"({_near_sql(schema, whole, wanted)})"
-    facts = change_facts(session, near, mirror)
+    facts = change_facts(session, near, held)
     defaults = added_columns(read_log(work.changelog))
-    has_gaps = QuarantineTable(work).exists
     if facts.moved_absent:
         # Following rows over their changes of key may lead to keys outside the window.
-        facts = change_facts(session, whole, mirror)
+        facts = change_facts(session, whole, held)
         origin = history_origin(whole, schema, facts.absent)
         near = f"({carried_sql(whole, schema, facts.absent, defaults, origin, has_gaps=has_gaps)})"
     reduced = reduced_sql(near, schema, absent=facts.absent, defaults=defaults, has_gaps=has_gaps)

@@ -5,6 +5,10 @@ that the partition had are those of the mirror, from before the DDL, whose value
 of the change log at the SCN of the DDL, under one transaction identifier, which carries the key alone; from then on the log alone gives the
 mirror again. Then MERGE deletes what these rows name, and a property of the change log notes that it is done.
 
+Where a chunk was read at or behind the DDL, the mirror lacks rows that the chunk found gone, or has what the chunk read in their place, and the
+change log has them all the same. Of the keys that the mirror does not have from before the DDL, the change log says which had a row within
+the bounds right before it, by the changes below its SCN; these get their ``d`` row too.
+
 Where rows of the table are in quarantine, the mirror may have the value from before such a row's change: it does not say which rows were the
 partition's. That, too, is refused.
 
@@ -16,11 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from cdc_core.errors import RESNAPSHOT_HINT, RowsGoneError
+from cdc_core.errors import RESNAPSHOT_HINT, DecodeError, RowsGoneError
 from cdc_core.lake.defaults import sql_literal
+from cdc_core.lake.deriving import derived_before_sql
 from cdc_core.lake.evolution import in_mirror, known_schema
 from cdc_core.lake.history import DeltaLog, read_log
 from cdc_core.lake.ledger import with_widths
@@ -33,6 +40,7 @@ from cdc_core.lake.tables import (
     delta,
     properties_sql,
     quote_name,
+    string_literal,
 )
 from cdc_core.lake.truncating import Truncation, change_values, refuse_equal
 from cdc_core.lake.work import TableWork
@@ -46,13 +54,14 @@ from cdc_core.stage.layout import COMMIT_SCN, change_schema
 
 
 def empty_partitions(
-    work: TableWork, truncation: Truncation, transactions_paths: Sequence[str]
+    work: TableWork, truncation: Truncation, transactions_paths: Sequence[str], *, read_scn: int
 ) -> TableApplied:
     """Take a DROP or TRUNCATE of partitions into change log and mirror, each once; the window's transactions before it were taken.
-    Repeatable.
+    ``read_scn`` is the highest SCN as of which a chunk of the table was read. Repeatable.
 
     Raises:
-        RowsGoneError: A transaction committed at its SCN, so nothing says which came first, or rows in quarantine count still.
+        RowsGoneError: A transaction committed at its SCN, so nothing says which came first, or rows in quarantine count still, or the
+            change log does not say whether a row that a chunk found gone was the partition's.
         LakeError: A Delta table is missing, or Delta refused.
     """
     work.require_tables()
@@ -66,6 +75,7 @@ def empty_partitions(
     refuse_equal(work, scn, transactions_paths)
     metadata, session = work.metadata("partitions", scn), work.session_for()
     found: int | None = None
+    mirrored_rows: int | None = None
     if changelog.transactions.get(work.partitions_app, 0) < scn:
         refuse_stale(work.table, QuarantineTable(work).count_unresolved(), scn)
         mirrored = in_mirror(work, schema)
@@ -75,6 +85,10 @@ def empty_partitions(
             gone = session.sql(
                 f"SELECT {keys} FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {scn} AND ({where})"
             ).toArrow()
+        mirrored_rows = gone.num_rows
+        if read_scn >= scn:
+            others = _unmirrored(work, session, truncation, schema, where)
+            gone = pa.concat_tables([gone, others.cast(gone.schema)])
         found = gone.num_rows
         if found:
             work.append_rows(
@@ -88,7 +102,7 @@ def empty_partitions(
                 rows=found,
             )
     deleted = 0
-    if found != 0:
+    if mirrored_rows != 0:
         same = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
         named = ", ".join(f"before.{quote_name(key)} AS {quote_name(key)}" for key in schema.key)
         rows = (
@@ -99,7 +113,7 @@ def empty_partitions(
             counts = session.sql(
                 f"MERGE INTO {delta(work.mirror)} t USING ({rows}) s ON {same} WHEN MATCHED AND t.{COMMIT_SCN} < {scn} THEN DELETE"
             ).collect()
-        check_removed(counts, found, work.facts(scn=scn))
+        check_removed(counts, mirrored_rows, work.facts(scn=scn))
         deleted = int(counts[0]["num_deleted_rows"]) if counts else 0
     done = with_widths(metadata, work.changelog, schema, {})
     with work.commit(session, "altering a Delta table", done):
@@ -107,6 +121,46 @@ def empty_partitions(
             f"ALTER TABLE {delta(work.changelog)} SET TBLPROPERTIES {properties_sql({PARTITIONS_PROPERTY: str(scn)})}"
         )
     return TableApplied(table=work.table, changes=found or 0, rows_deleted=deleted)
+
+
+def _unmirrored(
+    work: TableWork, session: Any, truncation: Truncation, schema: TableSchema, where: str
+) -> pa.Table:
+    """Keys of rows that were the partitions' by the change log, of those that the mirror does not have from before the DDL.
+
+    Raises:
+        RowsGoneError: The change log lacks the value that says whether such a row was the partitions'.
+    """
+    columns = sorted({name for one in truncation.partitions for name in _columns_of(one, schema)})
+    derived = derived_before_sql(
+        work, session, schema, truncation.scn, columns=columns, within=where
+    )
+    keys = ", ".join(f"d.{quote_name(key)} AS {quote_name(key)}" for key in schema.key)
+    same = " AND ".join(f"d.{quote_name(key)} = m.{quote_name(key)}" for key in schema.key)
+    listed = ", ".join(map(string_literal, columns))
+    unknown = RowsGoneError(
+        "rows went with a partition, and the change log does not say whether a row that a snapshot found gone was one of them",
+        hint=RESNAPSHOT_HINT,
+        **work.facts(scn=truncation.scn),
+    )
+    try:
+        with translated("looking for the rows of partitions", **work.facts()):
+            found = session.sql(
+                f"SELECT {keys}, ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) AS _cdc_unknown"
+                f" FROM ({derived}) d LEFT ANTI JOIN (SELECT * FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {truncation.scn}) m ON {same}"
+                f" WHERE d._cdc_kind = 'row' AND (ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) OR {where})"
+            ).toArrow()
+    except DecodeError as error:
+        raise unknown from error
+    if pc.any(found["_cdc_unknown"]).as_py():
+        raise unknown
+    return found.select(list(schema.key))
+
+
+def _columns_of(rows: PartitionRows, schema: TableSchema) -> list[str]:
+    """The columns whose values say which rows are a partition's."""
+    own = [schema.present_name(rows.column)]
+    return own if rows.sub is None else [*own, *_columns_of(rows.sub, schema)]
 
 
 def emptied_scn(changelog: DeltaLog | None) -> int:

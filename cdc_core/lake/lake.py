@@ -168,17 +168,20 @@ class Lake:
         transactions_paths: Sequence[str],
         generation: int = 0,
         *,
+        read_scn: int = 0,
         fence: Fence = no_fence,
     ) -> TableApplied:
         """Take a TRUNCATE: one row in the change log, and whatever is older out of the mirror, each once; of partitions, a deletion for each row
-        that they had. The part of its window before it must be applied.
+        that they had. The part of its window before it must be applied. ``read_scn`` is the highest SCN as of which a chunk was read.
 
         Raises:
             SchemaMismatchError: A transaction of the table committed at the same SCN.
             LakeError, CommitConflictError: As for :meth:`apply_window`.
         """
-        take = empty_partitions if truncation.partitions else truncate
-        return take(self._work(table, generation, fence), truncation, transactions_paths)
+        work = self._work(table, generation, fence)
+        if truncation.partitions:
+            return empty_partitions(work, truncation, transactions_paths, read_scn=read_scn)
+        return truncate(work, truncation, transactions_paths)
 
     def restore_quarantine(
         self,

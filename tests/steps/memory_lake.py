@@ -258,13 +258,14 @@ class MemoryLake:
         transactions_paths: Sequence[str],
         generation: int = 0,
         *,
+        read_scn: int = 0,
         fence: Fence | None = None,
     ) -> TableApplied:
         found, scn = self._begun(table, generation), truncation.scn
         window = ScnWindow(Scn(scn - 1), Scn(scn))
         assert not read_committed(transactions_paths, table, window).count
         if truncation.partitions:
-            return self._empty_partitions(found, table, truncation, fence)
+            return self._empty_partitions(found, table, truncation, read_scn, fence)
         if found.truncated_scn >= scn:
             return TableApplied(table=table, skipped=True)
         self._enter("truncate", table, str(scn), fence)
@@ -282,7 +283,12 @@ class MemoryLake:
         return TableApplied(table=table, changes=1, rows_deleted=len(gone))
 
     def _empty_partitions(
-        self, found: MemoryTable, table: TableId, truncation: Truncation, fence: Fence | None
+        self,
+        found: MemoryTable,
+        table: TableId,
+        truncation: Truncation,
+        read_scn: int,
+        fence: Fence | None,
     ) -> TableApplied:
         scn, schema = truncation.scn, found.schema
         if found.partitions_scn >= scn:
@@ -290,11 +296,11 @@ class MemoryLake:
         self._enter("truncate", table, str(scn), fence)
         refuse_stale(table, found.in_quarantine.num_rows, scn)
         assert schema is not None
-        gone = {
-            key: values
-            for key, (values, read, _) in found.rows.items()
-            if read < scn and any(_is_in(one, values, schema) for one in truncation.partitions)
-        }
+        there = {key: values for key, (values, read, _) in found.rows.items() if read < scn}
+        rows_gone = len(_of_partitions(truncation, there, schema))
+        if read_scn >= scn:
+            there = _logged_before(found, schema, truncation) | there
+        gone = _of_partitions(truncation, there, schema)
         absent = [one for one in schema.column_names if one not in schema.key]
         for values in gone.values():
             row = {
@@ -306,7 +312,7 @@ class MemoryLake:
             found.history.append(row)
             _take(found, schema, row, -1, -1)
         found.partitions_scn = scn
-        return TableApplied(table=table, changes=len(gone), rows_deleted=len(gone))
+        return TableApplied(table=table, changes=len(gone), rows_deleted=rows_gone)
 
     def restore_quarantine(
         self,
@@ -560,6 +566,40 @@ class MemoryLake:
         if fence is not None:
             fence()
         self.calls.append((call, table.name, what))
+
+
+def _of_partitions(
+    truncation: Truncation, rows: dict[Key, dict[str, Any]], schema: TableSchema
+) -> dict[Key, dict[str, Any]]:
+    return {
+        key: values
+        for key, values in rows.items()
+        if any(_is_in(one, values, schema) for one in truncation.partitions)
+    }
+
+
+def _logged_before(
+    found: MemoryTable, schema: TableSchema, truncation: Truncation
+) -> dict[Key, dict[str, Any]]:
+    """The rows from right before a DDL by the change log alone: their keys, and what says whose partition they are."""
+    names = set(schema.key)
+    for one in truncation.partitions:
+        names |= {schema.present_name(part.column) for part in (one, one.sub) if part}
+
+    def narrow(image: dict[str, Any] | None) -> dict[str, Any] | None:
+        return image and {name: image[name] for name in names if name in image}
+
+    older = MemoryTable(truncated_scn=found.truncated_scn)
+    for row in found.history:
+        if row["_cdc_commit_scn"] < truncation.scn:
+            absent = [name for name in row["_cdc_absent"] if name in names]
+            images = {side: narrow(row[side]) for side in ("before", "after")}
+            older.history.append({**row, **images, "_cdc_absent": absent})
+    try:
+        _derive(older, schema, [])
+    except LakeError as error:
+        raise RowsGoneError("a row that may have been a partition's is not known") from error
+    return {key: values for key, (values, _, _) in older.rows.items()}
 
 
 def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema) -> bool:

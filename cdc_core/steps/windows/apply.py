@@ -216,7 +216,12 @@ def _take_part(
             )
             done.append(
                 ctx.lake.truncate(
-                    table, truncation, transactions, generation=state.generation, fence=fence
+                    table,
+                    truncation,
+                    transactions,
+                    generation=state.generation,
+                    read_scn=state.consistent_scn or 0,
+                    fence=fence,
                 )
             )
             position = Scn(piece.scn)
