@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cdc_core.decode.kernels import finish, scan, table
+from cdc_core.decode.kernels import blocks, scan, table
 from cdc_core.decode.plan import Kind, TablePlan
 from cdc_core.decode.text_source import Bytes, TextSource, Words
 from cdc_core.errors import DecodeError
@@ -22,7 +22,10 @@ _MEASURED = frozenset(
 )  # fmt: skip
 _BYTES_MAX = 2**31 - 1
 _GAP = 64
-"""Bytes between columns' areas, since copies write up to 15 bytes more than they should."""
+"""Bytes behind a column's text, since copies write up to 15 bytes more than they should."""
+_BLOCK_BYTES, _BLOCK_ROWS_MAX = 1 << 18, 512
+"""Of the statements of a block: they and their entries stay in the processor's cache until their bytes are written."""
+_NOTHING: Bytes = np.zeros(_GAP, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,49 +65,56 @@ def scan_batch(sql: pa.Array, plan: TablePlan) -> ScannedBatch:
     operations = np.zeros(rows, np.int8)
     starts = source.first_bytes()
     has = {letter: bool((starts == ord(letter)).any()) for letter in "iud"}
-    before = _Side(plan, rows, fields, table.BEFORE) if has["u"] or has["d"] else None
-    after = _Side(plan, rows, fields, table.AFTER) if has["u"] or has["i"] else None
-    scan.scan(
-        source.data,
-        source.tail.ctypes.data,
-        source.tail_row,
-        source.offsets.ctypes.data,
-        rows,
-        fields.ctypes.data,
-        columns,
-        len(fields),
-        names.table_name.ctypes.data,
-        names.table_name_length,
-        memo.ctypes.data,
-        operations.ctypes.data,
-    )
-    sides = [side.states for side in (before, after) if side is not None]
-    carried = (
-        (sides[0] | sides[1] if len(sides) == 2 else sides[0]) != table.ABSENT if sides else None
-    )
-    nothing = np.zeros((columns, rows), np.bool_)
-    carried_before = nothing if before is None else before.states != table.ABSENT
-    shared = np.zeros(columns, np.uint8)
-    none_shared = np.zeros(columns, np.uint8)
-    if before is not None and after is not None:
-        is_all_updates = not has["i"] and not has["d"] and bool((operations == scan.UPDATE).all())
-        finish.overlay(
+    block = _block_rows(source, rows)
+    before = _Side(plan, rows, block, fields, table.BEFORE) if has["u"] or has["d"] else None
+    after = _Side(plan, rows, block, fields, table.AFTER) if has["u"] or has["i"] else None
+    is_updates_alone = not has["i"] and not has["d"]
+    shared = np.full(columns, blocks.SHARED if is_updates_alone else blocks.OWN, np.uint8)
+    scanned = first = 0
+    while first < rows:
+        first = blocks.decode_blocks(
+            source.data,
+            source.tail.ctypes.data,
+            source.tail_row,
+            source.offsets.ctypes.data,
+            scanned,
+            first,
+            rows,
+            block,
             fields.ctypes.data,
             columns,
-            rows,
+            len(fields),
+            names.table_name.ctypes.data,
+            names.table_name_length,
+            memo.ctypes.data,
             operations.ctypes.data,
+            before is not None,
+            after is not None,
             shared.ctypes.data,
-            is_all_updates,
         )
-    old = before.arrays(fields, none_shared, None) if before is not None else None
-    new = after.arrays(fields, shared, old) if after is not None else None
+        scanned = min(first + block, rows)
+        if first < rows:
+            for side in (before, after):
+                if side is not None:
+                    side.grow(fields, scanned)
+    nothing = np.zeros((columns, rows), np.bool_)
+    sides = [side.states for side in (before, after) if side is not None]
+    carried = (sides[0] | sides[1] if len(sides) == 2 else sides[0]) if sides else nothing
+    old = before.arrays(fields) if before is not None else None
+    new = after.arrays(fields, old, shared) if after is not None else None
     return ScannedBatch(
         operations,
         old,
         new,
-        carried if carried is not None else nothing,
-        carried_before,
+        carried != table.ABSENT,
+        nothing if before is None else before.states != table.ABSENT,
     )
+
+
+def _block_rows(source: TextSource, rows: int) -> int:
+    """So many rows, a multiple of 8, that their statements fit the processor's cache."""
+    size = int(source.offsets[-1] - source.offsets[0]) // max(rows, 1)
+    return int(min(max(_BLOCK_BYTES // max(size, 1), 8), _BLOCK_ROWS_MAX)) // 8 * 8
 
 
 class _Names:
@@ -150,22 +160,19 @@ def _stride(kind: Kind) -> int:
 class _Side:
     """Memory of the old or the new images of a batch."""
 
-    def __init__(self, plan: TablePlan, rows: int, fields: Words, side: int) -> None:
+    def __init__(self, plan: TablePlan, rows: int, block: int, fields: Words, side: int) -> None:
         self.plan, self.rows, self.side = plan, rows, side
         columns = len(plan.columns)
-        is_measured = np.array([column.kind in _MEASURED for column in plan.columns])
+        self._is_measured = np.array([column.kind in _MEASURED for column in plan.columns])
         captured = fields[:columns]
-        sizes = captured[:, table.STRIDE] * rows
-        # Fixed values go to Arrow as they are; entries of text are needed until its bytes are written.
-        self._fixed: Bytes = np.zeros(int(sizes[~is_measured].sum()), np.uint8)
-        self._entries: Bytes = np.empty(int(sizes[is_measured].sum()), np.uint8)
-        self._fixed_at = _starts(np.where(is_measured, 0, sizes))
-        entries_at = _starts(np.where(is_measured, sizes, 0))
-        captured[:, table.ENTRIES + side] = np.where(
-            is_measured,
-            self._entries.ctypes.data + entries_at,
-            self._fixed.ctypes.data + self._fixed_at,
-        )
+        # Fixed values go to Arrow as they are; entries of text are needed until a block's bytes are written.
+        sizes = np.where(self._is_measured, 0, captured[:, table.STRIDE] * rows)
+        self._fixed: Bytes = np.zeros(int(sizes.sum()), np.uint8)
+        self._fixed_at = _starts(sizes)
+        captured[:, table.ENTRIES + side] = self._fixed.ctypes.data + self._fixed_at
+        sizes = np.where(self._is_measured, 16 * block, 0)
+        self._scratch: Bytes = np.empty(int(sizes.sum()), np.uint8)
+        captured[:, table.SCRATCH + side] = self._scratch.ctypes.data + _starts(sizes)
         self.states = np.zeros((columns, rows), np.uint8)
         captured[:, table.STATES + side] = self.states.ctypes.data + np.arange(columns) * rows
         self._bitmap_size = (rows + 7) // 8
@@ -173,47 +180,60 @@ class _Side:
         captured[:, table.VALID + side] = (
             self._valid.ctypes.data + np.arange(columns) * self._bitmap_size
         )
-        self._offsets_at = _starts(np.where(is_measured, 4 * (rows + 1), 0))
-        # Four bytes more, since the loops read offsets eight bytes at a time.
-        self._offsets: Bytes = np.empty(int(is_measured.sum()) * 4 * (rows + 1) + 4, np.uint8)
+        sizes = np.where(self._is_measured, 4 * (rows + 1), 0)
+        self._offsets_at = _starts(sizes)
+        self._offsets: Bytes = np.empty(int(sizes.sum()), np.uint8)
         captured[:, table.OFFSETS + side] = self._offsets.ctypes.data + self._offsets_at
+        self._texts: list[Bytes] = [_NOTHING] * columns
 
-    def arrays(self, fields: Words, shared: Bytes, old: list[pa.Array] | None) -> list[pa.Array]:
-        """Finish the buffers and wrap them; shared columns are those of ``old``."""
-        columns = len(self.plan.columns)
-        totals: Words = np.zeros(columns, np.int64)
-        at = fields.ctypes.data, columns, self.rows, self.side, shared.ctypes.data
-        if finish.measure(*at, totals.ctypes.data) > _BYTES_MAX:
-            raise DecodeError(
-                "a column's text in one batch is larger than 2 GiB",
-                hint="Decode fewer rows in a batch: lower spark.sql.execution.arrow.maxRecordsPerBatch.",
-                table=self.plan.name_sql,
-            )
-        bytes_at = _starts(totals + _GAP)
-        text: Bytes = np.empty(int(totals.sum()) + _GAP * (columns + 1), np.uint8)
-        fields[:columns, table.BYTES + self.side] = text.ctypes.data + bytes_at
-        finish.write(*at)
+    def grow(self, fields: Words, scanned: int) -> None:
+        """Make room for the text and bytes that a block needs, and for as many more as the rows behind ``scanned`` may.
+
+        Raises:
+            DecodeError: A column's text needs more than Arrow's offsets can say.
+        """
+        for number in np.flatnonzero(self._is_measured).tolist():
+            of = fields[number]
+            needed = int(of[table.NEEDED + self.side])
+            if needed <= of[table.CAPACITY + self.side]:
+                continue
+            if needed > _BYTES_MAX:
+                raise DecodeError(
+                    "a column's text in one batch is larger than 2 GiB",
+                    hint="Decode fewer rows in a batch: lower spark.sql.execution.arrow.maxRecordsPerBatch.",
+                    table=self.plan.name_sql,
+                )
+            capacity = min(_BYTES_MAX, needed * self.rows * 9 // (scanned * 8) + _GAP)
+            text: Bytes = np.empty(capacity + _GAP, np.uint8)
+            written = int(of[table.TOTAL + self.side])
+            text[:written] = self._texts[number][:written]
+            self._texts[number] = text
+            of[table.CAPACITY + self.side] = capacity
+            of[table.BYTES + self.side] = text.ctypes.data
+
+    def arrays(
+        self, fields: Words, old: list[pa.Array] | None = None, shared: Bytes = _NOTHING
+    ) -> list[pa.Array]:
+        """The columns, when all their rows are written; shared ones are those of ``old``."""
         buffers = {
             "valid": pa.py_buffer(self._valid),
             "fixed": pa.py_buffer(self._fixed),
             "offsets": pa.py_buffer(self._offsets),
-            "text": pa.py_buffer(text),
         }
-        arrays = []
-        for number in range(columns):
-            if shared[number] and old is not None:
-                arrays.append(old[number])
-            else:
-                span = int(bytes_at[number]), int(totals[number])
-                arrays.append(self._array(number, buffers, span))
-        return arrays
+        totals = fields[:, table.TOTAL + self.side].tolist()
+        return [
+            old[number]
+            if old is not None and shared[number] == blocks.SHARED
+            else self._array(number, buffers, totals[number])
+            for number in range(len(self.plan.columns))
+        ]
 
-    def _array(self, number: int, buffers: dict[str, pa.Buffer], span: tuple[int, int]) -> pa.Array:
+    def _array(self, number: int, buffers: dict[str, pa.Buffer], total: int) -> pa.Array:
         column = self.plan.columns[number]
         valid = buffers["valid"].slice(number * self._bitmap_size, self._bitmap_size)
         if column.kind in _MEASURED:
             offsets = buffers["offsets"].slice(int(self._offsets_at[number]), 4 * (self.rows + 1))
-            parts = [valid, offsets, buffers["text"].slice(*span)]
+            parts = [valid, offsets, pa.py_buffer(self._texts[number]).slice(0, total)]
         else:
             at = int(self._fixed_at[number])
             values = buffers["fixed"].slice(at, _stride(column.kind) * self.rows)

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from cdc_core.decode import warm_up
-from cdc_core.decode.kernels import cache, finish, scan, stored
+from cdc_core.decode.kernels import blocks, cache, stored
 
 _PROGRAM = """
 import pyarrow as pa
-from cdc_core.decode.kernels import scan
+from cdc_core.decode.kernels import blocks
 from cdc_core.decode import decode_dml
 from tests.decode.golden_table import GOLDEN
 decode_dml(pa.array(['delete from "S"."T";']), GOLDEN)
-print(sum(scan.scan.stats.cache_hits.values()), sum(scan.scan.stats.cache_misses.values()))
+print(sum(blocks.decode_blocks.stats.cache_hits.values()), sum(blocks.decode_blocks.stats.cache_misses.values()))
 """
 
 
@@ -90,7 +90,7 @@ def test_a_user_without_a_home_still_has_candidates(monkeypatch: pytest.MonkeyPa
 def test_warm_up_compiles_every_loop() -> None:
     """What set-up calls, so that no later process has to compile."""
     warm_up()
-    loops: list[Any] = [scan.scan, finish.overlay, finish.measure, finish.write]
+    loops: list[Any] = [blocks.decode_blocks]
     loops += [stored.measure_stored, stored.write_stored]
     for loop in loops:
         assert len(loop.signatures) == 1

@@ -1,10 +1,18 @@
-"""How do entries and states become Arrow buffers?"""
+"""How do the entries and states of one column become Arrow buffers, block by block?"""
 
 from __future__ import annotations
 
 from cdc_core.decode.kernels import printed, times
-from cdc_core.decode.kernels.cache import entry, inner
-from cdc_core.decode.kernels.memory import copy_bytes, load8, load64, store8, store32, store64
+from cdc_core.decode.kernels.cache import inner
+from cdc_core.decode.kernels.memory import (
+    copy_bytes,
+    copy_exactly,
+    load8,
+    load64,
+    store8,
+    store32,
+    store64,
+)
 from cdc_core.decode.kernels.numbers import write_canonical
 from cdc_core.decode.kernels.scan import UPDATE
 from cdc_core.decode.kernels.table import (
@@ -25,52 +33,34 @@ from cdc_core.decode.kernels.table import (
     STATES,
     STRIDE,
     TIMESTAMP_TEXT,
+    TOTAL,
     VALID,
     ZONED,
     field,
     is_measured,
+    set_field,
 )
 from cdc_core.decode.kernels.text import write_hex, write_text, write_undoubled
 
-_BLOCK_ROWS = 64
-"""Rows whose text is copied for all columns before the next ones: their statements stay in the processor's cache."""
-
-
-@entry
-def overlay(
-    table: int, columns: int, rows: int, operations: int, shared: int, is_all_updates: bool
-) -> int:
-    """Give updates the old values of the columns that SET does not carry.
-
-    Writes ``shared``, a byte per column: 1 where every row is an update and none sets the column, so that the old values can
-    serve as the new ones and nothing was copied. Returns the number of the other columns.
-    """
-    copied = 0
-    for column in range(columns):
-        is_shared = is_all_updates and not _has_any(field(table, column, STATES + AFTER), rows)
-        store8(shared + column, 1 if is_shared else 0)
-        if not is_shared:
-            copied += 1
-            _overlay_column(table, column, rows, operations)
-    return copied
-
 
 @inner
-def _has_any(states: int, rows: int) -> bool:
+def has_any(states: int, first: int, last: int) -> bool:
+    """Has one of the rows the column?"""
     found = 0
-    for row in range(rows):
+    for row in range(first, last):
         found |= load8(states + row)
     return found != 0
 
 
 @inner
-def _overlay_column(table: int, column: int, rows: int, operations: int) -> None:
+def overlay(table: int, column: int, first: int, last: int, operations: int) -> None:
+    """Give updates the old value of a column that SET does not carry. A second time changes nothing."""
     before = field(table, column, STATES + BEFORE)
     after = field(table, column, STATES + AFTER)
     stride = field(table, column, STRIDE)
     source = field(table, column, ENTRIES + BEFORE)
     target = field(table, column, ENTRIES + AFTER)
-    for row in range(rows):
+    for row in range(first, last):
         if load8(operations + row) == UPDATE and load8(after + row) == ABSENT:
             store8(after + row, load8(before + row))
             store64(target + row * stride, load64(source + row * stride))
@@ -78,23 +68,62 @@ def _overlay_column(table: int, column: int, rows: int, operations: int) -> None
                 store64(target + row * stride + 8, load64(source + row * stride + 8))
 
 
-@entry
-def measure(table: int, columns: int, rows: int, side: int, shared: int, totals: int) -> int:
-    """Write bitmaps, and for text and bytes Arrow offsets; ``totals`` gets each column's number of bytes.
+@inner
+def measure(table: int, column: int, first: int, last: int, side: int) -> int:
+    """Number of bytes that the text of rows takes."""
+    states = field(table, column, STATES + side)
+    entries = field(table, column, ENTRIES + side)
+    total = 0
+    for row in range(first, last):
+        if load8(states + row) == PRESENT:
+            total += load64(entries + row * 16 + 8)
+    return total
 
-    Columns marked in ``shared`` are left out. Returns the greatest total; offsets are right only where it fits 31 bits.
-    """
-    most = 0
-    for column in range(columns):
-        store64(totals + column * 8, 0)
-        if load8(shared + column) != 0:
-            continue
-        _write_bitmap(field(table, column, STATES + side), rows, field(table, column, VALID + side))
-        if is_measured(field(table, column, KIND)):
-            total = _write_offsets(table, column, rows, side)
-            store64(totals + column * 8, total)
-            most = max(most, total)
-    return most
+
+@inner
+def write(table: int, column: int, first: int, last: int, side: int) -> None:
+    """Write the rows' part of the bitmap, and for text and bytes of the offsets and bytes. ``first`` is a multiple of 8."""
+    states = field(table, column, STATES + side)
+    _write_bitmap(states + first, last - first, field(table, column, VALID + side) + (first >> 3))
+    kind = field(table, column, KIND)
+    if not is_measured(kind):
+        return
+    entries = field(table, column, ENTRIES + side)
+    offsets = field(table, column, OFFSETS + side)
+    start = field(table, column, BYTES + side)
+    total = field(table, column, TOTAL + side)
+    for row in range(first, last):
+        if load8(states + row) == PRESENT:
+            word = load64(entries + row * 16)
+            length = load64(entries + row * 16 + 8)
+            _write_entry(word >> 2, word & 3, length, kind, start + total)
+            total += length
+        store32(offsets + row * 4 + 4, total)
+    set_field(table, column, TOTAL + side, total)
+
+
+@inner
+def copy_old(table: int, column: int, rows: int) -> None:
+    """Make what was written of the old values, of a multiple of 8 rows, the new values' too."""
+    copy_exactly(
+        field(table, column, VALID + AFTER), field(table, column, VALID + BEFORE), rows >> 3
+    )
+    if is_measured(field(table, column, KIND)):
+        total = field(table, column, TOTAL + BEFORE)
+        copy_exactly(
+            field(table, column, OFFSETS + AFTER),
+            field(table, column, OFFSETS + BEFORE),
+            4 * (rows + 1),
+        )
+        copy_bytes(field(table, column, BYTES + AFTER), field(table, column, BYTES + BEFORE), total)
+        set_field(table, column, TOTAL + AFTER, total)
+    else:
+        stride = field(table, column, STRIDE)
+        copy_exactly(
+            field(table, column, ENTRIES + AFTER),
+            field(table, column, ENTRIES + BEFORE),
+            stride * rows,
+        )
 
 
 @inner
@@ -111,55 +140,6 @@ def _write_bitmap(states: int, rows: int, bitmap: int) -> None:
             last |= 1 << place
     if row < rows:
         store8(bitmap + (row >> 3), last)
-
-
-@inner
-def _write_offsets(table: int, column: int, rows: int, side: int) -> int:
-    states = field(table, column, STATES + side)
-    entries = field(table, column, ENTRIES + side)
-    offsets = field(table, column, OFFSETS + side)
-    total = 0
-    store32(offsets, 0)
-    for row in range(rows):
-        if load8(states + row) == PRESENT:
-            total += load64(entries + row * 16 + 8)
-        store32(offsets + row * 4 + 4, total)
-    return total
-
-
-@entry
-def write(table: int, columns: int, rows: int, side: int, shared: int) -> int:
-    """Write the bytes of text and bytes columns that :func:`measure` measured; returns the number of columns written."""
-    written = 0
-    for column in range(columns):
-        if load8(shared + column) == 0 and is_measured(field(table, column, KIND)):
-            written += 1
-    if written == 0:
-        return 0
-    first = 0
-    while first < rows:
-        last = min(first + _BLOCK_ROWS, rows)
-        for column in range(columns):
-            if load8(shared + column) == 0 and is_measured(field(table, column, KIND)):
-                _write_block(table, column, first, last, side)
-        first = last
-    return written
-
-
-@inner
-def _write_block(table: int, column: int, first: int, last: int, side: int) -> None:
-    kind = field(table, column, KIND)
-    states = field(table, column, STATES + side)
-    entries = field(table, column, ENTRIES + side)
-    offsets = field(table, column, OFFSETS + side)
-    target = field(table, column, BYTES + side) + (load64(offsets + first * 4) & 0x7FFFFFFF)
-    for row in range(first, last):
-        if load8(states + row) != PRESENT:
-            continue
-        word = load64(entries + row * 16)
-        length = load64(entries + row * 16 + 8)
-        _write_entry(word >> 2, word & 3, length, kind, target)
-        target += length
 
 
 @inner

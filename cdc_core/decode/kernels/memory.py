@@ -207,3 +207,12 @@ def copy_bytes(target: int, source: int, length: int) -> None:
     while done < length:
         copy16(target + done, source + done)
         done += 16
+
+
+@inner
+def copy_exactly(target: int, source: int, length: int) -> None:
+    """Copy ``length`` bytes, and not one more."""
+    whole = length & ~15
+    copy_bytes(target, source, whole)
+    for place in range(whole, length):
+        store8(target + place, load8(source + place))

@@ -1,4 +1,4 @@
-"""Which change does each redo statement of a batch mean? The outermost loop of decoding.
+"""Which change does each redo statement of a block mean?
 
 One pass over the bytes: names are matched against where they stood in the statement before, literals are read straight into
 their columns' entries.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdc_core.decode.kernels.cache import entry, inner
+from cdc_core.decode.kernels.cache import inner
 from cdc_core.decode.kernels.literal import read_literal, skip_literal
 from cdc_core.decode.kernels.memory import is_same, load8, load32, load64, store8, store64
 from cdc_core.decode.kernels.table import (
@@ -55,13 +55,14 @@ MEMO_HEADER, MEMO_HEADER_LENGTH, MEMO_COUNT, MEMO_ORDER = 0, 1, 2, 3
 """Address, length and number of columns of the last INSERT's header; then its columns, and after them those of WHERE and SET."""
 
 
-@entry
-def scan(
+@inner
+def scan_rows(
     data: int,
     tail: int,
     tail_row: int,
     offsets: int,
-    rows: int,
+    first: int,
+    last: int,
     table: int,
     columns: int,
     names: int,
@@ -69,21 +70,17 @@ def scan(
     table_name_length: int,
     memo: int,
     operations: int,
-) -> int:
-    """Read all rows; write ``operations`` (int8, 0 for rows left to the plain form), entries and states.
+) -> None:
+    """Read the rows from ``first`` to before ``last``; write ``operations`` (int8, 0 for rows left to the plain form), entries and states.
 
     Args:
         data: Address of the statements' bytes.
         tail: Address of a copy of the rows from ``tail_row`` on, with readable bytes behind it.
-        offsets: Address of ``rows + 1`` int64 offsets.
+        offsets: Address of int64 offsets, one more than rows.
         table: Address of the table's fields, ``columns`` captured ones of ``names``.
         memo: Address of ``MEMO_ORDER + 3 * names`` words; the first three are 0.
-
-    Returns:
-        Number of rows left to the plain form.
     """
-    left = 0
-    for row in range(rows):
+    for row in range(first, last):
         start = load64(offsets + row * 8)
         length = load64(offsets + row * 8 + 8) - start
         at = data + start
@@ -114,9 +111,7 @@ def scan(
             if operation != 0:
                 _forget(row, table, columns, operation)
             operation = 0
-            left += 1
         store8(operations + row, operation)
-    return left
 
 
 @inner

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cdc_core.decode.kernels.cache import inner
-from cdc_core.decode.kernels.memory import is_same, load64
+from cdc_core.decode.kernels.memory import is_same, load64, store64
 
 KIND, PRECISION, SCALE, NAME, NAME_LENGTH, STRIDE = 0, 1, 2, 3, 4, 5
 """Kind of the literals; decimal's precision and scale; address and length of the quoted name; bytes of an entry."""
@@ -12,7 +12,10 @@ ENTRIES, STATES, VALID, OFFSETS, BYTES = 6, 8, 10, 12, 14
 
 An entry is the value itself (8 bytes, decimals 16), or for text and bytes (source address * 4 + form, length).
 """
-FIELDS = 16
+SCRATCH, CAPACITY, TOTAL, NEEDED = 16, 18, 20, 22
+"""Of text and bytes, for both sides again: address of a block's entries; how many bytes may be written, were written, and will be with
+this block."""
+FIELDS = 24
 
 BEFORE, AFTER = 0, 1
 """The side: offset to the fields above."""
@@ -33,6 +36,12 @@ ZONED, INTERVAL_YM, INTERVAL_DS, BLOB = 12, 13, 14, 15
 def field(table: int, column: int, name: int) -> int:
     """One field of a column."""
     return load64(table + (column * FIELDS + name) * 8)
+
+
+@inner
+def set_field(table: int, column: int, name: int, value: int) -> None:
+    """Change one field of a column."""
+    store64(table + (column * FIELDS + name) * 8, value)
 
 
 @inner
