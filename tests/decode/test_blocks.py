@@ -56,7 +56,7 @@ def _batch(kind: str) -> list[str]:
     ]
 
 
-def _exact(decoded: DecodedDml) -> list[object]:
+def _exact(decoded: DecodedDml) -> list[list[object]]:
     return [
         values.to_pylist()
         for values in (
