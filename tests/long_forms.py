@@ -87,6 +87,14 @@ STAYS: dict[str, tuple[str, ...]] = {
         "masked",
         "exchange",
     ),
+    f"{_STEPS}exchanged_partitions.py::test_the_rows_of_an_exchanged_partition_go_and_those_that_came_are_read": (
+        "a-range",
+        "a-day",
+        "the-last-range",
+    ),
+    f"{_STEPS}exchanged_partitions.py::test_a_process_that_ends_at_any_place_does_nothing_twice": (
+        "truncate",
+    ),
     f"{_STEPS}wider_columns.py::test_a_column_with_more_digits_is_followed": ("", "in-front"),
     f"{_STEPS}wider_columns.py::test_several_changes_in_one_window": (
         "twice",

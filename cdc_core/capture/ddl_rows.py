@@ -28,6 +28,7 @@ from cdc_core.schema.ddl_reading import (
     EmptiedPartitions,
     emptied_partitions,
     empties_table,
+    exchanged_partition,
     moves_rows,
     removes_rows,
     removes_table,
@@ -50,6 +51,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema, is_captured
 
 _TEXT_MAX = 300
+_EXCHANGED = "other rows came into a partition without redo for each; on_truncate: follow_or_resnapshot reads them from Oracle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,7 @@ def follow_ddl(
     given: Sequence[GivenTable] = (),
     follows_wider: Set[TableId] | None = None,
     scn_low: int = 0,
+    reads_again: Set[TableId] = frozenset(),
 ) -> Followed:
     """Add the new versions to ``history``; return them, and the tables that a DDL ends the stream of.
 
@@ -105,6 +108,7 @@ def follow_ddl(
         given: What tables are by signals, each as of an SCN inside the window. It takes effect there, behind the DDL that was met up to
             there. Where Oracle does not show what the last of that DDL made of the table, the definition says it, from that DDL on.
         follows_wider: Tables whose Delta tables may be written anew for a column that needs a wider type; None for all.
+        reads_again: Those of ``follows_truncate`` of which rows may be read again: what an exchange puts into a partition.
         scn_low: The window's lower end, where a table leaves whose definition is found to be wrong from an earlier window on.
     """
     changes: list[SchemaChange] = []
@@ -138,6 +142,16 @@ def follow_ddl(
                 ends[row.table] = emptied
             else:
                 changes.append(emptied)
+            continue
+        if row.table in follows_truncate and (exchanged := exchanged_partition(row.text)):
+            if row.table not in reads_again:
+                ends[row.table] = _end(row, "truncate", _EXCHANGED)
+                continue
+            emptied = _partitions_emptied(session, row, old, configs, exchanged)
+            if isinstance(emptied, StreamEnd):
+                ends[row.table] = emptied
+            else:
+                changes.append(replace(emptied, has_new_rows=True))
             continue
         later = [other for other in rows[at + 1 :] if other.table == row.table]
         stands_in = _standing_in(row, later, waiting)
@@ -243,7 +257,7 @@ def _partitions_emptied(
     configs: Sequence[TableConfig],
     chosen: EmptiedPartitions,
 ) -> SchemaChange | StreamEnd:
-    """A DROP or TRUNCATE of partitions with the rows that go, or the end of the stream where nothing says which they are."""
+    """A DROP, TRUNCATE or EXCHANGE of partitions with the rows that go, or the end of the stream where nothing says which they are."""
     if row.scn is None:
         return _end(row, "truncate", "rows went with a partition, and it commits behind the window")
     config = next(config for config in configs if config.table == row.table)

@@ -79,6 +79,7 @@ def capture_window(
     query_filter: QueryFilter | None = None,
     unlogged_ignored: Set[TableId] = frozenset(),
     follows_truncate: Set[TableId] = frozenset(),
+    reads_again: Set[TableId] = frozenset(),
     follows_wider: Set[TableId] | None = None,
     masks: Mapping[TableId, Masks] | None = None,
     early: EarlyRows | None = None,
@@ -99,6 +100,7 @@ def capture_window(
         query_filter: How LogMiner is asked for the tables' rows; by their names by default.
         unlogged_ignored: Tables that go on although something was written without redo into their tablespaces.
         follows_truncate: Tables whose TRUNCATE does not end their stream.
+        reads_again: Those of them whose partitions may be exchanged.
         follows_wider: Tables whose columns may get wider types in Delta; None for all.
         masks: What lands in place of values, by table.
         early: The window's rows, if they were read before its turn: they are taken if they answer what the window asks.
@@ -139,6 +141,7 @@ def capture_window(
                 living=living,
                 unlogged_ignored=unlogged_ignored,
                 follows_truncate=follows_truncate,
+                reads_again=reads_again,
                 follows_wider=follows_wider,
                 segments=segments,
                 early=answer,
@@ -160,13 +163,14 @@ class _Window:
         living: Living | None,
         unlogged_ignored: Set[TableId],
         follows_truncate: Set[TableId],
+        reads_again: Set[TableId],
         follows_wider: Set[TableId] | None,
         segments: KnownSegments,
         early: EarlyRows | None,
     ) -> None:
         self._living, self._how, self._unlogged_ignored = living, asked.how, unlogged_ignored
         self._asked, self._early, self._follows_truncate = asked, early, follows_truncate
-        self._given = work.given
+        self._given, self._reads_again = work.given, reads_again
         self._follows_wider = follows_wider
         self._before = {one.xid: one.state for one in work.ledger}
         self._ledger_after: list[OpenTransaction] = []
@@ -266,6 +270,7 @@ class _Window:
             self._given,
             self._follows_wider,
             self._record.window.scn_low,
+            self._reads_again,
         )
         changes = followed.changes
         self._ends += [*followed.ends, *self._incomplete(), *self._excluded.ends]

@@ -144,6 +144,7 @@ class LogMinerSource:
                     follows_truncate=self._config.with_policy(
                         "truncate", "follow", "follow_or_resnapshot"
                     ),
+                    reads_again=self._config.with_policy("truncate", "follow_or_resnapshot"),
                     follows_wider=self._config.with_policy("widened_column", "rewrite"),
                     landing=landing,
                     early=early,

@@ -57,8 +57,9 @@ class PolicyConfig(ConfigModel):
     on_truncate: Literal["stop", "resnapshot", "follow", "follow_or_resnapshot"] = "stop"
     """Rows were removed without redo for each row: TRUNCATE, or a partition that was dropped or exchanged. ``follow`` empties the mirror where the
     table was emptied by ``TRUNCATE TABLE``, and writes one event with the operation ``t`` to the change log. Of a partition, or subpartition, by RANGE
-    or LIST of one captured column that was dropped or truncated, it deletes the rows by the partition's bounds. Where these do not say which rows went, and
-    where a partition was exchanged, ``follow`` stops the table, and ``follow_or_resnapshot`` rereads it with a new snapshot."""
+    or LIST of one captured column that was dropped or truncated, it deletes the rows by the partition's bounds. Where these do not say which rows went,
+    ``follow`` stops the table, and ``follow_or_resnapshot`` rereads it with a new snapshot. Where such a partition was exchanged, ``follow_or_resnapshot`` does
+    the same with the rows that it had, and reads those that came; ``follow`` stops the table."""
 
     on_drop: Literal["stop", "resnapshot", "remove"] = "stop"
     """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until a table of that name exists: created

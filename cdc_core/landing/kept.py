@@ -76,9 +76,11 @@ def kept_source(landing: LandingStore, source: str) -> SourceRecord | None:
 def keep_table(landing: LandingStore, kept: KeptTable) -> None:
     """Keep a table's present revision, and forget older ones. Repeatable."""
     record = kept.record
+    stored = asdict(record)
+    del stored["awaits_rows"]  # its chunks say it
     data = {
         "record": {
-            **asdict(record),
+            **stored,
             "since": record.since.isoformat() if record.since else None,
             "read_again": [one.as_json() for one in record.read_again],
         },

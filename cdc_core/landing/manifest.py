@@ -60,7 +60,7 @@ class LogUsed:
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
     """A DDL on a captured table: ``schema`` is the definition that holds from ``scn`` on. One that ``empties`` the table, or the ``partitions`` that
-    are named, leaves the definition as it was. Of a definition that a signal brought, ``ddl`` names the signal, and ``ordinal`` is :data:`NO_ROW` where it
+    are named, leaves the definition as it was; with ``has_new_rows`` other rows came in their place, which are to be read. Of a definition that a signal brought, ``ddl`` names the signal, and ``ordinal`` is :data:`NO_ROW` where it
     stands in for no DDL."""
 
     scn: int
@@ -69,6 +69,7 @@ class SchemaChange:
     schema: TableSchema
     empties: bool = False
     partitions: tuple[PartitionRows, ...] = ()
+    has_new_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +225,7 @@ def window_manifest_bytes(manifest: WindowManifest, definitions: str | None = No
                 if change.partitions
                 else {}
             ),
+            **({"has_new_rows": True} if change.has_new_rows else {}),
         }
         for change in manifest.schema_changes
     ]

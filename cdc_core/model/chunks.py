@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from cdc_core.errors import PartitionKeyError
 from cdc_core.model.identifiers import TableId
 
+NEW_ROWS = "x"
+"""With this begins the id of a snapshot that reads rows which came into a table without redo."""
+
 _KEY = re.compile(r"([^:]+):([0-9]+)")
 _PARTITION_KEY = re.compile(r"([^:]+)_([0-9]+)-of-([0-9]+)")
 

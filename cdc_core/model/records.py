@@ -46,6 +46,9 @@ class TableRecord:
     counts how often its Delta tables were begun. ``in_quarantine`` redo rows could not be decoded and no later snapshot has settled
     them: the mirror is an image but for their rows.
 
+    It ``awaits_rows`` while rows that came into it without redo, such as those of an exchanged partition, are read: its mirror stands right before
+    they came. The store finds that by the table's chunks.
+
     ``revision`` counts how often the store changed anything of this but the position, or the table's definitions.
     """
 
@@ -69,6 +72,7 @@ class TableRecord:
     rest_waits: str | None = None
     in_quarantine: int = 0
     revision: int = field(default=0, compare=False)
+    awaits_rows: bool = field(default=False, compare=False)
 
     @property
     def is_captured(self) -> bool:
@@ -78,6 +82,8 @@ class TableRecord:
     @property
     def takes_windows(self) -> bool:
         """Does the table take windows by itself: as long as it is ready, or until the end of its stream?"""
+        if self.awaits_rows:
+            return False
         if self.stopped_scn is not None:
             return (
                 self.rest_waits is None and (self.mirror_scn or self.stopped_scn) < self.stopped_scn

@@ -10,7 +10,7 @@ Source: Oracle Database SQL Language Reference 19c and 23ai, the statements by n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -47,6 +47,23 @@ _BEHIND_NAMES = frozenset(
     ]
 )
 """What may follow the names of partitions that are dropped or truncated: nothing of it is about other rows."""
+_BEHIND_EXCHANGE = frozenset(
+    [
+        "INCLUDING",
+        "EXCLUDING",
+        "INDEXES",
+        "WITH",
+        "WITHOUT",
+        "VALIDATION",
+        "UPDATE",
+        "INVALIDATE",
+        "GLOBAL",
+        "CASCADE",
+        "PARALLEL",
+        "NOPARALLEL",
+    ]
+)
+"""What may follow the table with which a partition is exchanged."""
 _ON_TABLE = frozenset({"INDEX", "TRIGGER"})
 _NO_TABLE = frozenset({"DATABASE", "SCHEMA", "PLUGGABLE", "CLUSTER", "NESTED"})
 """What may stand behind ON in place of a table."""
@@ -115,7 +132,7 @@ PartitionChoice = str | tuple[tuple[Token, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class EmptiedPartitions:
-    """Partitions, or subpartitions, that a statement drops or truncates."""
+    """Partitions, or subpartitions, that a statement drops, truncates or exchanges."""
 
     chosen: tuple[PartitionChoice, ...]
     is_sub: bool = False
@@ -175,25 +192,56 @@ def emptied_partitions(ddl: str) -> EmptiedPartitions | None:
     None for statements that do anything else, or anything else as well.
     """
     tokens = list(tokens_of(ddl))
-    if len(tokens) < 3 or not (tokens[0].is_("ALTER") and tokens[1].is_("TABLE")):
-        return None
-    _, at = _path(tokens, 2)
-    verb, kind = (one.text if one.kind == "word" else "" for one in tokens[at : at + 2])
+    verb, kind, at = _partition_clause(tokens)
     if verb not in ("TRUNCATE", "DROP") or kind not in _PARTITION:
         return None
     chosen: list[PartitionChoice] = []
-    at += 2
     while at < len(tokens) and tokens[at].is_name:
         choice, at = _choice(tokens, at)
         chosen.append(choice)
         if at >= len(tokens) or not tokens[at].is_(","):
             break
         at += 1
-    rest = [one for one in tokens[at:] if one.depth == 0 and not one.is_(";", "(", ")")]
-    is_whole = all(one.kind == "number" or one.text in _BEHIND_NAMES for one in rest)
-    if not chosen or not is_whole or tokens[-1].depth or tokens[-1].kind == "open":
+    if not chosen or not _is_all(tokens, at, _BEHIND_NAMES):
         return None
     return EmptiedPartitions(tuple(chosen), is_sub=kind.startswith("SUB"))
+
+
+def exchanged_partition(ddl: str) -> EmptiedPartitions | None:
+    """The partition, or subpartition, whose rows the statement exchanges for those of a table: ``ALTER TABLE … EXCHANGE PARTITION``.
+
+    None for statements that do anything else, or anything else as well.
+    """
+    tokens = list(tokens_of(ddl))
+    verb, kind, at = _partition_clause(tokens)
+    if verb != "EXCHANGE" or kind not in ("PARTITION", "SUBPARTITION") or at >= len(tokens):
+        return None
+    if not tokens[at].is_name:
+        return None
+    chosen, at = _choice(tokens, at)
+    if [one.text for one in tokens[at : at + 2]] != ["WITH", "TABLE"]:
+        return None
+    _, at = _path(tokens, at + 2)
+    if not _is_all(tokens, at, _BEHIND_EXCHANGE):
+        return None
+    return EmptiedPartitions((chosen,), is_sub=kind == "SUBPARTITION")
+
+
+def _partition_clause(tokens: Sequence[Token]) -> tuple[str, str, int]:
+    """What an ``ALTER TABLE`` does to what (``TRUNCATE``, ``PARTITION``), and the place behind these words; other statements do nothing."""
+    if len(tokens) < 3 or not (tokens[0].is_("ALTER") and tokens[1].is_("TABLE")):
+        return "", "", len(tokens)
+    _, at = _path(tokens, 2)
+    words = [one.text if one.kind == "word" else "" for one in tokens[at : at + 2]]
+    verb, kind = [*words, "", ""][:2]
+    return verb, kind, at + 2
+
+
+def _is_all(tokens: Sequence[Token], at: int, words: Collection[str]) -> bool:
+    """Is a statement closed, and has it nothing but some words, and numbers, from a place on?"""
+    rest = [one for one in tokens[at:] if one.depth == 0 and not one.is_(";", "(", ")")]
+    is_closed = not tokens[-1].depth and tokens[-1].kind != "open"
+    return is_closed and all(one.kind == "number" or one.text in words for one in rest)
 
 
 def _choice(tokens: Sequence[Token], at: int) -> tuple[PartitionChoice, int]:

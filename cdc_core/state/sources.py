@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, insert, select, true, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, true, update
 
+from cdc_core.model.chunks import NEW_ROWS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, TableRecord
 from cdc_core.model.scn import ScnWindow
@@ -15,9 +16,23 @@ from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.tables import CHUNKS, SOURCES, TABLES, WINDOWS
 
+_AWAITS_ROWS = (
+    select(CHUNKS.c.number)
+    .where(
+        CHUNKS.c.source == TABLES.c.source,
+        CHUNKS.c.owner == TABLES.c.owner,
+        CHUNKS.c.name == TABLES.c.name,
+        func.substr(CHUNKS.c.snapshot_id, 1, len(NEW_ROWS)) == NEW_ROWS,
+        CHUNKS.c.state != "applied",
+    )
+    .exists()
+    .label("awaits_rows")
+)
 _SOURCE = select(SOURCES).where(SOURCES.c.name == bindparam("of"))
 _TABLES = (
-    select(TABLES).where(TABLES.c.source == bindparam("of")).order_by(TABLES.c.owner, TABLES.c.name)
+    select(TABLES, _AWAITS_ROWS)
+    .where(TABLES.c.source == bindparam("of"))
+    .order_by(TABLES.c.owner, TABLES.c.name)
 )
 """Every step asks for these several times, and building a query takes longer than SQLite takes to answer it."""
 
@@ -113,7 +128,8 @@ def is_table(source: str, table: TableId) -> Any:
 
 
 def table_row(connection: Connection, source: str, table: TableId) -> TableRecord | None:
-    row = connection.execute(select(TABLES).where(is_table(source, table))).mappings().first()
+    query = select(TABLES, _AWAITS_ROWS).where(is_table(source, table))
+    row = connection.execute(query).mappings().first()
     return _table_from_row(row) if row else None
 
 

@@ -472,15 +472,21 @@ class Pipeline:
 
     def run_once(self, *, until: int | None = None) -> Iterator[StepReport]:
         """Everything that there is to do now: the first snapshot, waiting signals, windows to the present (or to ``until``); then
-        the tables that policies let join again."""
+        the tables that policies let join again, and rows that came into tables without redo."""
         yield from self._with_windows(self.run_snapshot(), until)
         self.take_signals()
         yield from self._with_windows(self.run_snapshot(), until)
         yield from self.run_windows(until=until)
         self.follow_policies()
-        if any(record.state == "snapshotting" for record in self.records.tables()):
+        while any(
+            record.state == "snapshotting" or (record.state == "ready" and record.awaits_rows)
+            for record in self.records.tables()
+        ):
+            before = self.pending_chunks()
             yield from self._with_windows(self.run_snapshot(), until)
             yield from self.run_windows(until=until)
+            if self.pending_chunks() == before:
+                return
 
     def _with_windows(
         self, chunks: Iterator[StepReport], until: int | None

@@ -16,6 +16,11 @@ from cdc_core.steps.context import Context
 OLDEST_OPEN_MAX = 5
 """Open transactions that are named; the others are counted. What a younger one keeps, the oldest keeps too."""
 
+_AWAITS_ROWS = "rows came into a partition without redo, and are still to be read"
+_READS_ROWS = (
+    "`redolake run` or `redolake snapshot` reads them; the table then takes the windows that wait."
+)
+
 
 def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     """How the source stands by the metadata store; with ``ask_oracle`` also how far behind Oracle it is.
@@ -45,6 +50,8 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         ahead = (
             record is not None and position is not None and (record.consistent_scn or 0) > position
         )
+        is_waiting = record is not None and record.state == "ready" and record.awaits_rows
+        waits = _AWAITS_ROWS if is_waiting else None
         tables.append(
             TableStatus(
                 table=str(table),
@@ -60,8 +67,8 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 chunks_planned=planned,
                 last_window=taken.window.key if taken else None,
                 position_time=taken.ended.isoformat() if taken and taken.ended else None,
-                reason=record.reason if record else None,
-                way_out=record.way_out if record else None,
+                reason=waits or record.reason if record else None,
+                way_out=_READS_ROWS if waits else record.way_out if record else None,
                 since=record.since.isoformat(timespec="seconds")
                 if record and record.since
                 else None,

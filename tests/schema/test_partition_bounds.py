@@ -7,7 +7,7 @@ import pytest
 
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.model.partition_rows import PartitionRows
-from cdc_core.schema.ddl_reading import emptied_partitions
+from cdc_core.schema.ddl_reading import emptied_partitions, exchanged_partition
 from cdc_core.schema.ddl_tokens import tokens_of
 from cdc_core.schema.partition_bounds import (
     bound_value,
@@ -119,6 +119,34 @@ def test_the_partitions_that_a_statement_empties_are_those_that_it_names(
         values = [one] if isinstance(one, str) else ["".join(t.text for t in each) for each in one]
         chosen += values
     assert tuple(chosen) == names
+
+
+@pytest.mark.parametrize(
+    ("ddl", "chosen"),
+    [
+        pytest.param("alter table s.t exchange partition p1 with table x.t1;", "P1", id="plain"),
+        pytest.param(
+            'ALTER TABLE t EXCHANGE PARTITION "p" WITH TABLE t1 INCLUDING INDEXES WITHOUT VALIDATION UPDATE GLOBAL INDEXES PARALLEL 4', "p", id="with-all",
+        ),
+        pytest.param("alter table t exchange partition for (date '2026-03-01') with table t1", "for", id="for-a-value"),
+        pytest.param("alter table t exchange subpartition s with table t1 cascade", "sub S", id="subpartition"),
+        pytest.param("alter table t exchange partition p1 with table t1, drop partition p2", None, id="more"),
+        pytest.param("alter table t exchange partition p1 with table t1 exceptions into bad", None, id="unknown-words"),
+        pytest.param("alter table t exchange partition p1", None, id="with-nothing"),
+        pytest.param("alter table t exchange partition", None, id="of-nothing"),
+        pytest.param("alter table t truncate partition p1", None, id="another-statement"),
+        pytest.param("exchange partition p1 with table t1", None, id="no-alter"),
+        pytest.param("", None, id="empty"),
+    ],
+)  # fmt: skip
+def test_the_partition_of_an_exchange_is_read(ddl: str, chosen: str | None) -> None:
+    found = exchanged_partition(ddl)
+    if found is None:
+        assert chosen is None
+        return
+    [one] = found.chosen
+    assert ("sub " if found.is_sub else "") + (one if isinstance(one, str) else "for") == chosen
+    assert emptied_partitions(ddl) is None
 
 
 NUMBERS = {"A": "-5", "C": "20", "B": "10"}

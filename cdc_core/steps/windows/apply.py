@@ -35,6 +35,7 @@ from cdc_core.steps.snapshots.shared import applied_chunks_scn
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table, without_memory
 from cdc_core.steps.windows.beside import count_transactions, keep_beside
 from cdc_core.steps.windows.lost import lost_parts
+from cdc_core.steps.windows.new_rows import awaits_rows
 from cdc_core.steps.windows.parts import is_behind, part_of, stretches, tables_in
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
 from cdc_core.steps.windows.truncating import truncation_of
@@ -145,7 +146,7 @@ def _apply_table(
                 _take_defined(ctx, lost.record, lost.manifest, before, lost.part, lease.check)
             state, low = _behind_the_lake(ctx, state, part)
             whole = ScnWindow(low, part.scn_high)
-            result = _take_defined(ctx, record, manifest, state, whole, lease.check)
+            result, reached = _take_defined(ctx, record, manifest, state, whole, lease.check)
         except (*TABLE_ERRORS, SparkUnavailableError) as error:
             lease.check()  # behind another writer a right table looks wrong, and this process must not stop it
             return error
@@ -153,7 +154,8 @@ def _apply_table(
             count_transactions(ctx, manifest)
         result = replace(result, seconds=seconds_since(started))
         note_quarantine(ctx, table, manifest.window, result)
-        ctx.store.advance_tables(ctx.source, manifest.window, {table: part.scn_high}, result)
+        if reached > manifest.window.scn_low:
+            ctx.store.advance_tables(ctx.source, manifest.window, {table: reached}, result)
         return result
 
 
@@ -164,8 +166,8 @@ def _take_defined(
     state: TableRecord,
     part: ScnWindow,
     fence: Callable[[], None],
-) -> TableApplied:
-    """Take a table's part of a window, behind the definitions that come with it."""
+) -> tuple[TableApplied, Scn]:
+    """Take a table's part of a window, behind the definitions that come with it; up to where?"""
     for change in manifest.schema_changes:
         is_new = change.schema.table == state.table and not change.empties
         if is_new and change.scn <= part.scn_high:
@@ -187,14 +189,15 @@ def _take_part(
     part: ScnWindow,
     *,
     fence: Callable[[], None],
-) -> TableApplied:
-    """Take a table's part of a window: in one piece, or piece by piece where a TRUNCATE is followed."""
+) -> tuple[TableApplied, Scn]:
+    """Take a table's part of a window: in one piece, or piece by piece where a TRUNCATE is followed; up to its end, or to right before a DDL whose
+    rows are still to be read."""
     table, position = state.table, state.mirror_scn
     pieces = stretches(part, manifest, table)
     if str(table) not in manifest.tables_committed:
         pieces = [one for one in pieces if isinstance(one, SchemaChange)]
     if not pieces:
-        return TableApplied(table=table)
+        return TableApplied(table=table), part.scn_high
     covered = ctx.store.covered_scn(ctx.source, table)
     late_above = late_commits_above(manifest, state, covered)
     if late_above is not None and any(isinstance(one, SchemaChange) for one in pieces):
@@ -205,9 +208,11 @@ def _take_part(
             window=manifest.window.key,
         )
     paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
-    done = []
+    done: list[TableApplied] = []
     for piece in pieces:
         if isinstance(piece, SchemaChange):
+            if awaits_rows(ctx, manifest, piece):
+                return summed(table, done), Scn(piece.scn - 1)
             truncation = truncation_of(
                 piece,
                 manifest,
@@ -255,7 +260,7 @@ def _take_part(
         # The next piece may stop the table.
         if len(pieces) > 1 and done[-1].in_quarantine is not None:
             ctx.store.note_quarantine(ctx.source, table, done[-1].in_quarantine)
-    return done[0] if len(done) == 1 else summed(table, done)
+    return (done[0] if len(done) == 1 else summed(table, done)), part.scn_high
 
 
 def summed(table: TableId, done: Sequence[TableApplied]) -> TableApplied:

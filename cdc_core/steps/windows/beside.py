@@ -79,7 +79,8 @@ def lacks_beside(ctx: Context, manifest: WindowManifest) -> bool:
 
 
 def _has_definitions(manifest: WindowManifest) -> bool:
-    return bool(manifest.schema_changes or manifest.joined or _ended(manifest))
+    is_changed = any(not one.empties for one in manifest.schema_changes)
+    return is_changed or bool(manifest.joined or _ended(manifest))
 
 
 def _ended(manifest: WindowManifest) -> list[StreamEnd]:

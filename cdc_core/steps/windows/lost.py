@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from cdc_core.errors import LakeError
 from cdc_core.landing.kept import kept_retired
 from cdc_core.landing.manifest import WindowManifest
+from cdc_core.model.chunks import NEW_ROWS
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context
@@ -70,7 +71,12 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
         return []
     if is_older:
         raise _cannot(state, "the change log is older than its mirror", changelog=logged, mirror=has)  # fmt: skip
-    chunks = ctx.store.chunks(ctx.source, table, state.snapshot_id, states=["applied"])
+    chunks = [
+        one
+        for one in ctx.store.chunks(ctx.source, table, states=["applied"])
+        if one.snapshot_id == state.snapshot_id
+        or (one.snapshot_id.startswith(NEW_ROWS) and one.scn >= (state.snapshot_scn or 0))
+    ]
     if any((one.snapshot_id, one.number) not in taken.chunks for one in chunks):
         raise _cannot(state, "the mirror is older than its snapshot", mirror=has)
     if retired > has:

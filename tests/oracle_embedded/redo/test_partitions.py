@@ -73,6 +73,25 @@ def test_rows_of_a_partition_that_is_gone_have_no_name(odd: Live, ddl: str) -> N
     assert row["SQL_REDO"].startswith(f'insert into "UNKNOWN"."OBJ# {number}"("COL 1"')
 
 
+def test_an_exchange_is_one_ddl_row_of_the_partitioned_table(odd: Live) -> None:
+    """No row says which rows each table has from then on: data objects change places, and the partition is another object."""
+    write(odd, "create table s (id number primary key, v varchar2(10))")
+    write(odd, "insert into t values (1, 'a')", "insert into s values (2, 'b')")
+    before, [(placed,)] = numbers(odd), _placed(odd, "object_name = 'S'")
+    write(odd, "alter table t exchange partition p1 with table s")
+    rows = odd.miner().mine(where="operation_code in (1, 2, 3, 5) and seg_owner = 'DEMO'")
+    assert [row["TABLE_NAME"] for row in rows if row["OPERATION"] == "DDL"] == ["T", "S", "T"]
+    assert len([row for row in changes(odd) if row["TABLE_NAME"] == "S"]) == 1
+    assert numbers(odd)["P1"] != before["P1"]
+    assert _placed(odd, "subobject_name = 'P1'") == [(placed,)]
+
+
+def _placed(running: Live, which: str) -> list[tuple[int]]:
+    cursor = running.connect().cursor()
+    cursor.execute(f"select data_object_id from user_objects where {which}")
+    return list(cursor.fetchall())
+
+
 @pytest.mark.parametrize(
     "ddl",
     ["move partition p1", "truncate partition p1", "rename partition p1 to q", "add partition values less than (30)"],
