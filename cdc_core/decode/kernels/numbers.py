@@ -13,6 +13,7 @@ from cdc_core.decode.kernels.memory import (
     is_below,
     leading_zeros,
     load8,
+    load64,
     multiply_add128,
     multiply_wide,
     shift_right,
@@ -27,6 +28,13 @@ _TEXT_MAX = 120
 """Length of number text up to which the canonical form is written here."""
 
 POWERS_OF_TEN = np.array([10**exponent for exponent in range(19)], np.int64)
+_EIGHT_DIGITS = 10**8
+_ZEROS = int.from_bytes(b"0" * 8, "little")
+_NIBBLES = int.from_bytes(b"\x0f" * 8, "little")
+_CARRY = int.from_bytes(b"\x76" * 8, "little")
+_TOP_BITS = int(np.array(int.from_bytes(b"\x80" * 8, "little"), np.uint64).view(np.int64))
+_LANES16 = int.from_bytes(b"\xff\0" * 4, "little")
+_LANES32 = int.from_bytes(b"\xff\xff\0\0" * 2, "little")
 
 
 @inner
@@ -56,6 +64,26 @@ def read_int64(at: int, limit: int, target: int) -> int:
 
 
 @inner
+def are_digits8(at: int) -> bool:
+    """Are the eight bytes at an address digits?"""
+    digits = load64(at) ^ _ZEROS
+    # Adding 0x76 carries a digit's value into the top bit from 10 on.
+    return ((digits + _CARRY) | digits) & _TOP_BITS == 0
+
+
+@inner
+def read_digits8(at: int) -> int:
+    """The number that eight digits at an address make: neighbours are put together three times.
+
+    One multiplication adds ten, then a hundred, then ten thousand times each lane to its upper neighbour.
+    """
+    pairs = ((load64(at) & _NIBBLES) * 2561 >> 8) & _LANES16
+    fours = (pairs * 6553601 >> 16) & _LANES32
+    number: int = fours * 42949672960001 >> 32
+    return number
+
+
+@inner
 def read_decimal(at: int, limit: int, target: int, precision: int, scale: int) -> int:
     """Write a decimal128 (low word, high word) of the column's precision and scale."""
     negative = load8(at) == _MINUS
@@ -64,9 +92,16 @@ def read_decimal(at: int, limit: int, target: int, precision: int, scale: int) -
     digits = 0  # all but leading zeros
     seen = 0
     fraction = -1  # digits after the point; -1 before it
-    first = 0  # the first 18 digits, the 18 after them, and the rest
-    second = 0
-    third = 0
+    high = 0  # with low, the number that the digits make; more of them than a decimal has are refused below
+    low = 0
+    if _ZERO < load8(at) <= _NINE:
+        while at + 8 <= limit and are_digits8(at):
+            high, low = multiply_add128(high, low, _EIGHT_DIGITS, read_digits8(at))
+            digits += 8
+            at += 8
+        seen = digits
+    rest = 0  # the digits behind them, as long as they fit a word
+    pending = 0
     while at < limit:
         byte = load8(at)
         digit = byte - _ZERO
@@ -74,14 +109,12 @@ def read_decimal(at: int, limit: int, target: int, precision: int, scale: int) -
             seen += 1
             if digits > 0 or digit > 0:
                 digits += 1
-            if digits <= _DIGITS_MAX:
-                first = first * 10 + digit
-            elif digits <= 2 * _DIGITS_MAX:
-                second = second * 10 + digit
-            else:
-                third = (
-                    third * 10 + digit
-                )  # of a number with more digits than a decimal has, this is not used
+            if pending == _DIGITS_MAX:
+                high, low = multiply_add128(high, low, POWERS_OF_TEN[_DIGITS_MAX], rest)
+                rest = 0
+                pending = 0
+            rest = rest * 10 + digit
+            pending += 1
             if fraction >= 0:
                 fraction += 1
         elif byte == _POINT and fraction < 0:
@@ -94,17 +127,12 @@ def read_decimal(at: int, limit: int, target: int, precision: int, scale: int) -
     if seen == 0 or missing < 0 or (digits > 0 and digits + missing > precision):
         return -1
     if digits + missing <= _DIGITS_MAX:
-        number = first * POWERS_OF_TEN[missing] if digits > 0 else 0
+        number = (low * POWERS_OF_TEN[pending] + rest) * POWERS_OF_TEN[max(missing, 0)]
         number = -number if negative else number
         store64(target, number)
         store64(target + 8, number >> 63)
         return at
-    high, low = 0, first
-    if digits > _DIGITS_MAX:
-        step = min(digits - _DIGITS_MAX, _DIGITS_MAX)
-        high, low = multiply_add128(high, low, POWERS_OF_TEN[step], second)
-    if digits > 2 * _DIGITS_MAX:
-        high, low = multiply_add128(high, low, POWERS_OF_TEN[digits - 2 * _DIGITS_MAX], third)
+    high, low = multiply_add128(high, low, POWERS_OF_TEN[pending], rest)
     while missing > 0:
         step = min(missing, _DIGITS_MAX)
         high, low = multiply_add128(high, low, POWERS_OF_TEN[step], 0)
@@ -236,6 +264,11 @@ def read_float(at: int, limit: int, target: int, is_double: bool) -> int:
                 power -= 1
         elif byte == _POINT and not after_point:
             after_point = True
+            while number > 0 and digits + 8 <= _DIGITS_MAX and are_digits8(at + 1):
+                number = number * _EIGHT_DIGITS + read_digits8(at + 1)
+                digits += 8
+                power -= 8
+                at += 8
         else:
             break
         at += 1
