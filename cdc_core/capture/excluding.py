@@ -66,7 +66,7 @@ class ExcludedValues:
             if table.excluded or table.table in masks
         }
         self._moved: dict[int, int] = {}
-        self._written: dict[tuple[str, TableId], str] = {}
+        self._written: dict[tuple[str, TableId], bool] = {}
         self.ends: list[StreamEnd] = []
 
     def remove_from(self, batch: MinedBatch) -> MinedBatch:
@@ -85,11 +85,8 @@ class ExcludedValues:
         """Note from which SCN on a place no longer says which column it is."""
         for at in np.flatnonzero(rows):
             text = batch.rows.column("sql_redo")[int(at)].as_py() or ""
-            names_some = any(
-                name.upper() in text.upper()
-                for name in (*table.excluded, *self._masks.get(table.table, ()))
-            )
-            if names_some or not _LEAVES_PLACES.match(text):
+            names = (*table.excluded, *self._masks.get(table.table, ()))
+            if any(_names(text, name) for name in names) or not _LEAVES_PLACES.match(text):
                 scn = int(batch.rows.column("scn")[int(at)].as_py())
                 self._moved[place] = min(scn, self._moved.get(place, scn))
 
@@ -109,7 +106,7 @@ class ExcludedValues:
         lobs = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces & bool(table.excluded)
         untold = np.zeros(len(lobs), dtype=np.bool_)
         if lobs.any() and any(column.is_lob for column in table.columns):
-            lobs, untold = self._of_excluded_lobs(batch, lobs, table)
+            lobs, untold = self._of_excluded_lobs(batch, lobs, table, self._moved.get(place))
         begins = lobs & ~untold & np.isin(batch.operations, _BEGINNINGS)
         if begins.any():
             nothing = pa.nulls(int(begins.sum()), batch.rows.column("sql_redo").type)
@@ -127,25 +124,29 @@ class ExcludedValues:
         return batch.filter(~(lobs | pieces | refused))
 
     def _of_excluded_lobs(
-        self, batch: MinedBatch, lobs: npt.NDArray[np.bool_], table: TableSchema
+        self, batch: MinedBatch, lobs: npt.NDArray[np.bool_], table: TableSchema, moved: int | None
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Which of the rows write a LOB that is left out, and of which nobody can tell, since no row has named their LOB: the table's
-        stream ends with these."""
+        """Which of the rows write a LOB that is left out, and of which nobody can tell, since no row has named their LOB, or the
+        name may be of any column: the table's stream ends with these. ``moved`` is the SCN behind which columns may have other places or names."""
         found = np.zeros(len(lobs), dtype=np.bool_)
-        captured, untold = set(table.column_names), np.zeros(len(lobs), dtype=np.bool_)
-        columns = batch.rows.select(["xid", "operation_code", "sql_redo"]).filter(pa.array(lobs))
+        untold = np.zeros(len(lobs), dtype=np.bool_)
+        wanted = ["xid", "operation_code", "sql_redo", "scn"]
+        columns = batch.rows.select(wanted).filter(pa.array(lobs))
         for at, row in zip(np.flatnonzero(lobs), columns.to_pylist(), strict=True):
             if not row["sql_redo"]:
                 continue  # a locator's row that says nothing
             is_named = row["operation_code"] not in _NAMELESS
             named = _NAMES_LOB.match(row["sql_redo"]) if is_named else None
             slot = row["xid"], table.table
-            column = named[named.lastindex or 0] if named else self._written.get(slot)
-            if column is None:
+            is_out = self._written.get(slot)
+            if named:
+                is_moved = moved is not None and row["scn"] > moved
+                is_out = _is_left_out(named[named.lastindex or 0], table, is_moved=is_moved)
+            if is_out is None:
                 untold[at] = True
+                self._written.pop(slot, None)
             else:
-                self._written[slot] = column
-                found[at] = column not in captured
+                self._written[slot] = found[at] = is_out
         if untold.any():
             self._end(batch, untold, table, "a LOB is written, and it may be one that is left out")
         return found | untold, untold
@@ -164,6 +165,33 @@ class ExcludedValues:
                 "undecodable",
             )
         )
+
+
+def _names(text: str, name: str) -> bool:
+    """Does a DDL's text have a name as a word, quoted or not?"""
+    word = rf"(?<![\w$#]){re.escape(name)}(?![\w$#])"
+    return re.search(word, text, re.IGNORECASE) is not None
+
+
+def _is_left_out(name: str, table: TableSchema, *, is_moved: bool) -> bool | None:
+    """Is the column that a row calls so left out of the table? None where nobody can tell.
+
+    ``COL n`` is the n-th stored column. A name, or a place, that the definition does not have came later, and is captured, where it has a place
+    for each of those left out. ``is_moved``: columns may have got other places or names before the row.
+    """
+    from cdc_core.decode.plan import is_dictionary_name, plan_table
+
+    stored = plan_table(table).stored
+    if is_dictionary_name(name):
+        place = int(name.removeprefix("COL ")) if name.startswith("COL ") else 0
+        if is_moved or not place or not stored:
+            return None
+        name = stored[place - 1] if place <= len(stored) else name
+    if name in table.column_names:
+        return False
+    if name in table.excluded or name in table.stored:
+        return True
+    return False if not is_moved and {*table.excluded} <= {*stored} else None
 
 
 def _redacted(

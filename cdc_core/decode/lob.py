@@ -26,6 +26,8 @@ A document of an XMLTYPE has such a frame too, in one of two forms: by its stora
     update "S"."T" a set a."COL" = XMLType(:1)  where a."ID" = '7';
     <a/>
 
+Rows from before a DDL have ``COL n`` for the columns' names there, as statements have.
+
 The first one also counts in a line of its own, as ``XML_REDO := '<a/>'`` and ``amount: 4``. The row that ends a document has no text.
 
 Source: blocks were measured on 23ai, the older form and the frame of extended strings are Debezium's. What is appended is read as the
@@ -291,8 +293,9 @@ class _LobRow(Statement):
 
     def located(self, column: str) -> LobPlace:
         """The place of a column's value, in the row that the predicates from here on name."""
+        column = self.known_name(column)
         values = self.where()
-        if self.unnamed or any(values.get(name) is None for name in self.key):
+        if any(values.get(name) is None for name in self.key):
             raise self.refused("a row that writes a LOB does not name its row by the key", _HINT)
         return LobPlace(
             column=column,
@@ -305,7 +308,8 @@ class _LobRow(Statement):
         start = self.at
         super().put(values, name, literal)
         if name in self.key:
-            self.predicates[name] = f'"{name}" = {self.sql[start : self.at]}'
+            shown = f"COL {self.plan.stored.index(name) + 1}" if name in self.unnamed else name
+            self.predicates[name] = f'"{shown}" = {self.sql[start : self.at]}'
 
     def write(self, column: str) -> LobWrite:
         data, found = self.data(column, _BUFFER, _WRITE)

@@ -80,12 +80,13 @@ def redact_lob_row(
     """A row that writes a LOB, with NULL for excluded values and masks for masked ones where it names its table's row by all columns; None
     if it cannot be read. A row that names none is as it was."""
     plan = plan_table(schema)
+    later_columns = excluded | masks.keys() <= set(plan.stored)
     try:
         if operation in FOLLOWS:
             return sql
         if operation == Operation.EXTENDED_BEGIN:
-            return _redacted_statement(sql, plan, excluded, masks)
-        statement = _RedactingPlace(sql, plan, excluded, masks, later_columns=False)
+            return _redacted_statement(sql, plan, excluded, masks, later_columns=later_columns)
+        statement = _RedactingPlace(sql, plan, excluded, masks, later_columns=later_columns)
         if operation == Operation.XML_DOC_BEGIN:
             statement.document()
         elif not statement.is_located() and operation == Operation.SELECT_LOB_LOCATOR:
@@ -96,7 +97,7 @@ def redact_lob_row(
 
 
 def _redacted_statement(
-    sql: str, plan: TablePlan, excluded: frozenset[str], masks: Masks
+    sql: str, plan: TablePlan, excluded: frozenset[str], masks: Masks, *, later_columns: bool
 ) -> str | None:
     """The same for the statement to which an extended string is bound, which is a text in PL/SQL."""
     found = STATEMENT.match(sql)
@@ -104,7 +105,7 @@ def _redacted_statement(
     if literal is None:
         return None
     inner = literal[1].replace("''", "'")
-    statement = _RedactingPlace(inner, plan, excluded, masks, later_columns=False)
+    statement = _RedactingPlace(inner, plan, excluded, masks, later_columns=later_columns)
     statement.bound(":DATA")
     doubled = statement.redacted().replace("'", "''")
     return f"{sql[: literal.start(1)]}{doubled}{sql[literal.end(1) :]}"

@@ -317,3 +317,41 @@ def test_a_statement_does_not_carry_a_document_that_follows() -> None:
     null = sql.replace("XMLType(:1)", "NULL")
     [absent] = decode_dml(pa.array([null]), DOCUMENTS).absent.to_pylist()
     assert "DOC" not in absent
+
+
+UNNAMED = plan_table(replace(GOLDEN, stored=GOLDEN.column_names))
+
+
+def _col(name: str) -> str:
+    return f'"COL {GOLDEN.column_names.index(name) + 1}"'
+
+
+@pytest.mark.parametrize(
+    ("sql", "operation"),
+    [
+        pytest.param(
+            f'{HEAD} select {_col("L")} into loc_c from "S"."T" where {_col("ID")} = HEXTORAW(\'c108\') and {_col("D")} IS NULL for update;\n'
+            + WRITE.format("x", 1, 1),
+            Operation.LOB_WRITE,
+            id="a-write",
+        ),
+        pytest.param(
+            f'XML DOC BEGIN:  select {_col("L")} from "S"."T" where {_col("ID")} = HEXTORAW(\'c108\')',
+            Operation.XML_DOC_BEGIN,
+            id="a-document",
+        ),
+        pytest.param(
+            f"DECLARE BEGIN Stmt := 'update \"S\".\"T\" set {_col('L')} = :DATA where {_col('ID')} = HEXTORAW(''c108'');';",
+            Operation.EXTENDED_BEGIN,
+            id="an-extended-string",
+        ),
+    ],
+)
+def test_rows_from_before_a_ddl_name_columns_by_their_places(sql: str, operation: int) -> None:
+    place, _ = read_lob_row(sql, operation, UNNAMED, GOLDEN.key, None)
+    where = f"{_col('ID')} = HEXTORAW('c108')"
+    assert place == LobPlace("L", (7,), (where,), is_captured=True)
+    update = f'update "S"."T" set "L" = \'x\' where {place.where};'
+    schema = replace(GOLDEN, stored=GOLDEN.column_names)
+    [image] = decode_dml(pa.array([update]), schema).after.to_pylist()
+    assert (image["ID"], image["L"]) == (7, "x")

@@ -135,6 +135,56 @@ def test_a_lob_that_is_left_out_stops_nothing(oracle: Oracle, tmp_path: Path) ->
         assert source.record("DOCS").state == "ready"
 
 
+@pytest.mark.parametrize(
+    ("ddl", "out"),
+    [
+        ("ADD (X NUMBER)", []),
+        ("ADD (X NUMBER)", ["B"]),
+        ("RENAME COLUMN C TO TEXT", []),
+        ("RENAME COLUMN ID TO NUM", []),
+        ("DROP COLUMN N", []),
+    ],
+)
+def test_lobs_that_were_written_before_a_ddl_are_whole(
+    oracle: Oracle, tmp_path: Path, ddl: str, out: list[str]
+) -> None:
+    """LogMiner has no names for their columns (``COL n``), nor for those by which their row is named."""
+    with source_of(oracle, tmp_path) as source:
+        source.configure({"name": "DOCS", "columns_exclude": out})
+        source.run()
+        with oracle.owner() as connection:
+            cursor = connection.cursor()
+            for key in (1, 2):
+                row = {"ID": key, "C": "é🔥" * 4500, "NC": "n" * 5000, "B": b"\xab\xcd" * 4000}
+                put(cursor, "INSERT INTO DOCS VALUES (:id, 1, :c, :nc, :b)", row)
+            put(cursor, "UPDATE DOCS SET C = :c WHERE ID = :id", {"ID": 2, "C": "new" * 3000})
+            connection.commit()
+        oracle.run(f"ALTER TABLE DOCS {ddl}")
+        source.run()
+        record = source.record("DOCS")
+        assert (record.state, record.reason) == ("ready", None)
+        source.check_current("DOCS")
+        assert ("abcdabcd" in landed(source).lower()) == (out == [])
+
+
+def test_a_lob_column_that_came_later_is_not_taken_for_one_that_is_left_out(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    with source_of(oracle, tmp_path) as source:
+        source.configure({"name": "DOCS", "columns_exclude": ["B"]})
+        source.run()
+        oracle.run("ALTER TABLE DOCS ADD (LATER CLOB)")
+        with oracle.owner() as connection:
+            row = {"ID": 1, "C": "c" * 9000, "NC": "later" * 2000, "B": b"\xab\xcd" * 4000}
+            put(connection.cursor(), "INSERT INTO DOCS VALUES (:id, 1, :c, NULL, :b, :nc)", {**row})
+            connection.commit()
+        source.run()
+        record = source.record("DOCS")
+        assert (record.state, record.reason) == ("ready", None)
+        source.check_current("DOCS")
+        assert "abcdabcd" not in landed(source).lower()
+
+
 @pytest.mark.parametrize("others", [["C", "NC", "B"], ["C", "B"]], ids=["every-lob", "some"])
 def test_a_statement_of_a_lob_that_is_left_out_is_not_taken_for_another(
     oracle: Oracle, tmp_path: Path, others: list[str]
