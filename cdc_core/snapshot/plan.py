@@ -20,6 +20,12 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import ROW_ID_COLUMN, Column, TableSchema
+from cdc_core.snapshot.present_names import (
+    condition_under_names,
+    present_names,
+    renames,
+    under_names,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -123,7 +129,7 @@ def plan_chunks(
     condition: str | None = None,
 ) -> list[ChunkRange]:
     """Cut a table, as of ``scn``, into chunks of about ``config.chunk_rows`` rows; an empty one into one empty chunk. Seconds after
-    a DDL of the table, Oracle may refuse to look back; that is waited for.
+    a DDL of the table, Oracle may refuse to look back; that is waited for. Columns may have got other names since.
 
     Args:
         condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`) that rows must meet.
@@ -132,6 +138,9 @@ def plan_chunks(
         SnapshotTooOldError: Oracle has no undo for the SCN any more.
         ConfigError: The key has a column that ranges cannot be made of.
     """
+    names = renames(schema, present_names(session, schema.table))
+    schema = under_names(schema, names)
+    condition = condition and condition_under_names(condition, names)
     bounds: Sequence[Bound] | None = None
     kind: Literal["key", "rowid"] = "rowid"
     if config.chunk_by == "rowid":

@@ -164,17 +164,20 @@ def exact_rows_by_scn(
     parts: Sequence[tuple[Scn, ChunkKeys]],
     *,
     rows: int,
+    names: Mapping[str, str] | None = None,
 ) -> Generator[tuple[pa.Array, pa.RecordBatch]]:
     """The rows of keys, each ``AS OF`` its own SCN, by one statement: batches as :func:`exact_rows` gives them, each behind the places in
-    ``parts`` of its rows (``int64``). In no order. Close it before you use the session otherwise. Errors as for :func:`read_chunk`.
+    ``parts`` of its rows (``int64``). In no order; ``names`` as for it. Close it before you use the session otherwise. Errors as for
+    :func:`read_chunk`.
 
     Source:
         Oracle Database Development Guide 19c, "Using Oracle Flashback Query": tables of one statement may have SCNs of their own, in joins
         and set operations. UNION ALL takes LOBs, other set operations do not (SQL Language Reference 19c, "The Set Operators").
     """
     wanted = arrow_schema(schema)
-    sql, binds = keys_by_scn_query(schema, parts)
-    read = replace(schema, columns=tuple(map(as_read, schema.columns)))
+    named = under_names(schema, names or {})
+    sql, binds = keys_by_scn_query(named, parts)
+    read = replace(named, columns=tuple(map(as_read, named.columns)))
     asked = _driver_schema(read).append(pa.field(_PART, pa.int64()))
     with closing(session.fetch_batches(sql, binds, rows=rows, schema=asked)) as batches:
         for batch in batches:

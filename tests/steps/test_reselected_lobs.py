@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.errors import SnapshotTooOldError
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
+from cdc_core.snapshot.present_names import present_names
 from cdc_core.snapshot.read import exact_rows_by_scn
 from cdc_core.steps.windows import reselecting
 from oracle_embedded.database import ADMIN
@@ -296,11 +298,11 @@ def test_a_commit_that_oracle_does_not_tell_leaves_the_others(
     """It is found by halves, however many were asked for at once."""
     gone: list[int] = []
 
-    def told(session: Any, schema: Any, parts: Any, *, rows: int) -> Any:
+    def told(session: Any, schema: Any, parts: Any, **more: Any) -> Any:
         gone.append(gone[0] if gone else min(scn for scn, _ in parts))
         if gone[0] in [scn for scn, _ in parts]:
             raise SnapshotTooOldError("no undo", hint="none", ora="ORA-01555")
-        return exact_rows_by_scn(session, schema, parts, rows=rows)
+        return exact_rows_by_scn(session, schema, parts, **more)
 
     monkeypatch.setattr(reselecting, "exact_rows_by_scn", told)
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
@@ -311,6 +313,76 @@ def test_a_commit_that_oracle_does_not_tell_leaves_the_others(
         landed = pq.read_table(_folder(source, window) / "reselected-00001.parquet")
         assert landed.num_rows == 12  # of 13 changes
         assert len(gone) == 9  # 12 commits by halves: 12, 6, 3, 2, 1, and the other half of each
+
+
+SWAP = ("C", "SWAPPED"), ("NC", "C"), ("SWAPPED", "NC")
+
+
+def _renamed(oracle: Oracle, *names: tuple[str, str]) -> None:
+    oracle.run(*(f"ALTER TABLE DOCS RENAME COLUMN {old} TO {new}" for old, new in names))
+
+
+@pytest.mark.parametrize(
+    "names", [[("C", "TEXT")], [("ID", "NUM")], SWAP], ids=["the-lob", "the-key", "swapped"]
+)
+def test_columns_with_other_names_since_have_their_own_values(
+    one_shape: Oracle, tmp_path: Path, names: Sequence[tuple[str, str]]
+) -> None:
+    """They get them behind the window, and before it is captured."""
+    with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
+        source.run()
+        _committed(one_shape, _part)
+        [window] = source.pipeline.plan_windows()
+        _renamed(one_shape, *names)
+        source.pipeline.capture_window(window)
+        source.pipeline.apply_window(window)
+        assert source.record("DOCS").reason is None
+        assert changes_of(source, 1) == [("u", f"{_OLD[:1]}part{_OLD[5:]}", True)]
+
+
+def test_columns_with_other_names_in_the_window_have_their_own_values(
+    one_shape: Oracle, tmp_path: Path
+) -> None:
+    with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
+        source.run()
+        _committed(one_shape, _part)
+        _renamed(one_shape, ("C", "TEXT"), ("ID", "NUM"))
+        with one_shape.owner() as connection:
+            cursor = connection.cursor()
+            cursor.execute("SELECT TEXT FROM DOCS WHERE NUM = 2 FOR UPDATE")
+            cursor.fetchone()[0].write("more", 3)
+            connection.commit()
+        source.run()
+        assert source.record("DOCS").reason is None
+        source.check_current("DOCS")
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_names_that_change_while_oracle_is_asked_have_it_asked_again(
+    one_shape: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """A query may have been compiled before or behind the DDL. If they change each time, the change stays a part of a value."""
+    calls = []
+
+    def names(session: Any, table: TableId) -> tuple[str, ...]:
+        calls.append(table)
+        found = present_names(session, table)
+        if len(calls) in range(1, 2 * times, 2):
+            _renamed(one_shape, *SWAP)
+        return found
+
+    with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
+        source.run()
+        _committed(one_shape, _part)
+        [window] = source.pipeline.plan_windows()
+        monkeypatch.setattr(reselecting, "present_names", names)
+        source.pipeline.capture_window(window)
+        source.pipeline.apply_window(window)
+        if times == 1:
+            assert changes_of(source, 1) == [("u", f"{_OLD[:1]}part{_OLD[5:]}", True)]
+        else:
+            assert "a part of a LOB" in (source.record("DOCS").reason or "")
+        assert len(calls) == 2 * min(times + 1, 3)
 
 
 def test_keys_of_several_types_find_their_rows(one_shape: Oracle, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ does not tell stays a part of a value, which whoever decodes refuses.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -17,10 +17,11 @@ from itertools import chain, groupby
 from typing import Any
 
 import pyarrow as pa
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_core.decode.lob import lob_literal
 from cdc_core.decode.masking import Masks, masked
-from cdc_core.errors import CdcError, LandingDamagedError
+from cdc_core.errors import CdcError, LandingDamagedError, RenamedMeanwhileError
 from cdc_core.landing.layout import REDO_SCHEMA, window_folder
 from cdc_core.landing.manifest import LandedFile, WindowManifest
 from cdc_core.landing.redo_files import REDO_DICTIONARY
@@ -36,6 +37,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import as_read
 from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import Bound, ChunkKeys
+from cdc_core.snapshot.present_names import present_names, renames
 from cdc_core.snapshot.read import exact_rows_by_scn
 from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
@@ -61,6 +63,8 @@ _KEYS_AT_ONCE = 1000
 _COMMITS_AT_ONCE = 100
 _FETCH_ROWS = 10
 """Values of so many rows are held at once; a LOB has to fit into memory anyway."""
+_ATTEMPTS = 3
+"""How often a table's rows are asked for whose columns get other names meanwhile."""
 
 
 def with_reselected(ctx: Context, record: WindowRecord, manifest: WindowManifest) -> WindowManifest:
@@ -92,6 +96,21 @@ def _land(
 ) -> LandedFile | None:
     """Land the rows of one table; None if there are none. What is about the table alone gives its file up: apply meets the same, and
     stops the table."""
+    attempts = Retrying(
+        retry=retry_if_exception_type(RenamedMeanwhileError),
+        stop=stop_after_attempt(_ATTEMPTS),
+        reraise=True,
+    )
+    try:
+        return attempts(_landed, ctx, record, manifest, schema, number)
+    except (*READING_ERRORS, LandingDamagedError) as error:
+        _warn(schema.table, manifest.window.scn_high, error)
+        return None
+
+
+def _landed(
+    ctx: Context, record: WindowRecord, manifest: WindowManifest, schema: TableSchema, number: int
+) -> LandedFile | None:
     file: LandingWriter | None = None
     try:
         for missing in _missing(ctx, record, manifest, schema):
@@ -99,14 +118,11 @@ def _land(
                 for batch in _landing_rows(session, missing, ctx.masks(schema.table)):
                     file = file or _begun(ctx, manifest, number)
                     file.write(batch)
-        return None if file is None else file.close()
-    except BaseException as error:
+    except BaseException:
         if file is not None:
             file.abort()
-        if not isinstance(error, (*READING_ERRORS, LandingDamagedError)):
-            raise
-        _warn(schema.table, manifest.window.scn_high, error)
-        return None
+        raise
+    return None if file is None else file.close()
 
 
 def _begun(ctx: Context, manifest: WindowManifest, number: int) -> LandingWriter:
@@ -140,14 +156,28 @@ def _missing(
 def _landing_rows(
     session: OracleSession, missing: Sequence[MissingLob], masks: Masks
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that stand for these changes: of those that others follow, then of each query's."""
+    """The rows that stand for these changes: of those that others follow, then of each query's.
+
+    Raises:
+        RenamedMeanwhileError: The table's columns got other names while it was asked.
+    """
     followed = [one for one in missing if not one.is_last]
     if followed:
         yield _batch((one, one.sql_without) for one in followed)
     asked = sorted(_asked_rows(one for one in missing if one.is_last), key=_query_of)
+    if not asked:
+        return
+    table = missing[0].schema.table
+    present = present_names(session, table)
     for _, group in groupby(asked, key=lambda row: _query_of(row)[:2]):
         for parts in _parts(group):
-            yield from _looked_up(session, parts, masks)
+            yield from _looked_up(session, parts, present, masks)
+    if present_names(session, table)[: len(present)] != present:
+        raise RenamedMeanwhileError(
+            "columns of the table got other names while values of LOBs were read",
+            hint="Capture the window again.",
+            table=table,
+        )
 
 
 def _asked_rows(missing: Iterable[MissingLob]) -> Iterable[AskedRow]:
@@ -182,23 +212,22 @@ def _parts(rows: Iterable[AskedRow]) -> Iterator[list[Asked]]:
 
 
 def _looked_up(
-    session: OracleSession, parts: Sequence[Asked], masks: Masks
+    session: OracleSession, parts: Sequence[Asked], present: Sequence[str], masks: Masks
 ) -> Iterator[pa.RecordBatch]:
     """The rows with the values that a chunk as of their commits has, masked ones as masks; none for a key that Oracle does not have then,
-    or does not tell.
+    or does not tell. ``present``: the names that the table's columns have now.
 
     Where Oracle refuses a statement for several commits, the rows that it did not give are asked for in two halves, until it is known which
     commit Oracle does not tell any more.
     """
     first = next(iter(parts[0][1][0].values()))
     columns = sorted(parts[0][1][0])
-    schema = _narrow(first.schema, columns)
+    schema, names = _narrow(first.schema, columns), renames(first.schema, present)
     left: list[dict[Bound, AskedRow]] = []
     try:
         left = [dict(zip(_keys(asked, schema), asked, strict=True)) for _, asked in parts]
-        read = partial(
-            _begin, session, schema, [(scn, tuple(left[at])) for at, (scn, _) in enumerate(parts)]
-        )
+        wanted = [(scn, tuple(left[at])) for at, (scn, _) in enumerate(parts)]
+        read = partial(_begin, session, schema, wanted, names)
         begun, rest = read_after_ddl(session, [schema.table], read)
         with closing(rest):
             for places, found in chain([begun], rest):
@@ -221,7 +250,7 @@ def _looked_up(
             again = [(scn, rows) for scn, rows in again if rows]
         half = (len(again) + 1) // 2
         for some in filter(None, (again[:half], again[half:])):
-            yield from _looked_up(session, some, masks)
+            yield from _looked_up(session, some, present, masks)
 
 
 def _literal(value: Any) -> str:
@@ -229,11 +258,14 @@ def _literal(value: Any) -> str:
 
 
 def _begin(
-    session: OracleSession, schema: TableSchema, parts: Sequence[tuple[Scn, tuple[Bound, ...]]]
+    session: OracleSession,
+    schema: TableSchema,
+    parts: Sequence[tuple[Scn, tuple[Bound, ...]]],
+    names: Mapping[str, str],
 ) -> tuple[_Rows, Generator[_Rows]]:
     """The first rows of the query, and the others."""
     asked = [(scn, ChunkKeys(keys)) for scn, keys in parts]
-    rows = exact_rows_by_scn(session, schema, asked, rows=_FETCH_ROWS)
+    rows = exact_rows_by_scn(session, schema, asked, rows=_FETCH_ROWS, names=names)
     return next(rows), rows
 
 
