@@ -29,9 +29,12 @@ _STATEMENTS = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
 _LONG_TEXT = (Operation.EXTENDED_BEGIN, Operation.EXTENDED_WRITE, Operation.EXTENDED_END)
 """Rows that write a VARCHAR2 of more than 4,000 bytes piece by piece."""
 _LEAVES_PLACES = re.compile(
-    r"\s*ALTER\s+TABLE\s+\S+\s+(?:ADD|MODIFY)\b(?!.*\bDROP\b)", re.IGNORECASE | re.DOTALL
+    r"\s*ALTER\s+TABLE\s+\S+\s+(?:ADD|MODIFY|RENAME\s+COLUMN)\b(?!.*\bDROP\b)",
+    re.IGNORECASE | re.DOTALL,
 )
 """DDL after which each column that was there has the place that it had."""
+_WORD = re.compile(r'"([^"]+)"|[^\W\d][\w$#]*')
+"""A name in a DDL's text, or another word of it."""
 _NAMES_LOB = re.compile(
     r'[^"\']*\bBEGIN\s+select "([^"]+)" into '
     r'|XML DOC BEGIN:\s+select "([^"]+)" from '
@@ -66,6 +69,8 @@ class ExcludedValues:
             if table.excluded or table.table in masks
         }
         self._moved: dict[int, int] = {}
+        self._told: dict[int, frozenset[str]] = {}
+        self._is_in_doubt: set[int] = set()
         self._written: dict[tuple[str, TableId], bool] = {}
         self.ends: list[StreamEnd] = []
 
@@ -82,11 +87,18 @@ class ExcludedValues:
     def _note_ddl(
         self, batch: MinedBatch, rows: npt.NDArray[np.bool_], place: int, table: TableSchema
     ) -> None:
-        """Note from which SCN on a place no longer says which column it is."""
+        """Note from which SCN on a place no longer says which column it is, and which names DDL may have given to columns that are captured: a
+        DDL that gives another name to a column names that column, too."""
         for at in np.flatnonzero(rows):
             text = batch.rows.column("sql_redo")[int(at)].as_py() or ""
             names = (*table.excluded, *self._masks.get(table.table, ()))
-            if any(_names(text, name) for name in names) or not _LEAVES_PLACES.match(text):
+            is_in_doubt = any(_names(text, name) for name in names)
+            if is_in_doubt:
+                self._is_in_doubt.add(place)
+            if place not in self._is_in_doubt:
+                words = frozenset(one[1] or one[0].upper() for one in _WORD.finditer(text))
+                self._told[place] = self._told.get(place, frozenset()) | words
+            if is_in_doubt or not _LEAVES_PLACES.match(text):
                 scn = int(batch.rows.column("scn")[int(at)].as_py())
                 self._moved[place] = min(scn, self._moved.get(place, scn))
 
@@ -106,7 +118,8 @@ class ExcludedValues:
         lobs = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces & bool(table.excluded)
         untold = np.zeros(len(lobs), dtype=np.bool_)
         if lobs.any() and any(column.is_lob for column in table.columns):
-            lobs, untold = self._of_excluded_lobs(batch, lobs, table, self._moved.get(place))
+            moved, told = self._moved.get(place), self._told.get(place, frozenset())
+            lobs, untold = self._of_excluded_lobs(batch, lobs, table, moved, told)
         begins = lobs & ~untold & np.isin(batch.operations, _BEGINNINGS)
         if begins.any():
             nothing = pa.nulls(int(begins.sum()), batch.rows.column("sql_redo").type)
@@ -117,17 +130,26 @@ class ExcludedValues:
         batch, refused = _redacted(batch, statements, table, masks)
         refused |= unread
         if place in self._moved:
-            refused |= statements & _untold_behind(batch, statements, self._moved[place], table)
+            told = self._told.get(place, frozenset())
+            refused |= statements & _untold_behind(
+                batch, statements, self._moved[place], table, told
+            )
         if refused.any():
             reason = "a redo row has a form from which the values of excluded or masked columns cannot be taken"
             self._end(batch, refused, table, reason)
         return batch.filter(~(lobs | pieces | refused))
 
     def _of_excluded_lobs(
-        self, batch: MinedBatch, lobs: npt.NDArray[np.bool_], table: TableSchema, moved: int | None
+        self,
+        batch: MinedBatch,
+        lobs: npt.NDArray[np.bool_],
+        table: TableSchema,
+        moved: int | None,
+        told: frozenset[str],
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Which of the rows write a LOB that is left out, and of which nobody can tell, since no row has named their LOB, or the
-        name may be of any column: the table's stream ends with these. ``moved`` is the SCN behind which columns may have other places or names."""
+        name may be of any column: the table's stream ends with these. ``moved`` is the SCN behind which columns may have other places or names,
+        but for the names ``told``."""
         found = np.zeros(len(lobs), dtype=np.bool_)
         untold = np.zeros(len(lobs), dtype=np.bool_)
         wanted = ["xid", "operation_code", "sql_redo", "scn"]
@@ -141,7 +163,9 @@ class ExcludedValues:
             is_out = self._written.get(slot)
             if named:
                 is_moved = moved is not None and row["scn"] > moved
-                is_out = _is_left_out(named[named.lastindex or 0], table, is_moved=is_moved)
+                name = named[named.lastindex or 0]
+                is_moved = is_moved and name not in told
+                is_out = _is_left_out(name, table, is_moved=is_moved)
             if is_out is None:
                 untold[at] = True
                 self._written.pop(slot, None)
@@ -240,10 +264,14 @@ def _with_redacted_places(
 
 
 def _untold_behind(
-    batch: MinedBatch, statements: npt.NDArray[np.bool_], scn: int, table: TableSchema
+    batch: MinedBatch,
+    statements: npt.NDArray[np.bool_],
+    scn: int,
+    table: TableSchema,
+    told: frozenset[str],
 ) -> npt.NDArray[np.bool_]:
-    """The rows above an SCN that call columns by place, or by names that the definition does not have: a column that is left out may
-    have another place, or another name."""
+    """The rows above an SCN that call columns by place, or by names that neither the definition nor the DDL since then has: a
+    column that is left out may have another place, or another name."""
     from cdc_core.decode.redact import names_known_columns
 
     unnamed = pc.fill_null(pc.match_substring(batch.rows.column("sql_redo"), '"COL '), False)
@@ -251,5 +279,5 @@ def _untold_behind(
     found: npt.NDArray[np.bool_] = unnamed.to_numpy(zero_copy_only=False) & behind
     texts = batch.rows.column("sql_redo")
     for at in np.flatnonzero(statements & behind & ~found):
-        found[at] = not names_known_columns(texts[int(at)].as_py() or "", table)
+        found[at] = not names_known_columns(texts[int(at)].as_py() or "", table, told)
     return found

@@ -111,15 +111,15 @@ def _redacted_statement(
     return f"{sql[: literal.start(1)]}{doubled}{sql[literal.end(1) :]}"
 
 
-def names_known_columns(sql: str, schema: TableSchema) -> bool:
-    """Can the statement be read to its end, and does it name columns of the definition alone?"""
+def names_known_columns(sql: str, schema: TableSchema, more: Collection[str] = ()) -> bool:
+    """Can the statement be read to its end, and does it name columns of the definition alone, or ``more``?"""
     plan = plan_table(schema)
     statement = _Redacting(sql, plan, frozenset(), NO_MASKS, later_columns=False)
     try:
         statement.read()
     except DecodeError:
         return False
-    return statement.names <= {*statement.columns, *plan.skipped}
+    return statement.names <= {*statement.columns, *plan.skipped, *more}
 
 
 class _Redacting(Statement):

@@ -157,6 +157,19 @@ def test_rows_of_a_form_that_is_not_understood_do_not_land(
     assert (3, None, "c") in source.lake.image(T)
 
 
+def test_a_name_that_a_left_out_column_got_is_not_taken_for_a_new_one(
+    oracle: Oracle, source: Source
+) -> None:
+    """Another DDL has the name, and nothing of the old one."""
+    source.configure({"name": "T", "columns_exclude": ["SECRET"]}, "U")
+    source.run()
+    oracle.run("ALTER TABLE T RENAME COLUMN SECRET TO Z", "ALTER TABLE T MODIFY (Z VARCHAR2(99))")
+    oracle.run("INSERT INTO T VALUES (3, 'top secret', 'c')", "INSERT INTO U VALUES (1)")
+    source.run()
+    assert "top secret" not in landed(source)
+    assert (source.record("T").state, source.record("U").state) == ("failed", "ready")
+
+
 def test_a_table_with_an_excluded_lob_stays_captured(oracle: Oracle, tmp_path: Path) -> None:
     """A large value is written in rows of its own, which hold nothing else; a small one stands in the INSERT."""
     oracle.run("CREATE TABLE PICS (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), PIC BLOB)")
