@@ -1,0 +1,267 @@
+"""Each form of DDL, at each place beside rows and windows, on tables of each kind: the table follows and equals Oracle, or stops with
+the reason that the documentation gives, and a new snapshot brings it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import oracledb
+import pytest
+
+from oracle_embedded.faults import Fault, FaultEvent, FaultKind
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import Source, source_of, table_id
+from tests.steps.ways import ARCHIVE, in_root
+
+PLAIN, LOBS, OUT, ROWS = "PLAIN", "LOBS", "OUT", "ROWS_"
+TABLES: list[str | dict[str, Any]] = [
+    PLAIN,
+    LOBS,
+    {"name": OUT, "columns_exclude": ["SECRET", "B"]},
+    {"name": ROWS, "identity": "rowid"},
+]
+NAMES = (PLAIN, LOBS, OUT, ROWS)
+_COLUMNS = "N NUMBER(9), V VARCHAR2(20), D DATE, X VARCHAR2(20)"
+CREATED = (
+    f"CREATE TABLE {PLAIN} (ID NUMBER(9) PRIMARY KEY, {_COLUMNS})",
+    f"CREATE TABLE {LOBS} (ID NUMBER(9) PRIMARY KEY, {_COLUMNS}, C CLOB, B BLOB)",
+    f"CREATE TABLE {OUT} (ID NUMBER(9) PRIMARY KEY, SECRET VARCHAR2(20), {_COLUMNS}, C CLOB, B BLOB)",
+    f"CREATE TABLE {ROWS} (ID NUMBER(9), {_COLUMNS})",
+)
+MORE = {
+    PLAIN: {},
+    ROWS: {},
+    LOBS: {"C": oracledb.DB_TYPE_CLOB, "B": oracledb.DB_TYPE_BLOB},
+    OUT: {"C": oracledb.DB_TYPE_CLOB, "B": oracledb.DB_TYPE_BLOB, "SECRET": oracledb.DB_TYPE_VARCHAR},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Statements for a table; the key's name afterwards; and which tables they stop, with words of the reason: in any case, and with rows
+    between them. ``refused``: why a snapshot does not bring these back, where they are as they are now."""
+
+    statements: tuple[str, ...]
+    key: str = "ID"
+    stops: dict[str, str] = field(default_factory=dict)
+    between: dict[str, str] = field(default_factory=dict)
+    refused: str = ""
+
+
+FORMS = {
+    "add": Form(("ALTER TABLE {0} ADD (E NUMBER(5))",)),
+    "add-a-lob": Form(("ALTER TABLE {0} ADD (E CLOB)",), stops={ROWS: "LOB"}, refused="for a table with LOBs"),
+    "add-virtual": Form(("ALTER TABLE {0} ADD (E GENERATED ALWAYS AS (N + 1) VIRTUAL)",)),
+    "drop": Form(("ALTER TABLE {0} DROP COLUMN X",)),
+    "unused": Form(("ALTER TABLE {0} SET UNUSED (X)",)),
+    "drop-the-first": Form(("ALTER TABLE {0} DROP COLUMN N",)),
+    "rename": Form(("ALTER TABLE {0} RENAME COLUMN X TO Y",)),
+    "rename-the-key": Form(("ALTER TABLE {0} RENAME COLUMN ID TO NUM",), key="NUM"),
+    "longer": Form(("ALTER TABLE {0} MODIFY (V VARCHAR2(90))",)),
+    "wider": Form(("ALTER TABLE {0} MODIFY (N NUMBER(20))",)),
+    "default": Form(("ALTER TABLE {0} MODIFY (N DEFAULT 7)",)),
+    "not-null": Form(("ALTER TABLE {0} MODIFY (D NOT NULL)",)),
+    "invisible": Form(("ALTER TABLE {0} MODIFY (X INVISIBLE)",)),
+    "check": Form(("ALTER TABLE {0} ADD CONSTRAINT {0}_C CHECK (D > DATE '2000-01-01')",)),
+    "index": Form(("CREATE INDEX {0}_I ON {0} (D)",)),
+    "comment": Form(("COMMENT ON COLUMN {0}.V IS 'ALTER TABLE {0} DROP COLUMN V'",)),
+    "drop-and-add": Form(
+        ("ALTER TABLE {0} DROP COLUMN X", "ALTER TABLE {0} ADD (X DATE)"),
+        between={OUT: "left out"},
+    ),
+    "add-and-rename": Form(
+        ("ALTER TABLE {0} ADD (E NUMBER(5))", "ALTER TABLE {0} RENAME COLUMN E TO F")
+    ),
+    "add-twice-and-drop": Form(
+        ("ALTER TABLE {0} ADD (E NUMBER(5))", "ALTER TABLE {0} ADD (F DATE)", "ALTER TABLE {0} DROP COLUMN X")
+    ),
+    "move": Form(("ALTER TABLE {0} MOVE",), stops={ROWS: "ROWID"}),
+    "truncate": Form(("TRUNCATE TABLE {0}",)),
+}  # fmt: skip
+
+
+@dataclass
+class World:
+    """A database with the tables, their source, and a load that knows the key's name."""
+
+    oracle: Oracle
+    source: Source
+    is_committed: bool = False
+    key: str = "ID"
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def rows(self) -> None:
+        """Rows come, change and go in each table; those with LOBs get large ones."""
+        at = next(self.numbers)
+        first, second = 2 * at + 1, 2 * at + 2
+        with self.oracle.owner() as connection:
+            cursor = connection.cursor()
+            for name in NAMES:
+                for number in (first, second):
+                    self._insert(cursor, name, number)
+                values = {"v": f"changed {at}", "k": first}
+                cursor.execute(f"UPDATE {name} SET V = :v WHERE {self.key} = :k", values)
+                if "C" in MORE[name]:
+                    cursor.setinputsizes(c=oracledb.DB_TYPE_CLOB)
+                    change = {"c": f"{at} é🔥 " * 900, "k": first}
+                    cursor.execute(f"UPDATE {name} SET C = :c WHERE {self.key} = :k", change)
+                    cursor.setinputsizes()
+                if at:
+                    cursor.execute(f"DELETE FROM {name} WHERE {self.key} = :k", {"k": first - 1})
+            connection.commit()
+
+    def run(self) -> None:
+        """Read all redo that there is."""
+        if self.is_committed:
+            in_root(self.oracle, ARCHIVE)
+        self.source.run()
+
+    def _insert(self, cursor: Any, name: str, number: int) -> None:
+        kinds = MORE[name]
+        columns = [self.key, "V", "D", *kinds]
+        values = {"p0": number, "p1": f"v {number}"}
+        lobs = {"C": f"{number} text " * 900, "B": b"\xab\xcd" * 3000, "SECRET": "hush"}
+        values |= {f"p{at}": lobs[column] for at, column in enumerate(kinds, 3)}
+        cursor.setinputsizes(**{f"p{at}": kind for at, kind in enumerate(kinds.values(), 3)})
+        binds = ", ".join("DATE '2026-05-05'" if at == 2 else f":p{at}" for at in range(len(columns)))  # fmt: skip
+        cursor.execute(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({binds})", values)
+        cursor.setinputsizes()
+
+    def ddl(self, form: Form, statements: slice = slice(None)) -> None:
+        """Alter each table."""
+        for name in NAMES:
+            self.oracle.run(*(one.format(name) for one in form.statements[statements]))
+        self.key = form.key
+
+
+def _before(world: World, form: Form) -> None:
+    world.ddl(form)
+    world.rows()
+    world.run()
+
+
+def _inside(world: World, form: Form) -> None:
+    """Rows of both versions are in one window."""
+    world.rows()
+    world.ddl(form)
+    world.rows()
+    world.run()
+
+
+def _behind(world: World, form: Form) -> None:
+    """The DDL comes behind a window, and before its redo is read."""
+    world.rows()
+    if world.is_committed:
+        in_root(world.oracle, ARCHIVE)
+    windows = world.source.pipeline.plan_windows()
+    world.ddl(form)
+    world.rows()
+    for window in windows:
+        world.source.pipeline.capture_window(window)
+        world.source.pipeline.apply_window(window)
+    world.run()
+
+
+def _alone(world: World, form: Form) -> None:
+    """A window has nothing but the DDL."""
+    world.rows()
+    world.run()
+    world.ddl(form)
+    world.run()
+    world.rows()
+    world.run()
+
+
+def _between(world: World, form: Form) -> None:
+    """Each statement is followed by rows, and the window after it by another one."""
+    for at in range(len(form.statements)):
+        world.rows()
+        world.ddl(form, slice(at, at + 1))
+    world.rows()
+    world.run()
+    world.rows()
+    world.run()
+
+
+def _pause(world: World, form: Form) -> None:
+    """When the window is read, Oracle shows no dictionary of then."""
+    world.rows()
+    world.ddl(form)
+    world.rows()
+    world.oracle.clock.ahead += 4 * 24 * 3600
+    fault = Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, "AS OF SCN", times=0)
+    world.oracle.server.faults.arm(fault)
+    if world.is_committed:
+        in_root(world.oracle, ARCHIVE)
+    try:
+        world.source.windows()
+    finally:
+        world.oracle.server.faults.disarm_all()
+    world.run()
+
+
+PLACES: dict[str, Callable[[World, Form], None]] = {
+    "before": _before,
+    "inside": _inside,
+    "behind": _behind,
+    "alone": _alone,
+    "between": _between,
+    "pause": _pause,
+}
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Oracle]:
+    with running_oracle() as oracle:
+        yield oracle
+
+
+@pytest.fixture
+def world(database: Oracle, tmp_path: Path, reading: str) -> Iterator[World]:
+    for name in NAMES:
+        database.run(f"BEGIN EXECUTE IMMEDIATE 'DROP TABLE {name} PURGE'; EXCEPTION WHEN OTHERS THEN NULL; END;")  # fmt: skip
+    database.run(*CREATED)
+    online = {"close_at": "online"}
+    capture = {"reading": "committed"} if reading == "committed" else online
+    more = {"capture": capture, "policies": {"on_truncate": "follow"}}  # fmt: skip
+    with source_of(database, tmp_path, **more) as source:
+        source.configure(*TABLES)
+        found = World(database, source, reading == "committed")
+        found.rows()
+        found.run()
+        yield found
+
+
+@pytest.mark.parametrize(
+    "reading", ["uncommitted", pytest.param("committed", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(one, marks=[] if one in ("inside", "behind") else pytest.mark.slow)
+        for one in PLACES
+    ],
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_follows_or_stops_with_its_reason(world: World, form: str, place: str) -> None:
+    case = FORMS[form]
+    PLACES[place](world, case)
+    records = {name: world.source.record(name) for name in NAMES}
+    wanted = {**case.stops, **(case.between if place == "between" else {})}
+    stopped = {name: one.reason for name, one in records.items() if one.state != "ready"}
+    assert stopped.keys() == wanted.keys(), stopped
+    for name, words in wanted.items():
+        assert words in (stopped[name] or "")
+    world.source.check_current(*(name for name in NAMES if name not in stopped))
+    if stopped:
+        world.source.pipeline.resnapshot_tables([table_id(name) for name in stopped])
+        world.run()
+        reasons = {name: world.source.record(name).reason for name in NAMES}
+        refused = {name for name, reason in reasons.items() if reason}
+        assert refused == ({*stopped} if case.refused else set()), reasons
+        assert all(case.refused in (reasons[name] or "") for name in refused), reasons
+        world.source.check_current(*(name for name in NAMES if name not in refused))
