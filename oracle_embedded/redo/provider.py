@@ -38,6 +38,11 @@ class Redo:
         """From now on a standby has a copy of each archived log, whatever becomes of the primary's."""
         self.sink.writer.keep_for_standby()
 
+    def connect_session(self, session_id: int, thread: int) -> None:
+        """Let a session be one of the instance that writes a thread: ORA-01034 while that one is down."""
+        with self.database.writing():
+            self.sink.connect_session(session_id, thread)
+
     def switch_log(self, *threads: int) -> int:
         """Switch the logs of these threads, of the first when none is named; returns the first SCN of the new ones."""
         with self.database.writing():

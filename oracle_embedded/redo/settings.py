@@ -90,7 +90,7 @@ class RedoSettings:
 
     ``log_bytes`` is the size of an online log in estimated redo bytes. ``clock`` gives seconds since 1970 in UTC; the
     database host's time zone is UTC. ``idle_redo_seconds`` is how often an idle instance writes a redo record of its
-    own, as background processes of a real one do; without it LAST_REDO_CHANGE# would rest on the last commit.
+    own, as background processes of a real one do; without it LAST_REDO_CHANGE# would rest on the last commit. Infinity: never.
 
     ``warts`` are the oddities that are shown; they can be changed while the database runs. A strand is full at
     ``strand_records`` records or ``strand_bytes`` estimated redo bytes. Of every ``partial_xid_every`` transactions one

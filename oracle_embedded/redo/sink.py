@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -253,6 +254,8 @@ class Sink:
         A real instance does so all the time. Without it the last commit would stay the last redo, and who mines below
         LAST_REDO_CHANGE# would never see it. The redo of other containers counts: it is in the same log.
         """
+        if math.isinf(self._settings.idle_redo_seconds):
+            return
         with self._database.writing():
             last = self.writer.last_of_all
             idle = self._settings.clock() - last.last_time
