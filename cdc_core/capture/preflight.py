@@ -21,6 +21,7 @@ from cdc_core.capture.dictionaries import (
     newest_dictionary,
     read_dictionary_marks,
 )
+from cdc_core.capture.flushing import check_flush_table
 from cdc_core.capture.logs import cover, read_log_starts, read_logs, read_threads
 from cdc_core.capture.mining import mining
 from cdc_core.capture.positions import upper_bound
@@ -144,6 +145,7 @@ def check_redo(
     findings += _check_character_sets(session, tables)
     findings += _check_segments(session, names)
     findings += _check_types(session, names)
+    findings += check_flush_table(session, how)
     if is_blind:
         return [*findings, *_check_rights(session)]
     with ExitStack() as stack:

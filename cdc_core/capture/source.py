@@ -12,6 +12,7 @@ from cdc_core.capture import logminer, positions
 from cdc_core.capture.asked_rows import QueryFilter
 from cdc_core.capture.dictionaries import refuse_start_without
 from cdc_core.capture.early import EarlyPass, EarlyRows
+from cdc_core.capture.flushing import flush
 from cdc_core.capture.logs import read_logs
 from cdc_core.capture.preflight import check_redo
 from cdc_core.capture.shared_pass import can_share, read_shared
@@ -60,6 +61,7 @@ class LogMinerSource:
         """See :meth:`Source.next_windows`."""
         how = self._config.capture
         with self._database.session() as session, miner_of(session, self._database, how) as miner:
+            flush(session, self._database, how)
             high = positions.upper_bound(session, how.close_at)
             if until is not None:
                 high = min(high, until)

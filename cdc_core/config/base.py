@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from cdc_core.errors import ConfigError
 
 NAME_LENGTH_MAX = 40
 Name = Annotated[str, Field(pattern=rf"^[a-z][a-z0-9_]{{0,{NAME_LENGTH_MAX - 1}}}$")]
@@ -27,6 +30,19 @@ def split_url_password(url: str) -> tuple[str, str | None]:
     """A database URL without its password, and the password as it was meant; None where it has none."""
     found = _URL_PASSWORD.fullmatch(url)
     return (f"{found[1]}@{found[3]}", unquote(found[2])) if found else (url, None)
+
+
+def checked(text: str, parse: Callable[[str], object]) -> str:
+    """The text as it is, if it can be read.
+
+    Raises:
+        ValueError: It cannot: what pydantic gathers with the other problems.
+    """
+    try:
+        parse(text)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    return text
 
 
 def dsn_without_secret(dsn: str) -> str:

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cdc_core.config.base import ConfigModel, dsn_without_secret
+from cdc_core.config.base import ConfigModel, checked, dsn_without_secret
+from cdc_core.model.identifiers import TableId
 
 CloseAt = Literal["completed_logs", "online"]
 
@@ -86,6 +87,17 @@ class LogMinerConfig(ConfigModel):
     password and certificates are those under ``oracle``. Needs ``close_at: completed_logs`` and ``strategy: dictionary_from_file``, since
     Oracle refuses every other dictionary where it cannot write (ORA-01300)."""
 
+    flush_table: str | None = None
+    """A table with one row, ``OWNER.TABLE``, for ``close_at: online``. Redolake updates the row and commits before it asks where redo was
+    written last: the COMMIT makes the instance write its redo buffer. Never captured, though a pattern may match its name. By default there is none,
+    and Redolake writes nothing; choose it where an instance of a cluster rests, and windows wait for its redo. ``deploy/oracle/optional.sql``
+    creates the table."""
+
+    flush_dsns: tuple[str, ...] = ()
+    """Connect strings of the instances of a cluster that shall write their redo buffers, each by an update of ``flush_table`` in a session of its
+    own. User, password and certificates are those under ``oracle``. Redolake logs a warning about an instance that it cannot reach, and continues. Empty, the
+    default: the instance that ``oracle.dsn`` leads to."""
+
     window_redo_bytes_max: Annotated[int, Field(gt=0)] = 2 * 1024**3
     """Redo handed to one window, in bytes; windows are cut at log boundaries to respect it."""
 
@@ -103,6 +115,21 @@ class LogMinerConfig(ConfigModel):
     def reads_archived_only(self) -> bool:
         """Are the files that the primary writes left alone? A standby has only archived ones."""
         return self.archived_only or self.standby_dsn is not None
+
+    @property
+    def flushed(self) -> TableId | None:
+        """The table of ``flush_table``."""
+        return None if self.flush_table is None else TableId.parse(self.flush_table)
+
+    @field_validator("flush_table")
+    @classmethod
+    def _is_a_table(cls, name: str | None) -> str | None:
+        return None if name is None else checked(name, TableId.parse)
+
+    @field_validator("flush_dsns")
+    @classmethod
+    def _have_no_secret(cls, dsns: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dsn_without_secret(dsn) for dsn in dsns)
 
     @field_validator("standby_dsn")
     @classmethod
@@ -122,6 +149,16 @@ class LogMinerConfig(ConfigModel):
             raise ValueError(
                 "standby_dsn needs close_at: completed_logs: a standby has the redo of logs that the primary has switched"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _flushes_what_it_reads(self) -> Self:
+        if self.flush_table is not None and self.close_at != "online":
+            raise ValueError(
+                "flush_table needs close_at: online: a log switch writes the redo buffer, so with completed_logs the row would serve nothing"
+            )
+        if self.flush_dsns and self.flush_table is None:
+            raise ValueError("flush_dsns needs flush_table, whose row is updated there")
         return self
 
     @model_validator(mode="after")

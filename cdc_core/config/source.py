@@ -169,6 +169,15 @@ class SourceConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
+    def _flush_table_is_not_captured(self) -> SourceConfig:
+        flushed = self.capture.flushed
+        if flushed is not None and flushed in self.entries:
+            raise ValueError(
+                f"{flushed} is captured and capture.flush_table: each window would hold Redolake's own update"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _executors_see_landing(self) -> SourceConfig:
         if isinstance(self.lake.stage_on_executors_from_rows, int) and isinstance(
             self.landing, S3LandingConfig

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cdc_core.config.base import ConfigModel
-from cdc_core.errors import ConfigError
+from cdc_core.config.base import ConfigModel, checked
 from cdc_core.model.identifiers import TableId, split_container
 from cdc_core.model.patterns import TablePattern
 
@@ -193,13 +191,13 @@ class TableConfig(ConfigModel):
     @classmethod
     def _is_table(cls, name: str) -> str:
         _, own = split_container(name)
-        _checked(own, TablePattern.parse if TablePattern.is_in(own) else TableId.parse)
+        checked(own, TablePattern.parse if TablePattern.is_in(own) else TableId.parse)
         return name
 
     @field_validator("exclude")
     @classmethod
     def _are_patterns(cls, exclude: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_checked(text, TablePattern.parse) for text in exclude)
+        return tuple(checked(text, TablePattern.parse) for text in exclude)
 
     @model_validator(mode="after")
     def _fits_what_is_named(self) -> Self:
@@ -280,11 +278,3 @@ class MatchedTable(TableConfig):
     def takes_what_it_can(self) -> bool:
         """Always, also of columns that come later."""
         return True
-
-
-def _checked(text: str, parse: Callable[[str], object]) -> str:
-    try:
-        parse(text)
-    except ConfigError as error:
-        raise ValueError(str(error)) from error  # what pydantic gathers with the other problems
-    return text

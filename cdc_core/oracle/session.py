@@ -1,6 +1,7 @@
 """How is the database spoken to? The only door to the driver.
 
-Only queries, ``ALTER SESSION`` and DBMS_LOGMNR calls leave here; a test records every statement.
+Only queries, ``ALTER SESSION`` and DBMS_LOGMNR calls leave here; a test records every statement. The one exception is the update of a
+flush row, for those who configure a table for it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from cdc_core.config import OracleConfig
 from cdc_core.errors import CdcError, ConfigError, DecodeError, PreflightError
-from cdc_core.model.identifiers import quote
+from cdc_core.model.identifiers import TableId, quote
 from cdc_core.oracle.ahead import ahead
 from cdc_core.oracle.cursors import ManualConnection
 from cdc_core.oracle.ora_codes import cdc_error
@@ -44,6 +45,9 @@ too. Source: SQL Language Reference 19c, ALTER SESSION."""
 
 _CONTAINER = "SELECT CDB, SYS_CONTEXT('USERENV', 'CON_NAME') FROM V$DATABASE"
 _FETCH_ALL_ROWS = 1000
+
+_LOCK_FLUSH_ROW = "SELECT LAST_SCN FROM {table} FOR UPDATE NOWAIT"
+_FLUSH = "UPDATE {table} SET LAST_SCN = (SELECT CURRENT_SCN FROM V$DATABASE)"
 
 DRIVER_ERRORS = (oracledb.Error, OSError)
 """What the driver raises. Most failures of the network are errors of its own; a host name that cannot be resolved is not."""
@@ -114,6 +118,11 @@ def _network_options(config: OracleConfig) -> dict[str, Any]:
         "ssl_server_dn_match": config.server_certificate_match,
     }
     return {name: value for name, value in options.items() if value is not None}
+
+
+def flush_statement(table: TableId) -> str:
+    """The update of a flush table's row."""
+    return _FLUSH.format(table=table.sql)
 
 
 class OracleSession:
@@ -195,6 +204,28 @@ class OracleSession:
         """Run a PL/SQL block (calls of DBMS_LOGMNR)."""
         with self._cursor(plsql) as cursor:
             cursor.execute(plsql, dict(binds or {}))
+
+    def write_flush_row(self, table: TableId) -> int:
+        """Update the row of a flush table to the present SCN and commit; the only row that Redolake ever writes.
+
+        Returns:
+            How many rows the table has; nothing was written unless it is one.
+
+        Raises:
+            TransientError: Another session has the row locked (ORA-00054).
+        """
+        rows = self.fetch_all(_LOCK_FLUSH_ROW.format(table=table.sql))
+        if len(rows) == 1:
+            with self._cursor(sql := flush_statement(table)) as cursor:
+                cursor.execute(sql)
+        with self._cursor("COMMIT"):
+            self._connection.commit()
+        return len(rows)
+
+    def check_statement(self, sql: str) -> None:
+        """Let the database parse a statement without running it: does it exist, and may the user run it?"""
+        with self._cursor(sql) as cursor:
+            cursor.parse(sql)
 
     def apply_settings(self) -> None:
         """Apply :data:`SETTINGS` and :data:`ROW_ARCHIVAL`."""

@@ -60,7 +60,9 @@ def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:
 
 
 def pattern_of(config: SourceConfig, table: TableId) -> TableConfig | None:
-    """The first pattern that takes a table; None for a table that an entry names in full."""
-    if any(not one.is_pattern and one.table == table for one in config.tables):
+    """The first pattern that takes a table; None for a table that an entry names in full, and for the flush table."""
+    if table == config.capture.flushed or any(
+        not one.is_pattern and one.table == table for one in config.tables
+    ):
         return None
     return next((one for one in config.tables if one.takes(table)), None)

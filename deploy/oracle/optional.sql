@@ -32,6 +32,13 @@ GRANT EXEMPT REDACTION POLICY TO C##REDOLAKE;
 -- Undo for chunks that take long to read and for reconciliation, in seconds:
 ALTER SYSTEM SET UNDO_RETENTION = 14400 SCOPE = BOTH;
 
+-- A flush table (capture.flush_table: APP.REDOLAKE_FLUSH, with capture.close_at: online), whose one row Redolake updates so that instances write
+-- their redo buffers. Without it, Redolake writes nothing into the database:
+CREATE TABLE APP.REDOLAKE_FLUSH (LAST_SCN NUMBER(19));
+INSERT INTO APP.REDOLAKE_FLUSH (LAST_SCN) VALUES (0);
+COMMIT;
+GRANT SELECT, UPDATE ON APP.REDOLAKE_FLUSH TO C##REDOLAKE;
+
 -- A signal table that applications write and capture reads (signals.table: APP.REDOLAKE_SIGNAL):
 CREATE TABLE APP.REDOLAKE_SIGNAL (
     ID   VARCHAR2(42) PRIMARY KEY,

@@ -42,7 +42,8 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "capture.strategy": ("log.mining.strategy",),
     "capture.query_filter": ("log.mining.query.filter.mode",),
     "capture.dictionary_file": ("log.mining.path.dictionary",),
-    "capture.close_at": ("log.mining.flush.table.name (none is needed)",),
+    "capture.flush_table": ("log.mining.flush.table.name",),
+    "capture.flush_dsns": ("rac.nodes",),
     "capture.standby_dsn": (
         "capture.mode",
         "secondary.hostname",
