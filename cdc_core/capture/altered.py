@@ -32,11 +32,17 @@ from typing import Any, Protocol
 
 from cdc_core.capture.gone import gone_ends
 from cdc_core.config import TableConfig
-from cdc_core.errors import ConfigError, PreflightError, SnapshotTooOldError, UnsupportedTypeError
+from cdc_core.errors import (
+    CdcError,
+    ConfigError,
+    PreflightError,
+    SnapshotTooOldError,
+    UnsupportedTypeError,
+)
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd, Trouble
-from cdc_core.schema.dictionary import read_table_schemas, tables_condition
+from cdc_core.schema.dictionary import read_each_schema, tables_condition
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.segments import ask_objects
@@ -130,8 +136,9 @@ def read_altered(
     exchanged = reasons.keys() - by_row_id
     altered = [one for one in configs if one.table in settled and settled[one.table].is_altered]
     loose = _loose_keys(session, [one.table for one in altered]) if altered else set()
+    now = read_each_schema(session, altered, before=[known[one.table] for one in altered])
     for config in altered:
-        reason = _difference(session, config, known[config.table])
+        reason = _difference(now[config.table], known[config.table])
         if reason is None and config.has_own_key and config.table in loose:
             reason = "its primary key is not validated any more, so older rows may have it twice"
         if reason is not None:
@@ -230,10 +237,11 @@ def _loose_keys(session: Queries, tables: Sequence[TableId]) -> set[TableId]:
     return {TableId(owner, table) for owner, table in rows}
 
 
-def _difference(session: Queries, config: TableConfig, known: TableSchema) -> str | None:
+def _difference(now: TableSchema | CdcError, known: TableSchema) -> str | None:
     """What the table has become, where its rows cannot be read by the known definition any more."""
     try:
-        [now] = read_table_schemas(session, [config], after=[known])
+        if isinstance(now, CdcError):
+            raise now
         arrow_schema(now)
     except (ConfigError, PreflightError, UnsupportedTypeError) as error:
         return error.message

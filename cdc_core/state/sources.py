@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select
 from cdc_core.model.chunks import NEW_ROWS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, TableRecord
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import ReadAgain
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
@@ -61,8 +62,7 @@ class SourceQueries:
     def tables(self, source: str) -> list[TableRecord]:
         """The source's tables in the order of their names."""
         with self._database.reading() as connection:
-            rows = connection.execute(_TABLES, {"of": source}).mappings()
-            return [_table_from_row(row) for row in rows]
+            return table_rows(connection, source)
 
     def table_revisions(self, source: str) -> dict[tuple[str, str], int]:
         """How often each table's record was changed, by owner and name."""
@@ -131,6 +131,27 @@ def table_row(connection: Connection, source: str, table: TableId) -> TableRecor
     query = select(TABLES, _AWAITS_ROWS).where(is_table(source, table))
     row = connection.execute(query).mappings().first()
     return _table_from_row(row) if row else None
+
+
+def table_rows(connection: Connection, source: str) -> list[TableRecord]:
+    rows = connection.execute(_TABLES, {"of": source}).mappings()
+    return [_table_from_row(row) for row in rows]
+
+
+def move_tables(connection: Connection, source: str, positions: Mapping[TableId, Scn]) -> None:
+    """Set the positions of tables, in one call."""
+    if not positions:
+        return
+    place = and_(
+        TABLES.c.source == source,
+        TABLES.c.owner == bindparam("of_owner"),
+        TABLES.c.name == bindparam("of_name"),
+    )
+    moved = [
+        {"of_owner": table.owner, "of_name": table.name, "to_scn": scn}
+        for table, scn in positions.items()
+    ]
+    connection.execute(update(TABLES).where(place).values(mirror_scn=bindparam("to_scn")), moved)
 
 
 def _table_from_row(row: Any) -> TableRecord:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, select
 
 from cdc_core.errors import LandingDamagedError, NotYetError, TerminalError, WindowConflictError
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import Inexact, WindowRecord
+from cdc_core.model.records import Inexact, TableRecord, WindowRecord
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
@@ -20,9 +20,9 @@ from cdc_core.state.json_text import text_from_json
 from cdc_core.state.ledger import replace_ledger, same_ledger
 from cdc_core.state.schemas import keep_segments, put_schema
 from cdc_core.state.signals import settle_signals
-from cdc_core.state.sources import is_table, source_row, table_row
+from cdc_core.state.sources import move_tables, source_row, table_row, table_rows
 from cdc_core.state.streams import end_stream
-from cdc_core.state.tables import TABLES, WINDOWS
+from cdc_core.state.tables import WINDOWS
 from cdc_core.state.window_rows import (
     find_window,
     keep_counts,
@@ -206,8 +206,13 @@ class WindowProgressQueries:
         """
         with self._database.writing() as connection:
             record = known_window(connection, source, window)
-            for table, scn in positions.items():
-                _advance(connection, record, table, scn)
+            tables = _states(connection, source, positions)
+            moved = {
+                table: scn
+                for table, scn in positions.items()
+                if _moves(record, table, tables.get(table), scn)
+            }
+            move_tables(connection, source, moved)
             if applied is not None and (applied.changes or applied.quarantined):
                 keep_counts(connection, record, applied, self._database.now())
 
@@ -269,8 +274,18 @@ def _mark_inexact(
         set_window(connection, earlier, inexact=text_from_json(asdict(found)))
 
 
-def _advance(connection: Connection, window: WindowRecord, table: TableId, scn: Scn) -> None:
-    record = table_row(connection, window.source, table)
+def _states(
+    connection: Connection, source: str, tables: Collection[TableId]
+) -> dict[TableId, TableRecord]:
+    """What is known of tables; of many by one query."""
+    if len(tables) > 1:
+        return {one.table: one for one in table_rows(connection, source)}
+    found = (table_row(connection, source, table) for table in tables)
+    return {one.table: one for one in found if one is not None}
+
+
+def _moves(window: WindowRecord, table: TableId, record: TableRecord | None, scn: Scn) -> bool:
+    """Does a table move to a position in a window, or is it there already? The errors of ``advance_tables``."""
     if record is None:
         raise TerminalError(
             "this table is not in the metadata store",
@@ -279,7 +294,7 @@ def _advance(connection: Connection, window: WindowRecord, table: TableId, scn: 
             table=table,
         )
     if record.mirror_scn is not None and record.mirror_scn >= scn:
-        return
+        return False
     bounds = window.window
     if not bounds.scn_low < scn <= bounds.scn_high:
         raise WindowConflictError(
@@ -299,4 +314,4 @@ def _advance(connection: Connection, window: WindowRecord, table: TableId, scn: 
             position=record.mirror_scn,
             window=bounds.key,
         )
-    connection.execute(update(TABLES).where(is_table(window.source, table)).values(mirror_scn=scn))
+    return True

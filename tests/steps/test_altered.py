@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,29 @@ def test_all_tables_are_asked_for_at_once(oracle: Oracle, tmp_path: Path) -> Non
             sent.clear()
             source.pipeline.capture_window(window)
         counts.append(len(sent))
+    assert counts[0] == counts[1] > 0
+
+
+def test_definitions_of_tables_that_were_altered_are_read_at_once(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """A window behind a DDL of many tables, or behind their CREATE TABLE, costs as many statements as behind one of one."""
+    counts = []
+    for table, number in product(("ONE", "TWO"), range(2)):
+        oracle.run(f"CREATE INDEX {table}_V{number} ON {table} (V{', ID' * number})")
+    for number, names in enumerate((("ONE",), ("ONE", "TWO"))):
+        sent: list[str] = []
+        with source_of(oracle, tmp_path / str(number), *names) as source:
+            source.run()
+            source.pipeline._ctx.database._on_statement = sent.append
+            later(oracle, source)
+            oracle.run(f"DROP INDEX ONE_V{number}", f"DROP INDEX TWO_V{number}")
+            oracle.clock.ahead += 3 * SLACK_SECONDS
+            oracle.run(f"UPDATE TWO SET V = 'number {number}'")
+            [window] = source.pipeline.plan_windows()
+            sent.clear()
+            source.pipeline.capture_window(window)
+        counts.append(sum("ALL_TAB_COLS" in one for one in sent))
     assert counts[0] == counts[1] > 0
 
 
