@@ -277,6 +277,10 @@ class Pipeline:
         with self._kept():
             return window_apply.apply_window(self._ctx, window, tables)
 
+    def changed_tables(self, windows: Sequence[ScnWindow]) -> set[TableId]:
+        """The tables that captured windows change (:func:`window_apply.changed_tables`)."""
+        return window_apply.changed_tables(self._ctx, windows)
+
     def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
         """An old window once more (:func:`window_replay.replay_window`)."""
         return window_replay.replay_window(self._ctx, window, tables)

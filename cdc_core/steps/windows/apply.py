@@ -46,7 +46,8 @@ _LOG = logging.getLogger(__name__)
 def apply_window(
     ctx: Context, window: ScnWindow, tables: list[TableId] | None = None
 ) -> StepReport:
-    """Put a captured window into change logs and mirrors, table by table; a table that has it already is left alone.
+    """Put a captured window into change logs and mirrors, table by table; a table that has it already is left alone. Tables for which the window
+    has nothing move on with it, chosen or not.
 
     A table whose redo or whose Delta tables stop it fails by itself: the report names it, its mirror stays as it is, and the
     others take the window. A table that must take an earlier window first is left for later.
@@ -62,7 +63,9 @@ def apply_window(
         untouched = {
             table: part.scn_high for table, part in parts.items() if not touches(table, manifest)
         }
-        ctx.store.advance_tables(ctx.source, window, untouched)
+        ctx.store.advance_tables(
+            ctx.source, window, untouched | _others_untouched(ctx, manifest, parts)
+        )
         todo = [table for table in parts if table not in untouched]
 
         def work(table: TableId) -> TableApplied | CdcError:
@@ -103,6 +106,34 @@ def _parts(
             position=min(record.mirror_scn or 0 for record, _ in wanting),
         )
     return parts
+
+
+def _others_untouched(
+    ctx: Context, manifest: WindowManifest, parts: Mapping[TableId, ScnWindow]
+) -> dict[TableId, Scn]:
+    """The other tables whose redo the window holds and for which it has nothing, as far as they need no earlier one first, with the
+    ends of their parts."""
+    mined = set(tables_in(manifest)) - parts.keys()
+    return {
+        record.table: part.scn_high
+        for record in ctx.store.tables(ctx.source)
+        if record.table in mined
+        and not touches(record.table, manifest)
+        and (part := part_of(record, manifest)) is not None
+        and not is_behind(record, manifest.window)
+    }
+
+
+def changed_tables(ctx: Context, windows: Sequence[ScnWindow]) -> set[TableId]:
+    """The tables that want a part of one of these captured windows in which something of theirs has changed."""
+    records = ctx.store.tables(ctx.source)
+    manifests = [ctx.window_manifest(window)[0] for window in windows]
+    return {
+        record.table
+        for manifest in manifests
+        for record in records
+        if touches(record.table, manifest) and part_of(record, manifest) is not None
+    }
 
 
 def _pass_retired(ctx: Context, manifest: WindowManifest, wanted: set[TableId]) -> None:
