@@ -33,13 +33,22 @@ _LAYERS: tuple[tuple[DeltaLayer, Layer], ...] = (("changelog", "oracle"), ("mirr
 
 
 def add_partitions(
-    instance: dg.DagsterInstance, records: Records, config: SourceConfig, names: Translator
+    instance: dg.DagsterInstance,
+    records: Records,
+    config: SourceConfig,
+    names: Translator,
+    tables: Iterable[TableId] | None = None,
 ) -> int:
-    """Add every window and chunk of the metadata store that is no partition yet; return how many were added."""
+    """Add every window and chunk of the metadata store that is no partition yet; return how many were added.
+
+    Args:
+        tables: Whose chunks are looked at; by default those of all captured tables.
+    """
     added = _add(instance, _name(names.windows), _after_known(instance, records, names))
-    for table in config.tables:
-        chunks = chunk_partitions(_chunks(records, table.table))
-        added += _add(instance, _name(names.chunks(table.table)), list(chunks))
+    chunks = _chunks_by_table(records)
+    for table in _captured(config) if tables is None else tables:
+        partitions = chunk_partitions(chunks.get(table, ()))
+        added += _add(instance, _name(names.chunks(table)), list(partitions))
     return added
 
 
@@ -67,39 +76,76 @@ def remove_partitions(instance: dg.DagsterInstance, records: Records, names: Tra
 
 
 def report_history(
-    instance: dg.DagsterInstance, records: Records, config: SourceConfig, names: Translator
+    instance: dg.DagsterInstance,
+    records: Records,
+    config: SourceConfig,
+    names: Translator,
+    *,
+    above: int = 0,
+    tables: Iterable[TableId] | None = None,
 ) -> int:
-    """Report steps that were done outside of Dagster, and which tables are in the stream; return how many events were written."""
+    """Report steps that were done outside of Dagster, and which tables are in the stream; return how many events were written.
+
+    Args:
+        above: Windows that end at or below this SCN have been reported.
+        tables: Whose chunks are looked at; by default those of all captured tables.
+    """
     known = set(instance.get_dynamic_partitions(_name(names.windows)))
-    windows = records.windows(newest_first=True, limit=WINDOWS_REPORTED_MAX)[::-1]
+    newest = records.windows(newest_first=True, limit=WINDOWS_REPORTED_MAX)[::-1]
+    windows = [one for one in newest if one.window.scn_high > above]
     captured = [one for one in windows if one.state != "planned" and one.key in known]
     count = _report(instance, names.redo_key, {one.key: _of_window(one) for one in captured})
+    count += _report_tables(instance, records, config, names, captured)
+    chunks = _chunks_by_table(records)
+    for table in _captured(config) if tables is None else tables:
+        count += _report_chunks(instance, names, table, chunks.get(table, ()))
+    count += sum(
+        _report_beside(instance, config, names, name, captured) for name in beside_names(config)
+    )
+    return count + show_streams(instance, records, names, _captured(config))
+
+
+def _report_tables(
+    instance: dg.DagsterInstance,
+    records: Records,
+    config: SourceConfig,
+    names: Translator,
+    captured: Sequence[WindowRecord],
+) -> int:
+    """Report windows for change logs and mirrors that have them: where runs materialize what windows change alone, those."""
+    count = 0
     states = {state.table: state for state in records.tables()}
-    brought = _brought(records, captured)
-    tables = [config.table for config in config.tables]
-    for table in tables:
+    brought = _brought(records, list(captured))
+    takes_all = names.options.takes_all(len(config.tables))
+    for table in _captured(config):
         position = states[table].mirror_scn if table in states else None
-        taken = [r for r in captured if position is not None and r.window.scn_high <= position]
+        taken = [
+            one
+            for one in captured
+            if position is not None
+            and one.window.scn_high <= position
+            and (takes_all or (one.ordinal, table) in brought)
+        ]
+        if not taken:
+            continue
         nothing = TableApplied(table=table)
+        last = taken[-1]
         for layer, upstream in _LAYERS:
+            known = instance.get_materialized_partitions(names.key(layer, table))
             values = {
-                record.key: _of_applied(
-                    layer, record, brought.get((record.ordinal, table), nothing)
-                )
-                for record in taken
+                one.key: _of_applied(layer, one, brought.get((one.ordinal, table), nothing))
+                for one in taken
+                if one.key not in known
             }
-            if taken:  # columns go to the newest only, rows where the table stands there
-                last = taken[-1]
+            if (
+                last.key in values
+            ):  # columns go to the newest only, rows where the table stands there
                 columns = records.columns(table, last.window.scn_high)
                 values[last.key] |= metadata.of_columns(columns, names.key(upstream, table))
                 if last.window.scn_high == position:
                     values[last.key] |= metadata.of_rows(delta_rows(config, layer, table))
-            count += _report(instance, names.key(layer, table), values)
-        count += _report_chunks(instance, records, names, table)
-    count += sum(
-        _report_beside(instance, config, names, name, captured) for name in beside_names(config)
-    )
-    return count + show_streams(instance, records, names, tables)
+            count += _report_each(instance, names.key(layer, table), values)
+    return count
 
 
 def chunk_partitions(chunks: Iterable[ChunkRecord]) -> dict[str, tuple[ChunkRecord, int]]:
@@ -114,11 +160,11 @@ def chunk_partitions(chunks: Iterable[ChunkRecord]) -> dict[str, tuple[ChunkReco
 
 
 def _report_chunks(
-    instance: dg.DagsterInstance, records: Records, names: Translator, table: TableId
+    instance: dg.DagsterInstance, names: Translator, table: TableId, chunks: Iterable[ChunkRecord]
 ) -> int:
     values = {
         partition: _of_chunk(chunk, total)
-        for partition, (chunk, total) in chunk_partitions(_chunks(records, table)).items()
+        for partition, (chunk, total) in chunk_partitions(chunks).items()
         if chunk.state == "applied"
     }
     return _report(instance, names.key("snapshot", table), values)
@@ -151,12 +197,19 @@ def _brought(
     return {(ordinal, one.table): one for ordinal, applied in found.items() for one in applied}
 
 
-def _chunks(records: Records, table: TableId) -> list[ChunkRecord]:
+def _captured(config: SourceConfig) -> list[TableId]:
+    return [one.table for one in config.tables]
+
+
+def _chunks_by_table(records: Records) -> dict[TableId, list[ChunkRecord]]:
     """In the order of their snapshots; a snapshot's number is its SCN as planned."""
-    return sorted(
-        records.chunks(table),
+    found: dict[TableId, list[ChunkRecord]] = {}
+    for chunk in sorted(
+        records.chunks(),
         key=lambda chunk: (len(chunk.snapshot_id), chunk.snapshot_id, chunk.number),
-    )
+    ):
+        found.setdefault(chunk.table, []).append(chunk)
+    return found
 
 
 def _name(partitions: dg.DynamicPartitionsDefinition) -> str:
@@ -187,13 +240,19 @@ def _add(instance: dg.DagsterInstance, name: str, keys: list[str]) -> int:
 
 
 def _report(instance: dg.DagsterInstance, key: dg.AssetKey, values: dict[str, Any]) -> int:
+    if not values:
+        return 0
     known = instance.get_materialized_partitions(key)
-    missing = [partition for partition in values if partition not in known]
-    for partition in missing:
+    missing = {partition: found for partition, found in values.items() if partition not in known}
+    return _report_each(instance, key, missing)
+
+
+def _report_each(instance: dg.DagsterInstance, key: dg.AssetKey, values: dict[str, Any]) -> int:
+    for partition, found in values.items():
         instance.report_runless_asset_event(
-            dg.AssetMaterialization(key, partition=partition, metadata=values[partition])
+            dg.AssetMaterialization(key, partition=partition, metadata=found)
         )
-    return len(missing)
+    return len(values)
 
 
 def _of_window(record: WindowRecord) -> dict[str, Any]:

@@ -93,7 +93,10 @@ class SourcePipeline(Protocol):
         for which that can be done."""
 
     def apply_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
-        """Landing → change logs and mirrors; a table that has the window already is left alone."""
+        """Landing → change logs and mirrors; a table that has the window already is left alone, and one for which it has nothing moves on."""
+
+    def changed_tables(self, windows: Sequence[ScnWindow]) -> set[TableId]:
+        """The tables that want a part of one of these captured windows in which something of theirs has changed."""
 
     def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
         """An old window once more: an undamaged mirror stays as it is."""

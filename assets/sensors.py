@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import groupby, takewhile
@@ -29,6 +29,7 @@ from assets.runs import (
     unfinished_runs,
     wait_seconds_after_failures,
 )
+from assets.shown import Shown, shown_now
 from assets.streams import show_streams
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
@@ -47,7 +48,8 @@ WAITED_AT_MOST = timedelta(minutes=10)
 shows in red and alerts notice; the next tick looks again all the same."""
 
 _FAILING_SINCE = "failing_since"
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+_SHOWN = "shown"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def window_keys(config: SourceConfig, names: Translator) -> set[dg.AssetKey]:
@@ -117,20 +119,29 @@ def windows_sensor(
                 context.log.warning(new)
             if not is_waiting:
                 return _quiet(context, pipeline, names, new)
-            _show(context, pipeline, config, names)
-            pending = _next_windows(pipeline, limit)
-        if not options.request_runs:
-            return _skipped(
-                context, f"{len(pending)} windows wait; dagster.windows.request_runs is off"
-            )
+            shown = _show(context, pipeline, config, names)
+            waiting = _next_windows(pipeline, limit)
+            if not options.request_runs:
+                why = f"{len(waiting)} windows wait; dagster.windows.request_runs is off"
+                return _skipped(context, why, shown)
+            pending, selection = _assets_of(pipeline, config, names, waiting)
+            if selection == []:
+                try:
+                    for record in pending:
+                        pipeline.apply_window(record.window)
+                except TransientError as error:
+                    return _waits(context, error)
+                why = "the windows that waited change no table that takes them"
+                return _skipped(context, why, shown)
         request = range_request(
             context.instance,
             key=names.source,
             first=pending[0].key,
             last=pending[-1].key,
             tags=tags | names.options.run_tags,
+            selection=selection,
         )
-        return dg.SensorResult(run_requests=[request], cursor=_cursor(context))
+        return dg.SensorResult(run_requests=[request], cursor=_cursor(context, shown))
 
     return windows
 
@@ -173,12 +184,16 @@ def snapshots_sensor(
                 context.log.warning(text)
             pending = pipeline.pending_chunks()
             totals: Mapping[tuple[TableId, str], int] = {}
+            shown: Mapping[str, Any] = _NOTHING
             if pending:
-                _show(context, pipeline, config, names)
-                totals = _chunk_totals(pipeline, keys.values())
+                shown = _show(context, pipeline, config, names)
+                totals = _chunk_totals(pipeline)
         requests = []
+        by_table: dict[TableId, list[ChunkKey]] = {}
+        for chunk in pending:
+            by_table.setdefault(chunk.table, []).append(chunk)
         for key, table in keys.items():
-            chunks = [chunk for chunk in pending if chunk.table == table]
+            chunks = by_table.get(table, [])
             if chunks and not unfinished_runs(context.instance, [key], _chunk_tags(names, table)):
                 requests += _chunk_requests(context, names, key, chunks, totals)
         if not requests:
@@ -187,8 +202,8 @@ def snapshots_sensor(
                 if pending
                 else "no chunk is asked for"
             )
-            return _skipped(context, "; ".join(refused) or why)
-        return dg.SensorResult(run_requests=requests, cursor=_cursor(context))
+            return _skipped(context, "; ".join(refused) or why, shown)
+        return dg.SensorResult(run_requests=requests, cursor=_cursor(context, shown))
 
     return snapshots
 
@@ -215,18 +230,18 @@ def _waits(context: dg.SensorEvaluationContext, error: TransientError) -> dg.Sen
 
 
 def _skipped(
-    context: dg.SensorEvaluationContext, reason: str, more: Mapping[str, str] = _NOTHING
+    context: dg.SensorEvaluationContext, reason: str, more: Mapping[str, Any] = _NOTHING
 ) -> dg.SensorResult:
     return dg.SensorResult(skip_reason=reason, cursor=_cursor(context, more))
 
 
-def _kept(context: dg.SensorEvaluationContext) -> dict[str, str]:
-    kept: dict[str, str] = json.loads(context.cursor or "{}")
+def _kept(context: dg.SensorEvaluationContext) -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(context.cursor or "{}")
     return kept
 
 
-def _cursor(context: dg.SensorEvaluationContext, more: Mapping[str, str] = _NOTHING) -> str:
-    """What a tick that did not fail keeps: when the position was shown last, and what it adds."""
+def _cursor(context: dg.SensorEvaluationContext, more: Mapping[str, Any] = _NOTHING) -> str:
+    """What a tick that did not fail keeps: when the position was shown last, what of the metadata store was, and what it adds."""
     kept = {key: value for key, value in _kept(context).items() if key != _FAILING_SINCE}
     return json.dumps(kept | dict(more))
 
@@ -307,13 +322,9 @@ def _chunk_requests(
     return requests
 
 
-def _chunk_totals(
-    pipeline: SourcePipeline, tables: Iterable[TableId]
-) -> Mapping[tuple[TableId, str], int]:
+def _chunk_totals(pipeline: SourcePipeline) -> Mapping[tuple[TableId, str], int]:
     """How many chunks each snapshot of each table has."""
-    return Counter(
-        (table, chunk.snapshot_id) for table in tables for chunk in pipeline.records.chunks(table)
-    )
+    return Counter((chunk.table, chunk.snapshot_id) for chunk in pipeline.records.chunks())
 
 
 def _chunk_tags(names: Translator, table: TableId) -> dict[str, str]:
@@ -336,6 +347,34 @@ def _show(
     pipeline: SourcePipeline,
     config: SourceConfig,
     names: Translator,
-) -> None:
-    if add_partitions(context.instance, pipeline.records, config, names):
-        report_history(context.instance, pipeline.records, config, names)
+) -> Mapping[str, Any]:
+    """Show what the metadata store has and Dagster has not; what the cursor keeps of it."""
+    records = pipeline.records
+    before, now = Shown.of(_kept(context).get(_SHOWN)), shown_now(records)
+    tables = before.tables_with_news(now, [one.table for one in config.tables])
+    if add_partitions(context.instance, records, config, names, tables) or now != before:
+        report_history(context.instance, records, config, names, above=before.above, tables=tables)
+    return {_SHOWN: now.as_json}
+
+
+def _assets_of(
+    pipeline: SourcePipeline,
+    config: SourceConfig,
+    names: Translator,
+    pending: Sequence[WindowRecord],
+) -> tuple[Sequence[WindowRecord], list[dg.AssetKey] | None]:
+    """The windows of the next run and its assets: all (None), or those of the tables that the windows change, which may be none.
+
+    Only a captured window tells what it changes: where the first is not captured a run captures them all, otherwise those behind the
+    captured ones wait for the next run.
+    """
+    if names.options.takes_all(len(config.tables)):
+        return pending, None
+    captured = list(takewhile(lambda one: one.state != "planned", pending))
+    if not captured:
+        return pending, [names.redo_key]
+    changed = pipeline.changed_tables([one.window for one in captured])
+    if not changed:
+        return captured, []
+    layers = [names.key(layer, table) for table in changed for layer in ("changelog", "mirror")]
+    return captured, sorted([*layers, *(names.beside_key(name) for name in beside_names(config))])

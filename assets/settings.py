@@ -13,6 +13,9 @@ from cdc_core.config import ConfigModel, SourceConfig
 
 Seconds = Annotated[int, Field(ge=1)]
 
+ALL_TABLES_MAX = 25
+"""Up to so many tables ``dagster.windows.assets: auto`` materializes all of them for each window."""
+
 
 class WindowsSensorConfig(ConfigModel):
     """The sensor that cuts windows and requests runs over them."""
@@ -25,6 +28,12 @@ class WindowsSensorConfig(ConfigModel):
 
     request_runs: bool = True
     """Request a run over new windows. Otherwise the sensor only adds windows as partitions, for automation conditions."""
+
+    assets: Literal["auto", "all", "changed"] = "auto"
+    """Which assets the sensor's runs materialize. ``all``: those of every table in the stream, so that each of them has each window.
+    ``changed``: those of tables that the windows change; all others move on without an event. Windows that are not captured yet are
+    captured by a run of their own. ``auto``, the default: ``all`` up to 25 tables and with ``freshness``, ``changed`` otherwise, since two assets
+    for each table cost Dagster about a quarter of a CPU second in each run."""
 
 
 class SnapshotsSensorConfig(ConfigModel):
@@ -126,6 +135,12 @@ class DagsterConfig(ConfigModel):
     partitions_keep: Annotated[int, Field(ge=100)] | None = 20_000
     """Windows that stay partitions in Dagster, the newest ones; null for all. Older ones stay in the metadata store, where
     `redolake replay` finds them."""
+
+    def takes_all(self, tables: int) -> bool:
+        """Do runs over windows of so many tables materialize the assets of all of them?"""
+        if self.windows.assets == "auto":
+            return tables <= ALL_TABLES_MAX or self.freshness is not None
+        return self.windows.assets == "all"
 
 
 class ComponentConfig(SourceConfig):

@@ -110,8 +110,10 @@ class Records:
         ordinals = range(windows[0].ordinal, windows[-1].ordinal + 1)
         return self._store.window_tables(self._source, ordinals)
 
-    def chunks(self, table: TableId, *, snapshot_id: str | None = None) -> list[ChunkRecord]:
-        """A table's chunks, of all its snapshots or of one."""
+    def chunks(
+        self, table: TableId | None = None, *, snapshot_id: str | None = None
+    ) -> list[ChunkRecord]:
+        """A table's chunks, or those of all tables; of all snapshots or of one."""
         return self._store.chunks(self._source, table, snapshot_id)
 
     def found_tables(self) -> list[FoundTable]:

@@ -10,20 +10,26 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from assets.components import OracleCdc
 from assets.protocols import SourcePipeline
+from assets.settings import ComponentConfig, DagsterConfig
 from cdc_core.lake.spark import SparkSource
 from tests.steps.harness import Source, table_id
+
+WINDOW_LAYERS = {"landing", "changelog", "mirror"}
 
 
 class MemorySite:
     """One code location with one source."""
 
-    def __init__(self, source: Source, instance: dg.DagsterInstance) -> None:
+    def __init__(
+        self, source: Source, instance: dg.DagsterInstance, dagster: DagsterConfig | None = None
+    ) -> None:
         self.source = source
         self.instance = instance
-        written = source.written()
+        written = ComponentConfig(**dict(source.written()), dagster=dagster or DagsterConfig())
         self.component = OracleCdc(written, self.opened)
         self.names = self.component.translator
         self.repository = self.component.build_defs().get_repository_def()
+        self.cursors: dict[str, str | None] = {}
 
     @contextmanager
     def opened(self, *, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
@@ -34,21 +40,29 @@ class MemorySite:
         return list(self.evaluate(sensor).run_requests or [])
 
     def evaluate(self, sensor: str) -> SensorExecutionData:
-        """A sensor's whole answer."""
+        """A sensor's whole answer; its cursor is kept for the next tick."""
         with dg.build_sensor_context(
-            instance=self.instance, repository_def=self.repository
+            instance=self.instance,
+            repository_def=self.repository,
+            cursor=self.cursors.get(sensor),
         ) as context:
-            return self.repository.get_sensor_def(f"src_{sensor}_sensor").evaluate_tick(context)
+            found = self.repository.get_sensor_def(f"src_{sensor}_sensor").evaluate_tick(context)
+        self.cursors[sensor] = found.cursor
+        return found
 
     def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
         """A run that a sensor asked for."""
-        if request.asset_selection:
-            assets = [self.repository.assets_defs_by_key[key] for key in request.asset_selection]
+        selection = request.asset_selection
+        if selection and not any(key.path[1] in WINDOW_LAYERS for key in selection):
+            assets = [self.repository.assets_defs_by_key[key] for key in selection]
             return dg.materialize(
                 assets, instance=self.instance, tags=request.tags, raise_on_error=False
             )
         return self.repository.get_job("src_windows").execute_in_process(
-            instance=self.instance, tags=request.tags, raise_on_error=False
+            instance=self.instance,
+            tags=request.tags,
+            raise_on_error=False,
+            asset_selection=list(selection) if selection else None,
         )
 
     def windows(self) -> dg.ExecuteInProcessResult:

@@ -355,6 +355,11 @@ class StandIn:
             self.store.record_applied(self.source, window, 0.4)
         return self._report("window-applied", window, done)
 
+    def changed_tables(self, windows: Sequence[ScnWindow]) -> set[TableId]:
+        return {
+            table for table in self.tables if any(w.scn_high > self.idle_below for w in windows)
+        }
+
     def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
         self._begin("replay", window.key)
         done = [
