@@ -19,7 +19,7 @@ from cdc_core.schema.types import arrow_type
 
 _ROUNDING = frozenset({"double"})
 _PADDED = frozenset({"CHAR", "NCHAR"})
-"""A longer one is padded with blanks, in rows that nobody has changed."""
+"""Values of another length, or of another type, have other blanks, in rows that nobody has changed."""
 
 
 def refuse_all_columns(

@@ -231,9 +231,16 @@ def test_a_known_log_on_s3_counts_as_long_as_its_newest_commit_is_the_same_objec
     append(table, rows(2), 200)
     assert read_log(table).transactions == {"app": 200}  # type: ignore[union-attr]
     newest = {"Bucket": BUCKET, "Key": f"t/_delta_log/{2:020d}.json"}
-    other = store.get_object(**newest)["Body"].read().replace(b'"version":200', b'"version":300')
-    store.put_object(**newest, Body=other)
-    assert read_log(table).transactions == {"app": 300}  # type: ignore[union-attr]
+    first = store.get_object(**newest)["Body"].read()
+    times: list[object] = []
+    for scn in range(300, 400):
+        other = first.replace(b'"version":200', f'"version":{scn}'.encode())
+        store.put_object(**newest, Body=other)
+        assert read_log(table).transactions == {"app": scn}  # type: ignore[union-attr]
+        times.append(store.head_object(**newest)["LastModified"])
+        if times[-2:-1] == times[-1:]:  # read before and after, within one second
+            return
+    raise AssertionError("no two objects have the time of one second")
 
 
 @pytest.mark.usefixtures("endpoint")

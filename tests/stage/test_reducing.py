@@ -205,6 +205,12 @@ def test_a_window_leaves_what_the_table_holds(tmp_path: Path, first: int) -> Non
         assert merged(before, source_of(tmp_path, table.changes)) == table.image(), case
 
 
+def test_bounds_are_those_of_whole_numbers(tmp_path: Path) -> None:
+    """Of texts a mirror's log has shortened ones, and of decimals none that are exact."""
+    changes = [change for case in range(3, 30) for change in played(case)[1].changes]
+    assert landed(tmp_path, changes).facts().bounds == {"CASE": (3, 29)}
+
+
 def test_each_key_once_over_many_tables(tmp_path: Path) -> None:
     games = [played(case) for case in range(300)]
     changes = [change for _, table in games for change in table.changes]
