@@ -13,6 +13,13 @@ from oracle_embedded.engine.compile.policies import refuse_redacted
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes.types import DOCUMENTS
 from oracle_embedded.engine.ddl.alter import alter_table
+from oracle_embedded.engine.ddl.clusters import (
+    create_cluster,
+    drop_cluster,
+    end_cluster,
+    index_cluster,
+    truncate_cluster,
+)
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.editions import change_editions
 from oracle_embedded.engine.ddl.partitions import truncated
@@ -135,6 +142,9 @@ def fill_table(session: SessionState, owner: str, name: str, query: str) -> None
 
 
 def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
+    if node.is_of_cluster:
+        index_cluster(run, node)
+        return
     session = run.session
     table = run.table(node.table, "CREATE ANY INDEX")
     owner, name = (node.name[0] if len(node.name) > 1 else session.schema), node.name[-1]
@@ -248,7 +258,12 @@ def _create_synonym(run: DdlRun, node: nodes.CreateSynonym) -> None:
 
 def _truncate(run: DdlRun, node: nodes.Truncate) -> None:
     database = run.session.database
+    if node.is_cluster:
+        truncate_cluster(run, node)
+        return
     table = run.table(node.name, "DROP ANY TABLE")
+    if table.cluster:
+        raise OracleError(3292, "Table to be truncated is part of a cluster")
     if table.temporary:
         run.session.empty_private(table)
         return
@@ -283,6 +298,12 @@ def _drop(run: DdlRun, node: nodes.Drop) -> None:
     catalog = session.database.store.catalog
     if node.kind == "MATERIALIZED VIEW":
         _drop_table(run, node, "")
+        return
+    if node.kind == "CLUSTER":
+        for table in drop_cluster(run, node):
+            name = (table.owner, table.name)
+            _drop_table(run, nodes.Drop("TABLE", name, node.cascade, purge=True), "")
+        end_cluster(run, node)
         return
     if node.kind == "INDEX":
         _drop_index(run, node)
@@ -426,6 +447,7 @@ def _rename(run: DdlRun, node: nodes.RenameTable) -> None:
 _HANDLERS: dict[type, Callable[..., None]] = {
     nodes.CreateTable: create_table,
     nodes.AlterTable: alter_table,
+    nodes.CreateCluster: create_cluster,
     nodes.CreateIndex: _create_index,
     nodes.CreateView: _create_view,
     nodes.CreateSequence: create_sequence,

@@ -11,6 +11,7 @@ from oracle_embedded.engine.compile.from_items import columns_in
 from oracle_embedded.engine.compile.plan import Sql
 from oracle_embedded.engine.compile.scopes import Scope, Source, SourceColumn
 from oracle_embedded.engine.datatypes.types import DOCUMENTS, SqlType, varchar
+from oracle_embedded.engine.ddl.clusters import clustered
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.partitions import partitioning_of
 from oracle_embedded.engine.ddl.sequences import sequence_from
@@ -62,6 +63,8 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
         table = with_column(run, table, column)
     if node.has_row_archival:
         table = with_column(run, table, _ARCHIVE_COLUMN)
+    if node.cluster is not None:
+        table = clustered(run, table, node.cluster)
     if node.partitioning is not None:
         if node.is_index_organized:
             raise unsupported("partitioned index-organized tables")

@@ -9,6 +9,7 @@ from oracle_embedded.engine.dictionary.registry import Row, View, Views, date_fr
 from oracle_embedded.engine.formats.dates import print_date
 from oracle_embedded.engine.run.security import ROLES
 from oracle_embedded.engine.storage.catalog import (
+    ClusterDef,
     ProgramDef,
     SequenceDef,
     SynonymDef,
@@ -55,6 +56,16 @@ def _objects(view: View) -> Iterator[Row]:
                     item.created,
                     item.created,
                 )
+        elif isinstance(item, ClusterDef):
+            yield _object(
+                item.owner,
+                item.name,
+                item.object_id,
+                item.data_object_id,
+                "CLUSTER",
+                item.created,
+                item.changed,
+            )
         elif isinstance(item, ViewDef):
             yield _object(
                 item.owner, item.name, item.object_id, None, "VIEW", item.created, item.changed

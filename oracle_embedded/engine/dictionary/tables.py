@@ -15,6 +15,7 @@ from oracle_embedded.engine.sql.queries import parse_query
 from oracle_embedded.engine.storage.blocks import BLOCK_SIZE, DATA_FILE
 from oracle_embedded.engine.storage.catalog import (
     ARCHIVE_STATE,
+    ClusterDef,
     ColumnDef,
     IndexDef,
     SequenceDef,
@@ -58,6 +59,12 @@ def _row_count(view: View, table: TableDef) -> int | None:
     return int(row[0])
 
 
+def _cluster_of(view: View, table: TableDef) -> str | None:
+    if not table.cluster:
+        return None
+    return next((one.name for one in view.definitions() if one.object_id == table.cluster), None)
+
+
 _TABLE_COLUMNS = (
     "OWNER:v128 TABLE_NAME:v128 TABLESPACE_NAME:v30 CLUSTER_NAME:v128 IOT_NAME:v128 STATUS:v8 PCT_FREE:n LOGGING:v3 NUM_ROWS:n"
     " BLOCKS:n AVG_ROW_LEN:n LAST_ANALYZED:d PARTITIONED:v3 IOT_TYPE:v12 TEMPORARY:v1 SECONDARY:v1 NESTED:v3 ROW_MOVEMENT:v8"
@@ -73,6 +80,7 @@ def _tables_view(view: View) -> Iterator[Row]:
     for table in _wanted_tables(view):
         has_segment = not (table.partitioning or table.is_index_organized)
         yield {
+            "CLUSTER_NAME": _cluster_of(view, table),
             "OWNER": table.owner, "TABLE_NAME": table.name, "TABLESPACE_NAME": _TABLESPACE if has_segment else None, "STATUS": "VALID",
             "PCT_FREE": 10, "LOGGING": "YES", "PARTITIONED": "YES" if table.partitioning else "NO",
             "IOT_TYPE": "IOT" if table.is_index_organized else None, "TEMPORARY": "Y" if table.temporary else "N",
@@ -84,6 +92,23 @@ def _tables_view(view: View) -> Iterator[Row]:
             "NUM_ROWS": _row_count(view, table), "BLOCKS": _block_count(view, table), "LAST_ANALYZED": table.changed,
             "DEGREE": "         1", "INSTANCES": "         1", "CACHE": "    N", "TABLE_LOCK": "ENABLED", "BUFFER_POOL": "DEFAULT",
         }  # fmt: skip
+
+
+@VIEWS.family(
+    "CLUSTERS",
+    "OWNER:v128 CLUSTER_NAME:v128 TABLESPACE_NAME:v30 PCT_FREE:n KEY_SIZE:n CLUSTER_TYPE:v5 FUNCTION:v15 HASHKEYS:n DEGREE:v10"
+    " INSTANCES:v10 CACHE:v5 BUFFER_POOL:v7 SINGLE_TABLE:v5 DEPENDENCIES:v8",
+    object_name="CLUSTER_NAME",
+)
+def _clusters(view: View) -> Iterator[Row]:
+    for one in view.definitions():
+        if isinstance(one, ClusterDef):
+            yield {
+                "OWNER": one.owner, "CLUSTER_NAME": one.name, "TABLESPACE_NAME": _TABLESPACE, "PCT_FREE": 10,
+                "CLUSTER_TYPE": "HASH" if one.is_hash else "INDEX", "FUNCTION": "DEFAULT2" if one.is_hash else None,
+                "DEGREE": "         1", "INSTANCES": "         1", "CACHE": "    N", "BUFFER_POOL": "DEFAULT", "SINGLE_TABLE": "    N",
+                "DEPENDENCIES": "DISABLED",
+            }  # fmt: skip
 
 
 @VIEWS.family(
@@ -574,6 +599,8 @@ def _segments_of(view: View, table: TableDef) -> Iterator[tuple[Row, list[tuple[
             for one in table.partitioning.partitions
             for leaf in one.leaves
         }  # fmt: skip
+    if table.cluster:
+        return
     for number, (partition, kind) in names.items():
         segment = store.segments.get(number)
         facts: Row = {
@@ -583,7 +610,22 @@ def _segments_of(view: View, table: TableDef) -> Iterator[tuple[Row, list[tuple[
         yield facts, list(segment.extents) if segment is not None else []
 
 
+def _all_segments(view: View) -> Iterator[tuple[Row, list[tuple[int, int]]]]:
+    """Those of tables, and those of clusters, in which their tables lie."""
+    for table in _tables(view):
+        yield from _segments_of(view, table)
+    for one in view.definitions():
+        if isinstance(one, ClusterDef):
+            facts: Row = {
+                "OWNER": one.owner, "SEGMENT_NAME": one.name, "SEGMENT_TYPE": "CLUSTER", "TABLESPACE_NAME": _TABLESPACE,
+                "RELATIVE_FNO": DATA_FILE,
+            }  # fmt: skip
+            yield facts, list(view.database.store.segments[one.object_id].extents)
+
+
 def _block_count(view: View, table: TableDef) -> int:
+    if table.cluster:
+        return sum(blocks for _, blocks in view.database.store.segments[table.cluster].extents)
     return sum(blocks for _, extents in _segments_of(view, table) for _, blocks in extents)
 
 
@@ -595,12 +637,11 @@ _EXTENT_COLUMNS = (
 
 @VIEWS.family("EXTENTS", _EXTENT_COLUMNS, object_name="SEGMENT_NAME")
 def _extents(view: View) -> Iterator[Row]:
-    for table in _tables(view):
-        for facts, extents in _segments_of(view, table):
-            for number, (first, blocks) in enumerate(extents):
-                yield {
-                    **facts, "EXTENT_ID": number, "FILE_ID": DATA_FILE, "BLOCK_ID": first, "BYTES": blocks * BLOCK_SIZE, "BLOCKS": blocks,
-                }  # fmt: skip
+    for facts, extents in _all_segments(view):
+        for number, (first, blocks) in enumerate(extents):
+            yield {
+                **facts, "EXTENT_ID": number, "FILE_ID": DATA_FILE, "BLOCK_ID": first, "BYTES": blocks * BLOCK_SIZE, "BLOCKS": blocks,
+            }  # fmt: skip
 
 
 @VIEWS.family(
@@ -610,14 +651,13 @@ def _extents(view: View) -> Iterator[Row]:
     object_name="SEGMENT_NAME",
 )
 def _segments(view: View) -> Iterator[Row]:
-    for table in _tables(view):
-        for facts, extents in _segments_of(view, table):
-            if extents:
-                blocks = sum(size for _, size in extents)
-                yield {
-                    **facts, "HEADER_FILE": DATA_FILE, "HEADER_BLOCK": extents[0][0] + 2, "BYTES": blocks * BLOCK_SIZE, "BLOCKS": blocks,
-                    "EXTENTS": len(extents), "INITIAL_EXTENT": 8 * BLOCK_SIZE,
-                }  # fmt: skip
+    for facts, extents in _all_segments(view):
+        if extents:
+            blocks = sum(size for _, size in extents)
+            yield {
+                **facts, "HEADER_FILE": DATA_FILE, "HEADER_BLOCK": extents[0][0] + 2, "BYTES": blocks * BLOCK_SIZE, "BLOCKS": blocks,
+                "EXTENTS": len(extents), "INITIAL_EXTENT": 8 * BLOCK_SIZE,
+            }  # fmt: skip
 
 
 @VIEWS.single(

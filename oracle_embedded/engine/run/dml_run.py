@@ -25,6 +25,7 @@ from oracle_embedded.engine.run.query_run import (
     translated,
 )
 from oracle_embedded.engine.run.row_run import over_row
+from oracle_embedded.engine.storage.catalog import ClusterDef
 from oracle_embedded.engine.storage.fitting import Fitter, fitter
 from oracle_embedded.engine.storage.keys import text_columns
 from oracle_embedded.engine.storage.rows import Image, RowWriter
@@ -217,8 +218,18 @@ class ChangeRunner:
 
     # --- the four statements -----------------------------------------------------------------------------------------
 
+    def _check_cluster(self) -> None:
+        """A cluster with an index takes no row before the index is there."""
+        cluster = self.session.database.store.catalog.by_id(self.table.cluster)
+        if isinstance(cluster, ClusterDef) and not (cluster.is_hash or cluster.index):
+            raise OracleError(
+                2032, "clustered tables cannot be used before the cluster index is built"
+            )
+
     def _insert(self) -> None:
         assert self.writer is not None
+        if self.table.cluster:
+            self._check_cluster()
         plain = self.plan.plain_binds
         rows: list[tuple[Any, ...]]
         if plain is not None:

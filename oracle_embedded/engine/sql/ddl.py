@@ -72,7 +72,9 @@ def read_ddl(stream: TokenStream) -> object:
         case "PURGE":
             return _read_purge(stream)
         case "TRUNCATE":
-            _need_table(stream)
+            is_cluster = stream.take_word("CLUSTER")
+            if not is_cluster:
+                _need_table(stream)
             name = stream.name()
             _skip_words(
                 stream,
@@ -86,7 +88,7 @@ def read_ddl(stream: TokenStream) -> object:
                 "LOG",
                 "CASCADE",
             )
-            return nodes.Truncate(name)
+            return nodes.Truncate(name, is_cluster)
         case "GRANT" | "REVOKE":
             return _read_grant(stream, revoke=word == "REVOKE")
         case "COMMENT":
@@ -134,6 +136,8 @@ def _read_create(stream: TokenStream) -> object:
         return _read_index(stream, unique=False)
     if stream.take_word("BITMAP", "INDEX"):
         return replace(_read_index(stream, unique=False), bitmap=True)
+    if stream.take_word("CLUSTER"):
+        return _read_cluster(stream)
     if stream.take_word("VIEW"):
         return _read_view(stream, replacing)
     if stream.take_word("SEQUENCE"):
@@ -269,6 +273,7 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
             _read_elements(stream, columns, constraints, groups)
     is_index_organized = has_row_movement = has_row_archival = False
     partitioning = None
+    cluster = None
     keeps_rows = False
     while True:
         skip_storage_clauses(stream)
@@ -285,6 +290,8 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
             has_row_movement = True
         elif stream.is_word("PARTITION", "BY"):
             partitioning = read_partitioning(stream)
+        elif stream.take_word("CLUSTER"):
+            cluster = nodes.ClusterSpec(stream.name(), stream.names())
         else:
             break
     query = None
@@ -307,7 +314,35 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
         has_row_archival=has_row_archival,
         temporary=temporary,
         keeps_rows=keeps_rows,
+        cluster=cluster,
     )
+
+
+def _read_cluster(stream: TokenStream) -> nodes.CreateCluster:
+    name = stream.name()
+    columns: list[nodes.ColumnSpec] = []
+    stream.need_op("(")
+    while True:
+        columns.append(nodes.ColumnSpec(stream.identifier(), read_datatype(stream, of_column=True)))
+        stream.take_word("SORT")
+        if not stream.take_op(","):
+            break
+    stream.need_op(")")
+    is_hash = False
+    while True:
+        skip_storage_clauses(stream)
+        if stream.take_word("HASHKEYS"):
+            is_hash = True
+            stream.integer()
+            if stream.take_word("HASH", "IS"):
+                read_expression(stream)
+        elif stream.take_word("SIZE"):
+            stream.integer()
+            stream.take_any("K", "M", "G")
+        elif stream.take_word("SINGLE", "TABLE") or stream.take_word("INDEX"):
+            continue
+        else:
+            return nodes.CreateCluster(name, tuple(columns), is_hash)
 
 
 def _skip_index_clauses(stream: TokenStream) -> None:
@@ -390,8 +425,6 @@ def skip_storage_clauses(stream: TokenStream) -> None:
                 "ADVANCED",
             ):
                 continue
-    if stream.is_word("CLUSTER"):
-        raise unsupported(f"{stream.token.text} tables", stream.token.start)
 
 
 def _skip_parentheses(stream: TokenStream) -> None:
@@ -408,6 +441,10 @@ def _skip_parentheses(stream: TokenStream) -> None:
 def _read_index(stream: TokenStream, *, unique: bool) -> nodes.CreateIndex:
     name = stream.name()
     stream.need_word("ON", code=969)
+    if stream.take_word("CLUSTER"):
+        cluster = stream.name()
+        skip_storage_clauses(stream)
+        return nodes.CreateIndex(name, cluster, (), unique=False, is_of_cluster=True)
     table = stream.name()
     stream.need_op("(")
     columns = []
@@ -466,6 +503,11 @@ def _read_drop(stream: TokenStream) -> nodes.Drop | nodes.Edition:
         stream.take_word("CASCADE")
         return edition
     public = stream.take_word("PUBLIC")
+    if stream.take_word("CLUSTER"):
+        name = stream.name()
+        including = stream.take_word("INCLUDING", "TABLES")
+        cascade = including and stream.take_word("CASCADE", "CONSTRAINTS")
+        return nodes.Drop("CLUSTER", name, cascade, including_tables=including)
     kind = stream.take_any("TABLE", "VIEW", "INDEX", "SEQUENCE", "SYNONYM", "USER", "ROLE")
     if kind is None:
         kind = stream.take_any("PROCEDURE", "FUNCTION", "PACKAGE", "TRIGGER", "TYPE")

@@ -105,6 +105,23 @@ class ExchangeSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """CLUSTER name (columns) of a table."""
+
+    cluster: Name
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateCluster:
+    """CREATE CLUSTER; one with an index unless it has HASHKEYS."""
+
+    name: Name
+    columns: tuple[ColumnSpec, ...]
+    is_hash: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE, perhaps AS SELECT."""
 
@@ -123,6 +140,7 @@ class CreateTable:
     """A temporary table's ON COMMIT PRESERVE ROWS."""
     view_text: str | None = None
     """The query of a materialized view."""
+    cluster: ClusterSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +161,8 @@ class CreateIndex:
     unique: bool
     bitmap: bool = False
     has_expressions: bool = False
+    is_of_cluster: bool = False
+    """On the columns of a cluster, which ``table`` names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +238,8 @@ class Drop:
     name: Name
     cascade: bool = False
     purge: bool = False
+    including_tables: bool = False
+    """Those of a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +268,10 @@ class Purge:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """TRUNCATE TABLE."""
+    """TRUNCATE TABLE or TRUNCATE CLUSTER."""
 
     name: Name
+    is_cluster: bool = False
 
 
 @dataclass(frozen=True, slots=True)

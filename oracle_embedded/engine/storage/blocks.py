@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from oracle_embedded.api import Value
 from oracle_embedded.engine.datatypes.rowids import address
@@ -41,6 +42,13 @@ def first_block(extents: Sequence[tuple[int, int]]) -> int:
     return extents[0][0] + 3
 
 
+class Extents(Protocol):
+    """Where segments get their blocks."""
+
+    def take(self, blocks: int) -> int:
+        """The first of so many blocks that nobody else has."""
+
+
 @dataclass(slots=True)
 class Segment:
     """The extents of one table: (first block, blocks) each, how full the current block is, and addresses of rows that are gone.
@@ -56,7 +64,7 @@ class Segment:
     used: int = 0
     free: list[int] = field(default_factory=list)
 
-    def place(self, size: int, allocate: BlockAllocator) -> int:
+    def place(self, size: int, allocate: Extents) -> int:
         """The address of a new row of so many bytes; takes a new extent when the last is full."""
         if self.free:
             return self.free.pop()
@@ -77,9 +85,24 @@ class Segment:
         self.used += size
         return rid
 
-    def _grow(self, allocate: BlockAllocator) -> None:
+    def _grow(self, allocate: Extents) -> None:
         blocks = _SMALL_EXTENT if len(self.extents) < _SMALL_EXTENTS else _LARGE_EXTENT
         self.extents.append((allocate.take(blocks), blocks))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterExtents:
+    """Extents for a table of a cluster, which are the cluster's: the next one that the table has not, or a new one of both."""
+
+    cluster: Segment
+    taken: int
+    allocate: Extents
+
+    def take(self, blocks: int) -> int:
+        """The first block of an extent of so many blocks."""
+        if self.taken == len(self.cluster.extents):
+            self.cluster.extents.append((self.allocate.take(blocks), blocks))
+        return self.cluster.extents[self.taken][0]
 
 
 @dataclass(slots=True)

@@ -179,6 +179,8 @@ class TableDef:
     virtual: tuple[ColumnDef, ...] = ()
     policies: tuple[RowPolicy, ...] = ()
     redaction: Redaction | None = None
+    cluster: int = 0
+    """The object number of the cluster in whose segment its rows lie."""
 
     @cached_property
     def shown(self) -> tuple[ColumnDef, ...]:
@@ -356,6 +358,21 @@ class ViewDef:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClusterDef:
+    """A cluster: one with an index, which takes rows when that is there, or a hash cluster."""
+
+    object_id: int
+    data_object_id: int
+    owner: str
+    name: str
+    columns: tuple[ColumnDef, ...]
+    is_hash: bool = False
+    index: IndexDef | None = None
+    created: float = 0.0
+    changed: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class SequenceDef:
     """A sequence; its state lives beside the catalog."""
 
@@ -439,12 +456,15 @@ class TypeDef:
     changed: float = 0.0
 
 
-Definition = TypeDef | TableDef | ViewDef | SequenceDef | SynonymDef | ProgramDef | UserDef
+Definition = (
+    TypeDef | TableDef | ViewDef | ClusterDef | SequenceDef | SynonymDef | ProgramDef | UserDef
+)
 _CLASSES = {
     cls.__name__: cls
     for cls in (
         TableDef,
         ViewDef,
+        ClusterDef,
         SequenceDef,
         SynonymDef,
         ProgramDef,

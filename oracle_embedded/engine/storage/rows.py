@@ -93,7 +93,7 @@ class RowWriter:
             segment, place = leaf.object_id, (leaf.data_object_id,)
         rows.note_change(self.transaction, table)
         row = [values[internal_id] for internal_id in table.ids]
-        rid = rows.store.place(segment, row_bytes(row))
+        rid = rows.store.place(segment, row_bytes(row), table.cluster)
         stored = (rid, self.transaction.mark, *_bound(shape, table.ids, row), *place)
         rows.store.begin().execute(shape.insert, stored)
         rows.log(self.transaction, table.object_id, rid, RowOp.INSERT, 0, None)

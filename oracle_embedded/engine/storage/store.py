@@ -19,7 +19,13 @@ from pathlib import Path
 from oracle_embedded.api import RedoSink
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.install import install
-from oracle_embedded.engine.storage.blocks import FREE_MAX, BlockAllocator, Segment, first_block
+from oracle_embedded.engine.storage.blocks import (
+    FREE_MAX,
+    BlockAllocator,
+    ClusterExtents,
+    Segment,
+    first_block,
+)
 from oracle_embedded.engine.storage.catalog import Catalog, TableDef
 from oracle_embedded.engine.storage.scn import ScnClock
 
@@ -339,10 +345,15 @@ class Store:
         self.begin().execute(f"DROP INDEX IF EXISTS i{index_id}")
         self.begin().execute(f"DROP INDEX IF EXISTS ih{index_id}")
 
-    def place(self, oid: int, size: int) -> int:
-        """The address of a new row."""
+    def place(self, oid: int, size: int, cluster: int = 0) -> int:
+        """The address of a new row; among the blocks of a cluster, if its table is in one, where a row of another table may have it too."""
         self._dirty_segments.add(oid)
-        return self.segments[oid].place(size, self.allocator)
+        segment = self.segments[oid]
+        if not cluster:
+            return segment.place(size, self.allocator)
+        self._dirty_segments.add(cluster)
+        shared = ClusterExtents(self.segments[cluster], len(segment.extents), self.allocator)
+        return segment.place(size, shared)
 
     def free(self, oid: int, rids: Iterable[int]) -> None:
         """Rows of these addresses were deleted and committed: later rows may have their places."""
