@@ -56,7 +56,6 @@ def cursor() -> Iterator[oracledb.Cursor]:
         ("create table c (j json)", "ORA-00902"),
         ("create table c (b boolean)", "ORA-00902"),
         ("create private temporary table ora$ptt_t (n number)", "ORA-03001"),
-        ("create table b (n number) cluster c (n)", "ORA-03001"),
         ("create dimension d level l is (t.n)", "ORA-00901"),
         ("create database link l", "ORA-03001"),
         ("create type m as object (n number, member function f return number)", "ORA-03001"),
