@@ -1,5 +1,6 @@
-"""The prover's tables of other shapes: partitioned with rows that move, index-organized, and with names that SQL has to quote.
+"""The prover's tables of other shapes: partitioned with rows that move, index-organized, in a cluster, and with names that SQL has to quote.
 
+Those with odd names share a cluster, so that rows of one have the ROWIDs of rows of the other.
 Two of them have the same columns and names that differ by their case alone, so that a quote that is lost reads and writes the other one. The
 longest name and a column of that table have 30 bytes: LogMiner does not support longer ones, and preflight refuses them.
 """
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 NAME_BYTES = 30
 PARTS = "PARTS"
 INDEXED, TWIN = "PLACES", "places"
+CLUSTER = "REGIONS"
 WORD = "SELECT"
 LONGEST = "no. 1/Größe "
 LONGEST += "ö" * ((NAME_BYTES - len(LONGEST.encode())) // 2)
@@ -68,15 +70,19 @@ class Shape:
 SHAPES = (
     Shape(INDEXED, ("AREA", "SPOT", "NOTE", "N"), "ORGANIZATION INDEX"),
     Shape(TWIN, ("AREA", "SPOT", "NOTE", "N")),
-    Shape(WORD, ("order id", "from", "a.b c", "Größe €")),
-    Shape(LONGEST, ("Key", "WHERE", LONG_COLUMN, "{,}")),
+    Shape(WORD, ("order id", "from", "a.b c", "Größe €"), f'CLUSTER {CLUSTER} ("order id")'),
+    Shape(LONGEST, ("Key", "WHERE", LONG_COLUMN, "{,}"), f'CLUSTER {CLUSTER} ("Key")'),
+)
+CLUSTER_DDL = (
+    f"CREATE CLUSTER {CLUSTER} (AREA NUMBER(9)) SIZE 512",
+    f"CREATE INDEX {CLUSTER}_INDEX ON CLUSTER {CLUSTER}",
 )
 PARTS_DDL = (
     f"CREATE TABLE {PARTS} (ID NUMBER(9) PRIMARY KEY, K NUMBER(9), V VARCHAR2(30)) PARTITION BY RANGE (K) ("
     + ", ".join(f"PARTITION {name} VALUES LESS THAN ({high})" for name, high in HIGHS.items())
     + f", PARTITION {LAST} VALUES LESS THAN (MAXVALUE)) ENABLE ROW MOVEMENT"
 )
-DDL = (PARTS_DDL, *(shape.ddl for shape in SHAPES))
+DDL = (PARTS_DDL, *CLUSTER_DDL, *(shape.ddl for shape in SHAPES))
 TABLES = (PARTS, *(shape.table for shape in SHAPES))
 KEYS: dict[str, tuple[str, ...]] = {PARTS: ("ID",), **{one.table: one.key for one in SHAPES}}
 
