@@ -105,6 +105,10 @@ class NotYetError(TransientError):
     """A step was asked for before one that it builds on is done; the hint names the command that does it."""
 
 
+class WindowFirstError(NotYetError):
+    """A chunk was read behind a DDL that no window has captured yet, and only the redo says what it did."""
+
+
 class LeaseHeldError(TransientError):
     """Another living process works on the same source."""
 

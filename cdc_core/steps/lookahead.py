@@ -6,6 +6,7 @@ so do the chunks of a table, while some tables are carried side by side.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -15,13 +16,14 @@ from itertools import groupby
 from queue import SimpleQueue
 from typing import TypeVar
 
-from cdc_core.errors import TableStoppedError
+from cdc_core.errors import TableStoppedError, WindowFirstError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.streams import StreamEnd
 
+_LOG = logging.getLogger("cdc_core.steps")
 T = TypeVar("T")
 Key = TypeVar("Key", ChunkKey, ScnWindow)
 Step = Callable[[Key], StepReport]
@@ -47,7 +49,7 @@ def carry_chunks(
 ) -> Iterator[StepReport]:
     """Read and apply chunks, some tables side by side, reading one chunk of each ahead; yields each finished step.
 
-    A table that is stopped by its own trouble yields that, and the others go on.
+    A table that is stopped by its own trouble yields that, and one whose chunk needs a window first waits; the others go on.
 
     Raises:
         CdcError: A step failed: the first error, after the steps that were going on have ended.
@@ -67,6 +69,8 @@ def carry_chunks(
                         finished.put(report)
                 except TableStoppedError as error:
                     finished.put(_stopped(keys[0].table, error))
+                except WindowFirstError as error:
+                    _LOG.warning("the chunks of a table wait: %s", error)
         except IndexError:  # another lane took the last table
             return
         except BaseException:

@@ -476,17 +476,16 @@ class Pipeline:
 
     def run_once(self, *, until: int | None = None) -> Iterator[StepReport]:
         """Everything that there is to do now: the first snapshot, waiting signals, windows to the present (or to ``until``); then
-        the tables that policies let join again, and rows that came into tables without redo."""
+        the tables that policies let join again, rows that came into tables without redo, and chunks that waited for a window."""
         yield from self._with_windows(self.run_snapshot(), until)
         self.take_signals()
         yield from self._with_windows(self.run_snapshot(), until)
         yield from self.run_windows(until=until)
         self.follow_policies()
-        while any(
+        while (before := self.pending_chunks()) or any(
             record.state == "snapshotting" or (record.state == "ready" and record.awaits_rows)
             for record in self.records.tables()
         ):
-            before = self.pending_chunks()
             yield from self._with_windows(self.run_snapshot(), until)
             yield from self.run_windows(until=until)
             if self.pending_chunks() == before:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from cdc_core.errors import TableStoppedError
+from cdc_core.errors import TableStoppedError, WindowFirstError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.signals import Signal
 from cdc_core.snapshot.present_names import present_names
 from cdc_core.steps.snapshots.plan import start_snapshot
 from tests.oracle.embedded import Oracle, running_oracle
@@ -159,5 +160,84 @@ def test_rows_that_moved_into_a_range_that_was_read_are_not_lost(
     source.run()
     assert source.record("ITEMS").state == "ready"
     assert len(source.lake.image(table_id("ITEMS"))) == 250
+    source.check_current("ITEMS")
+    source.close()
+
+
+def _asked_again(source: Source) -> list[ChunkKey]:
+    """The chunks of an ad hoc snapshot that a signal asks for."""
+    data = {"data-collections": [str(table_id("ITEMS"))]}
+    source.pipeline.add_signal(Signal(id="s1", source="src", type="execute-snapshot", data=data))
+    [(_, keys)] = source.pipeline.take_signals()
+    return keys
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [DDL["rename"], DDL["rename the key"], DDL["rename and drop"], DDL["drop and add"]],
+    ids=["rename", "rename-the-key", "rename-and-drop", "drop-and-add"],
+)
+def test_a_chunk_behind_a_ddl_that_no_window_has_waits_for_it(
+    oracle: Oracle, tmp_path: Path, ddl: list[str]
+) -> None:
+    """The dictionary does not tell a renamed column from a dropped and an added one; the redo does."""
+    source = _source(oracle, tmp_path)
+    source.run()
+    oracle.run(*ddl, "UPDATE ITEMS SET PRICE = PRICE + 1")
+    keys = _asked_again(source)
+    with pytest.raises(WindowFirstError, match="no window has captured yet"):
+        _read(source, keys[:1])
+    assert source.record("ITEMS").state == "ready"
+    kinds = [report.kind for report in source.run()]
+    assert kinds.index("window-captured") < kinds.index("chunk-applied")
+    assert source.pipeline.pending_chunks() == []
+    source.check_current("ITEMS")
+    source.close()
+
+
+def test_a_captured_window_is_enough(oracle: Oracle, tmp_path: Path) -> None:
+    """It need not be applied; and what a chunk cannot be told from behind it stops the table as before."""
+    source = _source(oracle, tmp_path)
+    source.run()
+    oracle.run(RENAME("NAME", "TITLE"), "UPDATE ITEMS SET PRICE = PRICE + 1")
+    keys = _asked_again(source)
+    source.pipeline.snapshot_chunk(keys[0])
+    for window in source.pipeline.plan_windows():
+        source.pipeline.capture_window(window)
+    source.pipeline.apply_chunk(keys[0])
+    source.run()
+    source.check_current("ITEMS")
+    source.close()
+
+
+def test_a_planned_window_is_not_enough(oracle: Oracle, tmp_path: Path) -> None:
+    source = _source(oracle, tmp_path)
+    source.run()
+    oracle.run(RENAME("NAME", "TITLE"), "UPDATE ITEMS SET PRICE = PRICE + 1")
+    keys = _asked_again(source)
+    assert source.pipeline.plan_windows()
+    with pytest.raises(WindowFirstError):
+        _read(source, keys[:1])
+    source.run()
+    source.check_current("ITEMS")
+    source.close()
+
+
+def test_a_chunk_waits_as_long_as_the_redo_is_not_there(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run ends well, and the next one goes on."""
+    source = _source(oracle, tmp_path)
+    source.run()
+    oracle.run(RENAME("NAME", "TITLE"), "UPDATE ITEMS SET PRICE = PRICE + 1")
+    _asked_again(source)
+    with monkeypatch.context() as patched:
+        patched.setattr(source.pipeline, "plan_windows", lambda **_: [])
+        reports = source.run()
+    assert "chunk-landed" in {report.kind for report in reports}
+    assert source.pipeline.pending_chunks()
+    assert source.record("ITEMS").state == "ready"
+    source.run()
+    assert source.pipeline.pending_chunks() == []
     source.check_current("ITEMS")
     source.close()

@@ -24,6 +24,7 @@ from cdc_core.steps.snapshots.shared import (
     chunk_manifest,
     chunk_record,
     is_of_whole_table,
+    need_windows,
 )
 from cdc_core.steps.stopping import stops_table, tried_alone
 
@@ -33,7 +34,7 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
     while it was read.
 
     Raises:
-        NotYetError: The chunk has not landed.
+        NotYetError: The chunk has not landed, or its columns can be told apart when windows up to its SCN are captured.
         TableStoppedError: The table failed, by something that is about it alone.
     """
     started = time.monotonic()
@@ -115,7 +116,12 @@ def _taken_in(ctx: Context, schema: TableSchema, scn: Scn) -> TableSchema:
     newest = ctx.store.schema_versions(ctx.source, schema.table)[-1].schema
     taken = ctx.visible(schema).without(newest.excluded)
     known = ctx.store.schema_at(ctx.source, schema.table, scn)
-    return taken if known is None else judge(known, taken).followed(known, taken)
+    if known is None:
+        return taken
+    evolution = judge(known, taken)
+    if evolution.refusal is not None:
+        need_windows(ctx, schema.table, scn, evolution.refusal)
+    return evolution.followed(known, taken)
 
 
 def _asked(record: ChunkRecord, schema: TableSchema) -> list[tuple[Any, ...]] | None:

@@ -29,7 +29,7 @@ from cdc_core.snapshot.plan import ChunkRange, chunk_part
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.files import ChunkFiles, writing
-from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
+from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record, need_windows
 from cdc_core.steps.stopping import stops_table
 
 _LOG = logging.getLogger(__name__)
@@ -47,6 +47,7 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
 
     Raises:
         LandingDamagedError: It has landed and is damaged.
+        WindowFirstError: Its key can be told when windows up to its SCN are captured.
         TableStoppedError: The table failed, by something that is about it alone.
     """
     started = time.monotonic()
@@ -88,6 +89,7 @@ def _read_at_some_scn(
     Raises:
         SnapshotBrokenError: That one SCN cannot be read any more.
         SchemaMismatchError: What the table has become cannot be followed.
+        WindowFirstError: That may be, when windows up to the SCN are captured.
     """
     scn = record.scn
     planned: TableSchema | None = None
@@ -95,7 +97,7 @@ def _read_at_some_scn(
     for attempt in range(SNAPSHOT_ATTEMPTS):
         before = ctx.store.schema_at(ctx.source, record.table, scn)
         schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
-        _refuse_changed_key(ctx, schema.table, schema.key)
+        _refuse_changed_key(ctx, schema.table, schema.key, scn)
         if planned is not None:
             _refuse_altered(record, before or planned, ctx.visible(schema))
         if is_altered and (schema.is_by_all_columns or _is_of_row_ids(record)):
@@ -183,11 +185,12 @@ def _broken(record: ChunkRecord) -> SnapshotBrokenError:
     )
 
 
-def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...]) -> None:
+def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...], scn: Scn) -> None:
     """A chunk from before a column of the key got its name has the older one."""
     versions = ctx.store.schema_versions(ctx.source, table)
     newest = versions[-1].schema if versions else None
     if newest is not None and newest.key != tuple(map(newest.present_name, key)):
+        need_windows(ctx, table, scn, "its key has other columns")
         raise SchemaMismatchError(
             "the table's key has changed since it was first captured",
             hint=f"`redolake table resnapshot {table.argument} --fresh` puts it into new Delta tables.",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from cdc_core.errors import NotYetError
+from cdc_core.errors import NotYetError, WindowFirstError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, digest_of, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange, chunk_part
@@ -42,3 +43,25 @@ def applied_chunks_scn(ctx: Context, schema: TableSchema, table: TableRecord) ->
         return 0
     applied = ctx.store.chunks(ctx.source, schema.table, states=("applied",))
     return max((one.scn for one in applied if one.scn >= (table.snapshot_scn or 0)), default=0)
+
+
+def need_windows(ctx: Context, table: TableId, scn: int, reason: str) -> None:
+    """Before a chunk's definition is refused: is all redo up to it captured, which may say how it came about?
+
+    Raises:
+        WindowFirstError: It is not.
+    """
+    planned = ctx.store.windows(ctx.source, states=("planned",), limit=1)
+    if planned:
+        captured = int(planned[0].window.scn_low)
+    else:
+        newest = ctx.store.windows(ctx.source, newest_first=True, limit=1)
+        captured = int(newest[0].window.scn_high) if newest else 0
+    if captured < scn:
+        raise WindowFirstError(
+            "a chunk was read behind a DDL that no window has captured yet, and the dictionary alone does not say what it did",
+            hint="`redolake run` captures windows up to there, and then applies the chunk.",
+            table=table,
+            scn=scn,
+            reason=reason,
+        )
