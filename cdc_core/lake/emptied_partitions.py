@@ -50,6 +50,7 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema, arrow_type
+from cdc_core.stage.absent_names import as_listed
 from cdc_core.stage.layout import COMMIT_SCN, change_schema
 
 
@@ -79,7 +80,7 @@ def empty_partitions(
     if changelog.transactions.get(work.partitions_app, 0) < scn:
         refuse_stale(work.table, QuarantineTable(work).count_unresolved(), scn)
         mirrored = in_mirror(work, schema)
-        where = " OR ".join(f"({rows_sql(one, mirrored)})" for one in truncation.partitions)
+        where = " OR ".join(f"({rows_sql(one, mirrored, scn)})" for one in truncation.partitions)
         keys = ", ".join(map(quote_name, mirrored.key))
         with translated("looking for the rows of partitions", **work.facts()):
             gone = session.sql(
@@ -94,7 +95,7 @@ def empty_partitions(
             work.append_rows(
                 work.changelog,
                 change_schema(schema),
-                iter([_deletions(gone, truncation, schema, work)]),
+                as_listed([_deletions(gone, truncation, schema, work)], schema),
                 "appending deletions to the change log",
                 lambda: with_widths(metadata, work.changelog, schema, {}),
                 (work.partitions_app, scn),
@@ -131,7 +132,9 @@ def _unmirrored(
     Raises:
         RowsGoneError: The change log lacks the value that says whether such a row was the partitions'.
     """
-    columns = sorted({name for one in truncation.partitions for name in _columns_of(one, schema)})
+    columns = sorted(
+        {name for one in truncation.partitions for name in _columns_of(one, schema, truncation.scn)}
+    )
     derived = derived_before_sql(
         work, session, schema, truncation.scn, columns=columns, within=where
     )
@@ -157,10 +160,10 @@ def _unmirrored(
     return found.select(list(schema.key))
 
 
-def _columns_of(rows: PartitionRows, schema: TableSchema) -> list[str]:
+def _columns_of(rows: PartitionRows, schema: TableSchema, scn: int) -> list[str]:
     """The columns whose values say which rows are a partition's."""
-    own = [schema.present_name(rows.column)]
-    return own if rows.sub is None else [*own, *_columns_of(rows.sub, schema)]
+    own = [schema.present_name(rows.column, scn=scn)]
+    return own if rows.sub is None else [*own, *_columns_of(rows.sub, schema, scn)]
 
 
 def emptied_scn(changelog: DeltaLog | None) -> int:
@@ -199,11 +202,12 @@ def refuse_older(work: TableWork, scn: int, what: str) -> None:
         )
 
 
-def rows_sql(rows: PartitionRows, schema: TableSchema) -> str:
-    """The condition of the rows of a partition, or subpartition, in Spark SQL: never NULL."""
+def rows_sql(rows: PartitionRows, schema: TableSchema, scn: int) -> str:
+    """The condition of the rows of a partition, or subpartition, in Spark SQL: never NULL. ``scn`` is that of the names that it has."""
     if rows.sub is not None:
-        return f"({rows_sql(replace(rows, sub=None), schema)}) AND ({rows_sql(rows.sub, schema)})"
-    column = schema.column(schema.present_name(rows.column))
+        whole = rows_sql(replace(rows, sub=None), schema, scn)
+        return f"({whole}) AND ({rows_sql(rows.sub, schema, scn)})"
+    column = schema.column(schema.present_name(rows.column, scn=scn))
     kind, name = arrow_type(column), quote_name(column.name)
 
     def listed(texts: Sequence[str]) -> str:

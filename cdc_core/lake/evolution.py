@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -162,8 +163,11 @@ def settle_schema(work: TableWork, schema: TableSchema, read_scn: int = 0) -> Ta
         return _settle(work, known, followed)
     # Before a column has the name of another one, the tables must have followed what this name stood for; before columns go, all others must
     # have their names.
-    _settle(work, known, None, may_drop=False)
-    newest = known if followed is None else _settle(work, known, followed, may_drop=False)
+    newest = _settle(work, known, None, may_drop=False)
+    if followed is not None:
+        for step in _renames_between(known, followed[1]):
+            newest = _settle(work, newest, (judge(newest, step), step), may_drop=False)
+        newest = _settle(work, newest, _followed(newest, schema), may_drop=False)
     return _settle(work, newest, None)
 
 
@@ -235,6 +239,21 @@ def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, Table
     return evolution, holding(evolution.followed(known, schema), known)
 
 
+def _renames_between(known: TableSchema, newest: TableSchema) -> list[TableSchema]:
+    """The versions on the way to one that is several renames ahead: what the tables hold after each of them but the last. Followed at once, columns
+    that swap their names would leave the mirror's names as they are."""
+    done, kept, found = len(known.renamed), {one.kept for one in newest.displaced}, [known]
+    for at in range(done + 1, len(newest.renamed)):
+        if newest.renamed[at - 1][1] in kept:
+            continue  # with the rename that takes the name
+        taken = tuple(one for one in newest.displaced if one.renames < at)
+        then = replace(newest, renamed=newest.renamed[:at], displaced=taken)
+        step = replace(found[-1].under_names_of(then), renamed=then.renamed, displaced=taken)
+        if step.column_names != found[-1].column_names:
+            found.append(step)
+    return found[1:]
+
+
 def _add_own_columns(work: TableWork, log: DeltaLog) -> None:
     """Give a change log that an earlier release made the columns of ours that it lacks; NULL in them says that nobody knows."""
     missing = [(column, kind) for column, kind in CHANGE_FIELDS if column not in log.columns]
@@ -293,18 +312,19 @@ def _renames(
 ) -> tuple[list[tuple[str, str]], set[str]]:
     """What is to be renamed in the mirror still, in order, and the names that its columns have then.
 
-    Names are unique at each time, and a column is added under one only when the one that had it before has got another: so a column whose
-    name the mirror lacks is there under an earlier one, is to come, or has gone.
+    Names are unique at each time, and a column is added or renamed under one only when the one that had it before has got another: so a column
+    whose name the mirror lacks is there under an earlier one, is to come, or has gone.
     """
     names, renames, held = set(mirror.columns), [], schema.column_names
-    for column in sorted(held, key=lambda name: name in gone):
-        if column in names:
-            continue
-        old = next((name for name in schema.earlier_names(column) if name in names), None)
-        if old is not None and not (column in gone and old in held):
-            renames.append((old, column))
-            names = names - {old} | {column}
-    return renames, names
+    while True:
+        for column in sorted(held, key=lambda name: name in gone):
+            old = next((name for name in schema.earlier_names(column) if name in names), None)
+            if column not in names and old is not None and not (column in gone and old in held):
+                renames.append((old, column))
+                names = names - {old} | {column}
+                break
+        else:
+            return renames, names
 
 
 def _names_old_key(mirror: DeltaLog, schema: TableSchema) -> bool:

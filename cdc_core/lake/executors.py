@@ -42,6 +42,7 @@ from cdc_core.lake.unseen import write_inserted
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.absent_names import as_listed
 from cdc_core.stage.changes import of_window
 from cdc_core.stage.committed import CommittedTransactions, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
@@ -116,7 +117,8 @@ class WindowStaging:
         changes = staged_changes(
             part.committed, self.table, self.window, self.redo_paths, self.decoder, share=part.share
         )
-        file = write_file(self.changelog, columns, counter.passing(changes), CHANGELOG_INDEXED)
+        listed = as_listed(counter.passing(changes), self.decoder.schema)
+        file = write_file(self.changelog, columns, listed, CHANGELOG_INDEXED)
         places = np.flatnonzero(part.share.rows)
         return {
             "file": None if file is None else file.as_json(),

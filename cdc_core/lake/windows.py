@@ -51,6 +51,7 @@ from cdc_core.landing.manifest import WindowManifest, moment_of
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.absent_names import as_listed
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, of_window
 from cdc_core.stage.committed import CommittedTransactions, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
@@ -189,9 +190,8 @@ def _staged(
     changes = staged_changes(
         committed, work.table, staging.window, staging.redo_paths, staging.decoder, sieve
     )
-    file = write_file(
-        work.changelog, change_schema(schema), counter.passing(changes), CHANGELOG_INDEXED
-    )
+    listed = as_listed(counter.passing(changes), schema)
+    file = write_file(work.changelog, change_schema(schema), listed, CHANGELOG_INDEXED)
     return StagedWindow(() if file is None else (file,), counter.seen)
 
 

@@ -97,7 +97,7 @@ class Evolution:
         return replace(
             new,
             dropped=tuple(dict.fromkeys((*old.under_names_of(new).dropped, *new.dropped, *gone))),
-            renamed=tuple(dict.fromkeys((*old.renamed, *new.renamed))),
+            renamed=_all_renames(old, new),
             displaced=tuple(dict.fromkeys((*old.displaced, *new.displaced))),
             key_is_deferred=old.key_is_deferred or new.key_is_deferred,
         )
@@ -118,7 +118,7 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
     """
     if old.object_id and new.object_id and old.object_id != new.object_id:
         return Evolution(refusal="the table was dropped and created again", trouble="drop")
-    renamed = [RenameColumn(*pair) for pair in new.renamed if pair not in old.renamed]
+    renamed = [RenameColumn(*pair) for pair in _new_renames(old, new)]
     renamed = [step for step in renamed if step.old in old.column_names]
     masked = dict(old.masked)
     unmasked = [step.old for step in renamed if step.old in masked]
@@ -225,6 +225,9 @@ def _is_padded(old: Column, new: Column) -> bool:
 def _taken_names(old: TableSchema, new: TableSchema, renamed_to: Collection[str]) -> list[str]:
     """Names of dropped or renamed columns that other columns have got, without saying so (:func:`knowing_taken_names`)."""
     known = {one.name for one in new.displaced if one not in old.displaced}
+    known |= {now for one, now in _new_renames(old, new) if _holder(now, old.renamed) == one} - {
+        *old.dropped
+    }
     here = {name for name in new.column_names if name not in new.dropped}
     others = {*old.dropped, *renamed_to} | (here - set(old.column_names))
     taken = dict.fromkeys((*old.dropped, *(before for before, _ in old.renamed)))
@@ -254,33 +257,63 @@ def knowing_rename(old: TableSchema, new: TableSchema, ddl: str) -> TableSchema:
     before, now = renamed
     if before in old.excluded:
         return new.without([now])
-    return replace(new, renamed=((before, now),)) if before in old.column_names else new
+    if before not in old.column_names:
+        return new
+    return replace(new, renamed=(*old.renamed, (before, now)))
 
 
 def knowing_taken_names(old: TableSchema, new: TableSchema) -> TableSchema:
-    """The version that a DDL made of ``old``, with what its new columns displace: Delta tables may have dropped or renamed ones under the
-    names of these. A dropped column gets a name under which it is kept; of a renamed one only the change log has the old name.
-
-    A column that was renamed to such a name displaces nothing, and stops the table.
+    """The version that a DDL made of ``old``, with what its columns displace that were added or renamed: Delta tables may have dropped or renamed
+    ones under the names of these. A dropped column gets a name under which it is kept; of a renamed one only the change log has the old name.
     """
-    renamed_to = {pair[1] for pair in new.renamed if pair not in old.renamed}
-    fresh = [one for one in new.column_names if one not in {*old.column_names, *renamed_to}]
-    earlier = {before for before, _ in old.renamed}
-    renamed = list(dict.fromkeys((*old.renamed, *new.renamed)))
-    displaced, dropped = list(old.displaced), list(old.dropped)
-    for name in fresh:
+    pairs = _new_renames(old, new)
+    renamed, displaced, dropped = list(old.renamed), list(old.displaced), list(old.dropped)
+
+    def displace(name: str, column: str | None) -> None:
+        """Let a column have the name, which is added (None), or renamed from another name."""
         if name in dropped:
             kept = _free_name(f"{name}__dropped_{new.scn_from}", new)
             renamed.append((name, kept))
             dropped[dropped.index(name)] = kept
-        elif name in earlier:
+        elif _holder(name, renamed) not in (None, column):
             kept = _free_name(f"{name}__renamed_{new.scn_from}", new)
         else:
-            continue
+            return
         displaced.append(Displaced(name, kept, len(renamed), new.scn_from))
+
+    for before, now in pairs:
+        displace(now, before)
+        renamed.append((before, now))
+    renamed_to = {now for _, now in pairs}
+    for name in new.column_names:
+        if name not in old.column_names and name not in renamed_to:
+            displace(name, None)
     if len(displaced) == len(old.displaced):
         return new
     return replace(new, renamed=tuple(renamed), displaced=tuple(displaced), dropped=tuple(dropped))
+
+
+def _holder(name: str, renamed: Sequence[tuple[str, str]]) -> str | None:
+    """What the column is called now that had a name last and was renamed; None if no column was renamed away from it."""
+    at = next((at for at in reversed(range(len(renamed))) if renamed[at][0] == name), None)
+    if at is None:
+        return None
+    for before, now in renamed[at:]:
+        name = now if name == before else name
+    return name
+
+
+def _new_renames(old: TableSchema, new: TableSchema) -> tuple[tuple[str, str], ...]:
+    """The renames that a version knows and an earlier one does not."""
+    return _all_renames(old, new)[len(old.renamed) :]
+
+
+def _all_renames(old: TableSchema, new: TableSchema) -> tuple[tuple[str, str], ...]:
+    """The renames that either of two versions knows, in order: one knows those of the other and later ones, or own ones alone."""
+    for one, other in ((old, new), (new, old)):
+        if other.renamed[: len(one.renamed)] == one.renamed:
+            return other.renamed
+    return tuple(dict.fromkeys((*old.renamed, *new.renamed)))
 
 
 def refuse_mixed_values(known: TableSchema, newer: TableSchema, read_scn: int) -> None:

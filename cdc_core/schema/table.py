@@ -82,8 +82,9 @@ ROW_COPY_COLUMN = Column(
 class Displaced:
     """A column that came under a name that the Delta tables had for another one, dropped or renamed away before.
 
-    ``name`` is the new column's from ``scn`` on. Where the Delta tables have the other one under this name, they have it as ``kept`` from then
-    on. ``renames`` says how many of the table's renames came before the new column.
+    ``name`` is the column's from ``scn`` on: it was added, or renamed to it. Where the Delta tables have the other one under this name, they
+    have it as ``kept`` from then on. ``renames`` says how many of the table's renames came before; the next one is the column's own, where it
+    was renamed.
     """
 
     name: str
@@ -197,15 +198,56 @@ class TableSchema:
         columns = tuple(column for column in self.columns if column.name not in names)
         return replace(self, columns=columns, excluded=(*self.excluded, *fresh))
 
-    def present_name(self, name: str, since: TableSchema | None = None, behind: int = 0) -> str:
-        """What a column is called in this version that had a name in the version ``since``, or behind so many renames; by default that of the
-        first column of this name."""
+    def present_name(
+        self,
+        name: str,
+        since: TableSchema | None = None,
+        behind: int = 0,
+        *,
+        scn: int | None = None,
+    ) -> str:
+        """What a column is called in this version that had a name in the version ``since``, as of an SCN, or behind so many renames; by default
+        that of the first column of this name."""
         if since is not None:
-            seen = [one.renames for one in self.displaced if one.scn <= since.scn_from]
-            behind = max(seen, default=0)
+            behind = self._behind(since)
+        elif scn is not None:
+            behind = self._taken_by(scn)
         for old, new in self.renamed[behind:]:
             name = new if name == old else name
         return name
+
+    def _behind(self, since: TableSchema) -> int:
+        """How many of the renames had come when a version had its names; one that the dictionary showed knows none."""
+        both = min(len(self.renamed), len(since.renamed))
+        are_one_line = self.renamed[:both] == since.renamed[:both]
+        return max(both if are_one_line else 0, self._taken_by(since.scn_from))
+
+    def _taken_by(self, scn: int) -> int:
+        """How many of the renames had come before the last column that took the name of another one up to an SCN. Of later ones, none is of a column
+        that had a name of one as of then."""
+        return max((one.renames for one in self.displaced if one.scn <= scn), default=0)
+
+    def was_renamed_to(self, taken: Displaced) -> bool:
+        """Did the column that took a name have another one before? Otherwise it was added."""
+        pair = self.renamed[taken.renames : taken.renames + 1]
+        return bool(pair) and pair[0][1] == taken.name
+
+    def listed_names(self, name: str) -> tuple[str, ...]:
+        """The names under which rows of the change log list a column that they do not carry, newest first: all that it had. One to which it was
+        renamed when another column had had it says since when: ``NAME__since_<SCN>``. Of others, the width of a row tells which of
+        two columns it may know."""
+        names = self._names(name)
+        taken = {
+            (one.name, one.renames): f"{one.name}__since_{one.scn}"
+            for one in self.displaced
+            if self.was_renamed_to(one)
+        }
+        began = [*(end for _, end in names[1:]), -1]
+        return tuple(
+            dict.fromkeys(
+                taken.get((one, at), one) for (one, _), at in zip(names, began, strict=True)
+            )
+        )
 
     def earlier_names(self, name: str) -> tuple[str, ...]:
         """The names that a column had before, newest first."""
@@ -233,11 +275,9 @@ class TableSchema:
 
     def under_names_of(self, newer: TableSchema) -> TableSchema:
         """The version with its columns under the names that a newer version gave them."""
-        names = {
-            old: new
-            for old in (*self.column_names, *self.dropped)
-            if (new := newer.present_name(old, self)) != old and new not in self.column_names
-        }
+        found = {old: newer.present_name(old, self) for old in (*self.column_names, *self.dropped)}
+        staying = {old for old, new in found.items() if new == old}
+        names = {old: new for old, new in found.items() if new not in staying}
         if not names:
             return self
         return replace(

@@ -16,6 +16,7 @@ from cdc_core.decode.widened import widened
 from cdc_core.errors import LandingDamagedError
 from cdc_core.schema.table import ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_schema
+from cdc_core.stage.absent_names import listed
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
 from cdc_core.stage.row_digests import row_digests
 
@@ -176,7 +177,9 @@ def _snapshot_rows(
     image = before if before is not None else after
     assert image is not None
     rows = len(image)
-    absent = [] if op == "r" else [c for c in schema.column_names if c not in schema.key]
+    absent = (
+        [] if op == "r" else listed([c for c in schema.column_names if c not in schema.key], schema)
+    )
     values = {
         "_cdc_op": op,
         COMMIT_SCN: scn,

@@ -11,38 +11,17 @@ import pytest
 from deltalake import DeltaTable
 
 from cdc_core.errors import SchemaMismatchError
-from cdc_core.landing.manifest import SchemaChange
-from cdc_core.model.scn import Scn
-from cdc_core.schema.evolution import judge, knowing_taken_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from cdc_core.lake.lake import Lake
-    from cdc_core.schema.table import Column, TableSchema
+    from cdc_core.schema.table import TableSchema
     from tests.lake.conftest import Columns
     from tests.stage.landed import Row, Source
 
 pytestmark = pytest.mark.spark
-
-
-def _ddl(
-    source: Source, columns: tuple[Column, ...], renamed: tuple[tuple[str, str], ...] = ()
-) -> SchemaChange:
-    """A DDL that gives the table these columns, behind everything so far; columns that come have their default in all rows."""
-    old, scn = source.schema, Scn(source.tick())
-    new = dataclasses.replace(old, columns=columns, scn_from=scn, renamed=(*old.renamed, *renamed))
-    new = knowing_taken_names(old, new)
-    source.schema = judge(old, new).followed(old, new)
-    names = dict(renamed)
-    for image in (*source.rows.values(), *(i for s in source.states.values() for i in s.values())):
-        values = {names.get(name, name): value for name, value in image.items()}
-        image.clear()
-        for column in columns:
-            default = column.default and column.default.strip("'")
-            image[column.name] = values.get(column.name, default)
-    return SchemaChange(scn, source.next_ordinal(), "alter table …", source.schema)
 
 
 @pytest.mark.slow
@@ -79,16 +58,16 @@ def test_dropped_and_renamed_columns_give_their_names_away(
     tx.commit()
     key, name, amount, _ = first.columns
     title, note = dataclasses.replace(name, name="TITLE"), columns.varchar("NOTE", default="'none'")
-    changes = [_ddl(source, (key, name, amount))]
+    changes = [source.ddl((key, name, amount))]
     tx = source.begin()
     tx.update(ids[4], {"ID": 40})
     tx.commit()
-    changes.append(_ddl(source, (key, title, amount), (("NAME", "TITLE"),)))
-    changes.append(_ddl(source, (key, title, amount, note)))
+    changes.append(source.ddl((key, title, amount), (("NAME", "TITLE"),)))
+    changes.append(source.ddl((key, title, amount, note)))
     tx = source.begin()
     tx.update(ids[5], {"NOTE": "its new note", "TITLE": "its title"})
     tx.commit()
-    changes.append(_ddl(source, (key, title, amount, note, columns.number("NAME", 9, 0))))
+    changes.append(source.ddl((key, title, amount, note, columns.number("NAME", 9, 0))))
     tx = source.begin()
     tx.update(ids[6], {"NAME": 66, "ID": 60})
     tx.insert({"ID": 11, "TITLE": "new", "AMOUNT": None, "NOTE": "own", "NAME": 11})
@@ -130,11 +109,11 @@ def test_dropped_and_renamed_columns_give_their_names_away(
     logged = {one["after"]["NAME"] for one in changelog(held) if one["after"]}
     assert logged == {None, 66, 11}, "the change log has the new column under the name"
 
-    change = _ddl(source, (key, title, amount, newest.column("NAME")))
+    change = source.ddl((key, title, amount, newest.column("NAME")))
     tx = source.begin()
     tx.update(ids[5], {"ID": 50})
     tx.commit()
-    again = _ddl(source, (*change.schema.columns, columns.varchar("NOTE", default="'as now'")))
+    again = source.ddl((*change.schema.columns, columns.varchar("NOTE", default="'as now'")))
     tx = source.begin()
     tx.update(ids[7], {"NOTE": "the third"})
     tx.commit()
@@ -164,9 +143,9 @@ def test_a_chunk_that_was_read_ahead_stops_the_table(
     source.chunk().apply(lake)
     before = mirror(first)
     *others, note = first.columns
-    dropped = _ddl(source, tuple(others))
+    dropped = source.ddl(tuple(others))
     lake.prepare_schema(dropped)
-    taken = _ddl(source, (*others, note))
+    taken = source.ddl((*others, note))
     with pytest.raises(SchemaMismatchError, match="took the name of another one"):
         lake.prepare_schema(taken, read_scn=taken.scn)
     assert mirror(first) == before

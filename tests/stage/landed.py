@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +18,7 @@ from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, W
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.schema.evolution import judge, knowing_taken_names
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
@@ -256,6 +257,23 @@ class Source:
             "table_rows": [tx.rows] if tx.first_ordinal >= 0 else [],
             "rows": tx.rows,
         }
+
+    def ddl(
+        self, columns: tuple[Column, ...], renamed: tuple[tuple[str, str], ...] = ()
+    ) -> SchemaChange:
+        """A DDL that gives the table these columns, behind everything so far; columns that come have their default in all rows."""
+        old, scn = self.schema, Scn(self.tick())
+        new = replace(old, columns=columns, scn_from=scn, renamed=(*old.renamed, *renamed))
+        new = knowing_taken_names(old, new)
+        self.schema = judge(old, new).followed(old, new)
+        names = dict(renamed)
+        for image in (*self.rows.values(), *(i for s in self.states.values() for i in s.values())):
+            values = {names.get(name, name): value for name, value in image.items()}
+            image.clear()
+            for column in columns:
+                default = column.default and column.default.strip("'")
+                image[column.name] = values.get(column.name, default)
+        return SchemaChange(scn, self.next_ordinal(), "alter table …", self.schema)
 
     def hide(self, transaction: Transaction) -> tuple[list[Row], Row]:
         """Keep a transaction that has ended out of the window in which it ended."""

@@ -37,7 +37,7 @@ from cdc_core.schema.evolution import holding, judge, refuse_mixed_values
 from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
-from cdc_core.stage.absent_names import absent_now
+from cdc_core.stage.absent_names import absent_now, as_listed
 from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
@@ -574,7 +574,7 @@ def _of_partitions(
     return {
         key: values
         for key, values in rows.items()
-        if any(_is_in(one, values, schema) for one in truncation.partitions)
+        if any(_is_in(one, values, schema, truncation.scn) for one in truncation.partitions)
     }
 
 
@@ -584,7 +584,9 @@ def _logged_before(
     """The rows from right before a DDL by the change log alone: their keys, and what says whose partition they are."""
     names = set(schema.key)
     for one in truncation.partitions:
-        names |= {schema.present_name(part.column) for part in (one, one.sub) if part}
+        names |= {
+            schema.present_name(part.column, scn=truncation.scn) for part in (one, one.sub) if part
+        }
 
     def narrow(image: dict[str, Any] | None) -> dict[str, Any] | None:
         return image and {name: image[name] for name in names if name in image}
@@ -602,11 +604,11 @@ def _logged_before(
     return {key: values for key, (values, _, _) in older.rows.items()}
 
 
-def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema) -> bool:
+def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema, scn: int) -> bool:
     """Does a row belong to a partition, and to its subpartition?"""
-    if rows.sub is not None and not _is_in(rows.sub, values, schema):
+    if rows.sub is not None and not _is_in(rows.sub, values, schema, scn):
         return False
-    column = schema.column(schema.present_name(rows.column))
+    column = schema.column(schema.present_name(rows.column, scn=scn))
     value, kind = values[column.name], arrow_type(column)
     if value is None:
         return rows.has_null
@@ -814,6 +816,13 @@ def _decoded(
 
 def _in_order(rows: pa.Table | pa.RecordBatch, schema: TableSchema) -> list[dict[str, Any]]:
     """Changes as they are read back from a change log."""
+    whole = (
+        pa.concat_batches(rows.to_batches())
+        if isinstance(rows, pa.Table) and rows.num_rows
+        else rows
+    )
+    if isinstance(whole, pa.RecordBatch):
+        [rows] = as_listed([whole], schema)
     widths = rows["_cdc_columns"].to_pylist()
     for column, image in (("_cdc_absent", "_cdc_op"), ("_cdc_before_absent", "before")):
         there = pc.is_valid(rows[image]).to_pylist()
