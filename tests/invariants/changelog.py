@@ -19,6 +19,22 @@ from tests.invariants.load import KEYS, WITH_LOB, Committed
 
 Image = dict[str, Any]
 TAKEN = re.compile(r".*__dropped_(\d+)\Z")
+KEPT = re.compile(r"(.*)__(?:dropped|renamed)_(\d+)\Z")
+SINCE = re.compile(r"(.*)__since_\d+\Z")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Another column gets a name, which one had that was dropped or renamed, by a DDL between two SCNs."""
+
+    name: str
+    after: int
+    until: int
+
+
+Names = Sequence[tuple[str, str] | Taken]
+"""What became of the names of columns: old and new ones, and those that others got, in the order of the DDL. A rename to a taken name comes
+right behind it."""
 """A dropped column whose name another column took: what it is called in the lake, with the SCN from which on nothing has it."""
 Key = tuple[Any, ...]
 
@@ -47,7 +63,7 @@ def check_table(
     position: int,
     dropped: Sequence[tuple[int, str]] = (),
     *,
-    renamed: Sequence[tuple[str, str]] = (),
+    renamed: Names = (),
     loses_columns: bool = False,
     emptied: Sequence[Committed] = (),
 ) -> list[str]:
@@ -61,13 +77,15 @@ def check_table(
         streams: When the table was captured.
         position: The SCN up to which it has windows.
         dropped: Columns that went, with an SCN behind which nothing has them.
-        renamed: Columns that were called otherwise, old and new name in the order of the DDL. A change log has both: its older rows keep
-            the old one.
+        renamed: Columns that were called otherwise, and names that others got. A change log has all of them: its older rows keep the old
+            ones.
         loses_columns: Does the mirror lose such columns?
         emptied: Rows that DDL took from the table: one DDL, one row of the redo, however many they are.
     """
     ordered = sorted(changelog, key=lambda row: (row["_cdc_commit_scn"], row["_cdc_ordinal"]))
-    ordered = [with_present_names(row, renamed) for row in ordered]
+    fields = {name for row in ordered for image in ("before", "after") for name in row[image] or ()}
+    names = present_names(fields, renamed)
+    ordered = [with_present_names(row, names) for row in ordered]
     walk = Piles(ordered) if table == EQUALS else Walk(table, streams, dropped)
     for row in ordered:
         walk.step(row)
@@ -89,20 +107,43 @@ def _is_emptied(row: Mapping[str, Any], emptied: Sequence[Committed]) -> bool:
     return row["_cdc_op"] == "d" and any(one.before < scn <= one.after for one in emptied)
 
 
-def with_present_names(
-    row: Mapping[str, Any], renamed: Sequence[tuple[str, str]]
-) -> dict[str, Any]:
+def present_names(fields: set[str], renamed: Names) -> dict[str, str]:
+    """What the columns are called now whose values are in these fields of a change log."""
+    columns: dict[str, list[str]] = {}
+    for one in renamed:
+        if isinstance(one, Taken):
+            _give_up(columns, one, fields)
+        else:
+            old, new = one
+            columns[new] = [*columns.pop(old, [old]), new]
+    return {field: name for name, own in columns.items() for field in own}
+
+
+def _give_up(columns: dict[str, list[str]], taken: Taken, fields: set[str]) -> None:
+    """The column that had the name has another one, and so has its field, if the change log has kept it."""
+    found = (name for name in fields if (end := KEPT.match(name)) and end[1] == taken.name and taken.after < int(end[2]) <= taken.until)  # fmt: skip
+    kept = next(found, f"{taken.name} of before")
+    if taken.name in columns or not any(taken.name in own for own in columns.values()):
+        columns[kept] = columns.pop(taken.name, [taken.name])
+    for name, own in columns.items():
+        columns[name] = [kept if field == taken.name else field for field in own]
+    columns[taken.name] = [taken.name]
+
+
+def with_present_names(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """A row of a change log in which columns have the names that they have now."""
     changed = dict(row)
-    for old, new in renamed:
-        for image in ("before", "after"):
-            values = dict(changed[image] or {})
-            if old in values:
-                value = values.pop(old)
-                values[new] = value if values.get(new) is None else values[new]
-                changed[image] = values
-        for names in ("_cdc_absent", "_cdc_before_absent"):
-            changed[names] = [new if name == old else name for name in changed.get(names) or ()]
+    for image in ("before", "after"):
+        if changed[image] is None:
+            continue
+        values: dict[str, Any] = {}
+        for field, value in changed[image].items():
+            name = names.get(field, field)
+            values[name] = value if values.get(name) is None else values[name]
+        changed[image] = values
+    for lists in ("_cdc_absent", "_cdc_before_absent"):
+        listed = [(end[1] if (end := SINCE.match(name)) else name) for name in changed.get(lists) or ()]  # fmt: skip
+        changed[lists] = [names.get(name, name) for name in listed]
     return changed
 
 

@@ -26,13 +26,13 @@ SPARK_WEIGHTS = {
 }  # fmt: skip
 OFTEN: dict[LakeKind, dict[str, int]] = {
     "kept": {
-        "load": 4, "tpcc": 3, "long": 3, "late redo": 3, "short read": 4, "replay": 3, "stop": 3, "grow": 2, "reshape": 2, "other DDL": 1,
+        "load": 4, "tpcc": 3, "long": 3, "late redo": 3, "short read": 4, "replay": 3, "stop": 3, "grow": 3, "reshape": 5, "other DDL": 1,
         "truncate": 1, "partitions": 2, "snapshot": 2, "snapshot where": 2, "signal": 2, "leave": 2, "come back": 2, "snapshot too old": 1,
         "kill Oracle": 1, "savepoint": 1, "delete logs": 2, "damage landing": 1, "lose landing": 1, "lose store": 1,
         "kill at a point": 18, "kill at random": 16,
     },
     "delta": {
-        "load": 4, "tpcc": 2, "late redo": 1, "replay": 3, "stop": 2, "grow": 1, "reshape": 1, "partitions": 1, "snapshot": 1, "kill the JVM": 1, "maintain": 2,
+        "load": 4, "tpcc": 2, "late redo": 1, "replay": 3, "stop": 2, "grow": 2, "reshape": 2, "partitions": 1, "snapshot": 1, "kill the JVM": 1, "maintain": 2,
         "kill at a point": 8,
     },
 }  # fmt: skip

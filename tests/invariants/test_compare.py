@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from tests.invariants.changelog import Stream, Walk, check_table, complete
+from tests.invariants.changelog import Stream, Taken, Walk, check_table, complete, present_names
 from tests.invariants.compare import Verdict, compare, typed_value, version_at
 from tests.invariants.load import Committed
 from tests.invariants.shapes import PARTS
@@ -269,6 +269,18 @@ def test_a_renamed_column_keeps_its_values_on_the_walk(found: str, wrong: int) -
         "GROWING", [row | common for row in rows], [{"ID": 1, "R1": "new"}], record, [Stream(0)], 2, renamed=[("C1", "R1")]
     )  # fmt: skip
     assert len(faults) == wrong, faults
+
+
+def test_fields_are_told_apart_whose_names_others_got() -> None:
+    """C1 and C2 swap their names through R3, then C1 goes, and N4 is called so."""
+    fields = {"C1", "C2", "R3", "C1__renamed_12", "C2__renamed_22", "C1__dropped_32", "N4"}
+    events: list[tuple[str, str] | Taken] = [
+        ("C1", "R3"), Taken("C1", 10, 13), ("C2", "C1"), Taken("C2", 20, 23), ("R3", "C2"), Taken("C1", 30, 33), ("N4", "C1")
+    ]  # fmt: skip
+    assert present_names(fields, events) == {
+        "C1__renamed_12": "C2", "R3": "C2", "C2": "C2", "C2__renamed_22": "C1__dropped_32", "C1__dropped_32": "C1__dropped_32",
+        "N4": "C1", "C1": "C1",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("dropped_at", "wrong"), [(2, 0), (3, 1)])

@@ -17,6 +17,7 @@ from typing import Any
 
 import oracledb
 
+from tests.invariants.changelog import Taken
 from tests.invariants.equals import DDL as EQUALS_DDL
 from tests.invariants.equals import TABLE as EQUALS
 from tests.invariants.equals import change, fill
@@ -73,8 +74,8 @@ class WildLoad(Load):
         self._digits: dict[str, int] = {}
         self.dropped: dict[str, list[tuple[int, str]]] = {}
         """Columns that went, by table, each with an SCN behind the DDL and before the next change."""
-        self.renamed: dict[str, list[tuple[str, str]]] = {}
-        """Columns that were called otherwise, by table: old and new name."""
+        self.renamed: dict[str, list[tuple[str, str] | Taken]] = {}
+        """Columns that were called otherwise, and names that others got, by table."""
         self.shapes = Shapes(self)
         self.emptied: list[Committed] = []
         """What the record has of rows that went with a partition of PARTS."""
@@ -200,27 +201,55 @@ class WildLoad(Load):
             self._widen(self.random.choice(sorted(self._digits)))
             return
         old = self._added.pop(self.random.randrange(len(self._added)))
-        how = self.random.choice(("RENAME", "RENAME", "DROP", "SWAP"))
+        how = self.random.choice(("RENAME", "RENAME", "DROP", "SWAP", "ONTO", "CROSS"))
         digits = self._digits.pop(old, None)
         self._many("GROWING", "u", f"UPDATE GROWING SET {old} = {old}, V = 'old' WHERE MOD(ID, 2) = 1")  # fmt: skip
         self._commit(self.connection, self._pending)
-        if how == "RENAME":
-            self._columns += 1
-            name = f"R{self._columns}"
-            self._sql(f"ALTER TABLE GROWING RENAME COLUMN {old} TO {name}")
-            self.renamed.setdefault("GROWING", []).append((old, name))
-            self._added.append(name)
-            if digits is not None:
-                self._digits[name] = digits
+        if how in {"RENAME", "CROSS"}:
+            name = self._new_name("R")
+            self._call(old, name, digits)
+            if how == "CROSS" and len(self._added) > 1:
+                self._added.remove(name)
+                other = self._added.pop(self.random.randrange(len(self._added)))
+                digits = self._digits.pop(name, None)
+                self._call(other, old, self._digits.pop(other, None), is_taken=True)
+                self._call(name, other, digits, is_taken=True)
         else:
+            name = self._new_name("N")
+            if how == "ONTO":
+                self._sql(f"ALTER TABLE GROWING ADD ({name} VARCHAR2(30))")
+                self._many("GROWING", "u", f"UPDATE GROWING SET {name} = 'onto' WHERE MOD(ID, 3) = 0")  # fmt: skip
+                self._commit(self.connection, self._pending)
             self._sql(f"ALTER TABLE GROWING DROP COLUMN {old}")
             self.dropped.setdefault("GROWING", []).append((self.clock(), old))
+            if how == "ONTO":
+                self._call(name, old, None, is_taken=True)
         if how == "SWAP":
+            before = self.clock()
             self._sql(f"ALTER TABLE GROWING ADD ({old} VARCHAR2(30))")
+            self.renamed.setdefault("GROWING", []).append(Taken(old, before, self.clock()))
             self._added.append(old)
+        if how in {"SWAP", "ONTO"}:
             self._many("GROWING", "u", f"UPDATE GROWING SET {old} = 'other' WHERE MOD(ID, 3) = 0")
             self._commit(self.connection, self._pending)
         self._again("GROWING", "ID")
+
+    def _new_name(self, letter: str) -> str:
+        self._columns += 1
+        return f"{letter}{self._columns}"
+
+    def _call(self, old: str, new: str, digits: int | None, *, is_taken: bool = False) -> None:
+        """Rename a column of GROWING, to a name that another one had if it ``is_taken``; some rows change behind it."""
+        before = self.clock()
+        self._sql(f"ALTER TABLE GROWING RENAME COLUMN {old} TO {new}")
+        events = self.renamed.setdefault("GROWING", [])
+        events += [Taken(new, before, self.clock())] if is_taken else []
+        events.append((old, new))
+        self._added.append(new)
+        if digits is not None:
+            self._digits[new] = digits
+        self._many("GROWING", "u", f"UPDATE GROWING SET V = 'called' WHERE MOD(ID, 4) = {self._columns % 4}")  # fmt: skip
+        self._commit(self.connection, self._pending)
 
     def _widen(self, column: str) -> None:
         """BIGINT becomes a decimal, a wider one, and text."""
