@@ -14,7 +14,7 @@ HeldAs = Annotated[
     str,
     Field(
         pattern=r"^(text|double|decimal\(([1-9]|[12][0-9]|3[0-8]),([0-9]|[12][0-9]|3[0-8])\)|boolean|hex|base64|base64url|iso8601|timestamp"
-        r"|microseconds|nanoseconds)$"
+        r"|microseconds|nanoseconds|snapshot)$"
     ),
 ]
 TypeName = Literal[
@@ -27,6 +27,8 @@ TypeName = Literal[
     "TIMESTAMP WITH LOCAL TIME ZONE",
     "INTERVAL YEAR TO MONTH",
     "INTERVAL DAY TO SECOND",
+    "LONG",
+    "LONG RAW",
     "RAW",
     "BLOB",
 ]
@@ -121,7 +123,8 @@ class TableConfig(ConfigModel):
     """Types to use for columns instead of the default type mapping, in snapshots and in the log. A NUMBER or FLOAT: ``text`` (exact), ``decimal(p,s)``, or
     ``double``, which may round; a NUMBER of up to 18 digits: ``boolean``. A DATE or TIMESTAMP: ``text``, ``iso8601``, ``microseconds`` or
     ``nanoseconds`` since 1970, a TIMESTAMP also ``timestamp``. A time with zone: ``iso8601``. An interval: ``iso8601`` or
-    ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``, a RAW also ``text``. A value that does not fit is an error. Not for
+    ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``, a RAW also ``text``. A LONG or LONG RAW: ``snapshot``, which
+    snapshots read; a change in the redo that gives one a value is undecodable. A value that does not fit is an error. Not for
     columns of the key. Of a pattern: in every table that has them."""
 
     types_as: dict[TypeName, HeldAs] = Field(default_factory=dict)

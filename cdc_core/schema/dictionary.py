@@ -260,9 +260,8 @@ def schema_from_rows(
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
     if config.takes_what_it_can and config.identity != "all_columns":
         of_keys = {name for one in (primary_key, *unique_indexes) for name in one}
-        left_out += [
-            row[0] for row in columns if row[0] not in of_keys and not is_captured(_column(row))
-        ]
+        others = in_forms(config, tuple(_column(row) for row in columns), tuple(of_keys))
+        left_out += [one.name for one in others if one.name not in of_keys and not is_captured(one)]
     usable = [_column(row) for row in columns if row[0] not in left_out]
     if not isinstance(config, MatchedTable):
         _refuse_unknown(

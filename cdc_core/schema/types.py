@@ -25,6 +25,7 @@ INTERVAL DAY TO SECOND       string                 '5 04:03:02.123456789', alwa
 XMLTYPE                      string                 the document as Oracle prints it
 RAW, BLOB                    binary                 an empty RAW is NULL as in Oracle, an empty BLOB is not
 ROWID                        string                 as ROWIDTOCHAR prints it
+LONG, LONG RAW               string, binary         only with ``columns_as: snapshot``: redo does not carry them whole
 ===========================  =====================  ==========================================================
 
 Times with zone are text that Spark casts to TIMESTAMP, intervals are text that it casts to INTERVAL YEAR TO MONTH or INTERVAL DAY
@@ -68,6 +69,9 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 NUMBER_TYPES = frozenset({"NUMBER", "FLOAT"})
 _DIGITS = re.compile(r"\(\d\)")
 
+SNAPSHOT = "snapshot"
+"""The form of a column that snapshots read, and of which a change in the redo must give no value."""
+
 _OF_MOMENTS = frozenset({"text", "iso8601", "microseconds", "nanoseconds"})
 _OF_INTERVALS = frozenset({"iso8601", "microseconds"})
 _OF_BYTES = frozenset({"hex", "base64", "base64url"})
@@ -82,9 +86,12 @@ FORMS: Mapping[str, frozenset[str]] = {
     "INTERVAL DAY TO SECOND": _OF_INTERVALS,
     "RAW": _OF_BYTES | {"text"},
     "BLOB": _OF_BYTES,
+    "LONG": frozenset({SNAPSHOT}),
+    "LONG RAW": frozenset({SNAPSHOT}),
 }
 """In which other forms the lake may hold a type; a NUMBER and a FLOAT as ``decimal(p,s)`` too, a NUMBER as ``boolean`` where an int64 holds it."""
 _FORM_TYPES = {
+    SNAPSHOT: pa.string(),
     "text": pa.string(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
@@ -96,7 +103,7 @@ _FORM_TYPES = {
     "base64": pa.string(),
     "base64url": pa.string(),
 }
-_AS_READ = frozenset({"", "text", "double"})
+_AS_READ = frozenset({"", "text", "double", SNAPSHOT})
 _ZONED_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM"
 
 
@@ -148,6 +155,8 @@ def _held_type(column: Column) -> pa.DataType:
     form, family = column.held_as, family_of(column)
     if family in NUMBER_TYPES and (found := _DECIMAL.fullmatch(form)):
         return pa.decimal128(int(found[1]), int(found[2]))
+    if form == SNAPSHOT and column.data_type == "LONG RAW":
+        return pa.binary()
     fits = form != "boolean" or _number_type(column) == pa.int64()
     if fits and form in FORMS.get(family, ()):
         return _FORM_TYPES[form]
@@ -194,9 +203,12 @@ def _number_type(column: Column) -> pa.DataType:
 
 
 def _unsupported(column: Column, message: str) -> UnsupportedTypeError:
+    hint = "Name the column under columns_exclude of its table to capture the others."
+    if SNAPSHOT in FORMS.get(column.data_type, ()):
+        hint += f" `columns_as: {{{column.name}: {SNAPSHOT}}}` lets snapshots read it."
     return UnsupportedTypeError(
         message,
-        hint="Name the column under columns_exclude of its table to capture the others.",
+        hint=hint,
         column=column.name,
         data_type=column.data_type,
         precision=column.precision,
@@ -239,20 +251,32 @@ def arrow_schema(schema: TableSchema) -> pa.Schema:
     return pa.schema(fields)
 
 
+def is_snapshot_only(column: Column) -> bool:
+    """Do snapshots alone read the column's values?"""
+    return column.held_as == SNAPSHOT
+
+
 def is_captured(column: Column) -> bool:
     """Is the column of a type that is captured, in whatever form the configuration holds it?"""
     try:
-        arrow_type(replace(column, held_as=""))
+        arrow_type(column if is_snapshot_only(column) else replace(column, held_as=""))
     except UnsupportedTypeError:
         return False
     return True
+
+
+def may_be_captured(column: Column) -> bool:
+    """Is there a form in which the column is captured?"""
+    return is_captured(column) or any(
+        is_captured(replace(column, held_as=form)) for form in FORMS.get(column.data_type, ())
+    )
 
 
 def unsupported_columns(table: TableId, refused: list[str]) -> UnsupportedTypeError:
     """The error for a table with columns that are not captured."""
     return UnsupportedTypeError(
         "the table has columns of types that are not captured",
-        hint="Name them under columns_exclude of the table, or leave the table out.",
+        hint="Name them under columns_exclude of the table, or leave the table out. Snapshots read a LONG or LONG RAW with `columns_as: snapshot`.",
         table=table,
         columns="; ".join(refused),
     )

@@ -22,6 +22,7 @@ from cdc_core.decode.widened import widened
 from cdc_core.errors import RESNAPSHOT_HINT, CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
+from cdc_core.schema.types import is_snapshot_only
 from cdc_core.stage import addresses, lobs
 from cdc_core.stage.absent_names import unlisted
 from cdc_core.stage.layout import OPTIONAL, change_schema
@@ -199,6 +200,7 @@ class ChangeDecoder:
             for name, image in (("before", decoded.before), ("after", decoded.after))
         )
         self._check_keys((before, after), batch)
+        self._refuse_unshown(decoded, batch)
         if self.schema.is_by_all_columns:
             self._check_whole(decoded, batch)
         columns = {
@@ -302,6 +304,25 @@ class ChangeDecoder:
                     missing, batch, f"a change does not carry its row's {what}", column=column
                 )
 
+    def _refuse_unshown(self, decoded: Any, batch: pa.RecordBatch) -> None:
+        """A LONG keeps what a snapshot has read: no change may give it a value, and no new row may leave open whether it has one."""
+        for column in self.schema.columns:
+            if not is_snapshot_only(column) or decoded.after.type.get_field_index(column.name) < 0:
+                continue
+            lacks = np.array([column.name in names for names in decoded.absent.to_pylist()], bool)
+            inserts = pc.equal(batch["operation_code"], int(Operation.INSERT))
+            unknown = pc.or_(
+                pc.is_valid(pc.struct_field(decoded.after, column.name)),
+                pc.and_(inserts, pa.array(lacks)),
+            )
+            self._stop_where(
+                pc.and_(pc.is_valid(decoded.after), unknown),
+                batch,
+                "a change gives a LONG a value, which redo does not carry whole",
+                hint=f"A new snapshot reads it: {RESNAPSHOT_HINT}",
+                column=column.name,
+            )
+
     def _check_whole(self, decoded: Any, batch: pa.RecordBatch) -> None:
         """Where all values identify a row, an update and a delete carry all of them. What an insert does not list is NULL."""
         for absent in (decoded.absent, decoded.before_absent):
@@ -313,11 +334,15 @@ class ChangeDecoder:
             )
 
     def _stop_where(
-        self, wrong: pa.Array, batch: pa.RecordBatch, message: str, **facts: object
+        self,
+        wrong: pa.Array,
+        batch: pa.RecordBatch,
+        message: str,
+        hint: str = f"Check the table's supplemental logging; then {RESNAPSHOT_HINT}",
+        **facts: object,
     ) -> None:
         row = pc.index(wrong, True).as_py()
         if row >= 0:
-            hint = f"Check the table's supplemental logging; then {RESNAPSHOT_HINT}"
             raise DecodeError(message, hint=hint, **self._facts(batch, row), **facts)
 
     def _located(self, error: CdcError, batch: pa.RecordBatch) -> CdcError:

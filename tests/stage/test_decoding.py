@@ -262,3 +262,37 @@ def test_a_change_that_lacks_values_does_not_say_which_row_it_is_of(
     error = _raised(_rows(**values), _counted(source))
     assert "does not carry all columns of its row" in error.message
     assert "supplemental logging" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("sql", "operation", "message"),
+    [
+        pytest.param(INSERT, 1, None, id="null"),
+        pytest.param(INSERT.replace("NULL)", "'text')"), 1, "gives a LONG a value", id="value"),
+        pytest.param(INSERT.replace("NULL)", "Unsupported Type)"), 1, "", id="not-printed"),
+        pytest.param(
+            """insert into "SHOP"."ORDERS"("ID","NAME","AMOUNT") values ('1','n','2.50')""",
+            1, "gives a LONG a value", id="not-listed",
+        ),
+        pytest.param(
+            """update "SHOP"."ORDERS" set "NAME" = 'm' where "ID" = '1' and "NAME" = 'n' and "AMOUNT" = '2.50'""",
+            3, None, id="not-changed",
+        ),
+        pytest.param(
+            """update "SHOP"."ORDERS" set "NOTE" = 'text' where "ID" = '1' and "NAME" = 'n' and "AMOUNT" = '2.50'""",
+            3, "gives a LONG a value", id="changed",
+        ),
+    ],
+)  # fmt: skip
+def test_no_change_gives_a_long_a_value(
+    source: Source, sql: str, operation: int, message: str | None
+) -> None:
+    """Nor may it leave open whether a new row has one."""
+    *others, note = source.schema.columns
+    long = replace(note, data_type="LONG", held_as="snapshot")
+    schema = replace(source.schema, columns=(*others, long))
+    rows = _rows(sql_redo=sql, operation_code=operation)
+    if message is None:
+        assert ChangeDecoder(schema, 2000)(rows)["after"][0].as_py()["NOTE"] is None
+    else:
+        assert message in _raised(rows, schema).message
