@@ -42,7 +42,7 @@ BENCHMARKS: Mapping[str, int] = {
     "by_hand": 180,
     "capture": 180,
     "decode": 180,
-    "lobs": 60,
+    "lobs": 120,
     "sessions": 180,
     "many_tables": 180,
     "reconcile": 180,
