@@ -185,7 +185,8 @@ def complete(
             wanted = dict.fromkeys("cud", 0)
         for op, times in wanted.items():
             more_is_fine = op == "u" and table in WITH_LOB and (times or wanted["c"])
-            if have[op] < times or (have[op] > times and not more_is_fine):
+            least = times - one.unseen if op == "d" else times
+            if have[op] < least or (have[op] > times and not more_is_fine):
                 found.append(
                     f"{table}: {have[op]} changes of kind {op} between SCN {one.before} and {one.after}, "
                     f"the load committed {times}"

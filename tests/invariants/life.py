@@ -905,7 +905,7 @@ class Life:
             if table["name"].endswith(".PASSING") and self.follows:
                 table["on_truncate"] = "follow"
             if table["name"].endswith(f".{PARTS}"):
-                table["on_truncate"] = "follow"
+                table["on_truncate"] = "follow_or_resnapshot"
             if table["name"].endswith(".GROWING") and self.follows:
                 table["dropped_columns"] = "drop"
             if table["name"].endswith(WITHOUT_VECTORS):

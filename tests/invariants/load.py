@@ -60,11 +60,13 @@ EPOCH = datetime(2013, 1, 1)
 @dataclass(frozen=True, slots=True)
 class Committed:
     """One committed transaction by the load's own record: its changes by (table, operation), and the SCNs that were current
-    before and after its COMMIT, which lies between them."""
+    before and after its COMMIT, which lies between them. ``unseen``: of so many deleted rows nobody needs to know, since they came without redo
+    and may have gone before a chunk read them."""
 
     before: int
     after: int
     changes: Counter[tuple[str, str]]
+    unseen: int = 0
 
 
 @dataclass

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 NAME_BYTES = 30
 PARTS = "PARTS"
+CAME = "came"
 INDEXED, TWIN = "PLACES", "places"
 CLUSTER = "REGIONS"
 WORD = "SELECT"
@@ -107,6 +108,17 @@ class Statements(Protocol):
 
     def undone(self) -> AbstractContextManager[None]:
         """What the block changes is rolled back to a savepoint."""
+
+
+class Emptied(NamedTuple):
+    """What takes the rows of a partition: the statements before it, itself, and those behind it, with the number of these rows. Of those
+    that ``came`` by an EXCHANGE, a chunk may not have read all before they go."""
+
+    before: list[str]
+    ddl: str
+    behind: list[str]
+    rows: int
+    came: int
 
 
 @dataclass
@@ -225,21 +237,40 @@ class Shapes:
         names = (name for name, high in self.highs.items() if k < high)
         return next(names, LAST)
 
-    def empty_partition(self) -> tuple[list[str], int]:
-        """DDL that takes the rows of a partition (and behind it, DDL that gives a dropped one back), and the number of these rows."""
+    def empty_partition(self) -> Emptied:
+        """DDL that takes the rows of a partition. An EXCHANGE brings others in their place, a DROP is followed by a partition in the place of the one
+        that went."""
         name = self.dice.choice([*self.highs, LAST])
-        k = [k for (k,) in self.load.rows(f"SELECT K FROM {PARTS}")]
-        rows = sum(self._partition_of(one) == name for one in k)
-        if name == LAST or self.dice.random() < 0.5:
-            return [f"ALTER TABLE {PARTS} TRUNCATE PARTITION {name}"], rows
+        found = self.load.rows(f"SELECT K, V FROM {PARTS}")
+        own = [text for k, text in found if self._partition_of(k) == name]
+        rows, came_before = len(own), own.count(CAME)
+        how = self.dice.choice(("TRUNCATE", "EXCHANGE", "DROP"))
+        if how == "EXCHANGE":
+            came = f"CAME_{self._fresh()}".upper()
+            exchange = (
+                f"ALTER TABLE {PARTS} EXCHANGE PARTITION {name} WITH TABLE {came} INCLUDING INDEXES"
+            )
+            gone = [f"DROP TABLE {came} PURGE"]
+            return Emptied(self._coming(came, name), exchange, gone, rows, came_before)
+        if name == LAST or how == "TRUNCATE":
+            truncate = f"ALTER TABLE {PARTS} TRUNCATE PARTITION {name}"
+            return Emptied([], truncate, [], rows, came_before)
         names = list(self.highs)
         after = [*names, LAST][names.index(name) + 1]
         fresh, high = f"P{self._fresh()}".upper(), self.highs[name]
         self.highs = {fresh if one == name else one: top for one, top in self.highs.items()}
-        return [
-            f"ALTER TABLE {PARTS} DROP PARTITION {name}",
-            f"ALTER TABLE {PARTS} SPLIT PARTITION {after} AT ({high}) INTO (PARTITION {fresh}, PARTITION {after})",
-        ], rows
+        split = f"ALTER TABLE {PARTS} SPLIT PARTITION {after} AT ({high}) INTO (PARTITION {fresh}, PARTITION {after})"
+        drop = f"ALTER TABLE {PARTS} DROP PARTITION {name}"
+        return Emptied([], drop, [split], rows, came_before)
+
+    def _coming(self, table: str, partition: str) -> list[str]:
+        """A table with some rows of a partition, under keys that PARTS has not had."""
+        fitting = [k for k in range(K_MAX) if self._partition_of(k) == partition]
+        made = [f"CREATE TABLE {table} (ID NUMBER(9) PRIMARY KEY, K NUMBER(9), V VARCHAR2(30))"]
+        for k in self.dice.sample(fitting, min(5, len(fitting))):
+            self._number += 1
+            made.append(f"INSERT INTO {table} VALUES ({self._number}, {k}, '{CAME}')")
+        return made
 
     def refill(self) -> None:
         """Rows in all partitions again."""

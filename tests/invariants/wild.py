@@ -284,16 +284,21 @@ class WildLoad(Load):
         self.passing_rows()
 
     def partitions(self) -> None:
-        """The rows of a partition go at once, without redo of their own; rows that move and come before and behind it."""
+        """The rows of a partition go at once, without redo of their own, or change places with those of another table; rows that move and come
+        before and behind it."""
         self.shapes.change()
         self._commit(self.connection, self._pending)
-        (empties, *more), rows = self.shapes.empty_partition()
+        emptied = self.shapes.empty_partition()
+        for statement in emptied.before:
+            self._sql(statement)
+        self._commit(self.connection, self._pending)
         before = self.clock()
-        self._sql(empties)
-        gone = Committed(before, self.clock(), Counter({(PARTS, "d"): rows}))
+        self._sql(emptied.ddl)
+        rows = Counter({(PARTS, "d"): emptied.rows})
+        gone = Committed(before, self.clock(), rows, unseen=emptied.came)
         self.committed.append(gone)
         self.emptied.append(gone)
-        for statement in more:
+        for statement in emptied.behind:
             self._sql(statement)
         self.shapes.refill()
         self.shapes.change()
