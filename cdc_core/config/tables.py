@@ -30,6 +30,7 @@ TypeName = Literal[
     "LONG",
     "LONG RAW",
     "RAW",
+    "UROWID",
     "BLOB",
 ]
 Mask = Annotated[
@@ -123,7 +124,7 @@ class TableConfig(ConfigModel):
     """Types to use for columns instead of the default type mapping, in snapshots and in the log. A NUMBER or FLOAT: ``text`` (exact), ``decimal(p,s)``, or
     ``double``, which may round; a NUMBER of up to 18 digits: ``boolean``. A DATE or TIMESTAMP: ``text``, ``iso8601``, ``microseconds`` or
     ``nanoseconds`` since 1970, a TIMESTAMP also ``timestamp``. A time with zone: ``iso8601``. An interval: ``iso8601`` or
-    ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``, a RAW also ``text``. A LONG or LONG RAW: ``snapshot``, which
+    ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``, a RAW also ``text``. A LONG, LONG RAW or UROWID: ``snapshot``, which
     snapshots read; a change in the redo that gives one a value is undecodable. A value that does not fit is an error. Not for
     columns of the key. Of a pattern: in every table that has them."""
 

@@ -25,7 +25,7 @@ INTERVAL DAY TO SECOND       string                 '5 04:03:02.123456789', alwa
 XMLTYPE                      string                 the document as Oracle prints it
 RAW, BLOB                    binary                 an empty RAW is NULL as in Oracle, an empty BLOB is not
 ROWID                        string                 as ROWIDTOCHAR prints it
-LONG, LONG RAW               string, binary         only with ``columns_as: snapshot``: redo does not carry them whole
+LONG, LONG RAW, UROWID       string, binary, string only with ``columns_as: snapshot``: redo does not carry them whole
 ===========================  =====================  ==========================================================
 
 Times with zone are text that Spark casts to TIMESTAMP, intervals are text that it casts to INTERVAL YEAR TO MONTH or INTERVAL DAY
@@ -88,6 +88,7 @@ FORMS: Mapping[str, frozenset[str]] = {
     "BLOB": _OF_BYTES,
     "LONG": frozenset({SNAPSHOT}),
     "LONG RAW": frozenset({SNAPSHOT}),
+    "UROWID": frozenset({SNAPSHOT}),
 }
 """In which other forms the lake may hold a type; a NUMBER and a FLOAT as ``decimal(p,s)`` too, a NUMBER as ``boolean`` where an int64 holds it."""
 _FORM_TYPES = {
@@ -103,6 +104,7 @@ _FORM_TYPES = {
     "base64": pa.string(),
     "base64url": pa.string(),
 }
+_UROWID_BYTES_MAX = 4000
 _AS_READ = frozenset({"", "text", "double", SNAPSHOT})
 _ZONED_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM"
 
@@ -276,7 +278,7 @@ def unsupported_columns(table: TableId, refused: list[str]) -> UnsupportedTypeEr
     """The error for a table with columns that are not captured."""
     return UnsupportedTypeError(
         "the table has columns of types that are not captured",
-        hint="Name them under columns_exclude of the table, or leave the table out. Snapshots read a LONG or LONG RAW with `columns_as: snapshot`.",
+        hint="Name them under columns_exclude of the table, or leave the table out. Snapshots read a LONG, LONG RAW or UROWID with `columns_as: snapshot`.",
         table=table,
         columns="; ".join(refused),
     )
@@ -291,6 +293,8 @@ def select_expression(column: Column) -> str:
     name = quote(column.name)
     if column.data_type == "ROWID":
         return f"ROWIDTOCHAR({column.sql}) AS {name}"
+    if column.data_type == "UROWID":
+        return f"CAST({name} AS VARCHAR2({_UROWID_BYTES_MAX})) AS {name}"
     if column.data_type == "XMLTYPE":
         return f"XMLSERIALIZE(CONTENT {name} AS CLOB) AS {name}"
     if is_read_as_bytes(column):

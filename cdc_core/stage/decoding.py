@@ -305,7 +305,7 @@ class ChangeDecoder:
                 )
 
     def _refuse_unshown(self, decoded: Any, batch: pa.RecordBatch) -> None:
-        """A LONG keeps what a snapshot has read: no change may give it a value, and no new row may leave open whether it has one."""
+        """A column that snapshots alone read keeps what they have: no change may give it a value, and no new row may leave open whether it has one."""
         for column in self.schema.columns:
             if not is_snapshot_only(column) or decoded.after.type.get_field_index(column.name) < 0:
                 continue
@@ -318,7 +318,7 @@ class ChangeDecoder:
             self._stop_where(
                 pc.and_(pc.is_valid(decoded.after), unknown),
                 batch,
-                "a change gives a LONG a value, which redo does not carry whole",
+                f"a change gives a {column.data_type} a value, which redo does not carry whole",
                 hint=f"A new snapshot reads it: {RESNAPSHOT_HINT}",
                 column=column.name,
             )

@@ -41,6 +41,7 @@ def a(data_type: str, length: int = 10) -> Column:
             for kind in ("CLOB", "NCLOB", "BLOB", "XMLTYPE", "JSON")
         ),
         pytest.param({}, a("VARCHAR2", 32767), "C (VARCHAR2, stored as a LOB)", id="extended"),
+        pytest.param({"types_as": {"LONG": "snapshot"}}, a("LONG"), "C (LONG, which is not captured)", id="snapshots-alone"),
         *(
             pytest.param({}, a(kind), f"C ({kind}, which is not captured)", id=kind)
             for kind in ("LONG", "LONG RAW", "BFILE", "UROWID", "SDO_GEOMETRY")

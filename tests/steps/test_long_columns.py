@@ -1,4 +1,4 @@
-"""LONG and LONG RAW: snapshots read them, and a change in the redo that gives one a value is refused."""
+"""LONG, LONG RAW and UROWID: snapshots read them, and a change in the redo that gives one a value is refused."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_change_that_gives_one_a_value_stops_its_table(
     source.windows()
     record = source.record(table)
     assert (record.state, record.trouble) == ("failed", "undecodable")
-    assert "gives a LONG a value" in str(record.reason)
+    assert " a value, which redo does not carry whole" in str(record.reason)
     assert "column=BODY" in str(record.reason)
     assert held(source, table) == before
     source.pipeline.resnapshot_tables([table_id(table)])
@@ -131,3 +131,27 @@ def test_other_forms_are_refused(
         with pytest.raises(PreflightError, match=reason) as error:
             source.run()
         assert "`columns_as: snapshot`" in str(error.value)
+
+
+def test_a_urowid_is_read_as_its_characters(oracle: Oracle, tmp_path: Path) -> None:
+    """Of rows of another table; LogMiner does not print them."""
+    oracle.run(
+        "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY, BODY UROWID, N NUMBER(9))",
+        "INSERT INTO U SELECT 1, ROWID, 1 FROM L WHERE ID = 1",
+        "INSERT INTO U SELECT 2, ROWID, 2 FROM L WHERE ID = 2",
+        "INSERT INTO U VALUES (3, NULL, 3)",
+    )
+    with source_of(oracle, tmp_path, "U") as source:
+        source.configure({"name": "U", **AS_SNAPSHOT})
+        source.run()
+        with oracle.owner() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT ID, BODY FROM U")
+            wanted = dict(cursor)
+        assert held(source, "U") == wanted
+        assert len([text for text in wanted.values() if text]) == 2
+        oracle.run("UPDATE U SET N = 5 WHERE ID = 2", "INSERT INTO U VALUES (4, NULL, 4)")
+        source.windows()
+        assert held(source, "U") == {**wanted, 4: None}
+        oracle.run("INSERT INTO U SELECT 5, ROWID, 2 FROM L WHERE ID = 1")
+        source.windows()
+        assert source.record("U").trouble == "undecodable"
