@@ -126,6 +126,13 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
         return Evolution(
             refusal=f"masked columns were renamed: {', '.join(unmasked)}", trouble="unsupported_ddl"
         )
+    masks = dict(new.masked)
+    masked_now = [step.new for step in renamed if step.new in masks]
+    if masked_now:
+        return Evolution(
+            refusal=f"columns were renamed to names that columns_mask names, and earlier values are not masked: {', '.join(masked_now)}",
+            trouble="unsupported_ddl",
+        )
     if back := _taken_names(old, new, [step.new for step in renamed]):
         return Evolution(
             refusal=f"columns came under the names of dropped or renamed ones: {', '.join(back)}",

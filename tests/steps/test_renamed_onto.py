@@ -155,3 +155,30 @@ def test_columns_of_the_key_change_names_with_others(
     record = source.record("T")
     assert (record.state, record.generation) == ("ready", 1), record.reason
     source.check_current("T")
+
+
+@pytest.mark.parametrize("gone", ["ALTER TABLE T DROP COLUMN B", ""])
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"columns_mask": {"B": "stars(3)"}}, "names that columns_mask names"),
+        ({"columns_exclude": ["B"]}, "became virtual or excluded: B"),
+    ],
+)
+def test_a_pattern_s_protection_does_not_come_behind_the_values(
+    oracle: Oracle, source: Source, entry: dict[str, Any], reason: str, gone: str
+) -> None:
+    """A column that is renamed to a protected name has values in the lake that are not."""
+    source.close()
+    oracle.run("CREATE TABLE P (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20))")
+    if gone:
+        oracle.run("ALTER TABLE P ADD (B VARCHAR2(20))")
+    oracle.run("INSERT INTO P (ID, A) VALUES (1, 'open')")
+    source.configure({"name": "P*", **entry})
+    source.run()
+    oracle.run(*filter(None, [gone.replace(" T ", " P ")]), "ALTER TABLE P RENAME COLUMN A TO B")
+    oracle.run("INSERT INTO P VALUES (2, 'shut')")
+    source.windows()
+    record = source.record("P")
+    assert (record.state, record.trouble) == ("failed", "unsupported_ddl")
+    assert reason in str(record.reason)
