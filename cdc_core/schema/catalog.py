@@ -10,7 +10,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.dictionary import Queries, in_lists, read_each_schema, tables_condition
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX, TableSchema
-from cdc_core.schema.types import may_be_captured
+from cdc_core.schema.types import is_captured
 
 _TABLES = """
 SELECT OWNER, TABLE_NAME, NUM_ROWS, TEMPORARY, NESTED, SECONDARY, IOT_TYPE
@@ -122,7 +122,7 @@ def _examined(table: TableId, rows: int | None, schema: TableSchema | CdcError) 
         return FoundTable(table, rows, left_out=f"{schema.message}. {schema.hint}")
     if isinstance(schema, CdcError):
         return FoundTable(table, rows, left_out=schema.message)
-    unsupported = tuple(one.name for one in schema.columns if not may_be_captured(one))
+    unsupported = tuple(one.name for one in schema.columns if not is_captured(one))
     reason = _unusable(schema, unsupported)
     return FoundTable(table, rows, schema.key, unsupported, reason)
 

@@ -267,13 +267,6 @@ def is_captured(column: Column) -> bool:
     return True
 
 
-def may_be_captured(column: Column) -> bool:
-    """Is there a form in which the column is captured?"""
-    return is_captured(column) or any(
-        is_captured(replace(column, held_as=form)) for form in FORMS.get(column.data_type, ())
-    )
-
-
 def unsupported_columns(table: TableId, refused: list[str]) -> UnsupportedTypeError:
     """The error for a table with columns that are not captured."""
     return UnsupportedTypeError(

@@ -14,6 +14,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.catalog import find_tables
 from cdc_core.schema.dictionary import Queries
+from cdc_core.schema.types import SNAPSHOT
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,7 +48,10 @@ def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:
     for one in found:
         pattern = None if one.left_out else pattern_of(config, one.table)
         if pattern is not None:
-            excluded = dict.fromkeys([*pattern.columns_exclude, *one.columns_exclude])
+            asked = SNAPSHOT in {*pattern.columns_as.values(), *pattern.types_as.values()}
+            # Which columns that brings is seen where the table is read; others of such types are left out there, too.
+            unsupported = () if asked else one.columns_exclude
+            excluded = dict.fromkeys([*pattern.columns_exclude, *unsupported])
             own = {
                 **dict(pattern),
                 "name": one.table.sql,
