@@ -21,6 +21,7 @@ from oracle_embedded.engine.run.intervals import with_partition_for
 from oracle_embedded.engine.run.query_run import (
     Snapshot,
     fill_virtual,
+    make_ready,
     parameters,
     translated,
 )
@@ -203,13 +204,17 @@ class ChangeRunner:
                     if use.flashback
                     else None
                 )
+                make_ready(use, connection)
                 fill_virtual(use, session, connection, params, scn)
             with session.running(connection):
                 return connection.sqlite.execute(text, params[:count]).fetchall()
         except sqlite3.Error as error:
             raise translated(error, connection) from error
         finally:
-            for use in plan.virtuals:
+            for use in (
+                plan.virtuals
+            ):  # the writer's transaction may be rolled back, with tables that it made
+                connection.filled.pop(use.name, None)
                 connection.sqlite.execute(f"DROP TABLE IF EXISTS temp.{use.name}")
 
     def _check_interrupt(self, number: int) -> None:

@@ -244,6 +244,24 @@ def evaluate(connection: Connection, text: str, params: Parameters) -> Any:
     return row[0]
 
 
+def _places_read(use: VirtualUse) -> tuple[int, ...]:
+    """The places of the columns that a query reads of a view, or the first."""
+    places = [at for at, meta in enumerate(use.view.columns) if meta.name in use.columns]
+    return tuple(places or [0])
+
+
+def make_ready(use: VirtualUse, connection: Connection) -> None:
+    """Have the empty temporary table that a view is filled into, before the SQLite transaction that fills it."""
+    read = _places_read(use)
+    if connection.filled.get(use.name) == read:
+        return
+    connection.filled.pop(use.name, None)
+    names = ", ".join(f"c{at + 1}" for at in read)
+    connection.sqlite.execute(f"DROP TABLE IF EXISTS temp.{use.name}")
+    connection.sqlite.execute(f"CREATE TEMP TABLE {use.name} ({names})")
+    connection.filled[use.name] = read
+
+
 def fill_virtual(
     use: VirtualUse,
     session: SessionState,
@@ -251,14 +269,12 @@ def fill_virtual(
     params: Parameters,
     scn: int | None,
 ) -> None:
-    """Compute the columns that a query reads of a view into a temporary table, which the end of the SQLite transaction removes."""
+    """Compute the columns that a query reads of a view into its temporary table; the end of the SQLite transaction takes the rows away."""
     filters: list[tuple[str, str, Value]] = []
     for column, op, text in use.filters:
         value = evaluate(connection, text, params)
         filters.append((column, op, value.encode() if isinstance(value, str) else value))
-    read = [at for at, meta in enumerate(use.view.columns) if meta.name in use.columns] or [0]
-    names = ", ".join(f"c{at + 1}" for at in read)
-    connection.sqlite.execute(f"CREATE TEMP TABLE {use.name} ({names})")
+    read = _places_read(use)
     texts = (OraType.VARCHAR, OraType.CHAR, OraType.CLOB, OraType.LONG)
     places = ["CAST(? AS TEXT)" if use.view.columns[at].type in texts else "?" for at in read]
     statement = f"INSERT INTO {use.name} VALUES ({', '.join(places)})"
@@ -399,6 +415,8 @@ def open_query(
                 snapshot.flashback_scn(use.flashback, params, connection) if use.flashback else None
                 for use in plan.virtuals
             ]
+            for use in plan.virtuals:
+                make_ready(use, connection)
             connection.sqlite.execute("BEGIN")
             connection.sqlite.execute("SELECT 1 FROM scn_ceiling").fetchone()
         with session.running(connection):

@@ -35,10 +35,15 @@ _CHECKPOINT_PAGES = 4000
 
 @dataclass(slots=True)
 class Connection:
-    """A SQLite connection with the context of its registered functions."""
+    """A SQLite connection with the context of its registered functions.
+
+    ``filled`` names the temporary tables that computed views are filled into, each with the places of its columns. They outlast a query,
+    without rows: one that went with its SQLite transaction would make SQLite read the definitions of all tables again.
+    """
 
     sqlite: sqlite3.Connection
     context: CallContext
+    filled: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -371,3 +371,19 @@ def test_views_that_jdbc_and_debezium_ask_are_there(sql: Client, query: str) -> 
 @pytest.mark.parametrize("view", ["nested_tables", "procedures", "arguments"])
 def test_views_of_what_there_is_not_are_empty(sql: Client, view: str) -> None:
     assert sql.one(f"select count(*) from all_{view}") == "0"
+
+
+def test_views_are_read_again_and_again_by_one_session(sql: Client) -> None:
+    sql("create table t (id number, v varchar2(3))")
+    names = "select column_name from user_tab_columns where table_name = 'T' order by 1"
+    types = "select data_type, column_id from user_tab_columns where table_name = 'T' order by 2"
+    for number in range(3):
+        assert sql(names) == [("ID",), *((f"N{one}",) for one in range(number)), ("V",)]
+        assert sql(types)[:2] == [("NUMBER", "1"), ("VARCHAR2", "2")]
+        with pytest.raises(OracleError):
+            sql("select 1 / (column_id - column_id) from user_tab_columns where table_name = 'T'")
+        sql("savepoint here")
+        sql("insert into t (v) select column_name from user_tab_columns where column_id = 1")
+        sql("rollback to here")
+        sql(f"alter table t add (n{number} number)")
+    assert sql.one("select count(*) from t") == "0"
