@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from cdc_core.errors import ConfigError, LandingDamagedError
@@ -97,7 +98,7 @@ class PlannedWindow:
     before_sha256: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, which leave no place for what is cached
 class WindowManifest:
     """A landed window.
 
@@ -152,6 +153,17 @@ class WindowManifest:
         if self.files_by_table is None:
             return self.redo_files
         return tuple(self.redo_files[at] for at in self.files_by_table.get(str(table), ()))
+
+    @cached_property
+    def tables_held(self) -> frozenset[TableId]:
+        """The tables whose redo the window holds."""
+        return frozenset(schema.table for schema in self.schemas)
+
+    @cached_property
+    def tables_touched(self) -> frozenset[TableId]:
+        """The tables whose rows or whose definitions the window changes."""
+        changed = {change.schema.table for change in self.schema_changes}
+        return frozenset(map(TableId.parse, self.tables_committed)) | changed
 
     @property
     def facts(self) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId, refuse_container
@@ -22,6 +23,7 @@ class TablePattern:
     name: str
 
     @classmethod
+    @lru_cache(maxsize=1024)
     def parse(cls, text: str) -> TablePattern:
         """Read ``OWNER.TABLE``: unquoted parts fold to upper case, quoted parts keep theirs.
 
@@ -52,6 +54,10 @@ class TablePattern:
 
 
 def _fits(pattern: str, text: str) -> bool:
+    return _expression(pattern).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _expression(pattern: str) -> re.Pattern[str]:
     wild = {"*": ".*", "?": "."}
-    expression = "".join(wild.get(one) or re.escape(one) for one in pattern)
-    return re.fullmatch(expression, text, re.DOTALL) is not None
+    return re.compile("".join(wild.get(one) or re.escape(one) for one in pattern), re.DOTALL)

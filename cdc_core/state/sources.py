@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, true, update
+from sqlalchemy import (
+    Connection,
+    CursorResult,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    true,
+    update,
+)
 
 from cdc_core.model.chunks import NEW_ROWS
 from cdc_core.model.identifiers import TableId
@@ -34,6 +46,11 @@ _TABLES = (
     select(TABLES, _AWAITS_ROWS)
     .where(TABLES.c.source == bindparam("of"))
     .order_by(TABLES.c.owner, TABLES.c.name)
+)
+_TABLE = select(TABLES, _AWAITS_ROWS).where(
+    TABLES.c.source == bindparam("of"),
+    TABLES.c.owner == bindparam("of_owner"),
+    TABLES.c.name == bindparam("of_name"),
 )
 """Every step asks for these several times, and building a query takes longer than SQLite takes to answer it."""
 
@@ -128,14 +145,18 @@ def is_table(source: str, table: TableId) -> Any:
 
 
 def table_row(connection: Connection, source: str, table: TableId) -> TableRecord | None:
-    query = select(TABLES, _AWAITS_ROWS).where(is_table(source, table))
-    row = connection.execute(query).mappings().first()
-    return _table_from_row(row) if row else None
+    place = {"of": source, "of_owner": table.owner, "of_name": table.name}
+    return next(iter(_records(connection.execute(_TABLE, place))), None)
 
 
 def table_rows(connection: Connection, source: str) -> list[TableRecord]:
-    rows = connection.execute(_TABLES, {"of": source}).mappings()
-    return [_table_from_row(row) for row in rows]
+    return _records(connection.execute(_TABLES, {"of": source}))
+
+
+def _records(rows: CursorResult[Any]) -> list[TableRecord]:
+    # A mapping for each row takes as long as all the rest.
+    names = list(rows.keys())
+    return [_record(dict(zip(names, row, strict=True))) for row in rows]
 
 
 def move_tables(connection: Connection, source: str, positions: Mapping[TableId, Scn]) -> None:
@@ -154,15 +175,18 @@ def move_tables(connection: Connection, source: str, positions: Mapping[TableId,
     connection.execute(update(TABLES).where(place).values(mirror_scn=bindparam("to_scn")), moved)
 
 
-def _table_from_row(row: Any) -> TableRecord:
-    values = dict(row)
-    table = TableId(values.pop("owner"), values.pop("name"))
+def _record(values: dict[str, Any]) -> TableRecord:
+    table = _table_id(values.pop("owner"), values.pop("name"))
     values |= {"since": moment(values["since"]), "read_again": _read_again(values["read_again"])}
     return TableRecord(table=table, **values)
 
 
+_table_id = lru_cache(maxsize=4096)(TableId)
+"""The same tables are read again and again, and a name is checked when it is made."""
+
+
 def _read_again(text: str | None) -> tuple[ReadAgain, ...]:
-    return tuple(map(ReadAgain.from_json, json_from_text(text or "[]")))
+    return tuple(map(ReadAgain.from_json, json_from_text(text))) if text else ()
 
 
 def put_table(connection: Connection, record: TableRecord) -> None:

@@ -28,8 +28,8 @@ from cdc_core.model.scn import SCN_MAX, Scn
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.database import Database
 from cdc_core.state.ledger import first_open_ordinal, replace_ledger
-from cdc_core.state.sources import put_table, table_row
-from cdc_core.state.tables import TABLES, WINDOW_TABLES, WINDOWS
+from cdc_core.state.sources import put_table, table_row, table_rows
+from cdc_core.state.tables import WINDOW_TABLES, WINDOWS
 from cdc_core.state.window_rows import keep_counts, window_from_row, window_values
 
 
@@ -133,7 +133,4 @@ class WindowHistoryQueries:
 
 def _needed_above(connection: Connection, source: str) -> int:
     """The SCN above which some table still wants the windows."""
-    query = select(TABLES.c.owner, TABLES.c.name).where(TABLES.c.source == source)
-    rows = connection.execute(query).all()
-    records = [table_row(connection, source, TableId(owner, name)) for owner, name in rows]
-    return min((one.needs_above for one in records if one is not None), default=SCN_MAX)
+    return min((one.needs_above for one in table_rows(connection, source)), default=SCN_MAX)

@@ -68,6 +68,7 @@ class Context:
         masks_by_table(config)  # a salt that lacks stops everything, before anything is read
         self._written = config
         self._config: SourceConfig | None = None
+        self._matched: list[FoundTable] | None = None
         self.database = OracleDatabase(config.oracle, on_statement=on_statement)
         self._open_source = open_source
         self._open_lake = open_lake
@@ -118,7 +119,8 @@ class Context:
         if kept != known:
             self.store.save_found_tables(self.source, kept)
         with self._lock:
-            self._config = with_matches(self._written, found)
+            if self._config is None or self._matched != kept:
+                self._config, self._matched = with_matches(self._written, kept), kept
         if not self._config.tables:
             raise ConfigError(
                 "no captured table matches the patterns",

@@ -52,11 +52,12 @@ def start_snapshot(
     with ctx.lease("snapshot-plan", wait_seconds=30), ctx.database.session() as session:
         started = time.monotonic()
         wanted = ctx.configured(tables)
-        fresh = [table for table in wanted if _state(ctx, table) == "new"]
+        states = {one.table: one.state for one in ctx.store.tables(ctx.source)}
+        fresh = [table for table in wanted if states.get(table, "new") == "new"]
         again = [] if tables is None else [table for table in wanted if table not in set(fresh)]
         _refuse_conditions(fresh, conditions or {})
-        _refuse_stopped(ctx, again)
-        ad_hoc = [table for table in again if _state(ctx, table) != "snapshotting"]
+        _refuse_stopped([table for table in again if states[table] in {"failed", "removed"}])
+        ad_hoc = [table for table in again if states[table] != "snapshotting"]
         counted = [table for table in ad_hoc if ctx.config.table(table).counts_rows]
         _refuse_parts(counted, conditions or {})
         join_tables(ctx, session, [*fresh, *counted], first=first)
@@ -130,11 +131,6 @@ def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[Ch
     return [_key(record) for record in records if record.table in wanted & goes_on]
 
 
-def _state(ctx: Context, table: TableId) -> str:
-    record = ctx.store.table(ctx.source, table)
-    return "new" if record is None else record.state
-
-
 def _refuse_conditions(fresh: Sequence[TableId], conditions: Mapping[TableId, str]) -> None:
     limited = [table for table in fresh if table in conditions]
     if limited:
@@ -155,8 +151,7 @@ def _refuse_parts(counted: Sequence[TableId], conditions: Mapping[TableId, str])
         )
 
 
-def _refuse_stopped(ctx: Context, tables: Sequence[TableId]) -> None:
-    stopped = [table for table in tables if _state(ctx, table) in {"failed", "removed"}]
+def _refuse_stopped(stopped: Sequence[TableId]) -> None:
     if stopped:
         raise ConfigError(
             "these tables have stopped",

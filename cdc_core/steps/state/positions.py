@@ -1,7 +1,7 @@
 """How far was a table, by its Delta tables' logs and the windows that landing holds?
 
 A mirror's own log says which window brought it changes last. Windows that hold nothing for the table move its position without a
-commit: the position is taken over them here by the same rule as when they are applied (:func:`~cdc_core.steps.windows.apply.touches`).
+commit: the position is taken over them here by the same rule as when they are applied (:attr:`~cdc_core.landing.manifest.WindowManifest.tables_touched`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from cdc_core.landing.kept import Retired
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn
-from cdc_core.steps.windows.apply import touches
 from cdc_core.steps.windows.parts import stream_end
 
 
@@ -53,7 +52,7 @@ def position_of(
 
 def _waits(record: TableRecord, taken: Taken, manifest: WindowManifest, end: int) -> bool:
     """Does the window hold something for the table that the mirror's log does not show?"""
-    if not touches(record.table, manifest):
+    if record.table not in manifest.tables_touched:
         return False
     if str(record.table) in manifest.tables_committed:
         return True

@@ -36,7 +36,7 @@ from cdc_core.steps.stopping import TABLE_ERRORS, stop_table, without_memory
 from cdc_core.steps.windows.beside import count_transactions, keep_beside
 from cdc_core.steps.windows.lost import lost_parts
 from cdc_core.steps.windows.new_rows import awaits_rows
-from cdc_core.steps.windows.parts import is_behind, part_of, stretches, tables_in
+from cdc_core.steps.windows.parts import is_behind, part_of, stretches
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
 from cdc_core.steps.windows.truncating import truncation_of
 
@@ -61,7 +61,9 @@ def apply_window(
         manifest, _ = ctx.window_manifest(window)
         parts = _parts(ctx, manifest, tables)
         untouched = {
-            table: part.scn_high for table, part in parts.items() if not touches(table, manifest)
+            table: part.scn_high
+            for table, part in parts.items()
+            if table not in manifest.tables_touched
         }
         ctx.store.advance_tables(
             ctx.source, window, untouched | _others_untouched(ctx, manifest, parts)
@@ -87,7 +89,7 @@ def _parts(
     ctx: Context, manifest: WindowManifest, tables: list[TableId] | None
 ) -> dict[TableId, ScnWindow]:
     """The tables that take the window now, each with its part."""
-    wanted = set(tables_in(manifest) if tables is None else tables)
+    wanted = set(manifest.tables_held if tables is None else tables)
     _pass_retired(ctx, manifest, wanted)
     wanting = [
         (record, part)
@@ -113,12 +115,12 @@ def _others_untouched(
 ) -> dict[TableId, Scn]:
     """The other tables whose redo the window holds and for which it has nothing, as far as they need no earlier one first, with the
     ends of their parts."""
-    mined = set(tables_in(manifest)) - parts.keys()
+    mined = manifest.tables_held - parts.keys()
     return {
         record.table: part.scn_high
         for record in ctx.store.tables(ctx.source)
         if record.table in mined
-        and not touches(record.table, manifest)
+        and record.table not in manifest.tables_touched
         and (part := part_of(record, manifest)) is not None
         and not is_behind(record, manifest.window)
     }
@@ -132,7 +134,7 @@ def changed_tables(ctx: Context, windows: Sequence[ScnWindow]) -> set[TableId]:
         record.table
         for manifest in manifests
         for record in records
-        if touches(record.table, manifest) and part_of(record, manifest) is not None
+        if record.table in manifest.tables_touched and part_of(record, manifest) is not None
     }
 
 
@@ -155,13 +157,6 @@ def _pass_retired(ctx: Context, manifest: WindowManifest, wanted: set[TableId]) 
     for record in behind:
         if retired.touched.get(str(record.table), 0) <= (record.mirror_scn or 0):
             ctx.store.pass_retired(ctx.source, record.table, low)
-
-
-def touches(table: TableId, manifest: WindowManifest) -> bool:
-    """Does the window change the table's rows or its definition?"""
-    return str(table) in manifest.tables_committed or any(
-        change.schema.table == table for change in manifest.schema_changes
-    )
 
 
 def _apply_table(

@@ -45,8 +45,7 @@ def stretches(
 
 def stream_end(table: TableRecord, manifest: WindowManifest) -> Scn | None:
     """The SCN up to which the window holds redo of the table's present stream; None if it holds none."""
-    belongs = any(schema.table == table.table for schema in manifest.schemas)
-    if not belongs or manifest.ordinal < table.first_ordinal:
+    if table.table not in manifest.tables_held or manifest.ordinal < table.first_ordinal:
         return None
     ends = [int(manifest.window.scn_high)]
     ends += [end.scn for end in manifest.left if end.table == table.table]
@@ -59,8 +58,3 @@ def stream_end(table: TableRecord, manifest: WindowManifest) -> Scn | None:
 def is_behind(table: TableRecord, window: ScnWindow) -> bool:
     """Must the table take an earlier window first?"""
     return table.mirror_scn is not None and table.mirror_scn < window.scn_low
-
-
-def tables_in(manifest: WindowManifest) -> list[TableId]:
-    """The tables whose redo the window holds."""
-    return [schema.table for schema in manifest.schemas]

@@ -13,7 +13,7 @@ from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.windows.apply import late_commits_above, redo_inputs, summed
-from cdc_core.steps.windows.parts import stream_end, stretches, tables_in
+from cdc_core.steps.windows.parts import stream_end, stretches
 from cdc_core.steps.windows.shared import (
     captured_window,
     lacks_commits,
@@ -33,7 +33,7 @@ def replay_window(
     started = time.monotonic()
     record = captured_window(ctx, window)
     manifest, _ = ctx.window_manifest(window)
-    wanted = set(tables_in(manifest) if tables is None else tables)
+    wanted = set(manifest.tables_held if tables is None else tables)
     ends = {
         state.table: end
         for state in ctx.store.tables(ctx.source)
