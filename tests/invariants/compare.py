@@ -72,9 +72,11 @@ def judge(
     key: Sequence[str],
     scn: int,
     read: Callable[[Sequence[str]], Iterable[Sequence[Any]]],
+    *,
+    without: Sequence[str] = (),
 ) -> Verdict:
-    """Hold an Oracle table ``AS OF SCN`` against what ``read`` gives for the named columns."""
-    names, kinds, values = read_oracle(connection, table, scn)
+    """Hold an Oracle table ``AS OF SCN``, ``without`` some of its columns, against what ``read`` gives for the named columns."""
+    names, kinds, values = read_oracle(connection, table, scn, without)
     oracle = side(values, kinds, [names.index(name) for name in key])
     delta = side(read(names), kinds, [names.index(name) for name in key])
     left, right = Counter(oracle.rows), Counter(delta.rows)
@@ -127,7 +129,7 @@ def typed_value(value: Any, kind: str) -> Typed:
 
 
 def read_oracle(
-    connection: oracledb.Connection, table: str, scn: int
+    connection: oracledb.Connection, table: str, scn: int, without: Sequence[str] = ()
 ) -> tuple[list[str], list[str], list[tuple[Any, ...]]]:
     """Names and kinds of the columns, and all rows as of the SCN; of a table of the session's own user, by its name as the dictionary has it."""
     with connection.cursor() as cursor:
@@ -135,7 +137,9 @@ def read_oracle(
         cursor.execute(f'SELECT * FROM "{table}" AS OF SCN :scn', scn=scn)
         described = [(column[0], column[1]) for column in cursor.description]
         rows = cursor.fetchall()
-    return [name for name, _ in described], [_kind(kind) for _, kind in described], rows
+    kept = [at for at, (name, _) in enumerate(described) if name not in without]
+    names, kinds = [described[at][0] for at in kept], [_kind(described[at][1]) for at in kept]
+    return names, kinds, [tuple(row[at] for at in kept) for row in rows]
 
 
 def read_delta(path: Path, names: Sequence[str], version: int | None) -> list[tuple[Any, ...]]:

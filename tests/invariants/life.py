@@ -27,6 +27,7 @@ from tests.invariants.changelog import Stream, check_table
 from tests.invariants.compare import judge
 from tests.invariants.deadline import EVENT_SECONDS_MAX, HungError, deadline
 from tests.invariants.events import Event
+from tests.invariants.hidden import HIDDEN, files_with_marks
 from tests.invariants.lakes import JudgedDelta, JudgedKept, JudgedLake
 from tests.invariants.load import KEYS
 from tests.invariants.points import (
@@ -188,6 +189,7 @@ class Life:
             with self._phase("compare"):
                 self._compare_noted(None)
                 self._check_changelogs()
+                self._check_hidden()
                 self.proof.late["windows that a late commit belongs to"] += len(self._lacking)
 
     def _happen(self, event: Event) -> None:
@@ -819,9 +821,16 @@ class Life:
     def _compare(self, table: str, scn: int) -> None:
         found = judge(
             self.connection, table, KEYS[table], scn,
-            lambda names: self._judged.values(table, scn, names),
+            lambda names: self._judged.values(table, scn, names), without=HIDDEN.get(table, ()),
         )  # fmt: skip
         self.proof.comparisons.append(Comparison(scn, table, found))
+
+    def _check_hidden(self) -> None:
+        """No value of a column that is not captured is in a file: of landing (where it is a folder), lake, store and logs."""
+        found, self.proof.read_for_marks = files_with_marks(self.folder, without="oracle")
+        self.proof.violations += [
+            f"a value that is not captured: {one.relative_to(self.folder)}" for one in found
+        ]
 
     def _ask_tpcc(self) -> None:
         times = Counter(scn for scn, table in self._noted if table in TPCC)
@@ -908,6 +917,9 @@ class Life:
                 table["on_truncate"] = "follow_or_resnapshot"
             if table["name"].endswith(".GROWING") and self.follows:
                 table["dropped_columns"] = "drop"
+            for hiding, columns in HIDDEN.items():
+                if table["name"].endswith(f".{hiding}"):
+                    table["columns_exclude"] = list(columns)
             if table["name"].endswith(WITHOUT_VECTORS):
                 table["deletion_vectors"] = "never"
         config = {

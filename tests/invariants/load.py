@@ -17,6 +17,7 @@ from typing import Any
 
 import oracledb
 
+from tests.invariants.hidden import MARK
 from tests.invariants.shapes import KEYS as SHAPED_KEYS
 
 DDL = (
@@ -27,8 +28,8 @@ DDL = (
     """CREATE TABLE NOTES (
         NOTE_ID VARCHAR2(40) NOT NULL, TITLE VARCHAR2(200 CHAR), BODY CLOB, WEIGHT NUMBER(9,3),
         CONSTRAINT NOTES_PK PRIMARY KEY (NOTE_ID))""",
-    """CREATE TABLE EVENTS (
-        EVENT_ID NUMBER(18) NOT NULL, KIND VARCHAR2(20), AT TIMESTAMP(3), AMOUNT NUMBER(20,4),
+    f"""CREATE TABLE EVENTS (
+        EVENT_ID NUMBER(18) NOT NULL, KIND VARCHAR2(20), AT TIMESTAMP(3), AMOUNT NUMBER(20,4), PIN VARCHAR2(40) DEFAULT '{MARK}',
         CONSTRAINT EVENTS_PK PRIMARY KEY (EVENT_ID))""",
 )
 TABLES = ("ACCOUNTS", "NOTES", "EVENTS")
@@ -327,15 +328,20 @@ class Load:
             connection,
             "EVENTS",
             "c",
-            "INSERT INTO EVENTS (EVENT_ID, KIND, AT, AMOUNT) VALUES (:1, :2, :3, :4)",
-            [key, self.random.choice(["open", "close", None]), self._date(), self._money()],
-        )
+            "INSERT INTO EVENTS (EVENT_ID, KIND, AT, AMOUNT, PIN) VALUES (:1, :2, :3, :4, :5)",
+            [
+                key, self.random.choice(["open", "close", None]), self._date(), self._money(), f"{MARK} {key}",
+            ],
+        )  # fmt: skip
 
     def _delete_event(self, connection: oracledb.Connection) -> None:
         if not self.events:
             return
         key = self._pick(self.events)
         self.events.discard(key)
+        if key % 3 == 0:  # what changes is not captured
+            sql = "UPDATE EVENTS SET PIN = :1 WHERE EVENT_ID = :2"
+            self._run(connection, "EVENTS", "u", sql, [f"{MARK} again", key])
         self._run(connection, "EVENTS", "d", "DELETE FROM EVENTS WHERE EVENT_ID = :1", [key])
 
     # -- values ----------------------------------------------------------------------------------------------------

@@ -97,6 +97,15 @@ def test_every_table_equals_oracle_after_kills_where_files_are_written_anew() ->
     assert proof.replayed, "nothing was replayed"
 
 
+@pytest.mark.story
+def test_no_value_of_an_excluded_column_is_anywhere() -> None:
+    """Redo, rolled back and not, snapshot, lake and store."""
+    events = events_of((("load", "EVENTS"), ("capture", ""), ("load", "EVENTS"), ("apply", "")))
+    proof = prove(5, events=events, tables=("EVENTS",), scns_compared=2)
+    assert proof.faults == []
+    assert proof.read_for_marks > 10
+
+
 @pytest.mark.slow
 def test_a_table_that_fails_before_the_first_window_begins_anew() -> None:
     """Its chunk was planned before a DDL, and nothing was captured: what it had missed is in its new snapshot."""
