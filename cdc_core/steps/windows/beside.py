@@ -106,9 +106,10 @@ def _definitions(
     of_others = known.filter(pc.not_equal(known["scn_high"], int(window.scn_high))).to_pylist()
     there = {(one["owner"], one["table_name"], one["scn"], one["type"]) for one in of_others}
     texts = list(_ddl_rows(ctx, manifest))
+    versions = ctx.store.versions_by_table(ctx.source)
     for record in ctx.store.tables(ctx.source):
         before: TableSchema | None = None
-        for version in ctx.store.schema_versions(ctx.source, record.table):
+        for version in versions.get(record.table, ()):
             schema = version.schema
             if schema.scn_from > window.scn_high:
                 break
