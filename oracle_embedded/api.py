@@ -424,6 +424,7 @@ class StoredColumn:
     default_text: str | None
     charset_form: int
     segment_id: int = 0
+    is_nested_table: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

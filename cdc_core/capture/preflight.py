@@ -83,6 +83,11 @@ SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE
   FROM ALL_TAB_COLS
  WHERE DATA_TYPE IN ('JSON', 'BOOLEAN', 'VECTOR') AND {tables}
  ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
+_NESTED = """
+SELECT OWNER, PARENT_TABLE_NAME, PARENT_TABLE_COLUMN, TABLE_TYPE_NAME
+  FROM ALL_NESTED_TABLES
+ WHERE {tables}
+ ORDER BY OWNER, PARENT_TABLE_NAME, PARENT_TABLE_COLUMN"""
 _CHARACTER_SETS = """
 SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
 _NATIONAL = """
@@ -382,11 +387,13 @@ def _check_segments(session: OracleSession, tables: Sequence[TableId]) -> Iterat
 
 
 def _check_types(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:
-    """LogMiner shows each row of a table with such a column as UNSUPPORTED, whatever is captured of it (measured on 23ai by others)."""
+    """LogMiner shows each row of a table with such a column as UNSUPPORTED, whatever is captured of it: measured on 23ai by others, and of
+    nested tables as Oracle Database Utilities 19c says, "Supported Data Types, Storage Attributes, and Database and Redo Log File Versions"."""
     condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
-    for owner, name, column, kind in session.fetch_all(
-        _UNTRANSLATED.format(tables=condition), binds
-    ):
+    documents = session.fetch_all(_UNTRANSLATED.format(tables=condition), binds)
+    condition, binds = tables_condition(tables, "OWNER", "PARENT_TABLE_NAME")
+    nested = session.fetch_all(_NESTED.format(tables=condition), binds)
+    for owner, name, column, kind in (*documents, *nested):
         table = TableId(owner, name)
         yield Finding(
             f"{table} has the column {column} of type {kind}: LogMiner does not translate rows of such a table, also where the "

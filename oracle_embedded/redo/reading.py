@@ -482,7 +482,7 @@ class Reading:
 
 def _is_untranslated(table: TableVersion) -> bool:
     """Has a table a name, or a type, that LogMiner does not take?"""
-    if any(column.type in _UNTRANSLATED for column in table.columns):
+    if any(one.type in _UNTRANSLATED or one.is_nested_table for one in table.columns):
         return True
     names = (table.owner, table.name, *(column.name for column in table.columns))
     return any(len(name.encode()) > _NAME_BYTES_MAX for name in names)

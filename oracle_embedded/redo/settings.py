@@ -37,8 +37,9 @@ class Wart(StrEnum):
     Measured on 23ai."""
 
     UNSUPPORTED_ROWS = "UNSUPPORTED_ROWS"
-    """Changes of a table that has a name longer than 30 bytes, its own, its owner's or a column's, or a column of type BOOLEAN, JSON or VECTOR,
-    come with code 255 and without a statement. Met on 23ai; Oracle Database Utilities 19c, "LogMiner Requirements", on names."""
+    """Changes of a table that has a name longer than 30 bytes, its own, its owner's or a column's, or a column that is a nested table or of type
+    BOOLEAN, JSON or VECTOR, come with code 255 and without a statement. Met on 23ai; Oracle Database Utilities 19c, "LogMiner Requirements", on
+    names, "Supported Data Types, Storage Attributes, and Database and Redo Log File Versions", on nested tables."""
 
     REUSED_LOGS = "REUSED_LOGS"
     """START_LOGMNR raises ORA-01368 for an online log that was written over since it was added; otherwise ORA-00310, as while

@@ -82,6 +82,7 @@ def session_with(**more: Any) -> FakeSession:
             "FORCE_LOGGING": more.pop("FORCE_LOGGING", [("YES",)]),
             "PARTITIONED": more.pop("PARTITIONED", []),
             "'VECTOR'": more.pop("'VECTOR'", []),
+            "ALL_NESTED_TABLES": more.pop("ALL_NESTED_TABLES", []),
             **more,
             **{k: v for k, v in answers.items() if k not in more},
         },
@@ -242,6 +243,11 @@ def test_each_problem_comes_with_what_mends_it(
             {"'VECTOR'": [("HR", "EMP", "DOC", "JSON")]}, "DOC of type JSON", id="untranslated-type"
         ),
         pytest.param(
+            {"ALL_NESTED_TABLES": [("HR", "EMP", "TAGS", "TAGS_T")]},
+            "TAGS of type TAGS_T",
+            id="nested-table",
+        ),
+        pytest.param(
             {"PARTITIONED": [("HR", "EMP")], "FROM DBA_OBJECTS": NO_VIEW},
             "may not read DBA_OBJECTS",
             id="segments-of-which-one-may-not-see-whose-they-are",
@@ -291,7 +297,7 @@ def test_what_only_needs_to_be_known_is_no_problem(change: dict[str, Any], words
 def test_a_table_of_a_kind_without_redo_of_its_own_is_refused_by_that_and_not_for_its_key(
     change: dict[str, Any], reason: str
 ) -> None:
-    """The embedded Oracle has none of these kinds."""
+    """By itself; the embedded Oracle shows all of them but what belongs to an index (tests/steps/test_kinds_of_tables.py)."""
     session: Any = session_with(**change, ALL_CONSTRAINTS=[], ALL_INDEXES=[])
     found = check_tables(session, [TableConfig(name="HR.EMP")])
     own = [one for one in found if one.table == TableId("HR", "EMP")]
@@ -301,7 +307,7 @@ def test_a_table_of_a_kind_without_redo_of_its_own_is_refused_by_that_and_not_fo
 
 
 def test_a_table_in_a_cluster_is_not_known_by_rowids() -> None:
-    """Those of another table may equal them, and an UPDATE of the cluster key moves rows. The embedded Oracle has no clusters."""
+    """Those of another table may equal them, and an UPDATE of the cluster key moves rows."""
     answers: dict[str, Any] = {
         "CLUSTER_NAME IS NOT NULL": [("HR", "EMP", "BY_DEPT")],
         "IOT_TYPE IS NOT NULL": [],

@@ -43,6 +43,7 @@ from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.queries import parse_expression
 from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef, ViewDef
+from oracle_embedded.engine.storage.companions import is_external_only
 
 CHANGES = ("INSERT", "UPDATE", "DELETE")
 
@@ -118,6 +119,8 @@ def _target(state: Compilation, node: ast.FromTable, privilege: str) -> TableDef
         raise OracleError(1732, "data manipulation operation not legal on this view", node.pos)
     if found.original_name is not None:
         raise ora(38301, offset=node.pos)
+    if found.external is not None:
+        raise is_external_only(node.pos)
     if not state.environment.may_change(found, privilege):
         raise ora(1031, offset=node.pos)
     return found

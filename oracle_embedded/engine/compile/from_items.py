@@ -43,6 +43,7 @@ from oracle_embedded.engine.storage.catalog import (
     TableDef,
     ViewDef,
 )
+from oracle_embedded.engine.storage.companions import not_of_its_own
 
 _PLAIN_FIELDS = ("bool", "int", "int | None", "str", "str | None", "Name")
 _VERSION_TIME = types.SqlType(OraType.TIMESTAMP, scale=0)
@@ -152,6 +153,8 @@ def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Sourc
         return _view(state, alias, item, found, flashback)
     if not isinstance(found, TableDef):
         raise ora(942, offset=item.pos)
+    if found.external is not None:
+        raise found.external.unreadable(item.pos)
     use = use_table(state, found, flashback)
     source = with_virtual(state, table_source(alias, item.alias or item.name[-1], use), found)
     source.columns |= masked_columns(state, found, source.columns)
@@ -302,6 +305,8 @@ def find_relation(
         if not isinstance(found, SynonymDef):
             if not state.view_depth and not environment.may_select(found):
                 raise ora(942, offset=pos)
+            if isinstance(found, TableDef) and found.companion:
+                raise not_of_its_own(found.companion, pos)
             return found
         owner, name = found.target_owner, (found.target_name,)
     raise OracleError(1775, "looping chain of synonyms", pos)

@@ -8,6 +8,7 @@ from typing import Any
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.from_items import columns_in
+from oracle_embedded.engine.ddl.companions import store_nested_tables
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.partitions import ACTIONS, MOVING, alter_partitions
 from oracle_embedded.engine.ddl.tables import (
@@ -52,6 +53,9 @@ def alter_table(run: DdlRun, node: nodes.AlterTable) -> None:
     table = before
     for verb, argument in node.actions:
         table = _apply(run, table, verb, argument)
+    new = [column for column in table.columns if column.internal_id not in before.by_id]
+    nested: list[Any] = [argument for verb, argument in node.actions if verb == "nested table"]
+    store_nested_tables(run, table, new, nested)
     table = replace(
         table,
         object_version=table.object_version + 1,

@@ -9,6 +9,7 @@ from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import Definition, TableDef
+from oracle_embedded.engine.storage.companions import MAPPING, OVERFLOW, not_of_its_own
 
 
 @dataclass(slots=True)
@@ -69,4 +70,6 @@ class DdlRun:
             raise ora(1031)
         if found.original_name is not None:
             raise ora(38301)
+        if found.companion in (OVERFLOW, MAPPING):
+            raise not_of_its_own(found.companion)
         return found

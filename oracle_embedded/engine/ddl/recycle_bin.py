@@ -17,6 +17,11 @@ import hashlib
 from dataclasses import replace
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.ddl.companions import (
+    companions_of,
+    drop_companions,
+    rename_companions,
+)
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.sql import ddl_nodes as nodes
@@ -51,6 +56,10 @@ def put_into_bin(run: DdlRun, table: TableDef, text: str) -> None:
         scn_from=run.scn,
     )
     run.put(changed)
+    companions = (one.name for one in companions_of(run, table))
+    rename_companions(
+        run, table, {one: _bin_name(table.object_id, run.scn, one) for one in companions}
+    )
     run.about(table.owner, table.name, table.object_id)
     run.texts = (
         f'ALTER TABLE "{table.owner}"."{table.name}" RENAME TO "{name}"',
@@ -75,6 +84,7 @@ def bring_back(run: DdlRun, node: nodes.FlashbackDrop) -> None:
             scn_from=run.scn,
         )
     )
+    rename_companions(run, table)
     run.about(table.owner, name, table.object_id)
 
 
@@ -87,10 +97,13 @@ def purge(run: DdlRun, node: nodes.Purge) -> None:
         found = [
             one
             for one in database.store.catalog.tables()
-            if one.original_name and (node.is_of_all or one.owner == run.session.username)
+            if one.original_name
+            and not one.companion
+            and (node.is_of_all or one.owner == run.session.username)
         ]
     for table in found:
         run.drop(table)
+        drop_companions(run, table)
         for column in table.columns:
             sequence = database.store.catalog.find(table.owner, f"ISEQ$$_{table.object_id}")
             if column.identity and sequence is not None:
@@ -127,7 +140,10 @@ def _in_bin(run: DdlRun, name: tuple[str, ...]) -> TableDef:
     found = [
         one
         for one in run.session.database.store.catalog.tables()
-        if one.original_name and one.owner == owner and name[-1] in (one.name, one.original_name)
+        if one.original_name
+        and not one.companion
+        and one.owner == owner
+        and name[-1] in (one.name, one.original_name)
     ]
     if not found:
         raise OracleError(38305, _NOT_IN_BIN)

@@ -20,6 +20,7 @@ from oracle_embedded.engine.ddl.clusters import (
     index_cluster,
     truncate_cluster,
 )
+from oracle_embedded.engine.ddl.companions import drop_companions
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.editions import change_editions
 from oracle_embedded.engine.ddl.partitions import truncated
@@ -52,6 +53,7 @@ from oracle_embedded.engine.storage.catalog import (
     TableDef,
     ViewDef,
 )
+from oracle_embedded.engine.storage.companions import is_external_only
 
 
 def run_ddl(session: SessionState, node: object, text: str) -> bool:
@@ -262,6 +264,8 @@ def _truncate(run: DdlRun, node: nodes.Truncate) -> None:
         truncate_cluster(run, node)
         return
     table = run.table(node.name, "DROP ANY TABLE")
+    if table.external is not None:
+        raise is_external_only()
     if table.cluster:
         raise OracleError(3292, "Table to be truncated is part of a cluster")
     if table.temporary:
@@ -345,6 +349,8 @@ def _drop_table(run: DdlRun, node: nodes.Drop, text: str) -> None:
         )
     if table.query is None and node.kind != "TABLE":
         raise OracleError(12003, f'materialized view "{table.owner}"."{table.name}" does not exist')
+    if table.companion:
+        raise OracleError(22914, "DROP of nested tables not supported")
     database.transactions.check_no_locks(table.object_id, run.session.transaction)
     for child in list(catalog.tables()):
         keys = [
@@ -362,12 +368,13 @@ def _drop_table(run: DdlRun, node: nodes.Drop, text: str) -> None:
             )
     drop_triggers(run, table)
     if (
-        not (node.purge or table.temporary or table.query is not None)
+        not (node.purge or table.temporary or table.external or table.query is not None)
         and run.session.has_recycle_bin
     ):
         put_into_bin(run, table, text)
         return
     run.drop(table)
+    drop_companions(run, table)
     for column in table.columns:
         if column.identity:
             sequence = catalog.find(table.owner, f"ISEQ$$_{table.object_id}")

@@ -12,6 +12,7 @@ from oracle_embedded.engine.compile.plan import Sql
 from oracle_embedded.engine.compile.scopes import Scope, Source, SourceColumn
 from oracle_embedded.engine.datatypes.types import DOCUMENTS, SqlType, varchar
 from oracle_embedded.engine.ddl.clusters import clustered
+from oracle_embedded.engine.ddl.companions import create_companions
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.partitions import partitioning_of
 from oracle_embedded.engine.ddl.sequences import sequence_from
@@ -30,6 +31,7 @@ from oracle_embedded.engine.storage.catalog import (
     LogGroup,
     TableDef,
 )
+from oracle_embedded.engine.storage.companions import External, is_external_only
 
 _COLUMNS_MAX = 1000
 _ARCHIVE_COLUMN = nodes.ColumnSpec(
@@ -58,6 +60,7 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
         object_id=identifier, data_object_id=identifier, object_version=1, owner=owner, name=name, columns=(), created=run.now, changed=run.now,
         structure_scn=run.scn, scn_from=run.scn, is_index_organized=node.is_index_organized,
         has_row_movement=node.has_row_movement, temporary=node.temporary, keeps_rows=node.keeps_rows, query=node.view_text,
+        external=_external_of(node),
     )  # fmt: skip
     for column in node.columns:
         table = with_column(run, table, column)
@@ -80,7 +83,26 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
     if node.is_index_organized and table.key is None:
         raise OracleError(25175, "no PRIMARY KEY constraint found")
     run.put(table)
+    create_companions(run, table, node)
     run.about(owner, name, identifier)
+
+
+def _external_of(node: nodes.CreateTable) -> External | None:
+    """ORA-30657 for keys and constraints, ORA-30656 for types that a file has no form of."""
+    spec = node.external
+    if spec is None:
+        return None
+    if node.constraints or any(column.constraints for column in node.columns):
+        raise is_external_only()
+    if any(column.type is not None and column.type.user is not None for column in node.columns):
+        raise OracleError(30656, "column type not supported on external organized table")
+    return External(
+        driver=spec.driver,
+        directory=spec.directory,
+        parameters=spec.parameters,
+        locations=spec.locations,
+        reject_limit=spec.reject_limit,
+    )
 
 
 def _all_specs(node: nodes.CreateTable) -> list[nodes.ConstraintSpec]:

@@ -23,6 +23,7 @@ from oracle_embedded.engine.storage.catalog import (
     ViewDef,
     data_length,
 )
+from oracle_embedded.engine.storage.companions import MAPPING, NESTED, OVERFLOW
 from oracle_embedded.engine.storage.partitions import (
     DEFAULT,
     MAXVALUE,
@@ -65,6 +66,12 @@ def _cluster_of(view: View, table: TableDef) -> str | None:
     return next((one.name for one in view.definitions() if one.object_id == table.cluster), None)
 
 
+def _index_organized(view: View, table: TableDef) -> str | None:
+    """The table that an overflow or mapping table belongs to."""
+    parent = _parent(view, table) if table.companion in (OVERFLOW, MAPPING) else None
+    return None if parent is None else parent.name
+
+
 _TABLE_COLUMNS = (
     "OWNER:v128 TABLE_NAME:v128 TABLESPACE_NAME:v30 CLUSTER_NAME:v128 IOT_NAME:v128 STATUS:v8 PCT_FREE:n LOGGING:v3 NUM_ROWS:n"
     " BLOCKS:n AVG_ROW_LEN:n LAST_ANALYZED:d PARTITIONED:v3 IOT_TYPE:v12 TEMPORARY:v1 SECONDARY:v1 NESTED:v3 ROW_MOVEMENT:v8"
@@ -78,17 +85,19 @@ _OBJECT_TABLE_COLUMNS = " OBJECT_ID_TYPE:v16 TABLE_TYPE_OWNER:v128 TABLE_TYPE:v1
 @VIEWS.family("TABLES", _TABLE_COLUMNS, object_name="TABLE_NAME")
 def _tables_view(view: View) -> Iterator[Row]:
     for table in _wanted_tables(view):
-        has_segment = not (table.partitioning or table.is_index_organized)
+        has_segment = not (table.partitioning or table.is_index_organized or table.external)
         yield {
             "CLUSTER_NAME": _cluster_of(view, table),
             "OWNER": table.owner, "TABLE_NAME": table.name, "TABLESPACE_NAME": _TABLESPACE if has_segment else None, "STATUS": "VALID",
             "PCT_FREE": 10, "LOGGING": "YES", "PARTITIONED": "YES" if table.partitioning else "NO",
-            "IOT_TYPE": "IOT" if table.is_index_organized else None, "TEMPORARY": "Y" if table.temporary else "N",
+            "IOT_TYPE": "IOT" if table.is_index_organized else table.companion if table.companion in (OVERFLOW, MAPPING) else None,
+            "IOT_NAME": _index_organized(view, table),
+            "TEMPORARY": "Y" if table.temporary else "N",
             "DURATION": ("SYS$SESSION" if table.keeps_rows else "SYS$TRANSACTION") if table.temporary else None,
-            "SECONDARY": "N", "NESTED": "NO",
+            "SECONDARY": "N", "NESTED": "YES" if table.companion == NESTED else "NO",
             "ROW_MOVEMENT": "ENABLED" if table.has_row_movement else "DISABLED",
             "MONITORING": "YES", "DEPENDENCIES": "DISABLED", "COMPRESSION": "DISABLED", "DROPPED": "YES" if table.original_name else "NO", "READ_ONLY": "NO",
-            "SEGMENT_CREATED": "YES", "EXTERNAL": "NO", "HYBRID": "NO", "DEFAULT_COLLATION": "USING_NLS_COMP",
+            "SEGMENT_CREATED": "YES", "EXTERNAL": "YES" if table.external else "NO", "HYBRID": "NO", "DEFAULT_COLLATION": "USING_NLS_COMP",
             "NUM_ROWS": _row_count(view, table), "BLOCKS": _block_count(view, table), "LAST_ANALYZED": table.changed,
             "DEGREE": "         1", "INSTANCES": "         1", "CACHE": "    N", "TABLE_LOCK": "ENABLED", "BUFFER_POOL": "DEFAULT",
         }  # fmt: skip
@@ -520,6 +529,63 @@ def _materialized_views(view: View) -> Iterator[Row]:
             }  # fmt: skip
 
 
+# --- external tables, and tables that store a part of another one -----------------------------------------------------
+
+
+@VIEWS.family(
+    "EXTERNAL_TABLES",
+    "OWNER:v128 TABLE_NAME:v128 TYPE_OWNER:v3 TYPE_NAME:v128 DEFAULT_DIRECTORY_OWNER:v3 DEFAULT_DIRECTORY_NAME:v128 REJECT_LIMIT:v40"
+    " ACCESS_TYPE:v7 ACCESS_PARAMETERS:v4000 PROPERTY:v10 INMEMORY:v8 INMEMORY_COMPRESSION:v17",
+    object_name="TABLE_NAME",
+)
+def _external_tables(view: View) -> Iterator[Row]:
+    for table in _wanted_tables(view):
+        if (made := table.external) is not None:
+            yield {
+                "OWNER": table.owner, "TABLE_NAME": table.name, "TYPE_OWNER": "SYS", "TYPE_NAME": made.driver, "DEFAULT_DIRECTORY_OWNER": "SYS",
+                "DEFAULT_DIRECTORY_NAME": made.directory, "REJECT_LIMIT": made.reject_limit, "ACCESS_TYPE": "CLOB",
+                "ACCESS_PARAMETERS": made.parameters, "PROPERTY": "ALL", "INMEMORY": "DISABLED",
+            }  # fmt: skip
+
+
+@VIEWS.family(
+    "EXTERNAL_LOCATIONS",
+    "OWNER:v128 TABLE_NAME:v128 LOCATION:v4000 DIRECTORY_OWNER:v3 DIRECTORY_NAME:v128",
+    object_name="TABLE_NAME",
+)
+def _external_locations(view: View) -> Iterator[Row]:
+    for table in _wanted_tables(view):
+        if (made := table.external) is not None:
+            for location in made.locations:
+                yield {
+                    "OWNER": table.owner, "TABLE_NAME": table.name, "LOCATION": location, "DIRECTORY_OWNER": "SYS",
+                    "DIRECTORY_NAME": made.directory,
+                }  # fmt: skip
+
+
+@VIEWS.family(
+    "NESTED_TABLES",
+    "OWNER:v128 TABLE_NAME:v128 TABLE_TYPE_OWNER:v128 TABLE_TYPE_NAME:v128 PARENT_TABLE_NAME:v128 PARENT_TABLE_COLUMN:v4000 STORAGE_SPEC:v30"
+    " RETURN_TYPE:v20 ELEMENT_SUBSTITUTABLE:v25",
+    object_name="TABLE_NAME",
+)
+def _nested_tables(view: View) -> Iterator[Row]:
+    for table in _wanted_tables(view):
+        parent = _parent(view, table) if table.companion == NESTED else None
+        column = None if parent is None else parent.by_id.get(table.parent_column)
+        kind = None if column is None else column.type.user
+        if parent is not None and column is not None and kind is not None:
+            yield {
+                "OWNER": table.owner, "TABLE_NAME": table.name, "TABLE_TYPE_OWNER": kind.owner, "TABLE_TYPE_NAME": kind.name,
+                "PARENT_TABLE_NAME": parent.name, "PARENT_TABLE_COLUMN": column.name, "STORAGE_SPEC": "USER_SPECIFIED",
+                "RETURN_TYPE": "VALUE", "ELEMENT_SUBSTITUTABLE": "N",
+            }  # fmt: skip
+
+
+def _parent(view: View, table: TableDef) -> TableDef | None:
+    return next((one for one in _tables(view) if one.object_id == table.parent), None)
+
+
 VIEWS.family(
     "ARGUMENTS",
     "OWNER:v128 OBJECT_NAME:v128 PACKAGE_NAME:v128 OBJECT_ID:n OVERLOAD:v40 SUBPROGRAM_ID:n ARGUMENT_NAME:v128 POSITION:n SEQUENCE:n"
@@ -528,8 +594,6 @@ VIEWS.family(
     object_name="OBJECT_NAME",
 )(_none)
 VIEWS.family("MVIEW_COMMENTS", "OWNER:v128 MVIEW_NAME:v128 COMMENTS:v4000 ORIGIN_CON_ID:n")(_none)
-VIEWS.family("NESTED_TABLES", "OWNER:v128 TABLE_NAME:v128 PARENT_TABLE_NAME:v128")(_none)
-VIEWS.family("EXTERNAL_TABLES", "OWNER:v128 TABLE_NAME:v128 TYPE_NAME:v128")(_none)
 VIEWS.family("XML_TABLES", "OWNER:v128 TABLE_NAME:v128")(_none)
 VIEWS.family("OBJECT_TABLES", "OWNER:v128 TABLE_NAME:v128 TABLE_TYPE:v128")(_none)
 VIEWS.family("ENCRYPTED_COLUMNS", "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 ENCRYPTION_ALG:v29")(
@@ -658,13 +722,3 @@ def _segments(view: View) -> Iterator[Row]:
                 **facts, "HEADER_FILE": DATA_FILE, "HEADER_BLOCK": extents[0][0] + 2, "BYTES": blocks * BLOCK_SIZE, "BLOCKS": blocks,
                 "EXTENTS": len(extents), "INITIAL_EXTENT": 8 * BLOCK_SIZE,
             }  # fmt: skip
-
-
-@VIEWS.single(
-    "ALL_EXTERNAL_TABLES",
-    "OWNER:v128 TABLE_NAME:v128 TYPE_OWNER:v3 TYPE_NAME:v128 DEFAULT_DIRECTORY_OWNER:v3 DEFAULT_DIRECTORY_NAME:v128 REJECT_LIMIT:v40"
-    " ACCESS_TYPE:v7 ACCESS_PARAMETERS:v4000 PROPERTY:v10 INMEMORY:v8 INMEMORY_COMPRESSION:v17",
-)
-def _external_tables(_view: View) -> Iterator[Row]:
-    """External tables, which there are none of here."""
-    return iter(())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.sql import ddl_nodes as ddl
@@ -9,6 +11,7 @@ from oracle_embedded.engine.sql.columns import (
     is_constraint,
     read_column,
     read_log_group,
+    read_nested_table,
     read_sequence_options,
     read_state,
     read_table_constraint,
@@ -216,7 +219,7 @@ def _read_additions(stream: TokenStream) -> list[tuple[str, object]]:
         return [("add constraint", read_table_constraint(stream))]
     stream.take_word("COLUMN")
     if not stream.is_op("("):
-        return [("add column", read_column(stream))]
+        return [("add column", read_column(stream)), *_read_nested(stream)]
     stream.need_op("(")
     actions: list[tuple[str, object]] = []
     while True:
@@ -227,7 +230,12 @@ def _read_additions(stream: TokenStream) -> list[tuple[str, object]]:
         if not stream.take_op(","):
             break
     stream.need_op(")")
-    return actions
+    return [*actions, *_read_nested(stream)]
+
+
+def _read_nested(stream: TokenStream) -> Iterator[tuple[str, object]]:
+    while stream.take_word("NESTED", "TABLE"):
+        yield "nested table", read_nested_table(stream)
 
 
 def _read_modifications(stream: TokenStream) -> list[tuple[str, object]]:

@@ -339,3 +339,31 @@ def _read_constraint_state(stream: TokenStream, spec: ddl.ConstraintSpec) -> ddl
                 stream.next()
         else:
             return spec
+
+
+def read_nested_table(stream: TokenStream) -> tuple[str, str]:
+    """The column behind NESTED TABLE, and the table that stores its rows."""
+    column = stream.identifier()
+    stream.take_any("LOCAL", "GLOBAL")
+    if stream.is_op("("):
+        skip_parentheses(stream)
+    stream.need_word("STORE", "AS")
+    stored = stream.identifier()
+    if stream.is_op("("):
+        skip_parentheses(stream)
+    if stream.take_word("RETURN"):
+        stream.take_word("AS")
+        stream.take_any("VALUE", "LOCATOR")
+    return column, stored
+
+
+def skip_parentheses(stream: TokenStream) -> None:
+    """Step over a parenthesis and all that is in it."""
+    depth = 0
+    while True:
+        token = stream.next()
+        if token.kind == "end":
+            raise stream.error(907)
+        depth += {"(": 1, ")": -1}.get(token.text, 0) if token.kind == "op" else 0
+        if not depth:
+            return

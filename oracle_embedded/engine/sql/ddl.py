@@ -14,8 +14,10 @@ from oracle_embedded.engine.sql.columns import (
     is_constraint,
     read_column,
     read_log_group,
+    read_nested_table,
     read_sequence_options,
     read_table_constraint,
+    skip_parentheses,
 )
 from oracle_embedded.engine.sql.expressions import read_expression
 from oracle_embedded.engine.sql.partitions import read_partitioning
@@ -51,6 +53,13 @@ _STORAGE_WORDS = frozenset(
         "LOB",
         "FILESYSTEM_LIKE_LOGGING",
     ]
+)
+
+_READ_ELSEWHERE = (
+    ("ORGANIZATION", "INDEX"),
+    ("ORGANIZATION", "EXTERNAL"),
+    ("ENABLE", "ROW", "MOVEMENT"),
+    ("ROW", "ARCHIVAL"),
 )
 
 _UNSUPPORTED_KINDS = frozenset({"MATERIALIZED", "DIRECTORY", "TABLESPACE", "DATABASE"})
@@ -274,6 +283,9 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
     is_index_organized = has_row_movement = has_row_archival = False
     partitioning = None
     cluster = None
+    external = None
+    nested: list[tuple[str, str]] = []
+    index_words: set[str] = set()
     keeps_rows = False
     while True:
         skip_storage_clauses(stream)
@@ -283,7 +295,11 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
             continue
         if stream.take_word("ORGANIZATION", "INDEX"):
             is_index_organized = True
-            _skip_index_clauses(stream)
+            index_words = _read_index_clauses(stream)
+        elif stream.take_word("ORGANIZATION", "EXTERNAL"):
+            external = _read_external(stream)
+        elif stream.take_word("NESTED", "TABLE"):
+            nested.append(read_nested_table(stream))
         elif stream.take_word("ROW", "ARCHIVAL"):
             has_row_archival = True
         elif stream.take_word("ENABLE", "ROW", "MOVEMENT"):
@@ -315,6 +331,10 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
         temporary=temporary,
         keeps_rows=keeps_rows,
         cluster=cluster,
+        external=external,
+        nested=tuple(nested),
+        has_overflow="OVERFLOW" in index_words,
+        has_mapping="MAPPING" in index_words,
     )
 
 
@@ -345,9 +365,11 @@ def _read_cluster(stream: TokenStream) -> nodes.CreateCluster:
             return nodes.CreateCluster(name, tuple(columns), is_hash)
 
 
-def _skip_index_clauses(stream: TokenStream) -> None:
-    """Step over where long rows of an index-organized table go on, which changes nothing here."""
+def _read_index_clauses(stream: TokenStream) -> set[str]:
+    """What comes behind ORGANIZATION INDEX, by its words: whether there is a table for the rest of long rows, or a mapping table."""
+    words = set()
     while word := stream.take_any("INCLUDING", "OVERFLOW", "PCTTHRESHOLD", "MAPPING", "NOMAPPING"):
+        words.add(word)
         if word == "INCLUDING":
             stream.identifier()
         elif word == "PCTTHRESHOLD":
@@ -355,6 +377,34 @@ def _skip_index_clauses(stream: TokenStream) -> None:
         elif word == "MAPPING":
             stream.need_word("TABLE")
         skip_storage_clauses(stream)
+    return words
+
+
+def _read_external(stream: TokenStream) -> nodes.ExternalSpec:
+    """What is in parentheses behind ORGANIZATION EXTERNAL, and REJECT LIMIT behind them."""
+    driver, directory, parameters = "ORACLE_LOADER", "", None
+    locations: list[str] = []
+    stream.need_op("(")
+    while not stream.take_op(")"):
+        if stream.take_word("TYPE"):
+            driver = stream.identifier()
+        elif stream.take_word("DEFAULT", "DIRECTORY"):
+            directory = stream.identifier()
+        elif stream.take_word("ACCESS", "PARAMETERS"):
+            start = stream.token.start
+            skip_parentheses(stream)
+            parameters = stream.source_text(start).strip()[1:-1].strip()
+        elif stream.take_word("LOCATION"):
+            stream.need_op("(")
+            while not stream.take_op(")"):
+                locations.append(stream.next().text)
+                stream.take_op(",")
+        else:
+            raise stream.error(905)
+    limit = "0"
+    if stream.take_word("REJECT", "LIMIT"):
+        limit = stream.next().text
+    return nodes.ExternalSpec(driver, directory, parameters, tuple(locations), limit)
 
 
 def _has_untyped_columns(stream: TokenStream) -> bool:
@@ -381,28 +431,15 @@ def _read_elements(
 
 
 def skip_storage_clauses(stream: TokenStream) -> None:
-    """Step over physical attributes, which do nothing here, and over the tables in which nested tables are stored."""
-    while stream.take_word("NESTED", "TABLE"):
-        stream.name()
-        _skip_words(stream, "LOCAL", "GLOBAL")
-        if stream.is_op("("):
-            _skip_parentheses(stream)
-        stream.need_word("STORE", "AS")
-        stream.name()
-        if stream.is_op("("):
-            _skip_parentheses(stream)
-        if stream.take_word("RETURN"):
-            _skip_words(stream, "AS", "VALUE", "LOCATOR")
+    """Step over physical attributes, which do nothing here."""
     while stream.token.kind == "word" and stream.token.text in _STORAGE_WORDS:
-        if stream.is_word("ORGANIZATION", "INDEX") or stream.is_word("ENABLE", "ROW", "MOVEMENT"):
-            return
-        if stream.is_word("ROW", "ARCHIVAL"):
+        if any(stream.is_word(*words) for words in _READ_ELSEWHERE):
             return
         word = stream.next().text
         if word == "ORGANIZATION" and not stream.is_word("HEAP"):
             raise unsupported(f"ORGANIZATION {stream.token.text}", stream.token.start)
         if stream.is_op("("):
-            _skip_parentheses(stream)
+            skip_parentheses(stream)
         elif stream.token.kind in ("word", "quoted", "number") and stream.token.text not in (
             "AS",
             "PARTITION",
@@ -413,7 +450,7 @@ def skip_storage_clauses(stream: TokenStream) -> None:
         ):
             stream.next()
             if stream.is_op("("):
-                _skip_parentheses(stream)
+                skip_parentheses(stream)
             while stream.take_any(
                 "CREATION",
                 "IMMEDIATE",
@@ -425,17 +462,6 @@ def skip_storage_clauses(stream: TokenStream) -> None:
                 "ADVANCED",
             ):
                 continue
-
-
-def _skip_parentheses(stream: TokenStream) -> None:
-    depth = 0
-    while True:
-        token = stream.next()
-        if token.kind == "end":
-            raise stream.error(907)
-        depth += {"(": 1, ")": -1}.get(token.text, 0) if token.kind == "op" else 0
-        if not depth:
-            return
 
 
 def _read_index(stream: TokenStream, *, unique: bool) -> nodes.CreateIndex:

@@ -122,6 +122,17 @@ class CreateCluster:
 
 
 @dataclass(frozen=True, slots=True)
+class ExternalSpec:
+    """ORGANIZATION EXTERNAL: which driver reads which files of which directory, and its parameters as they are written."""
+
+    driver: str
+    directory: str
+    parameters: str | None
+    locations: tuple[str, ...]
+    reject_limit: str
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE, perhaps AS SELECT."""
 
@@ -141,6 +152,11 @@ class CreateTable:
     view_text: str | None = None
     """The query of a materialized view."""
     cluster: ClusterSpec | None = None
+    external: ExternalSpec | None = None
+    nested: tuple[tuple[str, str], ...] = ()
+    """Columns that are nested tables, each with the table in which their rows are stored."""
+    has_overflow: bool = False
+    has_mapping: bool = False
 
 
 @dataclass(frozen=True, slots=True)

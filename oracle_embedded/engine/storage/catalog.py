@@ -16,6 +16,7 @@ from typing import Any
 from oracle_embedded.api import OraType, StoredColumn, TableVersion, Value
 from oracle_embedded.engine.datatypes.scns import SCN_MAX
 from oracle_embedded.engine.datatypes.types import SqlType, UserType
+from oracle_embedded.engine.storage.companions import External
 from oracle_embedded.engine.storage.partitions import Partition, Partitioning
 from oracle_embedded.engine.storage.policies import RedactedColumn, Redaction, RowPolicy
 
@@ -59,7 +60,14 @@ class ColumnDef:
             nullable=self.nullable,
             default_text=self.default_text,
             charset_form=kind.form,
+            is_nested_table=self.nested_element is not None,
         )
+
+    @property
+    def nested_element(self) -> SqlType | None:
+        """What a nested table is made of; None where the column is none."""
+        user = self.type.user
+        return None if user is None or user.limit is not None else user.element
 
 
 ARCHIVE_STATE = "ORA_ARCHIVE_STATE"
@@ -181,6 +189,11 @@ class TableDef:
     redaction: Redaction | None = None
     cluster: int = 0
     """The object number of the cluster in whose segment its rows lie."""
+    external: External | None = None
+    companion: str = ""
+    """Which part of another table, its ``parent``, it stores (:mod:`~oracle_embedded.engine.storage.companions`)."""
+    parent: int = 0
+    parent_column: int = 0
 
     @cached_property
     def shown(self) -> tuple[ColumnDef, ...]:
@@ -471,6 +484,7 @@ _CLASSES = {
         UserDef,
         ColumnDef,
         Constraint,
+        External,
         IndexDef,
         LogGroup,
         Partition,

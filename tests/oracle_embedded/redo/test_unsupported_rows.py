@@ -89,3 +89,28 @@ def test_changes_of_a_table_with_json_or_a_vector_have_no_statement(tmp_path: Pa
         ]  # fmt: skip
         [before] = running.miner().mine(where="operation_code = 1 and table_name = 'V'")
         assert before["STATUS"] == 0
+
+
+def test_changes_of_a_table_with_a_nested_table_have_no_statement(tmp_path: Path) -> None:
+    """Also those that do not touch it, from the DDL on that brings it; a VARRAY and an object do not do that."""
+    with live(tmp_path, Wart.UNSUPPORTED_ROWS) as running:
+        owner = running.connect()
+        run(
+            owner,
+            "create type tags as table of varchar2(9)",
+            "create type pair as varray(2) of number",
+            "create table n (id number, c tags) nested table c store as n_c",
+            "create table v (id number, c pair)",
+            "insert into v values (1, pair(1, 2))",
+        )
+        run(owner, "insert into n values (1, tags('a'))", "update n set id = 2", "delete from n")
+        owner.commit()
+        run(owner, "alter table v add (d tags) nested table d store as v_d")
+        run(owner, "update v set id = 2")
+        owner.commit()
+        rows = running.miner().mine(where="operation_code = 255 and table_name in ('N', 'V')")
+        assert [(row["TABLE_NAME"], row["SQL_REDO"]) for row in rows] == [
+            ("N", "Unsupported"), ("N", "Unsupported"), ("N", "Unsupported"), ("V", "Unsupported")
+        ]  # fmt: skip
+        [before] = running.miner().mine(where="operation_code = 1 and table_name = 'V'")
+        assert (before["STATUS"], "Unsupported Type" in str(before["SQL_REDO"])) == (0, True)

@@ -1,0 +1,94 @@
+"""Tables whose rows the redo does not have under their name: refused where they are named, left out of a pattern, and in nobody's way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc_core.errors import PreflightError
+from tests.oracle.embedded import Oracle, running_oracle
+from tests.steps.harness import source_of
+
+KINDS = {
+    "FILES": (
+        "CREATE TABLE FILES (ID NUMBER(9)) ORGANIZATION EXTERNAL (DEFAULT DIRECTORY DATA_PUMP_DIR LOCATION ('a.csv'))",
+        "an external table",
+    ),
+    "T_TAGS": (
+        "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, TAGS TAGS_T) NESTED TABLE TAGS STORE AS T_TAGS",
+        "a nested table of another table",
+    ),
+    "SYS_IOT": (
+        "CREATE TABLE I (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(4000)) ORGANIZATION INDEX INCLUDING ID OVERFLOW",
+        "the overflow or the mapping",
+    ),
+    "SCRATCH": (
+        "CREATE GLOBAL TEMPORARY TABLE SCRATCH (ID NUMBER(9) PRIMARY KEY) ON COMMIT PRESERVE ROWS",
+        "a temporary table",
+    ),
+}
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            "CREATE TYPE TAGS_T AS TABLE OF VARCHAR2(20)",
+            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+            "INSERT INTO ONE VALUES (1, 'a')",
+        )
+        yield running
+
+
+def _name_of(oracle: Oracle, beginning: str) -> str:
+    with oracle.owner() as connection:
+        found = connection.cursor().execute(
+            "SELECT TABLE_NAME FROM USER_TABLES WHERE SUBSTR(TABLE_NAME, 1, :1) = :2",
+            [len(beginning), beginning],
+        )
+        [(name,)] = found.fetchall()
+    return str(name)
+
+
+@pytest.mark.parametrize("name", list(KINDS))
+def test_one_that_is_named_is_refused_for_what_it_is(
+    oracle: Oracle, tmp_path: Path, name: str
+) -> None:
+    statement, reason = KINDS[name]
+    oracle.run(statement)
+    with source_of(oracle, tmp_path) as source:
+        source.configure("ONE", _name_of(oracle, name))
+        with pytest.raises(PreflightError, match=reason):
+            source.run()
+        source.configure("ONE")
+        source.run()
+        source.check_exact("ONE")
+
+
+def test_a_pattern_leaves_them_out_when_they_come(oracle: Oracle, tmp_path: Path) -> None:
+    """Their DDL and their statements are in the redo of windows that are captured, and stop nothing."""
+    with source_of(oracle, tmp_path) as source:
+        source.configure({"name": "*", "columns_exclude": ["TAGS"]})
+        source.run()
+        oracle.run(*(statement for statement, _ in KINDS.values()))
+        oracle.run(
+            "INSERT INTO T VALUES (1, TAGS_T('x', 'y'))",
+            f"INSERT INTO I VALUES (1, '{'long ' * 500}')",
+            "INSERT INTO SCRATCH VALUES (1)",
+            "UPDATE ONE SET V = 'b'",
+        )
+        source.run()
+        reasons = {one.table.name: one.left_out for one in source.pipeline.find_tables()}
+        for name, (_, reason) in KINDS.items():
+            assert reason in reasons[_name_of(oracle, name)]
+        oracle.run("UPDATE T SET TAGS = TAGS_T('z')", "UPDATE I SET V = 'short'")
+        oracle.run("ALTER TABLE FILES ADD (V VARCHAR2(9))", "DROP TABLE FILES")
+        source.run()
+        assert {one.table.name: one.state for one in source.pipeline.records.tables()} == {
+            "ONE": "ready",
+            "T": "failed",
+            "I": "ready",
+        }, "no row of a table with a nested table is translated"
+        source.check_current("ONE", "I")
