@@ -33,15 +33,20 @@ class View:
         """May rows be asked for that have this value?"""
         return self.wanted.get(column, value) == value
 
-    def definitions(self) -> Iterator[Definition]:
-        """Definitions of the moment, as the session's container has them."""
-        for item in self.database.store.catalog.all(self.scn):
+    def definitions(self, named: str | None = None) -> Iterator[Definition]:
+        """Definitions of the moment, as the session's container has them: all, or those of one name."""
+        for item in self.database.store.catalog.all(self.scn, named):
             if self.session.container == "CDB$ROOT":
                 owner = item.name if isinstance(item, UserDef) else item.owner
                 user = self.database.store.catalog.user(owner)
                 if user is not None and not user.common:
                     continue
             yield item
+
+    def definition(self, identifier: int) -> Definition | None:
+        """The definition of the moment with a number."""
+        catalog = self.database.store.catalog
+        return catalog.by_id(identifier) if self.scn is None else catalog.at(identifier, self.scn)
 
 
 Maker = Callable[[View], Iterator[Row]]

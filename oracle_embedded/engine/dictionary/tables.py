@@ -42,9 +42,15 @@ def _tables(view: View) -> Iterator[TableDef]:
     return (item for item in view.definitions() if isinstance(item, TableDef))
 
 
+def _named_tables(view: View) -> Iterator[TableDef]:
+    """Those of which rows with TABLE_NAME are asked for."""
+    named = view.definitions(view.wanted.get("TABLE_NAME"))
+    return (item for item in named if isinstance(item, TableDef))
+
+
 def _wanted_tables(view: View) -> Iterator[TableDef]:
     """Those of which rows with OWNER and TABLE_NAME are asked for."""
-    return (item for item in _tables(view) if _is_wanted(view, item.owner, item.name))
+    return (item for item in _named_tables(view) if _is_wanted(view, item.owner, item.name))
 
 
 def _is_wanted(view: View, owner: str, name: str) -> bool:
@@ -63,7 +69,8 @@ def _row_count(view: View, table: TableDef) -> int | None:
 def _cluster_of(view: View, table: TableDef) -> str | None:
     if not table.cluster:
         return None
-    return next((one.name for one in view.definitions() if one.object_id == table.cluster), None)
+    found = view.definition(table.cluster)
+    return found.name if isinstance(found, ClusterDef) else None
 
 
 def _index_organized(view: View, table: TableDef) -> str | None:
@@ -126,7 +133,7 @@ def _clusters(view: View) -> Iterator[Row]:
     object_name="TABLE_NAME",
 )
 def _statistics(view: View) -> Iterator[Row]:
-    for table in _tables(view):
+    for table in _wanted_tables(view):
         yield {
             "OWNER": table.owner, "TABLE_NAME": table.name, "OBJECT_TYPE": "TABLE", "NUM_ROWS": _row_count(view, table),
             "BLOCKS": _block_count(view, table), "LAST_ANALYZED": table.changed, "STALE_STATS": "NO",
@@ -184,7 +191,7 @@ def _declared(kind: SqlType) -> int | None:
 
 
 def _columns(view: View) -> Iterator[Row]:
-    for item in view.definitions():
+    for item in view.definitions(view.wanted.get("TABLE_NAME")):
         if isinstance(item, TableDef | ViewDef) and not _is_wanted(view, item.owner, item.name):
             continue
         if isinstance(item, TableDef):
@@ -262,7 +269,7 @@ def _table_comments(view: View) -> Iterator[Row]:
     object_name="TABLE_NAME",
 )
 def _column_comments(view: View) -> Iterator[Row]:
-    for table in _tables(view):
+    for table in _wanted_tables(view):
         for column in table.columns:
             yield {
                 "OWNER": table.owner,
@@ -279,7 +286,7 @@ def _column_comments(view: View) -> Iterator[Row]:
     object_name="TABLE_NAME",
 )
 def _identity_columns(view: View) -> Iterator[Row]:
-    for table in _tables(view):
+    for table in _wanted_tables(view):
         for column in table.columns:
             name = f"ISEQ$$_{table.object_id}"
             sequence = view.database.store.catalog.find(table.owner, name)
@@ -306,15 +313,12 @@ def _identity_columns(view: View) -> Iterator[Row]:
     object_name="TABLE_NAME",
 )
 def _constraints(view: View) -> Iterator[Row]:
-    tables = {table.object_id: table for table in _tables(view)}
-    for table in tables.values():
-        if not _is_wanted(view, table.owner, table.name):
-            continue
+    for table in _wanted_tables(view):
         for item in table.constraints:
-            parent = tables.get(item.referenced) if item.kind == "R" else None
+            parent = view.definition(item.referenced or 0) if item.kind == "R" else None
             yield {
                 "OWNER": table.owner, "CONSTRAINT_NAME": item.name, "CONSTRAINT_TYPE": item.kind, "TABLE_NAME": table.name,
-                "SEARCH_CONDITION": item.condition, "SEARCH_CONDITION_VC": item.condition, "R_OWNER": parent.owner if parent else None,
+                "SEARCH_CONDITION": item.condition, "SEARCH_CONDITION_VC": item.condition, "R_OWNER": parent.owner if isinstance(parent, TableDef) else None,
                 "R_CONSTRAINT_NAME": item.referenced_constraint, "DELETE_RULE": item.delete_rule,
                 "STATUS": "ENABLED" if item.enabled else "DISABLED", "DEFERRED": "DEFERRED" if item.deferred else "IMMEDIATE",
                 "DEFERRABLE": "DEFERRABLE" if item.deferrable else "NOT DEFERRABLE",
@@ -348,7 +352,7 @@ def _constraint_columns(view: View) -> Iterator[Row]:
     object_name=None,
 )
 def _indexes(view: View) -> Iterator[Row]:
-    for table in _tables(view):
+    for table in _named_tables(view):
         used = {item.index_name for item in table.constraints}
         for index in table.indexes:
             yield {
@@ -368,7 +372,7 @@ def _indexes(view: View) -> Iterator[Row]:
     owner="INDEX_OWNER",
 )
 def _index_columns(view: View) -> Iterator[Row]:
-    for table in _tables(view):
+    for table in _named_tables(view):
         for index in table.indexes:
             for position, (internal_id, descending) in enumerate(
                 zip(index.columns, index.descending, strict=True), 1
@@ -398,7 +402,7 @@ def _index_type(table: TableDef, index: IndexDef) -> str:
     owner="INDEX_OWNER",
 )
 def _index_expressions(view: View) -> Iterator[Row]:
-    for table in _tables(view):
+    for table in _named_tables(view):
         for index in table.indexes:
             for position, text in enumerate(index.expressions, 1):
                 yield {
@@ -583,7 +587,8 @@ def _nested_tables(view: View) -> Iterator[Row]:
 
 
 def _parent(view: View, table: TableDef) -> TableDef | None:
-    return next((one for one in _tables(view) if one.object_id == table.parent), None)
+    found = view.definition(table.parent)
+    return found if isinstance(found, TableDef) else None
 
 
 VIEWS.family(
@@ -624,7 +629,7 @@ def _lobs(view: View) -> Iterator[Row]:
     object_name="TABLE_NAME",
 )
 def _log_groups(view: View) -> Iterator[Row]:
-    for table in _tables(view):
+    for table in _wanted_tables(view):
         for group in table.log_groups:
             yield {
                 "OWNER": table.owner, "LOG_GROUP_NAME": group.name, "TABLE_NAME": table.name, "LOG_GROUP_TYPE": group.kind,
@@ -638,7 +643,7 @@ def _log_groups(view: View) -> Iterator[Row]:
     object_name="TABLE_NAME",
 )
 def _log_group_columns(view: View) -> Iterator[Row]:
-    for table in _tables(view):
+    for table in _wanted_tables(view):
         for group in table.log_groups:
             for position, internal_id in enumerate(group.columns, 1):
                 yield {

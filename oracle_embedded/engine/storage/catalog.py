@@ -554,6 +554,8 @@ class Catalog:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._histories: dict[int, _History] = {}
+        self._named: dict[str, set[int]] = {}
+        """Which ids have, or had, a name."""
         self._current: dict[tuple[str, str], Definition] = {}
         self._users: dict[str, UserDef] = {}
         self._settings: dict[str, str] = {}
@@ -576,6 +578,7 @@ class Catalog:
     def load(self) -> None:
         """Read everything from SQLite, also to forget a DDL statement that failed."""
         histories: dict[int, _History] = {}
+        named: dict[str, set[int]] = {}
         rows = self._connection.execute(
             "SELECT id, scn_from, scn_to, body FROM catalog ORDER BY id, scn_from"
         )
@@ -583,6 +586,7 @@ class Catalog:
             definition = _rebuilt(json.loads(_text(body)))
             versions = histories.setdefault(identifier, _History()).versions
             versions.append((scn_from, scn_to, definition))
+            named.setdefault(definition.name, set()).add(identifier)
             self._next_id = max(self._next_id, identifier + 1)
         settings = self._connection.execute("SELECT name, value FROM settings").fetchall()
         self._settings = {_text(name): _text(value) for name, value in settings}
@@ -594,7 +598,7 @@ class Catalog:
         ]
         self._users = {item.name: item for item in valid if isinstance(item, UserDef)}
         self._current = {_place(item): item for item in valid if not isinstance(item, UserDef)}
-        self._histories = histories
+        self._histories, self._named = histories, named
         self._triggers = None
         self.version += 1
 
@@ -632,6 +636,7 @@ class Catalog:
         history = self._histories.setdefault(definition.object_id, _History())
         old = self._close(definition.object_id, scn)
         history.versions.append((scn, SCN_MAX, definition))
+        self._named[definition.name] = {*self._named.get(definition.name, ()), definition.object_id}
         body = json.dumps(_plain(definition))
         self._connection.execute(
             "INSERT OR REPLACE INTO catalog VALUES (?, ?, ?, ?)",
@@ -709,11 +714,13 @@ class Catalog:
         """A user or role by name."""
         return self._users.get(name)
 
-    def all(self, scn: int | None = None) -> Iterator[Definition]:
-        """All definitions, current or as of an SCN, in order of their ids."""
-        for identifier in sorted([*self._histories]):
+    def all(self, scn: int | None = None, named: str | None = None) -> Iterator[Definition]:
+        """All definitions, or those of one name, current or as of an SCN, in order of their ids."""
+        for identifier in sorted(
+            [*(self._histories if named is None else self._named.get(named, ()))]
+        ):
             found = self.by_id(identifier) if scn is None else self.at(identifier, scn)
-            if found is not None:
+            if found is not None and named in (None, found.name):
                 yield found
 
     def segment_version(self, object_id: int) -> TableVersion | None:
