@@ -19,6 +19,9 @@ _PLACE = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
 _OF_SOURCE = CHUNKS.c.source == bindparam("of")
 _SNAPSHOTS = select(*_PLACE).where(_OF_SOURCE).distinct()
 _OPEN_SNAPSHOTS = select(*_PLACE).where(_OF_SOURCE, CHUNKS.c.state != "applied").distinct()
+_OF_TABLE = (CHUNKS.c.owner == bindparam("owned"), CHUNKS.c.name == bindparam("named"))
+_SNAPSHOTS_OF_TABLE = _SNAPSHOTS.where(*_OF_TABLE)
+_OPEN_SNAPSHOTS_OF_TABLE = _OPEN_SNAPSHOTS.where(*_OF_TABLE)
 
 
 class ChunkQueries:
@@ -72,11 +75,17 @@ class ChunkQueries:
         with self._database.reading() as connection:
             return int(connection.execute(select(func.max(whole.c.scn))).scalar_one() or 0)
 
-    def snapshots(self, source: str) -> dict[tuple[TableId, str], bool]:
-        """Every snapshot by table and id, and whether all of its chunks are applied."""
+    def snapshots(
+        self, source: str, table: TableId | None = None
+    ) -> dict[tuple[TableId, str], bool]:
+        """Every snapshot, or those of one table, by table and id, and whether all of its chunks are applied."""
+        binds, queries = {"of": source}, (_SNAPSHOTS, _OPEN_SNAPSHOTS)
+        if table is not None:
+            binds |= {"owned": table.owner, "named": table.name}
+            queries = (_SNAPSHOTS_OF_TABLE, _OPEN_SNAPSHOTS_OF_TABLE)
         with self._database.reading() as connection:
-            every = connection.execute(_SNAPSHOTS, {"of": source}).all()
-            open_ = {tuple(row) for row in connection.execute(_OPEN_SNAPSHOTS, {"of": source})}
+            every, unfinished = (connection.execute(query, binds).all() for query in queries)
+        open_ = set(map(tuple, unfinished))
         return {
             (TableId(owner, name), one): (owner, name, one) not in open_
             for owner, name, one in every

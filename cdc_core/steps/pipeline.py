@@ -149,15 +149,16 @@ class Pipeline:
         self._ctx.store.release_lease(holder.lease)
 
     @contextmanager
-    def _kept(self) -> Iterator[None]:
-        """A step that may change the metadata store: landing follows before and after it, unless the store is the older one."""
+    def _kept(self, table: TableId | None = None) -> Iterator[None]:
+        """A step that may change the metadata store, perhaps for one table alone: landing follows before and after it, unless the store is
+        the older one."""
         if not self._keeper.is_loaded:
             refuse_older_store(self._ctx)
-        self._keeper.keep()
+        self._keeper.keep(table)
         try:
             yield
         finally:
-            self._keeper.keep()
+            self._keeper.keep(table)
 
     # -- snapshot path ---------------------------------------------------------------------------------------------
 
@@ -206,11 +207,11 @@ class Pipeline:
         return self._apply_chunk(key)
 
     def _read_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
-        with self._kept():
+        with self._kept(key.table):
             return chunk_read.snapshot_chunk(self._ctx, key, files)
 
     def _apply_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
-        with self._kept():
+        with self._kept(key.table):
             return chunk_apply.apply_chunk(self._ctx, key, files)
 
     # -- log path --------------------------------------------------------------------------------------------------

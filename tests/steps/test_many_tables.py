@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from cdc_core.errors import PreflightError
+from cdc_core.landing.kept import kept_applied, kept_revisions
+from cdc_core.model.identifiers import TableId
 from cdc_core.steps.windows.rounds import CHUNKS_PER_ROUND, WindowRounds
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
@@ -47,6 +49,39 @@ def test_a_table_more_costs_the_queries_of_its_own_chunk(tmp_path: Path) -> None
         "planning asks of each table what it may ask of all"
     )
     assert many - few <= 12 * OF_A_CHUNK
+
+
+def test_a_step_of_a_chunk_keeps_its_own_table_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Landing gets what a lost store is made of behind each step; of a chunk's, nothing is asked that grows with the number of tables."""
+    with _of_many(tmp_path, 3) as (_, source, _sent):
+        pipeline = source.pipeline
+        chunk, *_ = pipeline.start_snapshot()
+        store, landing = pipeline._ctx.store, pipeline._ctx.landing
+        before = kept_revisions(landing, "src")
+        asked: list[TableId | None] = []
+        snapshots = store.snapshots
+
+        def asked_of(name: str, table: TableId | None = None) -> dict[tuple[TableId, str], bool]:
+            asked.append(table)
+            return snapshots(name, table)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "snapshots", asked_of)
+            patched.setattr(store, "table_revisions", None)
+            pipeline.snapshot_chunk(chunk)
+            pipeline.apply_chunk(chunk)
+        assert set(asked) == {chunk.table}
+        kept = kept_revisions(landing, "src")
+        record = source.record(chunk.table.name)
+        assert record.state == "ready"
+        assert kept[chunk.table.path] == record.revision > before[chunk.table.path]
+        assert {name for name in kept if kept[name] != before[name]} == {chunk.table.path}
+        applied = kept_applied(landing, "src")
+        assert applied == {(chunk.table.path, chunk.snapshot_id)}
+        source.run()
+        source.check_current("T0", "T1", "T2")
 
 
 def test_one_table_that_cannot_join_keeps_no_other_from_it(tmp_path: Path) -> None:

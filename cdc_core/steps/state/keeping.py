@@ -43,12 +43,20 @@ class Keeper:
         """Is it known what landing has kept?"""
         return self._is_loaded
 
-    def keep(self) -> None:
+    def keep(self, table: TableId | None = None) -> None:
         """Bring landing to what the metadata store has; costs nothing where this process has changed nothing since the last call.
 
         What another process changed and, since it died, did not keep comes with the next change of this one.
+
+        Args:
+            table: What a step changes is of this table alone, so only that is looked at, once landing is known. The next call without
+                one looks at all tables again.
         """
         with self._lock:
+            if table is not None and self._is_loaded:
+                self._keep_record(self._ctx.store.table(self._ctx.source, table))
+                self._keep_snapshots(table)
+                return
             changes = self._ctx.store.changes
             if changes == self._changes:
                 return
@@ -66,14 +74,17 @@ class Keeper:
         """One short row per table tells which have changed: this is asked behind each step."""
         for (owner, name), revision in self._ctx.store.table_revisions(self._ctx.source).items():
             if revision > self._seen.get((owner, name), 0):
-                record = self._ctx.store.table(self._ctx.source, TableId(owner, name))
-                assert record is not None
-                if record.revision > self._revisions.get(record.table.path, 0):
-                    self._keep_table(record)
-                self._seen[owner, name] = record.revision
+                self._keep_record(self._ctx.store.table(self._ctx.source, TableId(owner, name)))
 
-    def _keep_snapshots(self) -> None:
-        for place, is_applied in self._ctx.store.snapshots(self._ctx.source).items():
+    def _keep_record(self, record: TableRecord | None) -> None:
+        if record is None:
+            return
+        if record.revision > self._revisions.get(record.table.path, 0):
+            self._keep_table(record)
+        self._seen[record.table.owner, record.table.name] = record.revision
+
+    def _keep_snapshots(self, table: TableId | None = None) -> None:
+        for place, is_applied in self._ctx.store.snapshots(self._ctx.source, table).items():
             if place in self._settled:
                 continue
             table, snapshot_id = place
