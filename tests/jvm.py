@@ -19,6 +19,8 @@ SMALL_WORK = {
     # Each sort and each hash table of a task takes a page of memory. Spark makes it 8 MB here: too long for the young generation, and a few
     # tasks fill the old one.
     "spark.buffer.pageSize": "1m",
+    # A listing of files beside the driver has a task for each name, up to ten thousand of them: half a minute of a VACUUM by hand.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
     # What a UI would show of the last thousand statements, with the text and the graph of each plan.
     "spark.sql.ui.retainedExecutions": "1",
     "spark.ui.retainedJobs": "10",
