@@ -1,6 +1,6 @@
 # Every target sets up what it needs first, once; later runs skip that in a moment. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo ui test test-fast test-plain test-spark test-loaded check bench prove mutate prove-long test-slow doctor format docs
+.PHONY: help setup demo ui test test-fast test-plain test-spark test-loaded check check-types check-rules bench prove mutate prove-long test-slow doctor format docs
 
 RUN := .venv/bin
 SITE := .redolake/docs
@@ -46,9 +46,14 @@ test-loaded: setup ## Run all tests beside BUSY=8 processes that use the CPU: a 
 	@$(RUN)/python -m tests.busy --processes $(BUSY) -- $(MAKE) --no-print-directory test
 
 check: setup ## Check format, lint, types and import contracts
+	@$(MAKE) --no-print-directory -j2 --output-sync=target check-types check-rules
+
+check-types: setup
+	@$(RUN)/mypy
+
+check-rules: setup
 	@$(RUN)/ruff format --check .
 	@$(RUN)/ruff check .
-	@$(RUN)/mypy
 	@$(RUN)/lint-imports --no-logo
 
 bench: setup ## Measure, compare with peers, write benchmarks/results.json (BENCH_ARGS=--quick for less)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -81,10 +82,13 @@ def prepare(runtime: Path | None = None, *, java: JavaHome, say: Say = print) ->
     Both only save time: where they cannot be had, that is said and everything works.
     """
     runtime = default_runtime_folder() if runtime is None else runtime
-    say("Compiling the redo decoder")
-    compile_decoder()
-    say("Archiving Spark's classes, which halves its start-up time (about half a minute)")
-    if train_class_archive(runtime, java) is None:
+    say(
+        "Compiling the redo decoder, and archiving Spark's classes, which halves its start-up time (about half a minute)"
+    )
+    with ThreadPoolExecutor(max_workers=1) as beside:  # Spark trains in a process of its own
+        archive = beside.submit(train_class_archive, runtime, java)
+        compile_decoder()
+    if archive.result() is None:
         say("This Java makes no class archive; Spark starts some seconds later than it could")
 
 
