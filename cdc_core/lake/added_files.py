@@ -11,15 +11,15 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
+from cdc_core.lake.checkpoints import added_files
 from cdc_core.lake.log_files import (
     Action,
     actions_of,
     commit_name,
+    commits_behind,
     log_folder,
     newest_checkpoint,
-    reading_file,
 )
 from cdc_core.lake.vectors import Vector
 
@@ -54,12 +54,11 @@ def read_added(
         LakeError: It is damaged.
     """
     folder, until = log_folder(root), commit_name(version).removesuffix(".json")
-    start, parts = newest_checkpoint([name for name in names if name[: len(until)] <= until])
+    names = sorted(name for name in names if name[: len(until)] <= until)
+    start, parts = newest_checkpoint(names)
+    commits = commits_behind(names, start, root)
     found: dict[str, Added] = {}
-    for part in parts:
-        with reading_file(part), filesystem.open_input_file(f"{folder}/{part}") as file:
-            added = pq.read_table(file, columns=["add"])["add"].combine_chunks()
-        added = added.filter(pc.is_valid(pc.struct_field(added, "path")))
+    for added in added_files(filesystem, root, parts):
         wanted = [
             n for n in ("path", "stats", "deletionVector") if added.type.get_field_index(n) >= 0
         ]
@@ -67,8 +66,8 @@ def read_added(
         for values in zip(*columns, strict=True):
             one = dict(zip(wanted, values, strict=True))
             found[one["path"]] = Added.of_action(one)
-    for at in range(start + 1, version + 1):
-        take_added(found, actions_of(filesystem, f"{folder}/{commit_name(at)}"))
+    for _, name in sorted(commits.items()):
+        take_added(found, actions_of(filesystem, f"{folder}/{name}"))
     return found
 
 

@@ -14,18 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
+from cdc_core.lake.checkpoints import added_files, counted_records
 from cdc_core.lake.history import filesystem_of
 from cdc_core.lake.known_logs import KnownLogs
 from cdc_core.lake.log_files import (
     Action,
     actions_of,
-    commit_names,
+    commits_behind,
     log_folder,
-    names_behind,
     newest_checkpoint,
-    reading_file,
 )
 
 FILES_KNOWN_MAX = 2_000
@@ -51,9 +49,9 @@ def _count_whole(filesystem: pafs.FileSystem, root: str, names: list[str]) -> _C
     folder = log_folder(root)
     start, parts = newest_checkpoint(names)
     files: dict[str, int | None] = {}
-    for part in parts:
-        _take_checkpoint(filesystem, f"{folder}/{part}", files)
-    commits = commit_names(names_behind(names, start))
+    for added in added_files(filesystem, root, parts):
+        _take_checkpoint(added, files)
+    commits = commits_behind(names, start, root)
     if not commits and not parts:
         return None
     for _, name in sorted(commits.items()):
@@ -94,13 +92,9 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 _known = KnownLogs(_count_whole, _followed, lambda counted: 1 + len(counted.files or ()))
 
 
-def _take_checkpoint(filesystem: pafs.FileSystem, name: str, files: dict[str, int | None]) -> None:
+def _take_checkpoint(added: pa.StructArray, files: dict[str, int | None]) -> None:
     """By columns: a checkpoint has thousands of files."""
-    with reading_file(name), filesystem.open_input_file(name) as file:
-        added = pq.read_table(file, columns=["add"])["add"].combine_chunks()
-    added = added.filter(pc.is_valid(pc.struct_field(added, "path")))
-    found = pc.extract_regex(pc.struct_field(added, "stats"), r'"numRecords"\s*:\s*(?P<rows>\d+)')
-    rows = pc.struct_field(found, "rows").cast(pa.int64())
+    rows = counted_records(added)
     if added.type.get_field_index("deletionVector") >= 0:
         deleted = pc.struct_field(added, ["deletionVector", "cardinality"]).cast(pa.int64())
         rows = pc.subtract(rows, pc.fill_null(deleted, 0))

@@ -10,34 +10,27 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
-import pyarrow.compute as pc
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
 from cdc_core.errors import LakeError
+from cdc_core.lake.checkpoints import table_actions
 from cdc_core.lake.known_logs import KnownLogs
 from cdc_core.lake.log_files import (
     Action,
     actions_of,
     commit_name,
     commit_names,
+    commits_behind,
     log_folder,
     log_names,
-    names_behind,
     newest_checkpoint,
-    reading_file,
 )
 from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 
 MAPPING = "delta.columnMapping.mode"
 """Table property: how a table's columns are found in its files."""
-
-
-_OF_TABLES = ["txn", "metaData", "protocol"]
-"""The actions that are about a table as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +82,15 @@ def read_log(path: str) -> DeltaLog | None:
 
 def _read_whole(filesystem: pafs.FileSystem, root: str, names: list[str]) -> DeltaLog | None:
     start, parts = newest_checkpoint(names)
-    commits = commit_names(names_behind(names, start))
+    commits = commits_behind(names, start, root)
     if not commits and not parts:
         return None
-    newest = max(commits, default=start)
-    versions = range(start + 1, newest + 1)
-    if missing := [version for version in versions if version not in commits]:
-        raise LakeError(
-            "the Delta log has a gap",
-            hint="Restore the missing file of _delta_log. Of a mirror, move the folder aside and run `redolake table rebuild OWNER.TABLE`.",
-            path=root,
-            version=missing[0],
-        )
     folder = log_folder(root)
     state = _State()
-    for part in parts:
-        state.take_checkpoint(filesystem, f"{folder}/{part}")
-    for version in versions:
-        state.take(actions_of(filesystem, f"{folder}/{commits[version]}"))
-    return state.at(newest)
+    state.take(table_actions(filesystem, root, parts))
+    for _, name in sorted(commits.items()):
+        state.take(actions_of(filesystem, f"{folder}/{name}"))
+    return state.at(max(commits, default=start))
 
 
 def _followed(log: DeltaLog, version: int, actions: Sequence[Action]) -> DeltaLog:
@@ -260,17 +243,6 @@ class _State:
                 }
                 is_mapped = self.properties.get(MAPPING, "none") != "none"
                 self.file_names = FileNames.of_fields(fields) if is_mapped else PLAIN_NAMES
-
-    def take_checkpoint(self, filesystem: pafs.FileSystem, name: str) -> None:
-        with reading_file(name), filesystem.open_input_file(name) as file:
-            found = pq.read_table(file, columns=_OF_TABLES)
-        # Most rows of a checkpoint are files.
-        is_of_table = reduce(pc.or_, (found[name].is_valid() for name in _OF_TABLES))
-        rows = found.filter(is_of_table).to_pylist()
-        for row in rows:
-            if row["metaData"] is not None and row["metaData"]["id"] is not None:
-                row["metaData"]["configuration"] = dict(row["metaData"]["configuration"] or [])
-        self.take(rows)
 
 
 def _type_name(kind: Any) -> str:

@@ -24,10 +24,20 @@ if TYPE_CHECKING:
 READING = "reading a Delta table's log"
 """What is under way, for errors."""
 
+REBUILD_HINT = (
+    "Without a copy, `redolake table rebuild OWNER.TABLE` moves a damaged mirror aside and writes it from its change log, and "
+    "`redolake table rebuild --from-landing OWNER.TABLE` writes both tables from landing."
+)
+"""The hint where a table's log cannot be read."""
+
 Action = dict[str, Any]
 
 _COMMIT = re.compile(r"(\d{20})\.json\Z")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet\Z")
+_CHECKPOINT = re.compile(
+    r"(?P<version>\d{20})\.checkpoint"
+    r"(?:\.parquet|\.\d{10}\.(?P<parts>\d{10})\.parquet|\.(?P<id>[0-9A-Fa-f-]{36})\.(?:parquet|json))\Z"
+)
+"""Whole, in parts, or named by a UUID, of which there may be several of one version."""
 
 
 def log_folder(root: str) -> str:
@@ -93,14 +103,42 @@ def commit_names(names: list[str]) -> dict[int, str]:
 
 def newest_checkpoint(names: list[str]) -> tuple[int, list[str]]:
     """Version and files of the newest checkpoint that is complete; (-1, []) without one."""
-    parts: dict[int, list[str]] = {}
-    wanted: dict[int, int] = {}
+    files: dict[tuple[int, str, int], list[str]] = {}
     for name in names:
         if "checkpoint" in name and (found := _CHECKPOINT.match(name)):
-            parts.setdefault(int(found[1]), []).append(name)
-            wanted[int(found[1])] = int(found[2] or 1)
-    complete = [version for version, files in parts.items() if len(files) == wanted[version]]
-    return (max(complete), parts[max(complete)]) if complete else (-1, [])
+            one = int(found["version"]), found["id"] or "", int(found["parts"] or 1)
+            files.setdefault(one, []).append(name)
+    complete = [one for one, parts in files.items() if len(parts) == one[2]]
+    if not complete:
+        return -1, []
+    newest = max(one[0] for one in complete)
+    # A checkpoint without a UUID is one that every reader knows.
+    chosen = min(one for one in complete if one[0] == newest)
+    return newest, files[chosen]
+
+
+def commits_behind(names: list[str], start: int, root: str) -> dict[int, str]:
+    """By version, in their order: the files of the commits behind a checkpoint, or of all commits where ``start`` is -1.
+
+    Raises:
+        LakeError: One is missing, so that files or positions would be missing without an error.
+    """
+    commits = commit_names(names_behind(names, start))
+    newest = max(commits, default=start)
+    if missing := [version for version in range(start + 1, newest + 1) if version not in commits]:
+        unknown = [name for name in names if "checkpoint" in name and not _is_known(name)]
+        raise LakeError(
+            "the Delta log has a gap",
+            hint=f"Restore the missing file of _delta_log. {REBUILD_HINT}",
+            path=root,
+            version=missing[0],
+            **({"unreadable_checkpoint": unknown[-1]} if unknown else {}),
+        )
+    return commits
+
+
+def _is_known(name: str) -> bool:
+    return bool(_CHECKPOINT.match(name)) or not name[:1].isdigit() or name.endswith(".crc")
 
 
 def actions_of(filesystem: pafs.FileSystem, name: str) -> list[Action]:
@@ -141,7 +179,6 @@ def reading_file(name: str) -> Iterator[None]:
     except ValueError as error:  # JSON's, and Arrow's for Parquet
         raise LakeError(
             "a file of a Delta table's log is damaged",
-            hint="Restore it, or move the table's folder aside: `redolake table rebuild OWNER.TABLE` writes a mirror from its change log, and "
-            "`redolake table rebuild --from-landing OWNER.TABLE` both tables from landing.",
+            hint=f"Restore it. {REBUILD_HINT}",
             path=name,
         ) from error

@@ -20,7 +20,7 @@ from cdc_core.lake.log_files import commit_names, log_folder, newest_checkpoint
 from cdc_core.lake.storage import storing
 
 _VERSIONED = re.compile(
-    r"\.?(\d{20})\.(?:json|crc|checkpoint(?:\.\d{10}\.\d{10})?\.parquet)(?:\.crc)?\Z"
+    r"\.?(\d{20})\.(?:json|crc|checkpoint(?:\.\d{10}\.\d{10}|\.[0-9A-Fa-f-]{36})?\.(?:parquet|json))(?:\.crc)?\Z"
 )
 """A commit, its checksum or a checkpoint, or what Hadoop's local file system puts beside each of them."""
 

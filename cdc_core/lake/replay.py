@@ -129,8 +129,8 @@ def restore_quarantine(
 
 
 def rebuild_mirror(work: TableWork, schema: TableSchema, *, is_inexact: bool = False) -> int:
-    """Write the mirror anew from the change log alone, in one commit; returns its number of rows. ``is_inexact`` is as for
-    :func:`replay_window`.
+    """Write the mirror anew from the change log alone, in one commit; returns its number of rows. A mirror whose log cannot be read is moved
+    aside first. ``is_inexact`` is as for :func:`replay_window`.
 
     Raises:
         LakeError: There is no change log, or it does not hold the beginning of every row.
@@ -141,7 +141,9 @@ def rebuild_mirror(work: TableWork, schema: TableSchema, *, is_inexact: bool = F
             hint="`redolake table resnapshot OWNER.TABLE --fresh` reads the table again from Oracle.",
             **work.facts(path=work.changelog),
         )
-    version, session = log.version, work.session_for()
+    version = log.version
+    work.set_damaged_mirror_aside()
+    session = work.session_for()
     if read_log(work.mirror) is None:
         work.create_table(work.mirror, in_mirror(work, known_schema(log) or schema))
     schema = settle_schema(work, schema)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -257,6 +258,17 @@ class TableWork:
                 self.fence()
                 moved.append(move_aside(path, f".before-g{self.generation}"))
         return moved
+
+    def set_damaged_mirror_aside(self) -> None:
+        """Move the mirror's folder aside if its log cannot be read."""
+        try:
+            read_log(self.mirror)
+        except LakeError as error:
+            self.fence()
+            suffixes = (f".damaged-{number}" for number in count(1))
+            unused = next(one for one in suffixes if not folder_exists(self.mirror + one))
+            moved = move_aside(self.mirror, unused)
+            _LOG.warning("%s; the mirror was moved aside to %s", error.what_happened, moved)
 
     def _generation_of(self, path: str) -> int | None:
         """The generation of the Delta table in a folder; None if that cannot be read."""

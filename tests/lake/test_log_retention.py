@@ -21,6 +21,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer
 from tests.lake.test_known_logs import APP, commit
 
+UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 HOUR = 3600.0
 LOG, FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
 CLEANUP = "delta.enableExpiredLogCleanup"
@@ -43,6 +44,20 @@ def log_of(commits: int, *checkpoints: int, others: tuple[str, ...] = ()) -> dic
         pytest.param(log_of(30, 10, 20), 9, 0, [10, 20], id="everything-is-younger"),
         pytest.param(log_of(30, 10, 20), 99, 20, [20], id="everything-is-older"),
         pytest.param(log_of(30), 25, 0, [], id="no-checkpoint"),
+        pytest.param(
+            log_of(30, 10) | {f"{20:020d}.checkpoint.{UUID}.json": 20},
+            25,
+            20,
+            [20],
+            id="one-named-by-uuid",
+        ),
+        pytest.param(
+            log_of(30, 10) | {f"{20:020d}.checkpoint.{UUID}.parquet": 20},
+            15,
+            10,
+            [10, 20],
+            id="one-named-by-uuid-is-younger",
+        ),
         pytest.param(log_of(30, 29), 99, 29, [29], id="the-newest-commit-stays"),
         pytest.param({}, 99, None, [], id="no-table"),
     ],
@@ -51,7 +66,7 @@ def test_no_version_within_the_limit_loses_a_file_that_it_needs(
     written: dict[str, int], limit: int, first: int | None, checkpoints: list[int]
 ) -> None:
     left = set(written) - set(expired_names(written, limit))
-    commits = sorted(int(name[:20]) for name in left if name.endswith(".json"))
+    commits = sorted(int(name[:20]) for name in left if ".checkpoint." not in name)
     assert commits == ([] if first is None else list(range(first, 30)))
     assert sorted(int(name[:20]) for name in left if ".checkpoint." in name) == checkpoints
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -21,8 +21,33 @@ from tests.steps.harness import Source, source_of
 T = TableId("DEMO", "T")
 
 
+def newest_commit(mirror: Path) -> Path:
+    return max((mirror / "_delta_log").glob("*.json"))
+
+
+def is_removed(mirror: Path) -> None:
+    shutil.rmtree(mirror)
+
+
+def loses_half_a_commit(mirror: Path) -> None:
+    newest = newest_commit(mirror)
+    newest.write_bytes(newest.read_bytes()[:40])
+
+
+def loses_a_commit(mirror: Path) -> None:
+    (mirror / "_delta_log" / f"{1:020}.json").unlink()
+
+
 @pytest.mark.spark
-def test_a_lost_mirror_comes_back(tmp_path: Path, spark_process: None) -> None:
+@pytest.mark.parametrize(
+    ("damage", "aside"),
+    [(is_removed, []), (loses_half_a_commit, [".damaged-1"]), (loses_a_commit, [".damaged-1"])],
+    ids=["removed", "half-a-commit", "a-gap"],
+)
+def test_a_lost_mirror_comes_back(
+    tmp_path: Path, spark_process: None, damage: Callable[[Path], None], aside: list[str]
+) -> None:
+    """By the one command that the error names; what cannot be read is kept beside it."""
     with running_oracle() as oracle:
         oracle.run(
             "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(30))",
@@ -36,12 +61,14 @@ def test_a_lost_mirror_comes_back(tmp_path: Path, spark_process: None) -> None:
             oracle.run("UPDATE T SET NOTE = 'new' WHERE ID < 3", "DELETE FROM T WHERE ID = 7")
             list(pipeline.run_once())
             [mirror] = (tmp_path / "lake" / "src" / "mirror").iterdir()
-            shutil.rmtree(mirror)
+            damage(mirror)
             oracle.run("INSERT INTO T VALUES (7, 'again')", "UPDATE T SET NOTE = NULL WHERE ID = 1")
             with pytest.raises(LakeError, match="redolake table rebuild"):
                 pipeline.reconcile()
 
             assert pipeline.rebuild_mirror(T).rows == 19
+            beside = [one.name.removeprefix(mirror.name) for one in mirror.parent.iterdir()]
+            assert sorted(beside) == ["", *aside]
             list(pipeline.run_once())
             found = pipeline.reconcile()
         with oracle.owner() as connection:
