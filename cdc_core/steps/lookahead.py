@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
 from itertools import groupby
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from cdc_core.errors import TableStoppedError, WindowFirstError
@@ -56,14 +55,15 @@ def carry_chunks(
     """
     ordered = sorted(keys)
     tables = [list(same) for _, same in groupby(ordered, key=lambda key: key.table)]
-    waiting = deque(sorted(tables, key=len, reverse=True))
+    waiting: SimpleQueue[list[ChunkKey]] = SimpleQueue()
+    for same in sorted(tables, key=len, reverse=True):
+        waiting.put(same)
     finished: SimpleQueue[StepReport | None] = SimpleQueue()
     stop = threading.Event()
 
     def lane() -> None:
         try:
-            while waiting and not stop.is_set():
-                keys = waiting.popleft()
+            while (keys := _next_of(waiting)) is not None and not stop.is_set():
                 try:
                     for report in _one_ahead(keys, read, apply, stop):
                         finished.put(report)
@@ -71,8 +71,6 @@ def carry_chunks(
                     finished.put(_stopped(keys[0].table, error))
                 except WindowFirstError as error:
                     _LOG.warning("the chunks of a table wait: %s", error)
-        except IndexError:  # another lane took the last table
-            return
         except BaseException:
             stop.set()
             raise
@@ -88,6 +86,14 @@ def carry_chunks(
         stop.set()
     for ended in lanes:
         ended.result()
+
+
+def _next_of(waiting: SimpleQueue[list[ChunkKey]]) -> list[ChunkKey] | None:
+    """The next table's chunks; None where another lane took the last ones."""
+    try:
+        return waiting.get_nowait()
+    except Empty:
+        return None
 
 
 def _stopped(table: TableId, error: TableStoppedError) -> StepReport:

@@ -102,6 +102,7 @@ class Pipeline:
         self._keeper = Keeper(self._ctx)
         self._early: EarlyReads | None = None
         self._shared: dict[ScnWindow, EarlyRedo] = {}
+        self._carried: Sequence[ScnWindow] = ()
 
     def __enter__(self) -> Self:
         return self
@@ -450,10 +451,18 @@ class Pipeline:
         for planned in (False, True):
             if planned:
                 self.plan_windows(until=until)
-            pending = self.pending_windows()
+            pending = self._carried = self.pending_windows()
             with self._forgotten_by_others(pending), self.reading_early(pending):
                 yield from carry_windows(pending, self.capture_window, self.apply_window)
         self.retire_windows()
+
+    def left_behind(
+        self, tables: list[TableId] | None = None
+    ) -> tuple[list[ChunkKey], list[ScnWindow]]:
+        """What a run that ended without an error has not finished: chunks, and windows that
+        :meth:`run_windows` carried last and that a table still wants."""
+        pending = set(self.pending_windows()) if self._carried else set()
+        return self.pending_chunks(tables), [one for one in self._carried if one in pending]
 
     @contextmanager
     def _forgotten_by_others(self, windows: Sequence[ScnWindow]) -> Iterator[None]:

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +23,7 @@ from pipelines.commands.shared import (
     TablesOption,
     counted,
     exit_if_tables_failed,
+    exit_unless_finished,
     opened,
     out,
     print_error,
@@ -63,7 +64,7 @@ def snapshot(
             if chunks
             else "Nothing to read: the first snapshot is done. Name a --table to read it again."
         )
-        exit_if_tables_failed(pipeline)
+        exit_unless_finished(pipeline, tables_of(table))
 
 
 def snapshot_all(
@@ -109,7 +110,7 @@ def capture_all(names: Sequence[str], *, until: int | None, config: Path | None)
                 print_stopped(name, found.errors[name])
                 codes.append(EXIT_ERROR)
             else:
-                codes.append(_code_of_tables(pipeline))
+                codes.append(_code_of(exit_if_tables_failed, pipeline))
     if any(codes):
         raise typer.Exit(max(codes))
 
@@ -178,7 +179,7 @@ def run(
 
     With --loop, Redolake keeps one process and one Spark session, and retries after temporary failures (a database that is
     down, redo that is not archived yet). If a table fails, the others continue. Without --loop, the command exits with code 1
-    while any table is in state `failed`.
+    while any table is in state `failed`, or if chunks or windows are left that it could not finish.
     """
     with opened(config) as pipeline:
         failures, is_first = 0, True
@@ -196,7 +197,7 @@ def run(
                     out().print(done or f"Nothing to do: {_idle(pipeline)}", soft_wrap=True)
                 is_first = False
             if not loop:
-                exit_if_tables_failed(pipeline)
+                exit_unless_finished(pipeline)
                 return
             pipeline.rest()
             time.sleep(_pause(every, failures))
@@ -224,7 +225,7 @@ def run_all(names: Sequence[str], *, loop: bool, every: float, config: Path | No
                     out().print(f"{name}: nothing to do, {_idle(pipelines[name])}", soft_wrap=True)
             failures = failures + 1 if found.errors else 0
             if not loop:
-                codes += [_code_of_tables(pipeline) for pipeline in pipelines.values()]
+                codes += [_code_of(exit_unless_finished, one) for one in pipelines.values()]
                 break
             for pipeline in pipelines.values():
                 pipeline.rest()
@@ -234,9 +235,9 @@ def run_all(names: Sequence[str], *, loop: bool, every: float, config: Path | No
         raise typer.Exit(max(codes))
 
 
-def _code_of_tables(pipeline: Pipeline) -> int:
+def _code_of(ends: Callable[[Pipeline], None], pipeline: Pipeline) -> int:
     try:
-        exit_if_tables_failed(pipeline)
+        ends(pipeline)
     except typer.Exit as ended:
         return ended.exit_code
     return 0

@@ -25,9 +25,12 @@ from pipelines.config_file import config_path, is_demo, load_config
 
 if TYPE_CHECKING:
     from cdc_core.config import SourceConfig
+    from cdc_core.model.chunks import ChunkKey
+    from cdc_core.model.scn import ScnWindow
     from cdc_core.steps import Pipeline
 
 EXIT_TABLES_FAILED = 1
+EXIT_UNFINISHED = 1
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 STATE_COLOURS = {
@@ -186,6 +189,31 @@ def exit_if_tables_failed(pipeline: Pipeline, tables: list[TableId] | None = Non
         console.print(f"[bold]What to do:[/] {escape(record.way_out or '')}")
     if failed:
         raise typer.Exit(EXIT_TABLES_FAILED)
+
+
+def exit_unless_finished(pipeline: Pipeline, tables: list[TableId] | None = None) -> None:
+    """End the command with exit code 1 if it leaves chunks or windows behind, or a table has failed
+    (:func:`exit_if_tables_failed`); print what is left and which command continues."""
+    chunks, windows = pipeline.left_behind(tables)
+    if left := _left(chunks, windows):
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        console.print(f"[bold red]Not finished:[/] {escape(left)}")
+        console.print(
+            "[bold]What to do:[/] `redolake run` continues. What it leaves again waits for redo, which the next log switch brings."
+        )
+    exit_if_tables_failed(pipeline)
+    if left:
+        raise typer.Exit(EXIT_UNFINISHED)
+
+
+def _left(chunks: list[ChunkKey], windows: list[ScnWindow]) -> str:
+    tables = ", ".join(sorted({str(key.table) for key in chunks}))
+    parts = [f"{counted(len(chunks), 'chunk')} of {tables} not applied"] if chunks else []
+    if windows:
+        parts.append(
+            f"{counted(len(windows), 'window')} from {windows[0].key} on not taken by every table"
+        )
+    return "; ".join(parts)
 
 
 def print_json(value: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 
+import pyarrow as pa
 import pytest
 
 from cdc_core.errors import LakeError, LogsNotReadyError
@@ -106,6 +107,28 @@ def test_the_first_error_ends_all_lanes(recorder: Recorder) -> None:
     seen = _until(LakeError, steps)
     assert seen == ["read A s1:000000", "apply A s1:000000"]
     assert "read B s1:000000" not in recorder.started
+
+
+@pytest.mark.parametrize("step", ["read", "apply"])
+@pytest.mark.parametrize(
+    "error",
+    [IndexError("out of bounds"), pa.ArrowIndexError("index 7"), KeyError("x"), StopIteration()],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_error_of_a_step_is_taken_for_the_end_of_the_work(
+    recorder: Recorder, step: str, error: Exception
+) -> None:
+    """Least of all those that Python's own collections raise when they are empty."""
+    recorder.hooks[f"{step} A s1:000001"] = _failing(error)
+    keys = [_chunk(table, number) for table in "AB" for number in range(3)]
+    steps = carry_chunks(keys, recorder.step("read"), recorder.step("apply"), tables_at_once=2)
+    found: list[BaseException] = []
+    try:
+        list(steps)
+    except Exception as raised:
+        found.append(raised)
+    assert found, "chunks were left unread, and nobody said so"
+    assert error in (found[0], found[0].__cause__)
 
 
 def test_who_stops_listening_stops_the_work(recorder: Recorder) -> None:
