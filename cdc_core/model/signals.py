@@ -8,6 +8,11 @@ from typing import Any, Literal
 
 SignalState = Literal["pending", "taken", "done", "rejected"]
 
+SIGNAL_ID_MAX = 200
+"""Characters of an id that the metadata store holds."""
+SIGNAL_TYPE_MAX = 40
+"""Characters of a type; no type that is known has more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:

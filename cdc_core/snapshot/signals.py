@@ -8,6 +8,7 @@ whose tables have the form of Debezium's schema history.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Protocol
@@ -18,9 +19,10 @@ from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.model.identifiers import TableId, parts_of
 from cdc_core.model.scn import SCN_MAX, Scn
-from cdc_core.model.signals import Signal
+from cdc_core.model.signals import SIGNAL_ID_MAX, SIGNAL_TYPE_MAX, Signal
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.given import GivenColumn, GivenTable, check_given
+from cdc_core.state.texts import storable
 
 EXECUTE_SNAPSHOT = "execute-snapshot"
 SCHEMA_CHANGES = "schema-changes"
@@ -254,11 +256,12 @@ def read_signal_table(
     table = TableId.parse(config.signals.table)
     known = {signal.id for signal in store.signals(config.name)}
     rows = session.fetch_all(_QUERY.format(table=table.sql))
-    return [
+    found = [
         _record(config.name, str(row[0]), str(row[1] or ""), row[2])
         for row in rows
-        if str(row[0]) not in known and row[1] not in _WATERMARKS
+        if row[1] not in _WATERMARKS
     ]
+    return [signal for signal in found if signal.id not in known]
 
 
 def committed_scn(session: OracleSession, config: SourceConfig, signal: Signal) -> Scn | None:
@@ -276,23 +279,43 @@ def committed_scn(session: OracleSession, config: SourceConfig, signal: Signal) 
     return Scn(int(rows[0][0])) if rows and rows[0][0] is not None else None
 
 
+def refusal_of_id(signal_id: str) -> str | None:
+    """Why a signal cannot have this id; None if it can."""
+    if len(signal_id) > SIGNAL_ID_MAX:
+        return f"its id has more than {SIGNAL_ID_MAX} characters"
+    if storable(signal_id) != signal_id:
+        return "its id has characters that the metadata store cannot hold"
+    return None
+
+
 def _record(source: str, signal_id: str, kind: str, text: str | None) -> Signal:
+    """A row of the table, whatever is in it: what cannot be a signal is a rejected one, under an id that the store can hold."""
+    refusal = refusal_of_id(signal_id)
     try:
         data = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         data = None
-    if isinstance(data, dict):
+    if len(kind) > SIGNAL_TYPE_MAX:
+        refusal = refusal or f"its type has more than {SIGNAL_TYPE_MAX} characters"
+    if not isinstance(data, dict):
+        refusal = refusal or "its data is not a JSON object"
+    if refusal is None:
         return Signal(id=signal_id, source=source, type=kind, data=data, channel=ORACLE_CHANNEL)
-    reason = "its data is not a JSON object"
     return Signal(
-        id=signal_id,
+        id=signal_id if refusal_of_id(signal_id) is None else _shortened(signal_id),
         source=source,
-        type=kind,
+        type=storable(kind)[:SIGNAL_TYPE_MAX],
         data={},
         channel=ORACLE_CHANNEL,
         state="rejected",
-        reason=reason,
+        reason=refusal,
     )
+
+
+def _shortened(signal_id: str) -> str:
+    """A stand-in for an id that the store cannot hold: its beginning, and a digest that tells it from others with that beginning."""
+    digest = hashlib.sha256(signal_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{storable(signal_id)[: SIGNAL_ID_MAX - 20]}… {digest}"
 
 
 def _said(error: ValidationError) -> str:

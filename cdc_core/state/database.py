@@ -2,13 +2,18 @@
 
 Writers take turns in both: ``BEGIN IMMEDIATE`` in SQLite, an advisory lock for the transaction in PostgreSQL. So a method of
 the store may read, decide and write without anything changing in between.
+
+A PostgreSQL database is often shared, and roles and poolers have habits. So each transaction names its own isolation level and
+access mode, and how long it waits; no session state is left behind, since a pooler may hand the session to somebody else between
+two transactions; and the revision of the tables stands in a table of its own name, since Dagster's storage keeps its revision in
+Alembic's usual one.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
@@ -20,16 +25,50 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    String,
+    Table,
+    create_engine,
+    delete,
+    event,
+    inspect,
+    select,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from cdc_core.errors import ConfigError, PreflightError, StoreUnavailableError
 from cdc_core.state.machine import Machine
+from cdc_core.state.texts import storable_parameters
 
 _BUSY_SECONDS = 30
 _WRITES = "redolake_writes"
 _ADVISORY_LOCK = 7_236_540_118
+TURN_SECONDS = 300
+"""How long a writer waits in PostgreSQL for its turn."""
+IDLE_SECONDS = 60
+"""After how long PostgreSQL ends a writer that stands still in the middle of its transaction, so that others get theirs."""
+VERSION_TABLE = "redolake_alembic_version"
+"""Holds the revision of the store's tables."""
+_SHARED_VERSION_TABLE = "alembic_version"
+"""Where earlier versions kept it."""
+
+
+_READS: Mapping[str, Mapping[str, Any]] = {
+    "sqlite": {},
+    "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True},
+}
+_WRITES_AFTER_ITS_TURN: Mapping[str, Mapping[str, Any]] = {
+    "sqlite": {_WRITES: True},
+    # At a higher level, the statement that waits for the turn would fix what the transaction sees.
+    "postgresql": {
+        _WRITES: True, "isolation_level": "READ COMMITTED", "postgresql_readonly": False,
+    },
+}  # fmt: skip
 
 
 class Database:
@@ -47,13 +86,14 @@ class Database:
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads, from one state of the database."""
         with _translated(), self._engine.connect() as connection:
-            yield connection
+            yield connection.execution_options(**_READS[connection.dialect.name])
 
     @contextmanager
     def writing(self, *, leases_only: bool = False) -> Iterator[Connection]:
         """A transaction that writes, with no other writer beside it; committed when the block ends well."""
         with _translated(), self._engine.connect() as connection:
-            connection = connection.execution_options(**{_WRITES: True})
+            options = _WRITES_AFTER_ITS_TURN[connection.dialect.name]
+            connection = connection.execution_options(**options)
             try:
                 with connection.begin():
                     yield connection
@@ -135,8 +175,13 @@ _URLS = (
 def _engine(url: URL) -> Engine:
     try:
         if url.get_backend_name() == "postgresql":
-            engine = create_engine(url, pool_pre_ping=True, hide_parameters=True)
+            # A pooler may give a statement that one session has prepared to another session.
+            unprepared = {"prepare_threshold": None} if url.get_driver_name() == "psycopg" else {}
+            engine = create_engine(
+                url, connect_args=unprepared, pool_pre_ping=True, hide_parameters=True
+            )
             event.listen(engine, "begin", _begin_postgresql)
+            event.listen(engine, "before_cursor_execute", _make_storable, retval=True)
             return engine
         engine = create_engine(
             url, connect_args={"timeout": _BUSY_SECONDS}, pool_pre_ping=True, hide_parameters=True
@@ -145,6 +190,7 @@ def _engine(url: URL) -> Engine:
         raise ConfigError("state.url names an unknown driver", hint=_URLS) from error
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "before_cursor_execute", _make_storable, retval=True)
     return engine
 
 
@@ -165,7 +211,17 @@ def _begin_sqlite(connection: Connection) -> None:
 
 def _begin_postgresql(connection: Connection) -> None:
     if connection.get_execution_options().get(_WRITES):
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
+        connection.exec_driver_sql(
+            f"SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{TURN_SECONDS}s'; "
+            f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'; "
+            f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"
+        )
+
+
+def _make_storable(
+    _connection: Connection, _cursor: Any, statement: str, parameters: Any, *_: Any
+) -> tuple[str, Any]:
+    return statement, storable_parameters(parameters)
 
 
 def _migrate(database: Database) -> None:
@@ -174,6 +230,7 @@ def _migrate(database: Database) -> None:
         if _revision(connection) == scripts.get_current_head():
             return
     with database.writing() as connection:
+        _take_over_revision(connection, scripts)
         try:
             _upgrade(connection, scripts)
         except CommandError as error:
@@ -182,6 +239,10 @@ def _migrate(database: Database) -> None:
                 hint="Run the newer version, or name another store under state.url.",
                 revision=_revision(connection),
             ) from error
+
+
+_FIRST_TABLES = frozenset({"sources", "tables", "windows", "chunks", "signals", "leases"})
+"""Of the tables that every store has had from the first revision on."""
 
 
 @cache
@@ -198,14 +259,33 @@ def _upgrade(connection: Connection, scripts: ScriptDirectory) -> None:
     def steps(revision: Any, _context: Any) -> Any:
         return scripts._upgrade_revs("head", revision)
 
-    options = {"fn": steps, "script": scripts, "destination_rev": "head"}
+    options = {
+        "fn": steps, "script": scripts, "destination_rev": "head", "version_table": VERSION_TABLE,
+    }  # fmt: skip
     context = MigrationContext.configure(connection, opts=options)
     with Operations.context(context):
         context.run_migrations()
 
 
+def _take_over_revision(connection: Connection, scripts: ScriptDirectory) -> None:
+    """Move the revision of a store that an earlier version wrote out of the table that other programs use for theirs."""
+    there = set(inspect(connection).get_table_names())
+    if VERSION_TABLE in there or not there >= {_SHARED_VERSION_TABLE, *_FIRST_TABLES}:
+        return
+    shared = Table(_SHARED_VERSION_TABLE, MetaData(), Column("version_num", String(32)))
+    known = {script.revision for script in scripts.walk_revisions()}
+    found = set(connection.execute(select(shared.c.version_num)).scalars())
+    if ours := found & known:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        context.stamp(scripts, max(ours))
+        connection.execute(delete(shared).where(shared.c.version_num.in_(ours)))
+        if found == ours:  # an empty one would let its other user think that it has no tables
+            shared.drop(connection)
+
+
 def _revision(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
+    options = {"version_table": VERSION_TABLE}
+    return MigrationContext.configure(connection, opts=options).get_current_revision()
 
 
 @contextmanager

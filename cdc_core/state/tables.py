@@ -180,7 +180,7 @@ SIGNALS = Table(
 LEASES = Table(
     "leases",
     METADATA,
-    Column("name", String(200), primary_key=True),
+    Column("name", String(800), primary_key=True),
     Column("holder", String(300)),
     Column("token", BigInteger, nullable=False),
     Column("seconds", Float, nullable=False),

@@ -11,7 +11,7 @@ import logging
 import time
 from dataclasses import replace
 
-from cdc_core.errors import CdcError, ConfigError, TransientError
+from cdc_core.errors import CdcError, ConfigError, FencedError, TransientError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
@@ -27,6 +27,7 @@ from cdc_core.snapshot.signals import (
     definitions_of,
     parse_signal,
     read_signal_table,
+    refusal_of_id,
 )
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.plan import start_snapshot
@@ -41,6 +42,8 @@ def add_signal(ctx: Context, signal: Signal) -> None:
     Raises:
         ConfigError: It cannot, or they do not.
     """
+    if refusal := refusal_of_id(signal.id):
+        raise ConfigError(f"the signal cannot be sent: {refusal}", hint="Choose another --id.")
     request = parse_signal(signal.type, signal.data)
     tables = ctx.configured(list(request.tables))
     if isinstance(request, ExecuteSnapshot):
@@ -86,7 +89,7 @@ def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
         if signal.state == "pending":
             ctx.store.take_signal(ctx.source, signal.id)
         keys = _planned_before(ctx, signal) or _plan(ctx, signal, request)
-    except TransientError:
+    except (TransientError, FencedError):
         raise
     except CdcError as error:
         ctx.store.finish_signal(ctx.source, signal.id, state="rejected", reason=str(error))

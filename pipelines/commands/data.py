@@ -31,7 +31,7 @@ from pipelines.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    from cdc_core.model.records import WindowState
+    from cdc_core.model.records import WindowRecord, WindowState
     from cdc_core.model.reports import StepReport
     from cdc_core.steps import Pipeline
 
@@ -143,8 +143,10 @@ def recapture(
     with opened(config, oracle=not dry_run) as pipeline:
         found = pipeline.plan_recapture(needed_only=not everything, first=window)
         for record in found.lost:
-            needed = "needed" if record in found.needed else "every table has it: harmless"
-            out().print(f"{record.key} is lost; {needed}", soft_wrap=True)
+            out().print(
+                f"{record.key} is lost; {_need(record, is_needed=record in found.needed)}",
+                soft_wrap=True,
+            )
         if not found.again:
             out().print("No window needs to be read again.")
         elif dry_run:
@@ -156,6 +158,18 @@ def recapture(
             out().print(
                 f"{counted(len(read), 'window')} read again; `redolake run` applies what waits."
             )
+
+
+def _need(record: WindowRecord, *, is_needed: bool) -> str:
+    """Who needs a lost window. ``state rebuild`` proves idle ones from the windows that are left."""
+    if is_needed:
+        return "needed"
+    if record.is_idle:
+        return "every table has it: harmless"
+    return (
+        "every table has it, but `redolake state rebuild` and `redolake replay` need it: `redolake recapture --all` rereads it "
+        "while Oracle has its redo"
+    )
 
 
 def apply(config: ConfigOption = None) -> None:

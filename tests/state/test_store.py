@@ -40,7 +40,7 @@ from cdc_core.model.signals import Signal
 from cdc_core.model.streams import ReadAgain
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.state.database import open_database
+from cdc_core.state.database import VERSION_TABLE, open_database
 from cdc_core.state.machine import Machine, this_process
 from cdc_core.state.records import SchemaVersion
 from cdc_core.state.store import Store
@@ -715,13 +715,14 @@ def test_the_migrations_give_the_tables_that_the_code_uses(url: str, store: Stor
 
     engine = create_engine(url)
     with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, METADATA) == []
     engine.dispose()
 
 
 def test_a_store_of_a_newer_version_is_refused(url: str, store: Store) -> None:
     with store._database.writing() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        connection.exec_driver_sql(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
     with pytest.raises(PreflightError, match="newer Redolake"):
         Store.open(url)
 

@@ -114,13 +114,44 @@ def test_a_dry_run_says_which_lost_windows_are_needed(
     keys = {one.window: one.key for one in source.pipeline.records.windows()}
     said = CliRunner().invoke(app, ["recapture", "--dry-run", *options]).stdout.splitlines()
     assert said[:2] == [
-        f"{keys[windows[0]]} is lost; every table has it: harmless",
+        f"{keys[windows[0]]} is lost; every table has it, but `redolake state rebuild` and `redolake replay` need it: "
+        "`redolake recapture --all` rereads it while Oracle has its redo",
         f"{keys[windows[3]]} is lost; needed",
     ]
     first, count = (windows[0], "4 windows") if options else (windows[3], "1 window")
     assert said[2:] == [f"{count} would be read again, from {keys[first]} on."]
     list(source.pipeline.recapture(needed_only=not options))
     check(source)
+
+
+@pytest.mark.parametrize("is_idle", [True, False], ids=["idle", "with-changes"])
+def test_a_lost_window_is_called_harmless_where_state_rebuild_can_do_without_it(
+    source: Source, monkeypatch: pytest.MonkeyPatch, *, is_idle: bool
+) -> None:
+    """The advice of the dry run is typed: what it says of ``state rebuild`` holds."""
+    source.run()
+    change(source, 10)
+    if is_idle:
+        source.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+        [window] = source.pipeline.plan_windows()
+        source.pipeline.capture_window(window)
+    else:
+        window = change(source, 11)
+    change(source, 12)
+    apply_all(source)
+    shutil.rmtree(folder(source, window))
+    monkeypatch.setattr(data, "opened", lambda *_, **__: nullcontext(source.pipeline))
+    said = CliRunner().invoke(app, ["recapture", "--dry-run"]).stdout
+    assert ("harmless" in said) == is_idle
+    assert ("recapture --all" in said) != is_idle
+    if is_idle:
+        assert source.pipeline.rebuild_state(replace=True, dry_run=True)
+        return
+    with pytest.raises(LandingDamagedError, match="does not hold all windows"):
+        source.pipeline.rebuild_state(replace=True, dry_run=True)
+    assert CliRunner().invoke(app, ["recapture", "--all"]).exit_code == 0
+    apply_all(source)
+    assert source.pipeline.rebuild_state(replace=True, dry_run=True)
 
 
 @pytest.mark.parametrize("lost", [[0], [1], [2], [0, 2], [0, 1, 2]])
