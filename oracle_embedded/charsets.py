@@ -3,12 +3,19 @@
 Inside this package text is UTF-8, whatever the sets are; where Oracle shows bytes, or counts them, these are asked. What a set cannot
 hold becomes its replacement character on the way in, without an error.
 
+Oracle never checks the bytes of a text whose client says that it uses the database's own set: a database in AL32UTF8 keeps, and gives
+back, bytes that are no UTF-8. Inside this package each such byte is a character of its own, a stand-in (:func:`text_from_bytes`), so that
+text stays UTF-8; it is the byte again wherever bytes leave (:func:`bytes_from_text`). Stand-ins compare above all other characters.
+What is kept in another set (CLOB, NCHAR, NVARCHAR2, NCLOB: AL16UTF16) was converted, and has U+FFFD in its place.
+
 Source: Oracle Database Globalization Support Guide 19c, "Choosing a Character Set" and appendix A (names, numbers); 0xBF replaces in the
 western sets, as measured by others. That the remaining sets replace by a question mark is assumed.
 """
 
 from __future__ import annotations
 
+import codecs
+import re
 from dataclasses import dataclass
 
 _QUESTION, _INVERTED = "?", "\u00bf"
@@ -16,6 +23,65 @@ _WAVE_DASH, _FULLWIDTH_TILDE = "\u301c", "\uff5e"
 _CESU, _UTF8 = "cesu-8", "utf-8"
 _UNIVERSAL = frozenset({_UTF8, _CESU, "utf-16-be"})
 _IN_ORDER = frozenset({_UTF8, "latin-1", "ascii"})
+_STAND_IN = 0x10FE00
+"""A byte that is no UTF-8 is the character with this number and the byte's. They are for private use; one that is a client's own is kept
+as the four bytes that it is, so that nothing is mistaken for a stand-in."""
+_STAND_INS = re.compile(b"\xf4\x8f[\xba\xbb].", re.DOTALL)
+_STAND_IN_TEXT = re.compile(f"[{chr(_STAND_IN + 0x80)}-{chr(_STAND_IN + 0xFF)}]")
+_KEEP = "oracle-embedded-keep"
+
+
+def _kept(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    found = error.object[error.start : error.end]
+    return "".join(chr(_STAND_IN + byte) for byte in found), error.end
+
+
+codecs.register_error(_KEEP, _kept)
+
+
+def has_stand_ins(text: bytes) -> bool:
+    """Has a text a stand-in, or a piece of a message something that looks like one?"""
+    # The search for two bytes is many times faster than the pattern.
+    return b"\xf4\x8f" in text and _STAND_INS.search(text) is not None
+
+
+def text_from_bytes(stored: bytes) -> str:
+    """The text of bytes that a database in AL32UTF8 stores, with a stand-in for each that is no UTF-8."""
+    if not has_stand_ins(stored):
+        return stored.decode(_UTF8, _KEEP)
+    parts, end = [], 0
+    for own in _STAND_INS.finditer(stored):
+        parts.append(stored[end : own.start()].decode(_UTF8, _KEEP))
+        parts += [chr(_STAND_IN + byte) for byte in own[0]]
+        end = own.end()
+    return "".join([*parts, stored[end:].decode(_UTF8, _KEEP)])
+
+
+def bytes_from_text(text: bytes) -> bytes:
+    """The bytes that a database in AL32UTF8 stores of a text, given in UTF-8."""
+    return _STAND_INS.sub(
+        lambda found: bytes((int.from_bytes(found[0]) & 0x3F | _high(found[0]),)), text
+    )
+
+
+def _high(character: bytes) -> int:
+    return 0x80 if character[2] == 0xBA else 0xC0
+
+
+def utf8_from_client(value: bytes) -> bytes:
+    """A client's text as it is kept here."""
+    return value if value.isascii() else text_from_bytes(value).encode()
+
+
+def replaced(text: str) -> str:
+    """A text that is converted to another set: stand-ins become U+FFFD."""
+    return _STAND_IN_TEXT.sub("\ufffd", text)
+
+
+def replaced_utf8(text: bytes) -> bytes:
+    """The same of a text in UTF-8."""
+    return replaced(text.decode()).encode() if has_stand_ins(text) else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +123,8 @@ class CharacterSet:
             )
         for own, shown in self.swapped:
             text = text.replace(shown, own)
+        if self.is_utf8:
+            return bytes_from_text(text.encode())
         try:
             return text.encode(self.codec)
         except UnicodeEncodeError:
@@ -69,7 +137,9 @@ class CharacterSet:
             return self.replacement.encode(self.codec)
 
     def decode(self, stored: bytes) -> str:
-        """The text of bytes; those that are none become U+FFFD."""
+        """The text of bytes; those that are none become stand-ins in UTF-8, else U+FFFD."""
+        if self.is_utf8:
+            return text_from_bytes(stored)
         if self.codec == _CESU:
             units = stored.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass")
             return units.decode("utf-16-be", "replace")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pyarrow as pa
 
@@ -22,7 +22,8 @@ from cdc_core.config import LogMinerConfig, LogsBy
 from cdc_core.errors import CdcError, OracleError
 from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.scn import Scn
-from cdc_core.oracle.session import ROOT, OracleSession
+from cdc_core.model.texts import readable_batch
+from cdc_core.oracle.session import ROOT, Binds, OracleSession
 from cdc_core.schema.table import TableSchema
 
 _LOG = logging.getLogger(__name__)
@@ -159,7 +160,7 @@ def mined_batches(
         binds["commit_low"] = commit_low
     sql = _SELECT.format(more=", COMMIT_SCN" if commit_low is not None else "", container=container)
     sql += condition + unread + (_COMMITTED if commit_low is not None else "")
-    mined = session.fetch_batches(sql, {**binds, **unread_binds}, rows=rows, schema=schema)
+    mined = _fetched(session, sql, {**binds, **unread_binds}, rows=rows, schema=schema)
     return taken_batches(wanted, mined, rows)
 
 
@@ -191,7 +192,17 @@ def mined_of_all(
         binds |= {f"p{number}_container": container, **named, **unread_binds}
     select = _SELECT.format(more=", SRC_CON_NAME", container="")
     sql = f"{select}\n AND ({' OR '.join(parts)})"
-    return session.fetch_batches(sql, binds, rows=rows, schema=MINED_SCHEMA.append(CONTAINER))
+    return _fetched(session, sql, binds, rows=rows, schema=MINED_SCHEMA.append(CONTAINER))
+
+
+def _fetched(
+    session: OracleSession, sql: str, binds: Binds, *, rows: int, schema: pa.Schema
+) -> Generator[pa.RecordBatch]:
+    """The batches of a query, in whose names and facts all is UTF-8. Statements are left as they are: a piece of one (CSF) may end inside a
+    character."""
+    with closing(session.fetch_batches(sql, binds, rows=rows, schema=schema)) as batches:
+        for batch in batches:
+            yield readable_batch(batch, but="sql_redo")
 
 
 def _start(how: LogMinerConfig) -> tuple[str, dict[str, object]]:

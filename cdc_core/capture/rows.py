@@ -21,6 +21,7 @@ from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import CONTROL, Operation
+from cdc_core.model.texts import TEXT_REPLACED, is_utf8, replaced, spoiled_rows
 from cdc_core.schema.table import TableSchema
 
 NO_TABLE = -1
@@ -153,7 +154,7 @@ class RowReader:
         Raises:
             RedoUnavailableError: LogMiner found a hole in the redo.
         """
-        whole = self._whole(_named(batch))
+        whole = _readable(self._whole(_named(batch)))
         if whole.num_rows:
             _refuse_hole(whole)
             whole = self._reading.take(whole)
@@ -382,6 +383,24 @@ def _named(batch: pa.RecordBatch) -> pa.RecordBatch:
     at = MINED_SCHEMA.get_field_index("xid")
     columns[at] = pc.ascii_lower(columns[at].fill_null(_NO_XID))
     return pa.RecordBatch.from_arrays(columns, schema=MINED_SCHEMA)
+
+
+def _readable(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Whole statements in UTF-8; the STATUS of those that had other bytes says so."""
+    texts = batch.column("sql_redo")
+    if is_utf8(texts):
+        return batch
+    spoiled = spoiled_rows(texts)
+    status = batch.column("status")
+    flagged = pc.bit_wise_or(status.fill_null(0), pa.scalar(TEXT_REPLACED, status.type))
+    columns = {
+        "sql_redo": replaced(texts, spoiled),
+        "status": pc.if_else(pa.array(spoiled), flagged, status),
+    }
+    for name, values in columns.items():
+        at = batch.schema.get_field_index(name)
+        batch = batch.set_column(at, batch.schema.field(at), values)
+    return batch
 
 
 def _joined(batch: pa.RecordBatch, starts: npt.NDArray[np.int64]) -> pa.RecordBatch:

@@ -28,6 +28,7 @@ from cdc_core.config.oracle import OracleConfig, SnapshotConfig
 from cdc_core.config.tables import Policy, PolicyConfig, TableConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.streams import Trouble
+from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 
 
 class StateConfig(ConfigModel):
@@ -238,6 +239,15 @@ class SourceConfig(ConfigModel):
         """The captured tables that have one of these policies for a trouble."""
         named = (config.table for config in self.tables if not config.is_pattern)
         return frozenset(table for table in named if self.policy(table, trouble) in policies)
+
+    def replacing(self, table: TableId) -> Replacing:
+        """In which columns of a table U+FFFD stands for bytes that are no UTF-8: in masked ones always, whose values nobody sees. None where the
+        values of all columns identify a row, or the table is not captured any more."""
+        own = self.entries.get(table)
+        if own is None or own.counts_rows:
+            return NOTHING_REPLACED
+        policy = own.on_invalid_text or self.policies.on_invalid_text
+        return Replacing(policy == "replace", frozenset(own.columns_mask))
 
     def drops_columns(self, table: TableId) -> bool:
         """Shall the mirror lose what Oracle dropped? What holds for the source where the table is not captured any more."""

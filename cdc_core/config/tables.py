@@ -80,6 +80,11 @@ class PolicyConfig(ConfigModel):
     change log, and continues with the table: the row that it changed is missing, stale or left over in the mirror until
     ``redolake table resnapshot`` or ``redolake repair``."""
 
+    on_invalid_text: Literal["refuse", "replace"] = "refuse"
+    """A text has bytes that are not UTF-8: Oracle keeps what a client with a wrong character set stored. ``refuse`` takes a redo row with such a
+    value for one that cannot be decoded (``on_undecodable``); in a snapshot it stops the table. ``replace`` puts the character U+FFFD in place
+    of such bytes, in snapshots and in the log; never in columns of the key, nor with ``identity: all_columns``."""
+
     quarantine_rows_max: Annotated[int, Field(gt=0)] = 1000
     """A table with more rows in quarantine stops."""
 
@@ -169,6 +174,9 @@ class TableConfig(ConfigModel):
 
     on_undecodable: Literal["stop", "resnapshot", "quarantine"] | None = None
     """As ``policies.on_undecodable``, for this table; by default that of the source."""
+
+    on_invalid_text: Literal["refuse", "replace"] | None = None
+    """As ``policies.on_invalid_text``, for this table; by default that of the source."""
 
     on_unlogged: Literal["stop", "resnapshot", "ignore"] | None = None
     """As ``policies.on_unlogged``, for this table; by default that of the source."""

@@ -38,6 +38,7 @@ from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifes
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied, TableMaintained
 from cdc_core.model.scn import ScnWindow
+from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 
@@ -108,6 +109,7 @@ class Lake:
         quarantine_max: int | None = None,
         is_inexact: bool = False,
         skipping: Skipping = NOTHING_SKIPPED,
+        replacing: Replacing = NOTHING_REPLACED,
         drops_columns: bool = False,
         fence: Fence = no_fence,
     ) -> TableApplied:
@@ -133,6 +135,7 @@ class Lake:
             is_inexact: Commits of the table that belong to this window, or to earlier ones, came to light with a later one, which is applied
                 after it: an insert may meet a row whose delete that window has.
             skipping: Which changes the change log marks as skipped.
+            replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
             drops_columns: The mirror is to lose the columns that Oracle dropped.
             fence: Called right before each commit.
 
@@ -159,6 +162,7 @@ class Lake:
             quarantine_max=quarantine_max,
             is_inexact=is_inexact,
             skipping=skipping,
+            replacing=replacing,
         )
 
     def truncate(

@@ -50,6 +50,7 @@ from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest, moment_of
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
+from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.absent_names import as_listed
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, of_window
@@ -82,6 +83,7 @@ def apply_window(
     quarantine_max: int | None = None,
     is_inexact: bool = False,
     skipping: Skipping = NOTHING_SKIPPED,
+    replacing: Replacing = NOTHING_REPLACED,
 ) -> TableApplied:
     """Append the window's changes to the change log and merge them into the mirror.
 
@@ -130,6 +132,7 @@ def apply_window(
             optional=work.optional,
             landed=moment_of(manifest.landed),
             skipping=skipping,
+            replacing=replacing,
         )
         sieve = None
         if quarantine_max is not None:

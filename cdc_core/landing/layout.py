@@ -41,7 +41,7 @@ REDO_SCHEMA = pa.schema(
         pa.field("table_name", pa.string()),
         pa.field("row_id", pa.string()),
         pa.field("sql_redo", pa.large_string()),  # CSF pieces already joined
-        pa.field("status", pa.int32()),
+        pa.field("status", pa.int32()),  # with TEXT_REPLACED of model/texts.py
         pa.field("info", pa.string()),
         pa.field("timestamp", pa.timestamp("s")),  # database time, no zone
         pa.field("thread", pa.int32()),

@@ -18,6 +18,7 @@ import pyarrow as pa
 from cdc_core.config import OracleConfig
 from cdc_core.errors import CdcError, ConfigError, DecodeError, PreflightError
 from cdc_core.model.identifiers import TableId, quote
+from cdc_core.model.texts import NOT_TEXT, NOT_TEXT_IN_ROWS
 from cdc_core.oracle.ahead import ahead
 from cdc_core.oracle.cursors import ManualConnection
 from cdc_core.oracle.ora_codes import cdc_error
@@ -154,13 +155,25 @@ class OracleSession:
     ) -> None:
         self.close()
 
-    def fetch_all(self, sql: str, binds: Binds | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a small query as tuples; NUMBERs are exact (int or Decimal), LONG and CLOB are text, BLOB is bytes."""
+    def fetch_all(
+        self, sql: str, binds: Binds | None = None, *, values: bool = False
+    ) -> list[tuple[Any, ...]]:
+        """All rows of a small query as tuples; NUMBERs are exact (int or Decimal), LONG and CLOB are text, BLOB is bytes.
+
+        Texts are names and facts, with U+FFFD in place of bytes that are no UTF-8. With ``values`` they are values of rows, which may not
+        have such bytes.
+
+        Raises:
+            DecodeError: A value has bytes that are no UTF-8.
+        """
         with self._cursor(sql) as cursor:
             cursor.arraysize = _FETCH_ALL_ROWS
-            cursor.outputtypehandler = _exact
+            cursor.outputtypehandler = _exact if values else _readable
             cursor.execute(sql, dict(binds or {}))
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            try:
+                rows: list[tuple[Any, ...]] = cursor.fetchall()
+            except UnicodeDecodeError as error:
+                raise DecodeError(NOT_TEXT, hint=NOT_TEXT_IN_ROWS) from error
             return rows
 
     def fetch_batches(
@@ -322,13 +335,12 @@ class OracleSession:
 
 
 def _typed(frames: Iterator[Any]) -> Iterator[Any]:
-    """The driver's frames; what Python cannot hold is an error that says so."""
+    """The driver's frames; what Python cannot hold is an error that says so. Texts in UTF-8 come unchecked, which is for the caller to do; those
+    in UTF-16 (NCHAR, NVARCHAR2, NCLOB) are Python's for a moment, and may hold halves of surrogate pairs."""
     try:
         yield from frames
     except UnicodeDecodeError as error:
-        raise DecodeError(
-            "Oracle sent text that is not in its character set", hint=_HINT
-        ) from error
+        raise DecodeError(NOT_TEXT, hint=NOT_TEXT_IN_ROWS) from error
     except ValueError as error:
         # On its way to Arrow each date is a Python date for a moment, by year, month and day.
         raise no_such_day() from error
@@ -341,11 +353,31 @@ def no_such_day() -> DecodeError:
     )
 
 
+_TEXTS = (oracledb.DB_TYPE_VARCHAR, oracledb.DB_TYPE_CHAR, oracledb.DB_TYPE_LONG)
+_NATIONAL_TEXTS = (
+    oracledb.DB_TYPE_NVARCHAR,
+    oracledb.DB_TYPE_NCHAR,
+    oracledb.DB_TYPE_LONG_NVARCHAR,
+)
+_CLOBS = (oracledb.DB_TYPE_CLOB, oracledb.DB_TYPE_NCLOB)
+
+
+def _readable(cursor: Any, metadata: Any) -> Any:
+    """Output type handler: as :func:`_exact`, and U+FFFD in texts whose bytes are none."""
+    kind = metadata.type_code
+    if kind in _TEXTS or kind in _NATIONAL_TEXTS or kind in _CLOBS:
+        wanted = oracledb.DB_TYPE_LONG if kind in _CLOBS else kind
+        return cursor.var(
+            wanted, metadata.internal_size or 0, cursor.arraysize, encoding_errors="replace"
+        )
+    return _exact(cursor, metadata)
+
+
 def _exact(cursor: Any, metadata: Any) -> Any:
     """Output type handler: NUMBERs without rounding, LOBs as text or bytes."""
     if metadata.type_code is oracledb.DB_TYPE_NUMBER:
         return cursor.var(str, arraysize=cursor.arraysize, outconverter=_number)
-    if metadata.type_code in (oracledb.DB_TYPE_CLOB, oracledb.DB_TYPE_NCLOB):
+    if metadata.type_code in _CLOBS:
         return cursor.var(oracledb.DB_TYPE_LONG, arraysize=cursor.arraysize)
     if metadata.type_code is oracledb.DB_TYPE_BLOB:
         return cursor.var(oracledb.DB_TYPE_LONG_RAW, arraysize=cursor.arraysize)

@@ -262,7 +262,8 @@ def _key_bounds(
         where=where_clause(condition),
     )
     each = _SAMPLED_PER_CHUNK if samples else config.chunk_rows
-    rows = session.fetch_all(sql, {"scn": scn, "chunk_rows": each})
+    # A bound with U+FFFD in it would lie elsewhere.
+    rows = session.fetch_all(sql, {"scn": scn, "chunk_rows": each}, values=True)
     return [tuple(str(value) for value in row) for row in rows]
 
 

@@ -20,6 +20,15 @@ from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn
+from cdc_core.model.texts import (
+    NOT_TEXT,
+    NOT_TEXT_IN_ROWS,
+    NOTHING_REPLACED,
+    Replacing,
+    is_utf8,
+    replaced,
+    spoiled_rows,
+)
 from cdc_core.oracle.hidden_rows import seeing_all
 from cdc_core.oracle.session import OracleSession, no_such_day
 from cdc_core.schema.table import Column, TableSchema
@@ -51,6 +60,8 @@ _LOG = logging.getLogger(__name__)
 
 FILE_ROWS_MAX = 2_000_000
 
+_NATIONAL = frozenset({"NCHAR", "NVARCHAR2", "NCLOB"})
+
 _PART = "cdc part"
 """Which of several parts a row belongs to."""
 
@@ -68,6 +79,7 @@ def read_chunk(
     landing: LandingStore,
     rows: int,
     masks: Masks,
+    replacing: Replacing = NOTHING_REPLACED,
     began: datetime | None = None,
     passing: Callable[[pa.RecordBatch], None] | None = None,
 ) -> ChunkManifest:
@@ -77,6 +89,7 @@ def read_chunk(
         condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`), or None.
         rows: Rows per batch; nothing beyond a row group is held.
         masks: What lands in place of values.
+        replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
         began: When reading begins, in UTC, as the manifest will say; by default now.
         passing: Called with each batch that lands, in order.
 
@@ -88,6 +101,7 @@ def read_chunk(
         SchemaMismatchError: The table was altered after the SCN (ORA-01466), or a column is not there any more (ORA-00904).
         RenamedMeanwhileError: Columns got other names while rows were read; nothing has landed.
         UnsupportedTypeError: A column's type is not captured.
+        DecodeError: A value is none that the lake can hold.
         PreflightError: A policy hides rows or values of the table from the capture user; nothing has landed.
     """
     started = time.monotonic()
@@ -98,7 +112,9 @@ def read_chunk(
     present = present_names(session, schema.table)
     names = renames(schema, present)
     with seeing_all(session, schema.table):
-        found = exact_rows(session, read, chunk, scn, condition, rows=rows, names=names)
+        found = exact_rows(
+            session, read, chunk, scn, condition, rows=rows, names=names, replacing=replacing
+        )
         with closing(found) as batches:
             exact = (masked(batch, masks) for batch in batches)
             files = _land(_shown(exact, passing), landing, folder, arrow_schema(read))
@@ -143,9 +159,10 @@ def exact_rows(
     *,
     rows: int,
     names: Mapping[str, str] | None = None,
+    replacing: Replacing = NOTHING_REPLACED,
 ) -> Generator[pa.RecordBatch]:
     """The rows of a chunk ``AS OF SCN``, in batches of the table's Arrow schema and of ``rows`` rows. ``names`` are those that columns have now
-    (:func:`~cdc_core.snapshot.present_names.renames`). Close it before you use the session otherwise. Errors as for :func:`read_chunk`."""
+    (:func:`~cdc_core.snapshot.present_names.renames`); ``replacing`` is as for :func:`read_chunk`. Close it before you use the session otherwise. Errors as for :func:`read_chunk`."""
     wanted = arrow_schema(schema)
     asked = under_names(schema, names or {})
     sql, binds = chunk_query(
@@ -153,9 +170,9 @@ def exact_rows(
     )
     read = replace(asked, columns=tuple(map(as_read, asked.columns)))
     batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(read))
-    with closing(batches):
-        for batch in batches:
-            yield _held(_exact(batch, read), schema, wanted)
+    with closing(_of_table(batches, schema)) as found:
+        for batch in found:
+            yield _held(_exact(_texts(batch, schema, replacing), read), schema, wanted)
 
 
 def exact_rows_by_scn(
@@ -165,6 +182,7 @@ def exact_rows_by_scn(
     *,
     rows: int,
     names: Mapping[str, str] | None = None,
+    replacing: Replacing = NOTHING_REPLACED,
 ) -> Generator[tuple[pa.Array, pa.RecordBatch]]:
     """The rows of keys, each ``AS OF`` its own SCN, by one statement: batches as :func:`exact_rows` gives them, each behind the places in
     ``parts`` of its rows (``int64``). In no order; ``names`` as for it. Close it before you use the session otherwise. Errors as for
@@ -179,9 +197,11 @@ def exact_rows_by_scn(
     sql, binds = keys_by_scn_query(named, parts)
     read = replace(named, columns=tuple(map(as_read, named.columns)))
     asked = _driver_schema(read).append(pa.field(_PART, pa.int64()))
-    with closing(session.fetch_batches(sql, binds, rows=rows, schema=asked)) as batches:
-        for batch in batches:
-            yield batch[_PART], _held(_exact(batch, read), schema, wanted)
+    batches = session.fetch_batches(sql, binds, rows=rows, schema=asked)
+    with closing(_of_table(batches, schema)) as found:
+        for batch in found:
+            texts = _texts(batch, schema, replacing)
+            yield batch[_PART], _held(_exact(texts, read), schema, wanted)
 
 
 def _shown(
@@ -267,6 +287,38 @@ def _held(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.R
         for column, values in zip(schema.columns, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _of_table(batches: Generator[pa.RecordBatch], schema: TableSchema) -> Generator[pa.RecordBatch]:
+    """The batches; what the driver cannot give is an error about the table, and about the columns that may be meant."""
+    try:
+        with closing(batches):
+            yield from batches
+    except DecodeError as error:
+        facts = {"table": schema.table, **error.facts}
+        if error.message == NOT_TEXT:
+            national = (one.name for one in schema.columns if one.data_type in _NATIONAL)
+            facts["column"] = ", ".join(national)
+        raise DecodeError(error.message, hint=error.hint, **facts) from error
+
+
+def _texts(batch: pa.RecordBatch, schema: TableSchema, replacing: Replacing) -> pa.RecordBatch:
+    """A batch whose texts are UTF-8: the driver puts their bytes into Arrow's columns as they come.
+
+    Raises:
+        DecodeError: One is not, and nothing may stand for it.
+    """
+    for at, column in enumerate(schema.columns):
+        texts = batch.column(at)
+        if not pa.types.is_large_string(texts.type) or is_utf8(texts):
+            continue
+        if not replacing.takes(column.name, schema.key):
+            raise DecodeError(
+                NOT_TEXT, hint=NOT_TEXT_IN_ROWS, table=schema.table, column=column.name
+            )
+        field = batch.schema.field(at)
+        batch = batch.set_column(at, field, replaced(texts, spoiled_rows(texts)))
+    return batch
 
 
 def _exact(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:

@@ -21,6 +21,15 @@ from cdc_core.decode.redact import redact_column
 from cdc_core.decode.widened import widened
 from cdc_core.errors import RESNAPSHOT_HINT, CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.operations import Operation
+from cdc_core.model.texts import (
+    NOT_TEXT,
+    NOT_TEXT_IN_REDO,
+    NOTHING_REPLACED,
+    REPLACEMENT,
+    STATUS_MASK,
+    TEXT_REPLACED,
+    Replacing,
+)
 from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
 from cdc_core.schema.types import is_snapshot_only
 from cdc_core.stage import addresses, lobs
@@ -84,6 +93,7 @@ class ChangeDecoder:
         optional: Which of ``layout.OPTIONAL`` the change log holds.
         landed: When the window landed, in UTC; None if nobody knows.
         skipping: Which changes are marked as skipped.
+        replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
     """
 
     schema: TableSchema
@@ -94,6 +104,7 @@ class ChangeDecoder:
     optional: frozenset[str] = frozenset()
     landed: datetime | None = None
     skipping: Skipping = NOTHING_SKIPPED
+    replacing: Replacing = NOTHING_REPLACED
 
     def __call__(self, rows: pa.Table) -> pa.RecordBatch:
         """The changes of redo rows (columns of ``committed.CommittedRows`` and ``problem``), one per row, in their order per version.
@@ -201,6 +212,7 @@ class ChangeDecoder:
         )
         self._check_keys((before, after), batch)
         self._refuse_unshown(decoded, batch)
+        self._refuse_replaced((before, after), batch)
         if self.schema.is_by_all_columns:
             self._check_whole(decoded, batch)
         columns = {
@@ -255,14 +267,15 @@ class ChangeDecoder:
     def _refuse(self, batch: pa.RecordBatch, version: TableSchema) -> None:
         """Stop at the first row that is neither a plain, executable change nor one whose names the version knows."""
         codes = batch["operation_code"]
+        status = pc.bit_wise_and(batch["status"], pa.scalar(STATUS_MASK, pa.int32()))
         plain = pc.is_in(codes, value_set=pa.array(list(_OPS), codes.type))
         said = pc.fill_null(
-            pc.is_in(batch["status"], value_set=pa.array(_NOT_EXECUTABLE, pa.int32())), False
+            pc.is_in(status, value_set=pa.array(_NOT_EXECUTABLE, pa.int32())), False
         )
         executable = pc.invert(said)
         if pc.any(said).as_py() and plan_table(version).stored:
             unnamed = pc.match_substring(batch["sql_redo"], '"COL ')
-            unnamed = pc.and_(unnamed, pc.equal(batch["status"], _INVALID))
+            unnamed = pc.and_(unnamed, pc.equal(status, _INVALID))
             executable = pc.or_(executable, pc.fill_null(unnamed, False))
         fine = pc.and_(plain, executable)
         fine = pc.and_(fine, pc.is_null(batch["problem"]))
@@ -322,6 +335,26 @@ class ChangeDecoder:
                 hint=f"A new snapshot reads it: {RESNAPSHOT_HINT}",
                 column=column.name,
             )
+
+    def _refuse_replaced(self, images: tuple[pa.StructArray, ...], batch: pa.RecordBatch) -> None:
+        """A text in whose place something else has landed is no value, but where that is wanted."""
+        flags = pc.bit_wise_and(batch["status"], pa.scalar(TEXT_REPLACED, pa.int32()))
+        flagged = pc.fill_null(pc.greater(flags, 0), False)
+        if not pc.any(flagged).as_py():
+            return
+        key = self.schema.column_names if self.schema.is_by_all_columns else self.schema.key
+        for image in images:
+            for field in image.type:
+                if not pa.types.is_string(field.type) or self.replacing.takes(field.name, key):
+                    continue
+                found = pc.match_substring(pc.struct_field(image, field.name), REPLACEMENT)
+                self._stop_where(
+                    pc.and_(flagged, pc.fill_null(found, False)),
+                    batch,
+                    NOT_TEXT,
+                    hint=NOT_TEXT_IN_REDO,
+                    column=field.name,
+                )
 
     def _check_whole(self, decoded: Any, batch: pa.RecordBatch) -> None:
         """Where all values identify a row, an update and a delete carry all of them. What an insert does not list is NULL."""

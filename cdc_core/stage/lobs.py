@@ -49,6 +49,7 @@ from cdc_core.decode.plain import decode_statement
 from cdc_core.decode.plan import TablePlan, plan_table
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import Operation
+from cdc_core.model.texts import TEXT_REPLACED
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.stage.missing_lobs import (
     NOTHING_RESELECTED,
@@ -218,6 +219,7 @@ class _Stage:
         self._known: dict[Transaction, _Known] = {}
         self._made: list[dict[str, Any]] = []
         self._plans: dict[int, TablePlan] = {}
+        self._spoiled: set[Transaction] = set()
 
     def _definition(self, scn: int) -> tuple[TableSchema, TablePlan]:
         schema = self._version_at(scn)
@@ -235,6 +237,8 @@ class _Stage:
             transaction = row["xid"], row["commit_scn"]
             if transaction not in self._ends:
                 continue
+            if (row["status"] or 0) & TEXT_REPLACED:
+                self._spoiled.add(transaction)
             if row["operation_code"] in PIECES and row["problem"] is None:
                 kept[at] = False
                 self._write(row, transaction)
@@ -260,6 +264,7 @@ class _Stage:
         for transaction in [one for one in self._known | self._open if self._ends[one] < ordinal]:
             self._close(transaction)
             self._known.pop(transaction, None)
+            self._spoiled.discard(transaction)
             self._missing.end(transaction)
 
     def _note(self, row: dict[str, Any], transaction: Transaction) -> None:
@@ -336,7 +341,7 @@ class _Stage:
             return
         where = f" where {done.place.where}" if done.place.where else ""
         sql = f'update {schema.table.sql} set "{slot[1]}" = {literal}{where};'
-        self._made.append({**done.last, **_update(sql)})
+        self._made.append({**done.last, **self._update(sql, transaction)})
 
     def _unknown(
         self, done: _Open, schema: TableSchema, transaction: Transaction
@@ -348,11 +353,12 @@ class _Stage:
             return [{**done.unclear, "problem": NOT_UNDERSTOOD}]
         if sql is None:
             return [{**done.last, "problem": INCOMPLETE}]
-        return [{**done.last, **_update(sql)}] if sql else []
+        return [{**done.last, **self._update(sql, transaction)}] if sql else []
 
-
-def _update(sql: str) -> dict[str, Any]:
-    return {"operation_code": int(Operation.UPDATE), "status": 0, "sql_redo": sql}
+    def _update(self, sql: str, transaction: Transaction) -> dict[str, Any]:
+        """What a row becomes that stands for several: a value may go back to any of the transaction's earlier ones."""
+        status = TEXT_REPLACED if transaction in self._spoiled else 0
+        return {"operation_code": int(Operation.UPDATE), "status": status, "sql_redo": sql}
 
 
 def _key(

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import DecodeError
+from cdc_core.model.texts import STATUS_MASK
 from cdc_core.stage.decoding import ChangeDecoder, Refused, operation_name
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
@@ -210,7 +211,7 @@ def quarantined(
         "operation": pa.array(
             [operation_name(one) for one in rows["operation_code"].to_pylist()], pa.string()
         ),
-        "status": rows["status"],
+        "status": pc.bit_wise_and(rows["status"], pa.scalar(STATUS_MASK, pa.int32())),
         "reason": pa.array([reasons[one] for one in rows["ordinal"].to_pylist()], pa.string()),
         "sql_redo": decoder.redacted(rows),
         "resolved_scn": pc.if_else(is_covered, pa.scalar(covered_scn, pa.int64()), None),

@@ -224,6 +224,7 @@ def _oracle_rows(
                 landing=landing,
                 rows=ctx.config.oracle.fetch_rows,
                 masks=ctx.masks(schema.table),
+                replacing=ctx.config.replacing(schema.table),
             )
             manifest = read_after_ddl(session, [schema.table], read)
             where = chunk_folder(ctx.source, schema.table, f"s{at}", number)

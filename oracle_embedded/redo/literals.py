@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from oracle_embedded import values
 from oracle_embedded.api import EngineSession, OraType, StoredColumn, Value
-from oracle_embedded.charsets import CharacterSets
+from oracle_embedded.charsets import CharacterSets, bytes_from_text
 from oracle_embedded.days import day_of_number, number_of_day
 from oracle_embedded.redo.nls import compile_format
 from oracle_embedded.redo.numbers import digits_from_number, literal_from_number
@@ -135,6 +135,8 @@ def raw_converter(column: StoredColumn, sets: CharacterSets) -> Convert:
     Source: Oracle Call Interface Programmer's Guide, "Data Types", on internal data types.
     """
     own = sets.of(column.charset_form)
+    if own.is_utf8 and column.type in _TEXT_TYPES:
+        return lambda value: hextoraw(bytes_from_text(value))
     if not own.is_utf8 and column.type in _STORED_TEXTS:
         return lambda value: hextoraw(own.encode(value.decode()))
     if column.type in _TIMESTAMP_TYPES:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from oracle_embedded.api import BindMeta, ObjectShape, OracleError, OraType, Value
+from oracle_embedded.charsets import bytes_from_text, has_stand_ins, utf8_from_client
 from oracle_embedded.values import (
     interval_ds_from_nanos,
     nanos_from_interval_ds,
@@ -230,7 +231,28 @@ def engine_rows(
         elif bind.charset_form == _NATIONAL and bind.type in _TEXT_TYPES:
             for row in rows:
                 row[position] = utf8_from_national(row[position], lobs)
+        elif bind.type in _TEXT_TYPES:
+            _keep_bytes(rows, position)
     return rows
+
+
+def _keep_bytes(rows: list[list[Value]], position: int) -> None:
+    """Give the bytes of a column of texts that are no UTF-8 their stand-ins. Most columns have none, which one look tells: a character of one
+    byte between two texts is in no other character."""
+    together = b"\0".join([row[position] or b"" for row in rows])
+    if together.isascii():
+        return
+    try:
+        together.decode()
+    except UnicodeDecodeError:
+        is_utf8 = False
+    else:
+        is_utf8 = not has_stand_ins(together)
+    if is_utf8:
+        return
+    for row in rows:
+        value = row[position]
+        row[position] = None if value is None else utf8_from_client(value)
 
 
 def _pad_timestamp(value: Value) -> Value:
@@ -270,6 +292,8 @@ def out_value(value: Value, bind: WireBind, lobs: LobStore, *, has_handles: bool
         return b"\x02\x01\x01\x00" if value == b"\x01" else b"\x01\x00\x00"
     if meta.charset_form == _NATIONAL:
         value = lobs.character_sets.national.encode(value.decode())
+    elif meta.type in _TEXT_TYPES:
+        value = bytes_from_text(value)
     if meta.type in _SIZED_TYPES and len(value) > meta.size:
         return clr_bytes(value[: meta.size]) + ub_bytes(len(value))
     return clr_bytes(value) + b"\x00"

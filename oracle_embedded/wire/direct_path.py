@@ -20,7 +20,7 @@ from oracle_embedded.api import (
     Statement,
     Value,
 )
-from oracle_embedded.charsets import CharacterSets
+from oracle_embedded.charsets import CharacterSets, utf8_from_client
 from oracle_embedded.wire.rows import column_description
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader, ub_bytes
 
@@ -254,6 +254,6 @@ def _engine_value(value: Value, column: ColumnMeta, sets: CharacterSets) -> Valu
     if column.type is OraType.CLOB and sets.of(column.charset_form).width > 1:
         return value.decode("utf-16-be", "replace").encode()
     own = sets.of(column.charset_form)
-    if column.charset_form and not own.is_utf8:
-        return own.decode(value).encode()
+    if column.charset_form:
+        return utf8_from_client(value) if own.is_utf8 else own.decode(value).encode()
     return value.ljust(11, b"\x00") if column.type in _TIMES else value

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from oracle_embedded.api import EngineSession, LobCall, OracleError, OraType, Value
+from oracle_embedded.charsets import replaced, replaced_utf8
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader, clr_bytes, dlc_bytes, ub_bytes
 
 CHUNK_SIZE = 8060
@@ -109,19 +110,20 @@ class LobStore:
 
     def text_of(self, handle: bytes) -> bytes:
         """The whole content: UTF-8 for a CLOB. For clients that fetch LOBs as LONG."""
-        return self._session.read_lob(handle)[1]
+        ora_type, value = self._session.read_lob(handle)
+        return value if ora_type == OraType.BLOB else replaced_utf8(value)
 
     def temporary_from(
         self, value: bytes, ora_type: OraType, charset_form: int, prefetch: int | None
     ) -> bytes:
         """A framed locator of a new temporary LOB with this content, as an OUT bind returns it."""
-        content = value if ora_type == OraType.BLOB else value.decode().encode("utf-16-be")
+        content = value if ora_type == OraType.BLOB else _utf16(value)
         locator = self._create(ora_type, charset_form, content)
         return _framed(locator, content, prefetch)
 
     def locator_of(self, value: bytes, ora_type: OraType, charset_form: int) -> bytes:
         """The locator of a new temporary LOB with this content, as an object holds it."""
-        content = value if ora_type == OraType.BLOB else value.decode().encode("utf-16-be")
+        content = value if ora_type == OraType.BLOB else _utf16(value)
         return self._create(ora_type, charset_form, content)
 
     def bind_content(self, locator: Value) -> Value:
@@ -170,7 +172,7 @@ class LobStore:
         if cached is not None:
             return cached
         ora_type, value = self._session.read_lob(handle)
-        content = value if ora_type == OraType.BLOB else value.decode().encode("utf-16-be")
+        content = value if ora_type == OraType.BLOB else _utf16(value)
         self._cache[handle] = (ora_type, content)
         self._cache_bytes += len(content)
         while self._cache_bytes > _CACHE_BYTES_MAX and len(self._cache) > 1:
@@ -280,7 +282,7 @@ def _call(value: bytes, ora_type: OraType, request: LobRequest) -> LobCall:
     start = (max(request.source_offset, 1) - 1) * _unit(ora_type)
     data = request.data
     if ora_type == OraType.CLOB and not _is_utf16(request.locator):
-        data = data.decode().encode("utf-16-be")
+        data = data.decode("utf-8", "replace").encode("utf-16-be")
     return LobCall(size(start), size(start + len(data)) - size(start))
 
 
@@ -292,12 +294,16 @@ def _edit(content: bytearray, ora_type: OraType, request: LobRequest) -> None:
         return
     data = request.data
     if ora_type == OraType.CLOB and not _is_utf16(request.locator):
-        data = data.decode().encode("utf-16-be")
+        data = data.decode("utf-8", "replace").encode("utf-16-be")
     start = (max(request.source_offset, 1) - 1) * unit
     if start > len(content):
         filler = b"\x00" if unit == 1 else b"\x00 "
         content += filler * ((start - len(content)) // unit)
     content[start : start + len(data)] = data
+
+
+def _utf16(value: bytes) -> bytes:
+    return replaced(value.decode()).encode("utf-16-be")
 
 
 def _unit(ora_type: OraType) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 from oracle_embedded.api import ColumnMeta, OraType, Value
+from oracle_embedded.charsets import bytes_from_text, has_stand_ins
 from oracle_embedded.values import parts_from_rowid
 from oracle_embedded.wire.binds import SCALED_TYPES, WireBind, rowid_value
 from oracle_embedded.wire.connect import CHARSET_UTF8, CHARSET_UTF16
@@ -24,6 +25,7 @@ ROW_HEADER = b"\x06" + bytes(7)
 _ROW_DATA = b"\x07"
 _NATIONAL = 2
 _LOB_TYPES = frozenset((OraType.CLOB, OraType.BLOB))
+_TEXT_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.LONG))
 _LONG_TYPES = frozenset((OraType.LONG, OraType.LONG_RAW))
 _LONG_END = b"\x00\x00"
 _IS_JSON = 0x100
@@ -53,7 +55,7 @@ def column_description(
     column: ColumnMeta, position: int, *, scale_bytes: Callable[[int], bytes] = sb1_bytes
 ) -> bytes:
     """Encode what is said of one column, at its place from 1."""
-    name, shape = column.name.encode(), column.shape
+    name, shape = bytes_from_text(column.name.encode()), column.shape
     charset = (0, CHARSET_UTF8, CHARSET_UTF16)[column.charset_form]
     return b"".join(
         (
@@ -105,10 +107,30 @@ class RowEncoder:
         self._width = len(columns)
         self._framers = [(at, framer) for at, framer in enumerate(framers) if framer is not None]
 
+        self._texts = [
+            at
+            for at, column in enumerate(columns)
+            if column.type in _TEXT_TYPES and column.charset_form != _NATIONAL
+        ]
+
     def encode(self, rows: Sequence[Sequence[Value]]) -> bytes:
         """Encode a batch of rows as one message 7 each."""
         if not rows:
             return b""
+        encoded = self._encoded(rows)
+        # Bytes that are no UTF-8 are rare: one look at the message tells that there are none.
+        return self._encoded(self._with_bytes(rows)) if has_stand_ins(encoded) else encoded
+
+    def _with_bytes(self, rows: Sequence[Sequence[Value]]) -> list[list[Value]]:
+        """The rows with the bytes for which their texts have stand-ins."""
+        shown = [list(row) for row in rows]
+        for row in shown:
+            for at in self._texts:
+                value = row[at]
+                row[at] = None if value is None else bytes_from_text(value)
+        return shown
+
+    def _encoded(self, rows: Sequence[Sequence[Value]]) -> bytes:
         width = self._width
         values: list[Value] = list(chain.from_iterable(rows))
         for at, framer in self._framers:

@@ -10,6 +10,8 @@ import struct
 from collections.abc import Callable
 from typing import NoReturn
 
+from oracle_embedded.charsets import text_from_bytes
+
 SHORT_MAX = 252
 _LONG_MARK = 254
 _NULL_MARK = 255
@@ -138,25 +140,25 @@ class TtcReader:
         """Read text with a length.
 
         Raises:
-            ProtocolError: It is not UTF-8.
+            ProtocolError: It is cut off.
         """
-        return _utf8(self.clr())
+        return text_from_bytes(self.clr())
 
     def announced_text(self, size: int, *, length_again: bool) -> str:
         """Read text whose length was announced some fields before, and stands in front of it again if the client does so.
 
         Raises:
-            ProtocolError: It is not UTF-8.
+            ProtocolError: It is cut off.
         """
-        return self.text() if length_again else _utf8(self.raw(size))
+        return self.text() if length_again else text_from_bytes(self.raw(size))
 
     def text_twice(self) -> str:
         """Read text whose length stands there twice.
 
         Raises:
-            ProtocolError: It is not UTF-8.
+            ProtocolError: It is cut off.
         """
-        return _utf8(self.dlc())
+        return text_from_bytes(self.dlc())
 
     def clr_row(self, count: int) -> list[bytes | None]:
         """Read ``count`` such byte strings, NULL and empty as None."""
@@ -181,13 +183,6 @@ class TtcReader:
     def dlc(self) -> bytes:
         """Read bytes whose length stands there twice."""
         return self.clr() if self.ub() else b""
-
-
-def _utf8(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise ProtocolError("text is not UTF-8") from error
 
 
 def _fail_length(what: str, size: int) -> NoReturn:

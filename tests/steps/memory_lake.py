@@ -33,6 +33,7 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import TableApplied, TableMaintained
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 from cdc_core.schema.evolution import holding, judge, refuse_mixed_values
 from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import Column, TableSchema
@@ -178,6 +179,7 @@ class MemoryLake:
         quarantine_max: int | None = None,
         is_inexact: bool = False,
         skipping: Skipping = NOTHING_SKIPPED,
+        replacing: Replacing = NOTHING_REPLACED,
         fence: Fence | None = None,
         **_options: Any,
     ) -> TableApplied:
@@ -203,6 +205,7 @@ class MemoryLake:
             optional=OPTIONAL,
             landed=moment_of(manifest.landed),
             skipping=skipping,
+            replacing=replacing,
         )
         landed = LandedLobs(table, redo_paths)
         changes, refused = _decoded(rows, decoder, found, covered_scn, quarantine_max, landed)

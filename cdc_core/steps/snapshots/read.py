@@ -119,6 +119,7 @@ def _read_at_some_scn(
                     landing=ctx.landing,
                     rows=ctx.config.oracle.fetch_rows,
                     masks=ctx.masks(record.table),
+                    replacing=ctx.config.replacing(record.table),
                     began=began,
                     passing=passing,
                 )

@@ -278,6 +278,7 @@ def _take_part(
                 quarantine_max=_quarantine_max(ctx, table),
                 is_inexact=record.inexact is not None and str(table) in record.inexact.tables,
                 skipping=_skipping(ctx, table),
+                replacing=ctx.config.replacing(table),
                 drops_columns=ctx.config.drops_columns(table),
                 fence=fence,
             )

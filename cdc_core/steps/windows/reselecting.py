@@ -30,6 +30,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.scn import Scn
+from cdc_core.model.texts import Replacing
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.hidden_rows import seeing_all
 from cdc_core.oracle.session import OracleSession
@@ -115,7 +116,12 @@ def _landed(
     try:
         for missing in _missing(ctx, record, manifest, schema):
             with ctx.database.session() as session, seeing_all(session, schema.table):
-                for batch in _landing_rows(session, missing, ctx.masks(schema.table)):
+                for batch in _landing_rows(
+                    session,
+                    missing,
+                    ctx.masks(schema.table),
+                    ctx.config.replacing(schema.table),
+                ):
                     file = file or _begun(ctx, manifest, number)
                     file.write(batch)
     except BaseException:
@@ -154,7 +160,7 @@ def _missing(
 
 
 def _landing_rows(
-    session: OracleSession, missing: Sequence[MissingLob], masks: Masks
+    session: OracleSession, missing: Sequence[MissingLob], masks: Masks, replacing: Replacing
 ) -> Iterator[pa.RecordBatch]:
     """The rows that stand for these changes: of those that others follow, then of each query's.
 
@@ -171,7 +177,7 @@ def _landing_rows(
     present = present_names(session, table)
     for _, group in groupby(asked, key=lambda row: _query_of(row)[:2]):
         for parts in _parts(group):
-            yield from _looked_up(session, parts, present, masks)
+            yield from _looked_up(session, parts, present, masks, replacing)
     if present_names(session, table)[: len(present)] != present:
         raise RenamedMeanwhileError(
             "columns of the table got other names while values of LOBs were read",
@@ -212,7 +218,11 @@ def _parts(rows: Iterable[AskedRow]) -> Iterator[list[Asked]]:
 
 
 def _looked_up(
-    session: OracleSession, parts: Sequence[Asked], present: Sequence[str], masks: Masks
+    session: OracleSession,
+    parts: Sequence[Asked],
+    present: Sequence[str],
+    masks: Masks,
+    replacing: Replacing,
 ) -> Iterator[pa.RecordBatch]:
     """The rows with the values that a chunk as of their commits has, masked ones as masks; none for a key that Oracle does not have then,
     or does not tell. ``present``: the names that the table's columns have now.
@@ -227,7 +237,7 @@ def _looked_up(
     try:
         left = [dict(zip(_keys(asked, schema), asked, strict=True)) for _, asked in parts]
         wanted = [(scn, tuple(left[at])) for at, (scn, _) in enumerate(parts)]
-        read = partial(_begin, session, schema, wanted, names)
+        read = partial(_begin, session, schema, wanted, names, replacing)
         begun, rest = read_after_ddl(session, [schema.table], read)
         with closing(rest):
             for places, found in chain([begun], rest):
@@ -250,7 +260,7 @@ def _looked_up(
             again = [(scn, rows) for scn, rows in again if rows]
         half = (len(again) + 1) // 2
         for some in filter(None, (again[:half], again[half:])):
-            yield from _looked_up(session, some, present, masks)
+            yield from _looked_up(session, some, present, masks, replacing)
 
 
 def _literal(value: Any) -> str:
@@ -262,10 +272,13 @@ def _begin(
     schema: TableSchema,
     parts: Sequence[tuple[Scn, tuple[Bound, ...]]],
     names: Mapping[str, str],
+    replacing: Replacing,
 ) -> tuple[_Rows, Generator[_Rows]]:
     """The first rows of the query, and the others."""
     asked = [(scn, ChunkKeys(keys)) for scn, keys in parts]
-    rows = exact_rows_by_scn(session, schema, asked, rows=_FETCH_ROWS, names=names)
+    rows = exact_rows_by_scn(
+        session, schema, asked, rows=_FETCH_ROWS, names=names, replacing=replacing
+    )
     return next(rows), rows
 
 

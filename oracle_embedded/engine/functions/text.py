@@ -8,7 +8,7 @@ from functools import cmp_to_key, lru_cache
 from itertools import accumulate
 
 from oracle_embedded.api import OracleError
-from oracle_embedded.charsets import BY_NAME
+from oracle_embedded.charsets import BY_NAME, has_stand_ins
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.numbers import whole
 from oracle_embedded.engine.functions.context import CallContext
@@ -49,7 +49,12 @@ def _substrb(
 ) -> str | None:
     own = context.character_sets.of(form)
     cut = substr(own.encode(text).decode("latin-1"), start, count)
-    return own.decode(cut.encode("latin-1")).replace("\ufffd", " ") if cut else None
+    if not cut:
+        return None
+    stored = cut.encode("latin-1")
+    if own.is_utf8 and not has_stand_ins(text.encode()):
+        return stored.decode("utf-8", "replace").replace("\ufffd", " ")
+    return own.decode(stored).replace("\ufffd", " ")
 
 
 def _lengthb(context: CallContext, text: str, form: int) -> bytes:

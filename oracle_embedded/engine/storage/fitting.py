@@ -6,7 +6,12 @@ import json
 from collections.abc import Callable
 
 from oracle_embedded.api import OracleError, OraType, Value
-from oracle_embedded.charsets import CharacterSet, CharacterSets
+from oracle_embedded.charsets import (
+    CharacterSet,
+    CharacterSets,
+    bytes_from_text,
+    replaced_utf8,
+)
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.temporal import fit_timestamp
 from oracle_embedded.engine.datatypes.types import SqlType
@@ -30,7 +35,9 @@ def fitter(table: TableDef, column: ColumnDef, sets: CharacterSets) -> Fitter:
             if own.is_utf8 or kind.form == 2 or kind.ora == OraType.LONG:
                 return _text_fitter(table, column)
             return _recoded_fitter(table, column, own)
-        case "clob" if kind.form != 2:
+        case "clob" if kind.form == 2 or sets.database.is_utf8:
+            return replaced_utf8
+        case "clob":
             return sets.database.keep_utf8
         case "number":
             return _number_fitter(column)
@@ -145,9 +152,13 @@ def _text_fitter(table: TableDef, column: ColumnDef) -> Fitter:
     def fit(value: bytes) -> Value:
         if not value:
             return None
+        if national:
+            value = replaced_utf8(value)
         size = len(value)
         if size > most or padded or national:
-            if in_characters:
+            if not in_characters:
+                size = len(bytes_from_text(value))
+            else:
                 text = value.decode()
                 size = len(text) + (
                     sum(1 for letter in text if letter > "\uffff") if national else 0

@@ -10,6 +10,7 @@ import oracledb
 import pytest
 
 from oracle_embedded.api import OraType
+from oracle_embedded.charsets import bytes_from_text
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import number_from_decimal
 from oracle_embedded.wire.packets import (
@@ -158,9 +159,9 @@ def test_impossible_lengths_are_refused() -> None:
         TtcReader(lambda: struct.pack("B", 0x89)).sb()
 
 
-def test_text_that_is_not_utf8_is_refused() -> None:
-    with pytest.raises(ProtocolError, match="UTF-8"):
-        TtcReader(lambda: clr_bytes(b"\xff\xfe")).text()
+def test_text_that_is_not_utf8_keeps_its_bytes() -> None:
+    text = TtcReader(lambda: clr_bytes(b"\xff\xfe")).text()
+    assert bytes_from_text(text.encode()) == b"\xff\xfe"
 
 
 def test_absurd_numbers_of_executions_are_refused() -> None:
