@@ -288,7 +288,7 @@ def _explain_table(table: TableId, known: Definitions, landed: _Landed, outcomes
         given = committed, table, _EVERYTHING, [landed.redo]
         pieces = np.empty(0, np.int64)
         if any(column.is_lob for column in decoder.schema.columns):
-            pieces = np.concatenate([pieces, *map(_lob_pieces, surviving_rows(*given))])
+            pieces = np.concatenate([pieces, *map(_lob_pieces, surviving_rows(*given, decoder))])
         whole = [pieces[:0]]
         for rows in decodable_rows(*given, decoder):
             whole.append(np.intersect1d(rows["ordinal"].to_numpy(), pieces))

@@ -35,7 +35,7 @@ from cdc_core.schema.types import is_snapshot_only
 from cdc_core.stage import addresses, lobs
 from cdc_core.stage.absent_names import unlisted
 from cdc_core.stage.layout import OPTIONAL, change_schema
-from cdc_core.stage.rollback import ROW_ID_UNKNOWN, UNMATCHED
+from cdc_core.stage.rollback import AMBIGUOUS, ROW_ID_UNKNOWN, UNMATCHED
 from cdc_core.stage.row_digests import row_digests
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.statements import UNKNOWN_ROW_ID, known_row_ids
@@ -59,10 +59,11 @@ _PROBLEMS = {
     lobs.INCOMPLETE: "the redo carries a part of a LOB, and not the rest of it",
     lobs.NOT_UNDERSTOOD: "a redo row that writes a LOB has a form that is not understood",
     addresses.ADDRESS_UNKNOWN: "LogMiner does not show the ROWID of a row of a table with LOBs, and nothing that closes its statement does",
+    AMBIGUOUS: "a partial rollback takes back a statement that wrote LOBs, and the redo does not show which rows are of that statement",
     UNMATCHED: "a partial rollback undoes a row that the transaction's redo does not have",
     ROW_ID_UNKNOWN: "a partial rollback undoes a row whose address LogMiner does not know",
 }
-_OF_ROLLBACK = (UNMATCHED, ROW_ID_UNKNOWN)
+_OF_ROLLBACK = (AMBIGUOUS, UNMATCHED, ROW_ID_UNKNOWN)
 """Problems that are about more than one row."""
 
 
@@ -156,6 +157,11 @@ class ChangeDecoder:
     def has_placeholders(self) -> bool:
         """Must ROWIDs that identify rows be found, in some version of the table?"""
         return any(version.has_placeholders for version in self._versions())
+
+    @property
+    def is_undone_by_statement(self) -> bool:
+        """May one undo row take back several redo rows, in some version of the table?"""
+        return any(version.is_undone_by_statement for version in self._versions())
 
     @property
     def leaves_out(self) -> bool:

@@ -9,24 +9,15 @@ inverse. One ROW_ID is enough of a key: undo of other rows does not change this 
 (code 255) may be taken back by a row of any operation.
 
 **By statement.** In a table with LOBs an INSERT, and every row that writes a LOB outside of the table's block, has a placeholder instead of its
-ROW_ID, and a statement of several redo rows (INSERT, LOB pieces, UPDATEs of the values in the block) has *one* undo row, with the real
-ROW_ID (measured on 23ai, SecureFile and BasicFile alike). So where a transaction has placeholders in a table:
-
-* An undo row that deletes takes back the newest surviving INSERT, and with it all that survives after it: by newest-first every later
-  statement is undone by then, so what is left are the INSERT's own rows. They must have the placeholder or the undo row's ROW_ID.
-* An undo row that updates or inserts takes back the newest surviving row of its ROW_ID, which must be its inverse. If a row with
-  a placeholder survives after that one, nothing shows which of the two is meant, and the transaction is not understood.
+ROW_ID, and a statement of several redo rows has *one* undo row, with the real ROW_ID. So where a transaction has placeholders in a table, a run
+of undo rows takes back so many statements from the end of what survives (:mod:`cdc_core.stage.undone_statements`).
 
 **By order.** Rows of an index-organized table have no address, their undo rows neither. Undo goes back through the whole transaction, so an
 undo row takes back the table's newest surviving row, which must be its inverse. Each forward row has one undo row.
 
-**By closed statements.** Where the ROWID identifies the rows of a table with LOBs, what closes a statement is read too, so its rows have one
-address (:mod:`cdc_core.stage.statements`). The rule is the one by address, of statements instead of rows. An INSERT that nothing closes
-failed in its middle: it can only be taken back next. Of anything else that nothing closes, nobody knows whether it is one call. One of which nothing but its close is there (what it wrote is left out) is not
-understood where it is the newest of its address.
-
 What is not understood gets a problem, and whoever decodes it stops the table: an undo row without its forward row (the
-transaction's beginning is missing), with the wrong operation or order, or without a ROW_ID.
+transaction's beginning is missing), with the wrong operation or order, or without a ROW_ID, and one of which the redo does not show how many rows it
+takes back.
 
 :func:`surviving` is the rule in plain Python; :func:`find_undone` applies it to the rows of many transactions, and reads brackets
 by columns.
@@ -35,45 +26,39 @@ by columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.model.operations import LOB_OPERATIONS, Operation
-from cdc_core.stage.statements import (
-    UNKNOWN_ROW_ID,
-    Statements,
-    codes_of,
-    known_row_ids,
-    statements_of,
-    transactions_of,
+from cdc_core.model.operations import Operation
+from cdc_core.stage.statements import codes_of, known_row_ids, transactions_of
+from cdc_core.stage.undone_statements import (
+    AMBIGUOUS,
+    INVERSE,
+    ROW_ID_UNKNOWN,
+    UNMATCHED,
+    NotUnderstoodError,
+    Rows,
+    closing_candidates,
+    taken_back,
 )
 
-UNDONE_BY = {
-    Operation.DELETE: Operation.INSERT,
-    Operation.INSERT: Operation.DELETE,
-    Operation.UPDATE: Operation.UPDATE,
-}
-"""What an undo row of each operation takes back."""
+__all__ = ["AMBIGUOUS", "ROW_ID_UNKNOWN", "UNMATCHED", "NotUnderstoodError"]
 
-UNMATCHED = "undo-unmatched"
-ROW_ID_UNKNOWN = "undo-row-id-unknown"
 COLUMNS = ("ordinal", "xid", "operation_code", "row_id", "rollback", "has_rollback")
 """What :func:`find_undone` reads of a redo row."""
 STATEMENT_COLUMNS = (*COLUMNS, "rs_id")
-"""What :func:`find_undone_statements` reads."""
+"""What it reads too of a table with LOBs."""
+_NO_RECORD = r"^[\s0x.]*$"
+"""An RS_ID that names no redo record."""
+_NAMING_ROWS = 3
+"""So many rows from the beginning of a statement on are asked which row it is about: one of them says so, if any does."""
 
-
-class NotUnderstoodError(ValueError):
-    """It cannot be shown which rows an undo row takes back; ``place`` is the undo row's, ``problem`` its name."""
-
-    def __init__(self, message: str, problem: str = UNMATCHED) -> None:
-        super().__init__(message)
-        self.problem = problem
-        self.place = -1
+Apart = Callable[[Mapping[int, Sequence[int]]], set[int]]
+"""Which UPDATEs close no statement, of those that may: by ordinal, with the ordinals of rows of that statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,122 +68,70 @@ class RedoRow:
     operation: int
     row_id: str | None
     is_undo: bool
+    rs_id: str | None = None
 
 
-@dataclass(slots=True)
-class _Left:
-    """The forward rows that nothing has taken back so far, newest last; places that are gone leave the lists when they are met."""
-
-    rows: Sequence[RedoRow]
-    alive: list[bool]
-    by_statement: bool
-    order: list[int] = field(default_factory=list)
-    of_row_id: dict[str | None, list[int]] = field(default_factory=dict)
-    inserts: list[int] = field(default_factory=list)
-    unplaced: list[int] = field(default_factory=list)
-
-    def add(self, place: int) -> None:
-        row = self.rows[place]
-        is_insert = self.by_statement and row.operation == Operation.INSERT
-        self.order.append(place)
-        if is_insert:
-            self.inserts.append(place)
-        else:
-            self.of_row_id.setdefault(row.row_id, []).append(place)
-        if is_insert or row.row_id is None:
-            self.unplaced.append(place)
-
-    def newest(self, places: list[int]) -> int:
-        """The newest of the places that is still there.
-
-        Raises:
-            NotUnderstoodError: None is.
-        """
-        self._forget_gone(places)
-        if not places:
-            raise NotUnderstoodError("an undo row has no forward row")
-        return places[-1]
-
-    def is_behind(self, places: list[int], place: int) -> bool:
-        """Is one of the places still there that came later than ``place``?"""
-        self._forget_gone(places)
-        return bool(places) and places[-1] > place
-
-    def _forget_gone(self, places: list[int]) -> None:
-        while places and not self.alive[places[-1]]:
-            places.pop()
-
-    def since(self, place: int) -> list[int]:
-        """The rows from a place on that are still there; they leave the order."""
-        found = []
-        while self.order and self.order[-1] >= place:
-            if self.alive[at := self.order.pop()]:
-                found.append(at)
-        return found
-
-
-def surviving(rows: Sequence[RedoRow]) -> list[int]:
+def surviving(rows: Sequence[RedoRow], *, closes_shown: bool = False) -> list[int]:
     """Which rows of one (transaction, table), in LogMiner's order, remain: their places.
 
     Raises:
         NotUnderstoodError: There is an undo row of which that cannot be said.
     """
-    by_statement = any(row.row_id is None and not row.is_undo for row in rows)
-    by_order = by_statement and all(row.row_id is None for row in rows)
-    take_back: Callable[[_Left, RedoRow], None] = _by_statement if by_statement else _by_address
-    if by_order:
-        take_back = _by_order
-    left = _Left(rows, [not row.is_undo for row in rows], by_statement)
-    for place, row in enumerate(rows):
-        if not row.is_undo:
-            left.add(place)
+    codes: dict[str | None, int] = {None: -1}
+    table = Rows(
+        [row.operation for row in rows],
+        [codes.setdefault(row.row_id, len(codes)) for row in rows],
+        [codes.setdefault(row.rs_id, len(codes)) for row in rows],
+        [row.is_undo for row in rows],
+    )
+    if not any(row.row_id is None and not row.is_undo for row in rows):
+        gone = _by_address(table)
+    elif all(row.row_id is None for row in rows):
+        gone = _by_order(table)
+    else:
+        gone = taken_back(table, closes_shown=closes_shown)
+    return np.delete(np.arange(len(rows)), gone).tolist()
+
+
+def _by_address(rows: Rows) -> list[int]:
+    left: dict[int, list[int]] = {}
+    gone: list[int] = []
+    for place, row_id in enumerate(rows.row_id):
+        own = left.setdefault(row_id, [])
+        if not rows.undo[place]:
+            own.append(place)
             continue
-        try:
-            if row.row_id is None and not by_order:
-                raise NotUnderstoodError("an undo row has no ROW_ID", ROW_ID_UNKNOWN)
-            take_back(left, row)
-        except NotUnderstoodError as error:
-            error.place = place
-            raise
-    return [place for place, is_left in enumerate(left.alive) if is_left]
+        if row_id < 0:
+            raise NotUnderstoodError("an undo row has no ROW_ID", ROW_ID_UNKNOWN, place)
+        at = _newest(own, place)
+        if Operation.UNSUPPORTED not in (rows.operation[place], rows.operation[at]):
+            _refuse_other(rows, at, place)
+        gone += [at, place]
+    return gone
 
 
-def _by_address(left: _Left, undo: RedoRow) -> None:
-    at = left.newest(left.of_row_id.get(undo.row_id, []))
-    if Operation.UNSUPPORTED not in (undo.operation, left.rows[at].operation):
-        _refuse_other(left, at, undo)
-    left.alive[at] = False
+def _by_order(rows: Rows) -> list[int]:
+    left: list[int] = []
+    gone: list[int] = []
+    for place, is_undo in enumerate(rows.undo):
+        if not is_undo:
+            left.append(place)
+            continue
+        at = _newest(left, place)
+        _refuse_other(rows, at, place)
+        gone += [at, place]
+    return gone
 
 
-def _by_order(left: _Left, undo: RedoRow) -> None:
-    at = left.newest(left.order)
-    _refuse_other(left, at, undo)
-    left.alive[at] = False
+def _newest(left: list[int], place: int) -> int:
+    if not left:
+        raise NotUnderstoodError("an undo row has no forward row", place=place)
+    return left.pop()
 
 
-def _by_statement(left: _Left, undo: RedoRow) -> None:
-    if undo.operation == Operation.DELETE:
-        at = left.newest(left.inserts)
-        own = left.since(at)
-        if any(
-            left.rows[place].row_id not in (None, undo.row_id)
-            or left.rows[place].operation == Operation.DELETE
-            for place in own
-        ):
-            raise NotUnderstoodError("rows of other statements survive an INSERT that is undone")
-        for place in own:
-            left.alive[place] = False
-        return
-    at = left.newest(left.of_row_id.get(undo.row_id, []))
-    if left.is_behind(left.unplaced, at):
-        raise NotUnderstoodError("a row without ROW_ID survives the one that is undone")
-    _refuse_other(left, at, undo)
-    left.alive[at] = False
-
-
-def _refuse_other(left: _Left, at: int, undo: RedoRow) -> None:
-    if left.rows[at].operation != UNDONE_BY.get(Operation(undo.operation)):
-        raise NotUnderstoodError("an undo row is not the inverse of its forward row")
+def _refuse_other(rows: Rows, at: int, place: int) -> None:
+    if rows.operation[at] != INVERSE.get(Operation(rows.operation[place])):
+        raise NotUnderstoodError("an undo row is not the inverse of its forward row", place=place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,145 +158,102 @@ class Undone:
 NOTHING_UNDONE = Undone(np.empty(0, np.int64), {})
 
 
-def find_undone(rows: pa.Table) -> Undone:
-    """Apply the rule to rows of one table (columns :data:`COLUMNS`) of transactions that took something back.
+def find_undone(
+    rows: pa.Table, *, apart: Apart | None = None, closes_shown: bool = False
+) -> Undone:
+    """Apply the rule to rows of one table of transactions that took something back. Raises nothing: what is not understood is a problem of
+    its undo row.
 
-    Raises nothing: what is not understood is a problem of its undo row.
+    Args:
+        rows: Columns :data:`COLUMNS`; with :data:`STATEMENT_COLUMNS` more is understood of a table with LOBs.
+        apart: Asked for UPDATEs of which the columns do not say whether they close a statement; without it each may.
+        closes_shown: INTERNAL rows that close statements are among the rows.
     """
-    rows = rows.filter(rows["has_rollback"]).sort_by(
-        [("xid", "ascending"), ("ordinal", "ascending")]
-    )
+    order = [
+        (name, "ascending")
+        for name in ("xid", "commit_scn", "ordinal")
+        if name in rows.schema.names
+    ]
+    rows = rows.filter(rows["has_rollback"]).sort_by(order).combine_chunks()
     if rows.num_rows == 0:
         return NOTHING_UNDONE
     ordinals = rows["ordinal"].to_numpy()
     undo = rows["rollback"].to_numpy().astype(np.bool_)
-    row_ids = rows["row_id"]
-    unknown = pc.fill_null(pc.equal(row_ids, UNKNOWN_ROW_ID), True).to_numpy()
-    xid = rows["xid"].combine_chunks().dictionary_encode().indices.to_numpy()
-    # Sorted by XID, so the codes of dictionary_encode grow.
-    starts = np.flatnonzero(np.diff(xid, prepend=-1))
-    by_statement = np.logical_or.reduceat(unknown & ~undo, starts)[xid]
-    problems = {int(at): ROW_ID_UNKNOWN for at in ordinals[undo & unknown & ~by_statement]}
+    operation = rows["operation_code"].to_numpy()
+    row_id = codes_of(pa.chunked_array([known_row_ids(rows["row_id"].combine_chunks())]))
+    transaction = transactions_of(rows)
+    starts = np.flatnonzero(np.diff(transaction, prepend=-1))
+    of_statements = (row_id < 0) & ~undo | (operation == Operation.INTERNAL)
+    by_statement = np.logical_or.reduceat(of_statements, starts)[transaction]
+    unknown = undo & (row_id < 0) & ~by_statement
+    problems = {int(at): ROW_ID_UNKNOWN for at in ordinals[unknown]}
     gone = [
         _brackets(
-            rows.select(["row_id", "operation_code"]),
-            xid,
-            ordinals,
-            undo,
-            ~by_statement & ~unknown,
-            problems,
+            operation, row_id, transaction, ordinals, undo, ~by_statement & (row_id >= 0), problems
         )
     ]
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(xid)], strict=True):
-        if by_statement[start]:
-            gone.append(_of_one(rows.slice(start, end - start), problems))
+    cut = _Cut(operation, row_id, _records(rows), undo, ordinals)
+    ends = [*starts[1:].tolist(), len(ordinals)]
+    own = [pair for pair in zip(starts.tolist(), ends, strict=True) if by_statement[pair[0]]]
+    closing_nothing = apart(_candidates(cut, own)) if apart is not None and own else set()
+    for start, end in own:
+        part = cut.rows(start, end)
+        try:
+            if all(code < 0 for code in part.row_id):
+                places = _by_order(part)
+            else:
+                of_part = ordinals[start:end].tolist()
+                free = {at for at, one in enumerate(of_part) if one in closing_nothing}
+                places = taken_back(part, free, closes_shown=closes_shown)
+        except NotUnderstoodError as error:
+            problems[int(ordinals[start + error.place])] = error.problem
+            continue
+        gone.append(ordinals[start:end][places])
     left_out = np.concatenate(gone)
     left_out = left_out[~np.isin(left_out, list(problems))] if problems else left_out
     return Undone(np.sort(left_out), problems)
 
 
-def find_undone_statements(rows: pa.Table) -> Undone:
-    """The rule by closed statements for rows of one table (columns :data:`STATEMENT_COLUMNS`) of transactions that took something back.
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The columns of the rows of many transactions, cut into those of one."""
 
-    Raises nothing: what is not understood is a problem of its undo row.
-    """
-    rows = rows.filter(rows["has_rollback"]).sort_by(
-        [("xid", "ascending"), ("commit_scn", "ascending"), ("ordinal", "ascending")]
-    )
-    if rows.num_rows == 0:
-        return NOTHING_UNDONE
-    ordinals, operation = rows["ordinal"].to_numpy(), rows["operation_code"].to_numpy()
-    undo = rows["rollback"].to_numpy().astype(np.bool_)
-    transaction = transactions_of(rows)
-    row_id = codes_of(pa.chunked_array([known_row_ids(rows["row_id"].combine_chunks())]))
-    cut = statements_of(operation, row_id, codes_of(rows["rs_id"]), transaction, undo)
-    numbers = np.arange(len(cut.place))
-    gone = np.zeros(len(numbers), dtype=np.bool_)
-    problems: dict[int, str] = {}
-    starts = np.flatnonzero(np.diff(transaction[cut.place], prepend=-1))
-    for own in np.split(numbers, starts[1:]):
-        try:
-            gone[_taken_back(own.tolist(), cut, operation, row_id, undo)] = True
-        except NotUnderstoodError as error:
-            problems[int(ordinals[error.place])] = error.problem
-    return Undone(np.sort(ordinals[gone[cut.number]]), problems)
+    operation: npt.NDArray[np.int32]
+    row_id: npt.NDArray[np.int64]
+    record: npt.NDArray[np.int64]
+    undo: npt.NDArray[np.bool_]
+    ordinals: npt.NDArray[np.int64]
+
+    def rows(self, start: int, end: int) -> Rows:
+        """Those from a place on, up to another."""
+        these = slice(start, end)
+        columns = (self.operation, self.row_id, self.record, self.undo)
+        return Rows(*(column[these].tolist() for column in columns))
 
 
-def _taken_back(
-    statements: Sequence[int],
-    cut: Statements,
-    operation: npt.NDArray[np.int32],
-    row_id: npt.NDArray[np.int64],
-    undo: npt.NDArray[np.bool_],
-) -> list[int]:
-    """Which statements of one transaction are not applied.
-
-    Raises:
-        NotUnderstoodError: There is an undo row of which that cannot be said.
-    """
-    alive: list[int] = []
-    of_address: dict[int, list[int]] = {}
-    gone: set[int] = set()
-    for number in statements:
-        place = int(cut.place[number])
-        if not undo[place]:
-            alive.append(number)
-            of_address.setdefault(int(cut.address[place]), []).append(number)
-            continue
-        while alive and alive[-1] in gone:
-            alive.pop()
-        try:
-            found = _newest(alive, of_address, int(row_id[place]))
-            first = cut.place[found]
-            if cut.address[first] < 0 and operation[first] != Operation.INSERT:
-                raise NotUnderstoodError("what an undo row takes back may be more than one call")
-            _refuse_other_statement(int(operation[first]), int(operation[place]))
-        except NotUnderstoodError as error:
-            error.place = place
-            raise
-        of_address[int(cut.address[first])].pop()
-        gone |= {found, number}
-    return sorted(gone)
+def _records(rows: pa.Table) -> npt.NDArray[np.int64]:
+    """A number for each redo record; -1 where the RS_ID names none."""
+    if "rs_id" not in rows.schema.names:
+        return np.full(rows.num_rows, -1)
+    texts = rows["rs_id"].combine_chunks()
+    names_none = pc.fill_null(pc.match_substring_regex(texts, _NO_RECORD), True)
+    return codes_of(pa.chunked_array([pc.if_else(names_none, pa.scalar(None, texts.type), texts)]))
 
 
-def _newest(alive: Sequence[int], of_address: Mapping[int, list[int]], address: int) -> int:
-    """The statement that an undo row of this address takes back."""
-    if address < 0:
-        raise NotUnderstoodError("an undo row has no ROW_ID", ROW_ID_UNKNOWN)
-    own, unclosed = of_address.get(address), of_address.get(-1)
-    if unclosed and unclosed[-1] == alive[-1]:
-        return unclosed[-1]
-    if not own or (unclosed and unclosed[-1] > own[-1]):
-        raise NotUnderstoodError("an undo row has no forward row")
-    return own[-1]
-
-
-def _refuse_other_statement(forward: int, undo: int) -> None:
-    if forward in LOB_OPERATIONS:
-        forward = Operation.UPDATE
-    if Operation.UNSUPPORTED not in (forward, undo) and forward != UNDONE_BY.get(Operation(undo)):
-        raise NotUnderstoodError("an undo row is not the inverse of its forward row")
-
-
-def _of_one(rows: pa.Table, problems: dict[int, str]) -> npt.NDArray[np.int64]:
-    """Ordinals of one transaction's rows that are not applied; its problem is added to ``problems``."""
-    ordinals = rows["ordinal"].to_numpy()
-    row_ids = [None if found == UNKNOWN_ROW_ID else found for found in rows["row_id"].to_pylist()]
-    facts = zip(
-        rows["operation_code"].to_pylist(), row_ids, rows["rollback"].to_pylist(), strict=True
-    )
-    try:
-        left = surviving([RedoRow(*fact) for fact in facts])
-    except NotUnderstoodError as error:
-        problems[int(ordinals[error.place])] = error.problem
-        return np.empty(0, np.int64)
-    found: npt.NDArray[np.int64] = np.delete(ordinals, left)
+def _candidates(cut: _Cut, spans: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
+    """The UPDATEs of which the columns do not say whether they close a statement, each with rows that may say which row that is about."""
+    found = {}
+    for start, end in spans:
+        for place, head in closing_candidates(cut.rows(start, end)):
+            naming = range(start + head, start + min(head + _NAMING_ROWS, place))
+            found[int(cut.ordinals[start + place])] = cut.ordinals[naming].tolist()
     return found
 
 
 def _brackets(
-    rows: pa.Table,
-    xid: npt.NDArray[np.int32],
+    operation: npt.NDArray[np.int32],
+    row_id: npt.NDArray[np.int64],
+    transaction: npt.NDArray[np.int64],
     ordinals: npt.NDArray[np.int64],
     undo: npt.NDArray[np.bool_],
     taken: npt.NDArray[np.bool_],
@@ -374,10 +264,9 @@ def _brackets(
     at = np.flatnonzero(taken)
     if not undo[at].any():
         return ordinals[:0]
-    row_id = rows["row_id"].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
-    at = at[np.lexsort((ordinals[at], row_id[at], xid[at]))]
+    at = at[np.lexsort((ordinals[at], row_id[at], transaction[at]))]
     line = np.flatnonzero(
-        (np.diff(xid[at], prepend=-1) != 0) | (np.diff(row_id[at], prepend=-2) != 0)
+        (np.diff(transaction[at], prepend=-1) != 0) | (np.diff(row_id[at], prepend=-2) != 0)
     )
     lengths = np.diff(np.append(line, len(at)))
     steps = np.where(undo[at], -1, 1)
@@ -393,7 +282,7 @@ def _brackets(
     closed = np.zeros(len(at), dtype=np.bool_)
     same = (group[1:] == group[:-1]) & (level[1:] == level[:-1])
     closed[:-1] = ~closes[:-1] & same & closes[1:]
-    operations = rows["operation_code"].to_numpy()[at]
+    operations = operation[at]
     other = closed[:-1] & ~_are_inverse(operations[:-1], operations[1:])
     for ordinal in ordinals[at[1:][other]]:
         problems[int(ordinal)] = UNMATCHED
@@ -402,11 +291,11 @@ def _brackets(
 
 
 def _are_inverse(
-    forward: npt.NDArray[np.int64], undo: npt.NDArray[np.int64]
+    forward: npt.NDArray[np.int32], undo: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.bool_]:
     """Row by row: does an undo row of this operation take back a forward row of that one?"""
     found: npt.NDArray[np.bool_] = forward == Operation.UNSUPPORTED
     found |= undo == Operation.UNSUPPORTED
-    for one, other in UNDONE_BY.items():
+    for one, other in INVERSE.items():
         found |= (undo == one) & (forward == other)
     return found

@@ -38,7 +38,7 @@ Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _ROW_PIECES = (Operation.INSERT, Operation.UPDATE)
-_BEGINNINGS = (Operation.SELECT_LOB_LOCATOR, Operation.EXTENDED_BEGIN)
+BEGINNINGS = (Operation.SELECT_LOB_LOCATOR, Operation.EXTENDED_BEGIN)
 _CLOSING = (Operation.UPDATE, Operation.INTERNAL)
 
 
@@ -78,15 +78,15 @@ def statements_of(
     follows[1:] = (transaction[1:] == transaction[:-1]) & ~undo[1:] & ~undo[:-1]
     was_open, was_piece = np.zeros((2, len(operation)), dtype=np.bool_)
     was_open[1:], was_piece[1:] = ~is_known[:-1], is_piece[:-1]
-    begins_known = is_known & np.isin(operation, _BEGINNINGS)
+    begins_known = is_known & np.isin(operation, BEGINNINGS)
     goes_on = is_piece & ~begins_known & (was_open | was_piece)
     goes_on |= is_known & np.isin(operation, _CLOSING) & was_open
     goes_on |= is_known & (operation == Operation.INTERNAL) & was_piece
     starts = ~(follows & goes_on)
-    has_head = is_known | np.isin(operation, (*_ROW_PIECES, *_BEGINNINGS))
+    has_head = is_known | np.isin(operation, (*_ROW_PIECES, *BEGINNINGS))
     # What a call writes without a row that begins it is not closed, nor is it a part of the statement behind it.
     first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
-    starts |= ~has_head[first] & np.isin(operation, _BEGINNINGS)
+    starts |= ~has_head[first] & np.isin(operation, BEGINNINGS)
     first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
     starts |= ~has_head[first] & is_known & np.isin(operation, _CLOSING)
     # An UPDATE never closes what began with a ROWID: it is a statement behind a call of DBMS_LOB.
@@ -109,7 +109,7 @@ def _addresses(
     highest = np.maximum.reduceat(row_id, place)
     never = np.iinfo(np.int64).max
     lowest = np.minimum.reduceat(np.where(row_id < 0, never, row_id), place)
-    begins = np.isin(operation, _BEGINNINGS) | np.isin(operation, _ROW_PIECES) & (row_id < 0)
+    begins = np.isin(operation, BEGINNINGS) | np.isin(operation, _ROW_PIECES) & (row_id < 0)
     last = np.maximum.reduceat(np.where(begins, rs_id, -1), place)
     first = np.minimum.reduceat(np.where(begins, rs_id, never), place)
     is_one = (lowest == highest) & ((last < 0) | (first == last))
@@ -132,7 +132,10 @@ def codes_of(column: pa.ChunkedArray) -> Numbers:
 
 def transactions_of(rows: pa.Table) -> Numbers:
     """A number per transaction; rows of one stand together."""
-    xid, scn = codes_of(rows["xid"]), rows["commit_scn"].to_numpy()
+    xid = codes_of(rows["xid"])
     changed = np.zeros(rows.num_rows, dtype=np.bool_)
-    changed[1:] = (xid[1:] != xid[:-1]) | (scn[1:] != scn[:-1])
+    changed[1:] = xid[1:] != xid[:-1]
+    if "commit_scn" in rows.schema.names:
+        scn = rows["commit_scn"].to_numpy()
+        changed[1:] |= scn[1:] != scn[:-1]
     return np.cumsum(changed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
@@ -15,6 +15,8 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.stage import rollback
 from cdc_core.stage.addresses import with_addresses
+from cdc_core.stage.closing_updates import COLUMNS as UPDATE_COLUMNS
+from cdc_core.stage.closing_updates import updates_apart
 from cdc_core.stage.committed import CommittedRows, CommittedTransactions, Share
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs, without_beginnings
@@ -124,9 +126,7 @@ def located_rows(
         RowCountError: As :func:`surviving_rows`.
     """
     has_placeholders = decoder.has_placeholders
-    rows = surviving_rows(
-        committed, table, window, redo_paths, has_placeholders=has_placeholders, share=share
-    )
+    rows = surviving_rows(committed, table, window, redo_paths, decoder, share=share)
     has_lobs = any(column.is_lob for column in decoder.schema.columns)
     if not (has_placeholders or has_lobs or decoder.leaves_out):
         return rows
@@ -161,12 +161,11 @@ def surviving_rows(
     table: TableId,
     window: ScnWindow,
     redo_paths: Sequence[str],
+    decoder: ChangeDecoder,
     *,
-    has_placeholders: bool = False,
     share: Share | None = None,
 ) -> Iterator[pa.Table]:
-    """The redo rows that the transactions did not take back, piece by piece, in the order of the files. ``has_placeholders``: ROWIDs
-    identify the rows of a table with LOBs, so what closes statements is among them.
+    """The redo rows that the transactions did not take back, piece by piece, in the order of the files.
 
     Raises:
         LandingDamagedError: A file is missing or cannot be read.
@@ -175,11 +174,7 @@ def surviving_rows(
     undone = rollback.NOTHING_UNDONE
     if committed.has_rollback:
         those = replace(committed, ledger=committed.ledger.filter(committed.ledger["has_rollback"]))
-        find = rollback.find_undone_statements if has_placeholders else rollback.find_undone
-        columns = rollback.STATEMENT_COLUMNS if has_placeholders else rollback.COLUMNS
-        read = [name for name in columns if name != "has_rollback"]
-        found = list(CommittedRows(those, table, window, redo_paths).batches(read))
-        undone = find(pa.concat_tables(found)) if found else undone
+        undone = _undone(CommittedRows(those, table, window, redo_paths), decoder)
     landed = left = 0
     for rows in CommittedRows(committed, table, window, redo_paths, share).batches():
         surviving = undone.left_of(rows)
@@ -196,6 +191,22 @@ def surviving_rows(
             left=left,
             taken_back=len(undone.ordinals),
         )
+
+
+def _undone(rows: CommittedRows, decoder: ChangeDecoder) -> rollback.Undone:
+    """What the transactions took back."""
+    columns = rollback.STATEMENT_COLUMNS if decoder.is_undone_by_statement else rollback.COLUMNS
+    found = list(rows.batches([name for name in columns if name != "has_rollback"]))
+    if not found:
+        return rollback.NOTHING_UNDONE
+
+    def apart(candidates: Mapping[int, Sequence[int]]) -> set[int]:
+        if not candidates:
+            return set()
+        return updates_apart(rows.batches(UPDATE_COLUMNS), candidates, decoder.version_at)
+
+    closes_shown = decoder.has_placeholders
+    return rollback.find_undone(pa.concat_tables(found), apart=apart, closes_shown=closes_shown)
 
 
 def _pieces(rows: pa.Table) -> Iterator[pa.Table]:

@@ -34,12 +34,12 @@ def _rollbacks_ignored() -> None:
     from cdc_core.stage import rollback
     from tests.steps import memory_lake
 
-    def wrapped(rows: Any) -> rollback.Undone:
+    def wrapped(rows: Any, **_: Any) -> rollback.Undone:
         undo = rows.filter(rows["rollback"])
         return rollback.Undone(undo["ordinal"].to_numpy(), {})
 
     rollback.find_undone = wrapped
-    memory_lake.surviving = lambda rows: [at for at, row in enumerate(rows) if not row.is_undo]
+    memory_lake.find_undone = wrapped
 
 
 SABOTAGES: dict[str, Callable[[], None]] = {

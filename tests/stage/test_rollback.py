@@ -153,12 +153,41 @@ def row(text: str) -> RedoRow:
         pytest.param("i? u1 -d2", None, id="another-rows-address"),
         pytest.param("i? u2 w? -d1", None, id="rows-of-two-statements"),
         pytest.param("u1 w? -u1", None, id="a-lob-update-or-the-update-before"),
-        pytest.param("w? -u1", None, id="a-lob-update"),
+        pytest.param("w? -u1", "", id="a-lob-update"),
         pytest.param("u1 i? -u1", None, id="not-the-newest-first"),
         pytest.param("i? d1 -u1", None, id="not-the-inverse"),
         pytest.param("i? -u1", None, id="undo-of-nothing"),
         pytest.param("-d1", None, id="undo-without-beginning"),
         pytest.param("i1 -d?", None, id="undo-without-address"),
+        pytest.param(
+            "u? i? i? i? u3 -d3 -d2 -d1", "u?", id="three-inserts-and-what-closes-the-newest"
+        ),
+        pytest.param(
+            "u? i? i? i? u1 -d3 -d2 -d1", "u?", id="three-inserts-and-what-closes-an-older-one"
+        ),
+        pytest.param("i? i? i? -d3 -d2 -d1", "", id="three-inserts-that-nothing-closes"),
+        pytest.param(
+            "i? i? i? u1 u2 u3 -d3 -d2 -d1", "", id="what-closes-three-inserts-behind-them"
+        ),
+        pytest.param(
+            "i? i? i? u1 u2 u3 -d1 -d2 -d3", "", id="three-inserts-undone-the-oldest-first"
+        ),
+        pytest.param(
+            "i? u1 i? u2 i? u3 -d1 -d2 -d3",
+            "",
+            id="inserts-and-their-updates-undone-the-oldest-first",
+        ),
+        pytest.param("i? u1 i? u2 -d2 -d1", "", id="inserts-and-their-updates"),
+        pytest.param("i? u1 i? i? u3 u2 -d3 -d2", "i? u1", id="an-insert-before-the-two-that-go"),
+        pytest.param("i? i? u1 u2 u1 -u1", "i? i? u1 u2", id="an-update-behind-inserts"),
+        pytest.param("u? w? u1 -u1", None, id="what-may-close-a-lob-update"),
+        pytest.param("u? w? u1 -u1 -u1", None, id="a-lob-update-of-two-lengths"),
+        pytest.param("u? u1 u1 -u1 -u1", None, id="an-update-that-may-be-closed-or-not"),
+        pytest.param("u? w? u2 i? u3 -d3", "u? w? u2", id="an-insert-behind-a-lob-update"),
+        pytest.param("u? w? d2 -i2", "u? w?", id="a-delete-behind-a-lob-update"),
+        pytest.param("w? i? -d1", None, id="a-piece-before-an-insert"),
+        pytest.param("u1 u2 i? -d3 -u2", "u1", id="different-statements-newest-first"),
+        pytest.param("u2 i? -u2 -d3", None, id="different-statements-oldest-first"),
         pytest.param("i? u? d? -i? -u?", "i?", id="rows-without-addresses-by-order"),
         pytest.param("i? i? -d? u? -u? -d?", "", id="rows-without-addresses-taken-back-twice"),
         pytest.param("i? u? -d?", None, id="rows-without-addresses-of-another-order"),

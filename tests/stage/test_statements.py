@@ -12,7 +12,7 @@ from cdc_core.model.operations import Operation
 from cdc_core.schema.table import ROW_ID_COLUMN, TableSchema
 from cdc_core.stage.addresses import ADDRESS_UNKNOWN, with_addresses
 from cdc_core.stage.decoding import ChangeDecoder
-from cdc_core.stage.rollback import find_undone_statements
+from cdc_core.stage.rollback import find_undone
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
 from tests.decode.golden_table import GOLDEN
 
@@ -154,7 +154,7 @@ def test_an_undo_row_takes_back_the_newest_statement_of_its_row(
     rows: list[Spec], left: str
 ) -> None:
     table = redo(*(("a", *row) for row in rows), ("b", DEL, "T"))
-    undone = find_undone_statements(table)
+    undone = find_undone(table, closes_shown=True)
     assert not undone.problems
     kept = undone.left_of(table.drop_columns(["problem"]))["ordinal"].to_pylist()
     assert " ".join(map(str, kept)) == f"{left} {len(rows)}".strip()
@@ -178,6 +178,6 @@ def test_an_undo_row_takes_back_the_newest_statement_of_its_row(
     ],
 )
 def test_what_cannot_be_told_is_a_problem_of_the_undo_row(rows: list[Spec]) -> None:
-    undone = find_undone_statements(redo(*(("a", *row) for row in rows)))
+    undone = find_undone(redo(*(("a", *row) for row in rows)), closes_shown=True)
     assert list(undone.problems) == [len(rows) - 1]
     assert len(undone.ordinals) == 0

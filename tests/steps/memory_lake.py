@@ -8,7 +8,7 @@ asked, in order.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
@@ -40,6 +40,7 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.stage.absent_names import absent_now, as_listed
 from cdc_core.stage.addresses import with_addresses
+from cdc_core.stage.closing_updates import updates_apart
 from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.definitions import SCHEMA_CHANGES
@@ -47,9 +48,8 @@ from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs, without_beginnings
 from cdc_core.stage.missing_lobs import LandedLobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
-from cdc_core.stage.rollback import NotUnderstoodError, RedoRow, find_undone_statements, surviving
+from cdc_core.stage.rollback import find_undone
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
-from cdc_core.stage.statements import UNKNOWN_ROW_ID
 from cdc_core.stage.transactions import TRANSACTIONS
 from tests.steps import counted_rows
 
@@ -756,36 +756,19 @@ def _hold_against(
 
 
 def _surviving(rows: list[dict[str, Any]], decoder: ChangeDecoder) -> list[dict[str, Any]]:
-    """Without what transactions took back themselves."""
-    if decoder.has_placeholders and rows:
-        marked = [row | {"has_rollback": True} for row in rows]
-        undone = find_undone_statements(_table_of(marked)).ordinals.tolist()
-        return [row for row in rows if row["ordinal"] not in undone]
-    groups = defaultdict(list)
+    """Without what transactions took back themselves; the row of which that cannot be said has its problem."""
+    if not rows:
+        return rows
+    table = _table_of([row | {"has_rollback": True} for row in rows])
+
+    def apart(candidates: Mapping[int, Sequence[int]]) -> set[int]:
+        return updates_apart([table], candidates, decoder.version_at)
+
+    undone = find_undone(table, apart=apart, closes_shown=decoder.has_placeholders)
+    gone = set(undone.ordinals.tolist())
     for row in rows:
-        groups[row["xid"]].append(row)
-    kept = {id(row) for group in groups.values() for row in _left_of(group)}
-    return [row for row in rows if id(row) in kept]
-
-
-def _left_of(group: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What remains of a transaction's rows; all of them where that cannot be said, which the undo row's problem tells the decoder."""
-    try:
-        return [group[place] for place in surviving(_facts(group))]
-    except NotUnderstoodError as error:
-        group[error.place]["problem"] = error.problem
-        return group
-
-
-def _facts(group: list[dict[str, Any]]) -> list[RedoRow]:
-    return [
-        RedoRow(
-            row["operation_code"],
-            None if row["row_id"] in (None, UNKNOWN_ROW_ID) else row["row_id"],
-            row["rollback"],
-        )
-        for row in group
-    ]
+        row["problem"] = undone.problems.get(row["ordinal"])
+    return [row for row in rows if row["ordinal"] not in gone]
 
 
 def _decoded(
