@@ -10,6 +10,7 @@ removes it.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import time
@@ -27,18 +28,21 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.errors import (
-    DEBUG_HINT,
-    REPORT_HINT,
-    CommitConflictError,
-    LakeError,
-    StoreUnavailableError,
-)
+from cdc_core.errors import REPORT_HINT, CdcError, LakeError, StoreUnavailableError
+from cdc_core.lake.delta_errors import at_work, conflict
 from cdc_core.lake.history import MAPPING, DeltaLog, filesystem_of, read_log
-from cdc_core.lake.log_writing import is_checkpoint_due, put_commit, takes_commits, takes_vectors
+from cdc_core.lake.log_writing import (
+    in_commit_time,
+    is_checkpoint_due,
+    put_commit,
+    takes_commits,
+    takes_vectors,
+)
 from cdc_core.lake.storage import storing
 from cdc_core.lake.vectors import Vector, VectorFile
 from cdc_core.stage.file_names import PLAIN_NAMES
+
+_LOG = logging.getLogger(__name__)
 
 ROW_GROUP_ROWS = 50_000
 DICTIONARY_BYTES_MAX = 64 * 1024
@@ -288,19 +292,15 @@ def create_table(
         LakeError: delta-rs refused.
     """
     from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError
 
-    try:
-        with storing(doing, **facts):
-            DeltaTable.create(
-                table,
-                schema,
-                mode="ignore",
-                configuration=dict(properties),
-                raise_if_key_not_exists=False,
-            )
-    except (DeltaError, OSError) as error:
-        raise _refused(doing, facts) from error
+    with at_work(doing, facts):
+        DeltaTable.create(
+            table,
+            schema,
+            mode="ignore",
+            configuration=dict(properties),
+            raise_if_key_not_exists=False,
+        )
 
 
 def commit_files(
@@ -329,31 +329,21 @@ def commit_files(
         StoreUnavailableError: The disk is full or fails, the bucket cannot be reached, or VACUUM has removed a file meanwhile.
         LakeError: delta-rs refused.
     """
-    from deltalake.exceptions import DeltaError
-
-    conflict = CommitConflictError(
-        f"{doing}: another writer committed to the same Delta table",
-        hint="Try again; a source must have one writer.",
-        **facts,
-    )
-    try:
-        with storing(doing, **facts):
-            has_vectors = bool(marked) or any(file.vector for file in replaced)
-            names = [file.name for file in replaced] + [file.old.name for file in marked]
-            found = _opened(table, names, opened)
-            done = found.transaction_version(txn[0])
-            is_other = version is not None and found.version != version
-            is_other |= has_vectors and not found.takes_vectors
-            if is_other or (done is not None and done >= txn[1]):
-                raise conflict
-            _check_names(files, doing, facts, are_mapped=found.is_mapped)
-            sizes = {file.name: file.bytes for file in (*files, *([vectors] if vectors else ()))}
-            fence()
-            _require_files(table, sizes, facts)
-            if not found.commit(_Commit(schema, files, replaced, marked, metadata, txn)):
-                raise conflict
-    except (DeltaError, OSError) as error:
-        raise _refused(doing, facts) from error
+    with at_work(doing, facts):
+        has_vectors = bool(marked) or any(file.vector for file in replaced)
+        names = [file.name for file in replaced] + [file.old.name for file in marked]
+        found = _opened(table, names, opened)
+        done = found.transaction_version(txn[0])
+        is_other = version is not None and found.version != version
+        is_other |= has_vectors and not found.takes_vectors
+        if is_other or (done is not None and done >= txn[1]):
+            raise conflict(doing, facts)
+        _check_names(files, doing, facts, are_mapped=found.is_mapped)
+        sizes = {file.name: file.bytes for file in (*files, *([vectors] if vectors else ()))}
+        fence()
+        _require_files(table, sizes, facts)
+        if not found.commit(_Commit(schema, files, replaced, marked, metadata, txn)):
+            raise conflict(doing, facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,10 +414,11 @@ class _OwnLog:
         return self.log.transactions.get(app)
 
     def commit(self, commit: _Commit) -> bool:
-        from deltalake import DeltaTable
-
+        filesystem, root = filesystem_of(self.path)
         now = _milliseconds()
+        time_said = in_commit_time(filesystem, root, self.log, now)
         info = {
+            **({} if time_said is None else {"inCommitTimestamp": time_said}),
             "timestamp": now,
             "operation": "WRITE",
             "operationParameters": {"mode": "Append", "partitionBy": "[]"},
@@ -443,12 +434,23 @@ class _OwnLog:
             {"txn": {"appId": app, "version": scn}},
         ]
         try:
-            put_commit(*filesystem_of(self.path), self.version + 1, actions)
+            put_commit(filesystem, root, self.version + 1, actions)
         except FileExistsError:
             return False
         if is_checkpoint_due(self.log, self.version + 1):
-            DeltaTable(self.path).create_checkpoint()
+            _checkpointed(self.path)
         return True
+
+
+def _checkpointed(table: str) -> None:
+    """Write a checkpoint behind a commit, which counts without it: only the next readers of the log take longer."""
+    from deltalake import DeltaTable
+
+    try:
+        with at_work("writing a checkpoint of a Delta table", {"path": table}):
+            DeltaTable(table).create_checkpoint()
+    except CdcError as error:
+        _LOG.warning("%s; the commit before it counts: %s", error.message, error.facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,7 +476,12 @@ class _InDeltaRs:
         return found
 
     def commit(self, commit: _Commit) -> bool:
-        from deltalake import CommitProperties, PostCommitHookProperties, Transaction
+        from deltalake import (
+            CommitProperties,
+            DeltaTable,
+            PostCommitHookProperties,
+            Transaction,
+        )
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import AddAction, RemoveAction
 
@@ -510,6 +517,9 @@ class _InDeltaRs:
                 ),
             )
         except CommitFailedError:
+            # delta-rs has one class for whatever keeps a commit out.
+            if DeltaTable(self.delta.table_uri).version() == self.version:
+                raise
             return False
         return True
 
@@ -551,7 +561,3 @@ def _require_files(table: str, sizes: Mapping[str, int], facts: dict[str, object
                 **facts,
                 file=name,
             )
-
-
-def _refused(doing: str, facts: dict[str, object]) -> LakeError:
-    return LakeError(f"{doing}: delta-rs refused", hint=DEBUG_HINT, **facts)

@@ -15,10 +15,11 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from cdc_core.errors import DEBUG_HINT, CommitConflictError, LakeError
 from cdc_core.lake.appending import create_table
+from cdc_core.lake.changes import queried
+from cdc_core.lake.delta_errors import at_work, committing
 from cdc_core.lake.history import read_log
-from cdc_core.lake.storage import storing
+from cdc_core.lake.work import TableWork
 from cdc_core.model.scn import ScnWindow
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.transactions import TRANSACTIONS
@@ -58,7 +59,9 @@ class BesideTable:
         from deltalake import DeltaTable
 
         filters = None if window is None else [(WINDOW, "=", window)]
-        found = DeltaTable(self.path).to_pyarrow_table(columns=list(columns), filters=filters)
+        with at_work(self._reading, self._facts):
+            table = DeltaTable(self.path)
+            found = table.to_pyarrow_table(columns=list(columns), filters=filters)
         return pa.table(found).cast(pa.schema([self.schema.field(name) for name in columns]))
 
     def rows_by_window(self, windows: ScnWindow) -> Counter[int]:
@@ -68,7 +71,8 @@ class BesideTable:
         from deltalake import DeltaTable
 
         filters = [(WINDOW, ">", windows.scn_low), (WINDOW, "<=", windows.scn_high)]
-        found = DeltaTable(self.path).to_pyarrow_table(columns=[WINDOW], filters=filters)
+        with at_work(self._reading, self._facts):
+            found = DeltaTable(self.path).to_pyarrow_table(columns=[WINDOW], filters=filters)
         return Counter(
             {
                 one["values"]: one["counts"]
@@ -108,9 +112,10 @@ class BesideTable:
         with self._committing(position, position, "maintenance") as properties:
             DeltaTable(self.path).optimize.compact(commit_properties=properties)
         if vacuum_hours is not None:
-            DeltaTable(self.path).vacuum(
-                vacuum_hours, dry_run=False, enforce_retention_duration=False
-            )
+            with committing(self.path, self._doing, self._facts):
+                DeltaTable(self.path).vacuum(
+                    vacuum_hours, dry_run=False, enforce_retention_duration=False
+                )
 
     @property
     def _app(self) -> str:
@@ -131,6 +136,10 @@ class BesideTable:
         return f"writing to the table of {self._name.replace('_', ' ')}"
 
     @property
+    def _reading(self) -> str:
+        return f"reading the table of {self._name.replace('_', ' ')}"
+
+    @property
     def _facts(self) -> dict[str, object]:
         return {"source": self._source, "path": self.path}
 
@@ -138,7 +147,6 @@ class BesideTable:
     def _committing(self, window: int, position: int, kind: str | None = None) -> Iterator[Any]:
         """What every commit must carry: fence, user metadata, transaction identifier."""
         from deltalake import CommitProperties, Transaction
-        from deltalake.exceptions import CommitFailedError, DeltaError
 
         metadata = {"source": self._source, "kind": kind or self._name, "scn_high": window}
         properties = CommitProperties(
@@ -147,47 +155,29 @@ class BesideTable:
             app_transactions=[Transaction(self._app, position)],
         )
         self._fence()
-        try:
-            with storing(self._doing, **self._facts):
-                yield properties
-        except CommitFailedError as error:
-            raise CommitConflictError(
-                f"{self._doing}: another writer committed to the same Delta table",
-                hint="Try again; a source must have one writer.",
-                **self._facts,
-            ) from error
-        except (DeltaError, OSError) as error:
-            raise LakeError(
-                f"{self._doing}: delta-rs refused",
-                hint=DEBUG_HINT,
-                **self._facts,
-            ) from error
+        with committing(self.path, self._doing, self._facts):
+            yield properties
 
 
 def _is_list(schema: pa.Schema, name: str) -> bool:
     return bool(pa.types.is_nested(schema.field(name).type))
 
 
-def count_events(changelog: str, scn_low: int, scn_high: int) -> pa.Table:
-    """How many changes, without skipped ones, of which transactions a change log has of one window (``xid, commit_scn, events``); needs no Spark."""
+def count_events(work: TableWork, scn_low: int, scn_high: int) -> pa.Table:
+    """How many changes, without skipped ones, of which transactions the change log has of one window (``xid, commit_scn, events``); needs no Spark."""
     kinds = pa.schema([("xid", pa.string()), ("commit_scn", pa.int64()), ("events", pa.int64())])
-    log = read_log(changelog)
+    log = read_log(work.changelog)
     if log is None:
         return kinds.empty_table()
-    from deltalake import DeltaTable, QueryBuilder
-
     wanted = f"_cdc_window > {scn_low} AND _cdc_window <= {scn_high} AND _cdc_snapshot IS NULL AND _cdc_op <> 't'"
     if (
         "_cdc_skipped" in log.columns
     ):  # not in one that an older release began and no window reached since
         wanted += " AND _cdc_skipped IS NULL"
-    # Not as a PyArrow data set: delta-rs opens none of a table with column mapping.
-    found = (
-        QueryBuilder()
-        .register("changes", DeltaTable(changelog))
-        .execute(
-            "SELECT _cdc_xid AS xid, _cdc_commit_scn AS commit_scn, COUNT(*) AS events FROM changes "
-            f"WHERE {wanted} GROUP BY _cdc_xid, _cdc_commit_scn"
-        )
+    found = queried(
+        work,
+        "changelog",
+        "SELECT _cdc_xid AS xid, _cdc_commit_scn AS commit_scn, COUNT(*) AS events FROM changelog "
+        f"WHERE {wanted} GROUP BY _cdc_xid, _cdc_commit_scn",
     )
-    return pa.table(found.read_all()).cast(kinds)
+    return found.cast(kinds)

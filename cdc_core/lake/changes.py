@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -12,15 +12,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.lake.delta_errors import CHANGELOG_HINT, MIRROR_HINT, at_work
 from cdc_core.lake.history import filesystem_of, read_log
 from cdc_core.lake.reduce import moved_sql
 from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import delta, quote_name, string_literal
+from cdc_core.model.reports import DeltaLayer
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.absent_names import holders, unlisted
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, OwnRows
 from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 from cdc_core.stage.layout import ORDINAL
+
+if TYPE_CHECKING:
+    from cdc_core.lake.work import TableWork
 
 
 def change_facts(session: Any, changes: str, schema: TableSchema) -> ChangeFacts:
@@ -43,16 +48,19 @@ def change_facts(session: Any, changes: str, schema: TableSchema) -> ChangeFacts
     )
 
 
-def files_of(changelog: str, scn_high: int | None = None) -> list[str]:
+def files_of(work: TableWork, scn_high: int | None = None) -> list[str]:
     """The change log's files; with ``scn_high`` those alone that may hold rows of this window. Needs no Spark."""
     from deltalake import DeltaTable
 
-    found = pa.table(DeltaTable(changelog).get_add_actions(flatten=True))
+    with reading_layer(work, "changelog"):
+        found = pa.table(DeltaTable(work.changelog).get_add_actions(flatten=True))
     if scn_high is not None:
-        window = file_names_of(changelog).of("_cdc_window")
-        least, most = found[f"min.{window}"], found[f"max.{window}"]
-        inside = pc.and_(pc.less_equal(least, scn_high), pc.greater_equal(most, scn_high))
-        found = found.filter(pc.fill_null(inside, True))
+        window = file_names_of(work.changelog).of("_cdc_window")
+        bounds = f"min.{window}", f"max.{window}"
+        if set(bounds) <= set(found.column_names):  # not where nobody wrote statistics
+            least, most = (found[name] for name in bounds)
+            inside = pc.and_(pc.less_equal(least, scn_high), pc.greater_equal(most, scn_high))
+            found = found.filter(pc.fill_null(inside, True))
     names: list[str] = found["path"].to_pylist()
     return names
 
@@ -70,29 +78,52 @@ def logged_changes(
     """What ``own`` picks of some files of the change log, for as long as the block lasts."""
     filesystem, root = filesystem_of(changelog)
     paths, names = [f"{root}/{unquote(file)}" for file in files], file_names_of(changelog)
-    changes = LoggedChanges(filesystem, paths, schema, own, names)
-    try:
-        yield changes
-    finally:
-        changes.close()
+    with at_work("reading the change log", {"table": schema.table}, hint=CHANGELOG_HINT):
+        changes = LoggedChanges(filesystem, paths, schema, own, names)
+        try:
+            yield changes
+        finally:
+            changes.close()
 
 
-def ordinals_of(changelog: str, scn_high: int) -> npt.NDArray[np.int64]:
+def ordinals_of(work: TableWork, scn_high: int) -> npt.NDArray[np.int64]:
     """The ordinals of one window's changes; needs no Spark."""
-    if read_log(changelog) is None:
+    if read_log(work.changelog) is None:
         return np.empty(0, np.int64)
+    found = queried(
+        work,
+        "changelog",
+        f"SELECT {ORDINAL} FROM changelog WHERE _cdc_window = {scn_high} AND _cdc_snapshot IS NULL",
+    )
+    ordinals: npt.NDArray[np.int64] = found[ORDINAL].to_numpy()
+    return ordinals
+
+
+def queried(work: TableWork, layer: DeltaLayer, sql: str) -> pa.Table:
+    """The answer to a query of one of the table's Delta tables, which it calls ``mirror`` or ``changelog``; needs no Spark."""
+    with reading_layer(work, layer):
+        return pa.table(_execute(work, layer, sql).read_all())
+
+
+def batches_of(work: TableWork, layer: DeltaLayer, sql: str) -> Iterator[pa.Table]:
+    """The same, batch by batch."""
+    with reading_layer(work, layer):
+        yield from map(pa.table, _execute(work, layer, sql))
+
+
+def _execute(work: TableWork, layer: DeltaLayer, sql: str) -> Any:
     from deltalake import DeltaTable, QueryBuilder
 
     # Not as a PyArrow data set: delta-rs opens none of a table with column mapping.
-    found = (
-        QueryBuilder()
-        .register("changes", DeltaTable(changelog))
-        .execute(
-            f"SELECT {ORDINAL} FROM changes WHERE _cdc_window = {scn_high} AND _cdc_snapshot IS NULL"
-        )
-    )
-    ordinals: npt.NDArray[np.int64] = pa.table(found.read_all())[ORDINAL].to_numpy()
-    return ordinals
+    path = work.mirror if layer == "mirror" else work.changelog
+    return QueryBuilder().register(layer, DeltaTable(path)).execute(sql)
+
+
+def reading_layer(work: TableWork, layer: DeltaLayer) -> AbstractContextManager[None]:
+    """Read files of one of the table's Delta tables in the block. Errors are those of :func:`~cdc_core.lake.delta_errors.at_work`."""
+    if layer == "mirror":
+        return at_work("reading the mirror", work.facts(), hint=MIRROR_HINT)
+    return at_work("reading the change log", work.facts(), hint=CHANGELOG_HINT)
 
 
 def window_sql(changelog: str, scn_high: int, schema: TableSchema) -> str:

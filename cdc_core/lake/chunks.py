@@ -36,7 +36,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.errors import ANY_TABLE, DuplicateKeyError, LakeError
 from cdc_core.lake.appending import NewFile, remove_file, write_file
-from cdc_core.lake.changes import rows_sql
+from cdc_core.lake.changes import reading_layer, rows_sql
 from cdc_core.lake.chunk_ahead import ChunkAhead, Written
 from cdc_core.lake.counted import number_copies
 from cdc_core.lake.counting import count_rows
@@ -350,13 +350,17 @@ def _keys_in_files(work: TableWork, schema: TableSchema) -> pa.Table:
     from deltalake import DeltaTable
 
     filesystem, root = filesystem_of(work.mirror)
-    names = pa.table(DeltaTable(work.mirror).get_add_actions())["path"].to_pylist()
+    with reading_layer(work, "mirror"):
+        names = pa.table(DeltaTable(work.mirror).get_add_actions())["path"].to_pylist()
     kinds = pa.schema([mirror_schema(schema).field(name) for name in schema.key])
     called = work.require_mirror().file_names
     wanted = [called.of(name) for name in schema.key]
     found = []
     for name in names:
-        with filesystem.open_input_file(f"{root}/{unquote(name)}") as file:
+        with (
+            reading_layer(work, "mirror"),
+            filesystem.open_input_file(f"{root}/{unquote(name)}") as file,
+        ):
             found.append(called.from_files(pq.read_table(file, columns=wanted)).cast(kinds))
     return pa.concat_tables([kinds.empty_table(), *found])
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_core.errors import REPORT_HINT, CommitConflictError, LakeError, RowCountError
-from cdc_core.lake.changes import files_of, logged_changes
+from cdc_core.lake.changes import files_of, logged_changes, queried
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.counting_copies import doubled_copies_sql, merge_copies_sql
 from cdc_core.lake.history import filesystem_of, read_log
@@ -170,7 +170,9 @@ def _present(work: TableWork, session: Any, digests: pa.BinaryArray) -> pa.Table
     )
     rows = count_rows(work.mirror)
     if rows is not None and rows <= IN_HAND_ROWS_MAX:
-        found = _queried(work, f"SELECT {ROW_DIGEST}, {counts} FROM mirror GROUP BY {ROW_DIGEST}")
+        found = queried(
+            work, "mirror", f"SELECT {ROW_DIGEST}, {counts} FROM mirror GROUP BY {ROW_DIGEST}"
+        )
         digest = found[ROW_DIGEST].cast(pa.binary())
         found = found.set_column(0, ROW_DIGEST, digest).filter(pc.is_in(digest, digests))
     else:
@@ -231,15 +233,6 @@ def _damaged(work: TableWork) -> LakeError:
     )
 
 
-def _queried(work: TableWork, sql: str) -> pa.Table:
-    """A query of the mirror, without Spark."""
-    from deltalake import DeltaTable, QueryBuilder
-
-    return pa.table(
-        QueryBuilder().register("mirror", DeltaTable(work.mirror)).execute(sql).read_all()
-    )
-
-
 def copies_in_hand(
     work: TableWork, schema: TableSchema, scn_high: int, *, position: int, has_gaps: bool = False
 ) -> pa.Table | None:
@@ -254,11 +247,11 @@ def copies_in_hand(
     if None in counts or sum(count or 0 for count in counts) > IN_HAND_ROWS_MAX:
         return None
     path = work.changelog
-    with logged_changes(path, schema, of_window(scn_high), files_of(path, scn_high)) as changes:
+    with logged_changes(path, schema, of_window(scn_high), files_of(work, scn_high)) as changes:
         window = changes.light()
     counts_from = truncated_scn(work, read_log(path))
     known = since(counts_from, up_to(position)) if counts_from else up_to(position)
-    with logged_changes(path, schema, known, files_of(path)) as history:
+    with logged_changes(path, schema, known, files_of(work)) as history:
         light = history.light()
         of_chunks = light.table.filter(pc.equal(light.table["_cdc_op"], "r"))[COMMIT_SCN]
         wanted = count_copies(
@@ -269,7 +262,7 @@ def copies_in_hand(
         )
         columns = [ROW_DIGEST, ROW_COPY, COMMIT_SCN, ORDINAL]
         kinds = mirror_schema(schema)
-        rows = _queried(work, f"SELECT {', '.join(columns)} FROM mirror")
+        rows = queried(work, "mirror", f"SELECT {', '.join(columns)} FROM mirror")
         rows = rows.cast(pa.schema([kinds.field(name) for name in columns]))
         digests = pa.table({ROW_DIGEST: touched_digests(window)})
         different = different_copies(wanted, rows_of_keys([rows], digests))
@@ -289,7 +282,7 @@ def number_copies(work: TableWork, schema: TableSchema, metadata: str, txn: tupl
         doubled = (
             f"SELECT 1 FROM mirror GROUP BY {ROW_DIGEST}, {ROW_COPY} HAVING COUNT(*) > 1 LIMIT 1"
         )
-        if _queried(work, doubled).num_rows == 0:
+        if queried(work, "mirror", doubled).num_rows == 0:
             return 0
     session, doing = work.session_for(), "numbering equal rows"
     with translated(doing, **work.facts()):

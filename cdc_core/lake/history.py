@@ -27,6 +27,7 @@ from cdc_core.lake.log_files import (
     log_names,
     newest_checkpoint,
 )
+from cdc_core.lake.storage import storing
 from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 
 MAPPING = "delta.columnMapping.mode"
@@ -106,7 +107,8 @@ def _weight(log: DeltaLog) -> int:
 def folder_exists(path: str) -> bool:
     """Is there anything at the place of a Delta table?"""
     filesystem, root = filesystem_of(path)
-    return bool(filesystem.get_file_info(root).type != pafs.FileType.NotFound)
+    with storing("looking for a Delta table", path=path):
+        return bool(filesystem.get_file_info(root).type != pafs.FileType.NotFound)
 
 
 def move_aside(path: str, suffix: str) -> str:
@@ -117,7 +119,7 @@ def move_aside(path: str, suffix: str) -> str:
     """
     filesystem, root = filesystem_of(path)
     target = root + suffix
-    taken = filesystem.get_file_info(target).type != pafs.FileType.NotFound
+    taken = folder_exists(path.rstrip("/") + suffix)
     if taken or not isinstance(filesystem, pafs.LocalFileSystem | pafs.HadoopFileSystem):
         raise LakeError(
             "an old Delta table cannot be moved aside"
@@ -126,7 +128,8 @@ def move_aside(path: str, suffix: str) -> str:
             path=path,
             wanted=target,
         )
-    filesystem.move(root, target)
+    with storing("moving a Delta table aside", path=path):
+        filesystem.move(root, target)
     return path.rstrip("/") + suffix
 
 

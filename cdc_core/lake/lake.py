@@ -467,9 +467,7 @@ class Lake:
 
     def count_events(self, table: TableId, window: ScnWindow) -> pa.Table:
         """How many changes of which transactions the table's change log has of a window; needs no Spark."""
-        return count_events(
-            self._work(table, 0, no_fence).changelog, window.scn_low, window.scn_high
-        )
+        return count_events(self._work(table, 0, no_fence), window.scn_low, window.scn_high)
 
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """How far the table's change log and mirror are, by Delta's own logs; needs no Spark."""

@@ -16,11 +16,12 @@ import re
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow.fs as pafs
 
 from cdc_core.lake.history import DeltaLog
-from cdc_core.lake.log_files import Action, commit_name, log_folder, objects_of
+from cdc_core.lake.log_files import Action, actions_of, commit_name, log_folder, objects_of
 
 PLAIN_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """What a Delta table that is as it was created asks of its writers."""
@@ -28,8 +29,23 @@ PLAIN_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 VECTORS_FEATURE = "deletionVectors"
 """What a table asks of its readers and writers in which a file may have a deletion vector."""
 
-_FEATURES = PLAIN_FEATURES | {"columnMapping", VECTORS_FEATURE}
-"""Files have the names that column mapping gave their columns before they get here, and a commit that removes one names its vector."""
+GUARD_FEATURE = "domainMetadata"
+"""A feature that asks nothing of a commit which brings no domains, and that delta-rs does not write. Measured with deltalake 1.6: its VACUUM removes
+deletion vectors that are in use, and in a table with this feature it refuses before it removes anything. Readers need not know it."""
+
+_TIMES_FEATURE = "inCommitTimestamp"
+_TIMES_SWITCH = "delta.enableInCommitTimestamps"
+
+_FEATURES = PLAIN_FEATURES | {
+    "columnMapping",
+    VECTORS_FEATURE,
+    GUARD_FEATURE,
+    "clustering",
+    "v2Checkpoint",
+    _TIMES_FEATURE,
+}
+"""Files have the names that column mapping gave their columns before they get here, a commit that removes one names its vector, and one of a table with
+times in its commits has such a time. Clustering asks nothing of what is appended, and checkpoints nothing of commits."""
 
 PLAIN_WRITER_VERSIONS = (1, 2, 7)
 """Writer versions that ask for nothing but what their features name; 3 to 6 stand for constraints, change data, mapping and identities."""
@@ -54,6 +70,20 @@ def takes_commits(filesystem: pafs.FileSystem, log: DeltaLog, removed: Iterable[
         and all(map(_PLAIN_PATH.fullmatch, names))
         and not (names and keeps_all)
     )
+
+
+def in_commit_time(filesystem: pafs.FileSystem, root: str, log: DeltaLog, now: int) -> int | None:
+    """What the next commit must say of its time, in milliseconds: later than the one before it. None where the table keeps no such times.
+
+    Raises:
+        FileNotFoundError: The newest commit is gone; the log was cut.
+    """
+    if log.properties.get(_TIMES_SWITCH, "false").lower() != "true":
+        return None
+    actions = actions_of(filesystem, f"{log_folder(root)}/{commit_name(log.version)}")
+    infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
+    said: dict[str, Any] = next(infos, {})
+    return max(now, int(said.get("inCommitTimestamp") or said.get("timestamp") or 0) + 1)
 
 
 def takes_vectors(log: DeltaLog) -> bool:

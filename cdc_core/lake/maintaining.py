@@ -18,7 +18,9 @@ from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import DeltaCommit, filesystem_of, read_commits, read_log
 from cdc_core.lake.ledger import kept_widths
 from cdc_core.lake.log_retention import clean_up_log
+from cdc_core.lake.log_writing import GUARD_FEATURE
 from cdc_core.lake.spark import configure, translated
+from cdc_core.lake.storage import storing
 from cdc_core.lake.tables import delta, properties_sql, quote_name
 from cdc_core.lake.work import TableWork
 from cdc_core.model.reports import DeltaLayer, TableMaintained
@@ -145,13 +147,14 @@ class _Maintenance:
         rows, setting = count_rows(self.path), self.options.deletion_vectors
         commits = read_commits(self.path) if setting == "auto" and not has_them else ()
         wanted = wants_vectors(setting, rows, commits, has_them=has_them)
-        if wanted != has_them:
-            value = "true" if wanted else "false"
-            self._commit(
-                session,
-                f"ALTER TABLE {delta(self.path)} SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{value}')",
-                "switching deletion vectors",
-            )
+        log = read_log(self.path)
+        is_guarded = log is not None and GUARD_FEATURE in log.writer_features
+        if wanted != has_them or (wanted and not is_guarded):
+            changed = {"delta.enableDeletionVectors": str(wanted).lower()}
+            if wanted:
+                changed[f"delta.feature.{GUARD_FEATURE}"] = "supported"
+            sql = f"ALTER TABLE {delta(self.path)} SET TBLPROPERTIES {properties_sql(changed)}"
+            self._commit(session, sql, "switching deletion vectors")
         if not wanted and has_them:
             self._commit(
                 session,
@@ -228,5 +231,6 @@ def _has_vectors(detail: Any) -> bool:
 def _data_files(path: str) -> int:
     """Files in a Delta table's folder but for its log, whether a version has them or not."""
     filesystem, root = filesystem_of(path)
-    found = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
+    with storing("counting the files of a Delta table", path=path):
+        found = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
     return sum(one.is_file and "/_delta_log/" not in one.path for one in found)

@@ -8,9 +8,9 @@ protocol, sections "Per-file Statistics" and "Writer Requirements for Deletion V
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -22,13 +22,12 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.errors import LakeError
 from cdc_core.lake.added_files import Added, read_added, take_added
+from cdc_core.lake.delta_errors import MIRROR_HINT, at_work
 from cdc_core.lake.history import MAPPING, filesystem_of
 from cdc_core.lake.known_logs import KnownLogs
 from cdc_core.lake.log_files import Action, log_names
 from cdc_core.lake.log_writing import VECTORS_FEATURE
-from cdc_core.lake.storage import storing
 from cdc_core.lake.vectors import Deleted, Places, places_of, read_vector
 from cdc_core.lake.work import TableWork
 from cdc_core.stage.changes import Bounds
@@ -105,20 +104,11 @@ class MirrorFiles:
         Raises:
             LakeError: The mirror's log cannot be read.
         """
-        from deltalake.exceptions import DeltaError
-
         filesystem, root = filesystem_of(work.mirror)
-        try:
-            with storing("reading a mirror's log", **work.facts()):
-                is_kept = isinstance(filesystem, pafs.LocalFileSystem | pafs.S3FileSystem)
-                known = _known.newest(work.mirror, filesystem, root) if is_kept else None
-                return cls(work, known or _read(work.mirror))
-        except (DeltaError, OSError) as error:
-            raise LakeError(
-                "the mirror's log cannot be read",
-                hint="`redolake table rebuild OWNER.TABLE` writes a lost mirror from its change log.",
-                **work.facts(),
-            ) from error
+        with at_work("reading a mirror's log", work.facts(), hint=MIRROR_HINT):
+            is_kept = isinstance(filesystem, pafs.LocalFileSystem | pafs.S3FileSystem)
+            known = _known.newest(work.mirror, filesystem, root) if is_kept else None
+            return cls(work, known or _read(work.mirror))
 
     def apart(self, bounds: Bounds) -> pa.Array:
         """Of each file: is there a key column of which all values lie outside of the bounds?"""
@@ -168,24 +158,15 @@ class MirrorFiles:
                 is_there[found] = True
         return bool(is_there.all())
 
-    @contextmanager
-    def reading(self, doing: str) -> Iterator[None]:
+    def reading(self, doing: str) -> AbstractContextManager[None]:
         """Read files of this version in the block.
 
         Raises:
             StoreUnavailableError: The disk fails, or the bucket cannot be reached.
             LakeError: A file is gone or damaged.
         """
-        try:
-            with storing(doing, **self.work.facts()):
-                yield
-        except (OSError, pa.ArrowInvalid) as error:
-            raise LakeError(
-                f"{doing}: a file of the mirror is gone or damaged",
-                hint="Try again if VACUUM ran without a retention. `redolake table rebuild OWNER.TABLE` writes a damaged mirror from its "
-                "change log.",
-                **self.work.facts(),
-            ) from error
+        hint = f"Try again if VACUUM ran without a retention. {MIRROR_HINT}"
+        return at_work(doing, self.work.facts(), hint=hint)
 
     def have_vectors(self, names: Sequence[str]) -> bool:
         """Has one of these files a deletion vector?"""

@@ -17,10 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.errors import DEBUG_HINT, CommitConflictError, LakeError
 from cdc_core.lake.appending import create_table
+from cdc_core.lake.delta_errors import at_work, committing
 from cdc_core.lake.history import read_log
-from cdc_core.lake.storage import storing
 from cdc_core.lake.work import TableWork
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Suspects
 
@@ -41,7 +40,8 @@ class QuarantineTable:
             return QUARANTINE_SCHEMA.empty_table().select(columns)
         from deltalake import DeltaTable
 
-        return pa.table(DeltaTable(self.path).to_pyarrow_table(columns=columns))
+        with at_work("reading the quarantine", self._work.facts(path=self.path)):
+            return pa.table(DeltaTable(self.path).to_pyarrow_table(columns=columns))
 
     def count_unresolved(self) -> int:
         """How many rows count still."""
@@ -127,7 +127,6 @@ class QuarantineTable:
     def _committing(self, kind: str, scn: int) -> Iterator[Any]:
         """What every commit must carry: fence, user metadata, transaction identifier."""
         from deltalake import CommitProperties, Transaction
-        from deltalake.exceptions import CommitFailedError, DeltaError
 
         app = f"{self._work.window_app}/{kind}"
         metadata = self._work.metadata(kind, scn)
@@ -137,18 +136,5 @@ class QuarantineTable:
             app_transactions=[Transaction(app, scn)],
         )
         self._work.fence()
-        try:
-            with storing(_DOING, **self._work.facts()):
-                yield properties
-        except CommitFailedError as error:
-            raise CommitConflictError(
-                f"{_DOING}: another writer committed to the same Delta table",
-                hint="Try again; a source must have one writer.",
-                **self._work.facts(),
-            ) from error
-        except (DeltaError, OSError) as error:
-            raise LakeError(
-                f"{_DOING}: delta-rs refused",
-                hint=DEBUG_HINT,
-                **self._work.facts(),
-            ) from error
+        with committing(self.path, _DOING, self._work.facts()):
+            yield properties

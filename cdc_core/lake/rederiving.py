@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.lake.changes import files_of, logged_changes, window_sql
+from cdc_core.lake.changes import batches_of, files_of, logged_changes, window_sql
 from cdc_core.lake.counted import copies_in_hand
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import has_value
@@ -121,11 +121,11 @@ def _in_hand(
         return None  # rows from before a column was added have its default, which is SQL
     schema = in_mirror(work, schema)
     path, own = work.changelog, of_window(scn_high)
-    with logged_changes(path, schema, own, files_of(path, scn_high)) as changes:
+    with logged_changes(path, schema, own, files_of(work, scn_high)) as changes:
         window = changes.light()
     counts_from = truncated_scn(work, read_log(path))
     known = since(counts_from, up_to(position)) if counts_from else up_to(position)
-    with logged_changes(path, schema, known, files_of(path)) as history:
+    with logged_changes(path, schema, known, files_of(work)) as history:
         light = history.light()
         near = touching(light, window)
         absent, moved_absent = (light if is_late else near).kinds(schema.column_names)
@@ -149,11 +149,8 @@ def _derived(
 
 def _mirror_parts(work: TableWork, schema: TableSchema) -> Iterator[pa.Table]:
     """The mirror, part by part, in the columns of ``stage.layout.mirror_schema``; read without Spark."""
-    from deltalake import DeltaTable, QueryBuilder
-
     columns = mirror_schema(schema)
     listed = ", ".join('"' + name.replace('"', '""') + '"' for name in columns.names)
     yield columns.empty_table()
-    found = QueryBuilder().register("mirror", DeltaTable(work.mirror))
-    for batch in found.execute(f"SELECT {listed} FROM mirror"):
-        yield pa.table(batch).cast(columns)
+    for rows in batches_of(work, "mirror", f"SELECT {listed} FROM mirror"):
+        yield rows.cast(columns)

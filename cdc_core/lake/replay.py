@@ -57,7 +57,7 @@ def replay_window(
         raise _not_applied(work, manifest, position)
     schema = settle_schema(work, schema)
     settle_truncation(work)
-    names = files_of(work.changelog, scn_high)
+    names = files_of(work, scn_high)
     with logged_changes(work.changelog, schema, of_window(scn_high), names) as changes:
         count = changes.facts().changes
     if count == 0:
@@ -122,7 +122,7 @@ def restore_quarantine(
         committed = read_committed(transactions_paths, work.table, window, late_above=late_above)
         decoder = ChangeDecoder(schema, window.scn_high, decode, tuple(earlier), schema.excluded)
         rows = decodable_rows(committed, work.table, window, redo_paths, decoder)
-        known = ordinals_of(work.changelog, window.scn_high)
+        known = ordinals_of(work, window.scn_high)
         covered = max(covered_scn, truncated_scn(work, read_log(work.changelog)))
         quarantine.put(left_out_rows(rows, known, decoder, covered_scn=covered), window.scn_high)
     return quarantine.count_unresolved()

@@ -39,6 +39,7 @@ from cdc_core.lake.appending import (
 )
 from cdc_core.lake.history import filesystem_of, read_log
 from cdc_core.lake.log_writing import (
+    GUARD_FEATURE,
     PLAIN_FEATURES,
     PLAIN_WRITER_VERSIONS,
     VECTORS_FEATURE,
@@ -111,7 +112,7 @@ def why_merged(
         bytes_max: So many bytes of files may be written anew.
     """
     log = mirror.log
-    others = sorted(log.features - PLAIN_FEATURES - {VECTORS_FEATURE})
+    others = sorted(log.features - PLAIN_FEATURES - {VECTORS_FEATURE, GUARD_FEATURE})
     if others or log.writer_version not in PLAIN_WRITER_VERSIONS:
         return f"the mirror has features: {', '.join(others) or f'writer version {log.writer_version}'}"
     if found := [
@@ -137,6 +138,8 @@ def why_merged(
     rows = pc.sum(files["num_records"]).as_py() or 0
     if files["num_records"].null_count:
         return "nobody counted the rows of its files"
+    if GUARD_FEATURE in log.features and not _commits_itself(mirror, names):
+        return f"the mirror has features: {GUARD_FEATURE}"
     if not mirror.are_readable(names):
         return "its files have deletion vectors in another place"
     if marks_rows(mirror, names):
@@ -165,6 +168,12 @@ def _takes_vectors(mirror: MirrorFiles, names: Sequence[str]) -> bool:
         and takes_vectors(log)
         and takes_commits(filesystem, log, names)
     )
+
+
+def _commits_itself(mirror: MirrorFiles, names: Sequence[str]) -> bool:
+    path = mirror.work.mirror
+    log = read_log(path)
+    return log is not None and takes_commits(filesystem_of(path)[0], log, names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,10 +265,10 @@ def _start(config: LakeConfig, runtime: Path) -> Any:
 
 
 def _keep_from_standard_output(session: Any) -> None:
-    """What the JVM prints goes to standard error: Delta's VACUUM prints how many files it deleted, which would stand in the midst of what
-    `--json` prints."""
-    system = session.sparkContext._jvm.java.lang.System
-    system.setOut(system.err)
+    """What the JVM prints goes nowhere: Delta's VACUUM prints how many files it deleted, in the midst of what Redolake prints. Errors and logs
+    go to standard error, which stays as it is."""
+    java = session.sparkContext._jvm.java
+    java.lang.System.setOut(java.io.PrintStream(java.io.OutputStream.nullOutputStream()))
 
 
 def _say_once_that_it_ended(session: Any) -> None:

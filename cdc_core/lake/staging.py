@@ -120,5 +120,6 @@ def _ddl_of(schema: pa.Schema) -> str:
 
 def _clear(filesystem: pafs.FileSystem, folder: str) -> None:
     """Remove what this work, or one that ended by a crash, staged for the table: its lease says that nobody else does."""
-    if filesystem.get_file_info(folder).type == pafs.FileType.Directory:
-        filesystem.delete_dir(folder)
+    with storing("removing staged rows", path=folder):
+        if filesystem.get_file_info(folder).type == pafs.FileType.Directory:
+            filesystem.delete_dir(folder)

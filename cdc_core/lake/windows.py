@@ -538,6 +538,6 @@ def _files_of(
     ]
     if max(changelog_scn or -1, *reached, -1) < scn_high:
         return []
-    names = files_of(work.changelog, scn_high)
+    names = files_of(work, scn_high)
     with logged_changes(work.changelog, schema, of_window(scn_high), names) as changes:
         return names if changes.facts().changes else []

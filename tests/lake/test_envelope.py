@@ -12,12 +12,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.lake.appending import create_table
-from cdc_core.lake.beside import count_events
 from cdc_core.lake.envelope import LoggedTable, Origin, events_sql
 from cdc_core.lake.history import read_log
-from cdc_core.lake.tables import changelog_path, changelog_properties
+from cdc_core.lake.tables import changelog_properties
 from cdc_core.landing.manifest import WindowManifest
-from cdc_core.model.scn import SCN_MAX
+from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
 from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.skipping import Skipping
 from tests.oracle.embedded import running_oracle
@@ -93,9 +92,7 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
         read, deleted, created, updated = events_by_duckdb(query(table_id("ONE"), "duckdb", "UTC"))
         of_two = events_by_duckdb(query(table_id("TWO"), "duckdb", "Europe/Berlin"))
         counts = [
-            count_events(
-                changelog_path(source.pipeline.config.lake.path, "src", table_id(name)), 0, SCN_MAX
-            )
+            source.pipeline._ctx.lake.count_events(table_id(name), ScnWindow(Scn(0), Scn(SCN_MAX)))
             for name in ("ONE", "TWO")
         ]
         [ledger] = source.pipeline._ctx.store.windows("src", newest_first=True, limit=1)
@@ -212,6 +209,6 @@ def test_a_change_log_of_an_older_release_goes_on(
     skipped = {one["after"]["ID"]: one["_cdc_skipped"] for one in changes}
     assert skipped == {2: "operation", 9: None}
     of_window = window.manifest.window
-    assert count_events(path, of_window.scn_low, of_window.scn_high)["events"].to_pylist() == [1]
+    assert lake.count_events(source.schema.table, of_window)["events"].to_pylist() == [1]
     at = datetime(2026, 1, 2, 8, 4, 6, tzinfo=UTC).timestamp()  # 03:04:06 in New York
     assert by_spark[-1]["source"]["commit_ts_ms"] == at * 1000

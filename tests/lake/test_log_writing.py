@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from cdc_core.errors import CommitConflictError, LakeError
 from cdc_core.lake.appending import commit_files, create_table, write_file
 from cdc_core.lake.counting import count_rows
 from cdc_core.lake.history import DeltaLog, read_log
@@ -39,7 +41,10 @@ def properties(name: str, value: str) -> DeltaLog:
         pytest.param(PLAIN, ["part-0.parquet"], True, id="plain"),
         pytest.param(features("timestampNtz", "columnMapping"), [], True, id="as-created"),
         pytest.param(features("deletionVectors"), ["part-0.parquet"], True, id="deletion-vectors"),
-        pytest.param(features("inCommitTimestamp"), [], False, id="times-in-commits"),
+        pytest.param(features("inCommitTimestamp"), [], True, id="times-in-commits"),
+        pytest.param(features("clustering", "domainMetadata"), [], True, id="clustering"),
+        pytest.param(features("v2Checkpoint"), [], True, id="checkpoints-of-version-2"),
+        pytest.param(features("rowTracking", "domainMetadata"), [], False, id="row-tracking"),
         pytest.param(features("of-tomorrow"), [], False, id="a-feature-of-tomorrow"),
         pytest.param(replace(PLAIN, writer_version=4), [], False, id="change-data"),
         pytest.param(replace(PLAIN, writer_version=8), [], False, id="a-protocol-of-tomorrow"),
@@ -136,3 +141,67 @@ def test_what_a_checkpoint_says_of_writers_counts(tmp_path: Path) -> None:
     log = read_log(table)
     assert log is not None
     assert (log.writer_version, log.partition_columns) == (4, ())
+
+
+def with_features(path: Path, version: int, *names: str, **switched: str) -> None:
+    """What another writer asks of those that come after it."""
+    metadata = DeltaTable(path).metadata()
+    schema = {"type": "struct", "fields": [{"name": "ID", "type": "long", "nullable": True, "metadata": {}}]}  # fmt: skip
+    info = {"timestamp": FAR, "inCommitTimestamp": FAR, "operation": "SET TBLPROPERTIES"}
+    actions: list[Action] = [
+        {"commitInfo": info},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": list(names)}},
+        {"metaData": {"id": metadata.id, "format": {"provider": "parquet", "options": {}},
+                      "schemaString": json.dumps(schema), "partitionColumns": [],
+                      "configuration": {name.replace("_", "."): value for name, value in switched.items()},
+                      "createdTime": 0}},
+    ]  # fmt: skip
+    put_commit(LOCAL, str(path), version, actions)
+
+
+FAR = 4_000_000_000_000
+"""Milliseconds of a clock that is ahead of ours."""
+
+
+def append_one(path: Path, **more: Any) -> None:
+    file = write_file(str(path), SCHEMA, [pa.record_batch([[1]], SCHEMA)], ["ID"])
+    assert file is not None
+    commit_files(
+        str(path), SCHEMA, [file], metadata='{"kind": "window"}', txn=("app", 1), fence=lambda: None,
+        doing="appending", facts={"table": "T"}, **more,
+    )  # fmt: skip
+
+
+def test_times_in_commits_rise_whatever_the_clock_says(tmp_path: Path) -> None:
+    create_table(str(tmp_path), SCHEMA, {}, doing="creating", facts={})
+    with_features(tmp_path, 1, "inCommitTimestamp", delta_enableInCommitTimestamps="true")
+    append_one(tmp_path)
+    lines = (tmp_path / "_delta_log" / f"{2:020d}.json").read_text().splitlines()
+    first = json.loads(lines[0])["commitInfo"]
+    assert first["inCommitTimestamp"] == FAR + 1
+    assert count_rows(str(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "feature", ["rowTracking", "identityColumns", "allowColumnDefaults", "of-tomorrow"]
+)
+def test_a_feature_that_nobody_here_writes_is_named_and_is_no_conflict(
+    tmp_path: Path, feature: str
+) -> None:
+    create_table(str(tmp_path), SCHEMA, {}, doing="creating", facts={})
+    with_features(tmp_path, 1, feature)
+    with pytest.raises(LakeError, match="has a feature that Redolake cannot work with") as caught:
+        append_one(tmp_path)
+    named = str(caught.value.facts["features"]).replace("-", "").lower()
+    assert named == feature.replace("-", "").lower()
+    assert "table rebuild --from-landing" in caught.value.hint
+    assert count_rows(str(tmp_path)) == 0
+
+
+def test_another_writer_s_commit_is_a_conflict_whoever_commits(tmp_path: Path) -> None:
+    create_table(str(tmp_path), SCHEMA, {}, doing="creating", facts={})
+    with_features(tmp_path, 1, "checkConstraints")  # which delta-rs commits
+    read = DeltaTable(tmp_path)
+    write_deltalake(tmp_path, pa.table({"ID": [7]}), mode="append")
+    with pytest.raises(CommitConflictError):
+        append_one(tmp_path, opened=read)

@@ -14,6 +14,8 @@ from cdc_core.errors import LakeError
 from cdc_core.lake.appending import NewFile, commit_files, write_file
 from cdc_core.lake.beside import count_events
 from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
+from cdc_core.lake.tables import changelog_path
+from cdc_core.lake.work import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
@@ -60,10 +62,11 @@ def changelog(tmp_path: Path) -> str:
                       "schemaString": json.dumps({"type": "struct", "fields": fields}),
                       "configuration": {"delta.columnMapping.mode": "name"}, "createdTime": 0}},
     ]  # fmt: skip
-    log = tmp_path / "t" / "_delta_log"
+    path = Path(changelog_path(str(tmp_path), "shop", SCHEMA.table))
+    log = path / "_delta_log"
     log.mkdir(parents=True)
     (log / f"{0:020d}.json").write_text("".join(json.dumps(one) + "\n" for one in actions))
-    return str(tmp_path / "t")
+    return str(path)
 
 
 def _rows() -> pa.RecordBatch:
@@ -82,20 +85,23 @@ def _commit(changelog: str, file: NewFile | None) -> None:
     )  # fmt: skip
 
 
-def test_appended_changes_are_read_back_by_delta_rs_and_by_us(changelog: str) -> None:
+def test_appended_changes_are_read_back_by_delta_rs_and_by_us(
+    changelog: str, tmp_path: Path
+) -> None:
     _commit(changelog, write_file(changelog, COLUMNS, [_rows()], ["_cdc_window"]))
     found = QueryBuilder().register("t", DeltaTable(changelog)).execute("SELECT after FROM t")
     assert pa.table(found.read_all()).to_pylist() == [
         {"after": {"the id": 1, "a.b": "dotted", "a": "plain"}}
     ]
-    assert files_of(changelog, 201) == [], "statistics stand under the names of files"
-    with logged_changes(changelog, SCHEMA, of_window(200), files_of(changelog, 200)) as changes:
+    work = TableWork(str(tmp_path), "shop", SCHEMA.table, 0, no_fence, lambda: None)
+    assert files_of(work, 201) == [], "statistics stand under the names of files"
+    with logged_changes(changelog, SCHEMA, of_window(200), files_of(work, 200)) as changes:
         light = changes.light()
         assert light.after[0].to_pylist() == [1]
         values = [changes.take("after", one, light.table["row"].to_numpy()) for one in ("a.b", "a")]
     assert [one.to_pylist() for one in values] == [["dotted"], ["plain"]]
-    assert ordinals_of(changelog, 200).tolist() == [7]
-    assert count_events(changelog, 199, 200).to_pylist() == [
+    assert ordinals_of(work, 200).tolist() == [7]
+    assert count_events(work, 199, 200).to_pylist() == [
         {"xid": "0A", "commit_scn": 150, "events": 1}
     ]
 

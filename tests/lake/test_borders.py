@@ -1,0 +1,116 @@
+"""Whatever the lake asks of delta-rs or of Arrow's files, a failure is one of our errors: no call stands outside of a block that says what it means."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake.exceptions import DeltaError
+
+from cdc_core.errors import ANY_TABLE, CdcError, LakeError
+from cdc_core.lake.delta_errors import MIRROR_HINT, at_work
+from cdc_core.model.identifiers import TableId
+
+LAKE = Path(__file__).parents[2] / "cdc_core" / "lake"
+
+CALLS = {
+    "DeltaTable", "QueryBuilder", "write_deltalake",
+    "ParquetFile", "ParquetWriter", "read_table", "write_table",
+    "open_input_file", "open_input_stream", "open_output_stream",
+    "create_dir", "delete_dir", "delete_file", "get_file_info", "move",
+}  # fmt: skip
+"""What reads or writes, by the last part of its name."""
+
+BLOCKS = (
+    "at_work(", "committing(", "_committing(", "reading_layer(", ".reading(", "reading_file(", "storing(",
+)  # fmt: skip
+
+INSIDE = {
+    # Their callers stand in a block, in the same module.
+    "_InDeltaRs.commit", "_opened", "_require_files", "write_file",  # appending.py
+    "begin_chunk",  # chunk_ahead.py: applying the chunk meets the same, and says it
+    "_columns",  # checkpoints.py: reading_file
+    "_execute",  # changes.py: reading_layer
+    "_read",  # mirror_files.py: MirrorFiles.read
+    "_numbers_in", "_batches",  # mirror_files.py, rewriting.py: MirrorFiles.reading
+    "read_vector", "write_vectors",  # vectors.py: MirrorFiles.reading
+    "_tag_of",  # known_logs.py: _Log.mark
+    "_content",  # log_files.py: reading_file
+    "_remove",  # log_retention.py: clean_up_log
+    "write_staged",  # staging.py
+    "_train",  # training.py: a JVM that ends there trains nobody
+}  # fmt: skip
+
+
+def unguarded(path: Path) -> Iterator[str]:
+    """The calls of a module that stand in no such block."""
+    tree = ast.parse(path.read_text())
+    guarded: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.With):
+            managers = [ast.unparse(item.context_expr) for item in node.items]
+            if any(block in one for one in managers for block in BLOCKS):
+                guarded |= {one for part in (*node.body, *node.items) for one in ast.walk(part)}
+        if isinstance(node, ast.FunctionDef) and node.name in INSIDE:
+            guarded |= set(ast.walk(node))
+        if isinstance(node, ast.ClassDef):
+            for one in node.body:
+                if isinstance(one, ast.FunctionDef) and f"{node.name}.{one.name}" in INSIDE:
+                    guarded |= set(ast.walk(one))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node not in guarded:
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name in CALLS:
+                yield f"{path.name}:{node.lineno}: {ast.unparse(node)[:80]}"
+
+
+def test_each_call_says_what_its_failure_means() -> None:
+    assert [one for path in sorted(LAKE.glob("*.py")) for one in unguarded(path)] == []
+
+
+def test_each_exemption_is_in_use() -> None:
+    """A name that nothing has any more would hide the next function that gets it."""
+    there: set[str] = set()
+    for path in LAKE.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                there.add(node.name)
+            if isinstance(node, ast.ClassDef):
+                there |= {f"{node.name}.{one.name}" for one in node.body if isinstance(one, ast.FunctionDef)}  # fmt: skip
+    assert there >= INSIDE
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "facts"),
+    [
+        pytest.param(FileNotFoundError(2, "No such file", "lake/part-1.parquet"), "a file of the Delta table is gone", {"file": "part-1.parquet"}, id="a-file-by-arrow"),
+        pytest.param(Exception("External error: Object at location /l/part-2.parquet not found: No such file or directory (os error 2)"), "a file of the Delta table is gone", {"file": "part-2.parquet"}, id="a-file-by-a-query"),
+        pytest.param(DeltaError("Kernel error: File not found: file:///l/deletion_vector_4b.bin"), "a deletion vector of the Delta table is gone", {"file": "deletion_vector_4b.bin"}, id="a-vector"),
+        pytest.param(DeltaError("External error: Transaction failed: Unsupported table features required: [TypeWidening, RowTracking]"), "has a feature that Redolake cannot work with", {"features": "TypeWidening, RowTracking"}, id="features"),
+        pytest.param(DeltaError("Kernel error: Unsupported: Feature 'of-tomorrow' is not supported"), "has a feature that Redolake cannot work with", {"features": "of-tomorrow"}, id="a-feature-of-tomorrow"),
+        pytest.param(pa.ArrowInvalid("Parquet magic bytes not found in footer"), "a file of the Delta table is damaged", {"cause": "ArrowInvalid"}, id="cut"),
+        pytest.param(pa.ArrowKeyError("stats"), "a file of the Delta table is damaged", {"cause": "ArrowKeyError"}, id="other-columns"),
+        pytest.param(type("PanicException", (BaseException,), {})("index out of bounds"), "delta-rs refused", {"cause": "PanicException"}, id="delta-rs-gives-up"),
+        pytest.param(OSError(28, "No space left on device"), "storage refuses", {}, id="a-full-disk"),
+    ],
+)  # fmt: skip
+def test_the_cause_decides(error: BaseException, said: str, facts: dict[str, str]) -> None:
+    table = TableId("HR", "EMP")
+    with (
+        pytest.raises(CdcError, match=said) as caught,
+        at_work("reading", {"table": table}, hint=MIRROR_HINT),
+    ):
+        raise error
+    assert caught.value.facts.items() >= facts.items()
+    assert caught.value.facts["table"] == table
+    assert ANY_TABLE not in caught.value.hint
+    assert isinstance(caught.value, LakeError) or said == "storage refuses"
+
+
+@pytest.mark.parametrize("error", [pa.ArrowMemoryError("malloc"), KeyError("ours"), ValueError("ours")])  # fmt: skip
+def test_what_is_no_failure_of_theirs_stays_what_it_is(error: Exception) -> None:
+    with pytest.raises(type(error)), at_work("reading", {}):
+        raise error
