@@ -1,10 +1,11 @@
 # Every target sets up what it needs first, once; later runs skip that in a moment. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo ui test test-fast test-plain test-spark test-loaded check check-types check-rules bench prove mutate prove-long test-slow doctor format docs
+.PHONY: help setup demo ui test test-fast test-plain test-spark test-loaded test-debian check check-types check-rules bench prove mutate prove-long test-slow doctor format docs
 
 RUN := .venv/bin
 SITE := .redolake/docs
 SCALE ?= day
+SUITE ?= trixie
 PYTEST_ARGS ?=
 PROVE_ARGS ?=
 # What the plain tests run under beside Spark's: Spark's one JVM decides how long both take, so it goes first.
@@ -44,6 +45,9 @@ test-spark: setup ## Run the tests that need Spark
 
 test-loaded: setup ## Run all tests beside BUSY=8 processes that use the CPU: a test that fails only there relies on time
 	@$(RUN)/python -m tests.busy --processes $(BUSY) -- $(MAKE) --no-print-directory test
+
+test-debian: ## Run the demo and all tests in a fresh Debian release (SUITE=trixie; as root, needs debootstrap)
+	@deploy/setup/debian $(SUITE) demo test
 
 check: setup ## Check format, lint, types and import contracts
 	@$(MAKE) --no-print-directory -j2 --output-sync=target check-types check-rules

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
+from packaging.requirements import Requirement
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -32,7 +33,7 @@ LOCK = ROOT / "requirements.lock"
 FREE_DISK_BYTES_MIN = 2 * 1024**3
 FREE_MEMORY_BYTES_MIN = 3 * 1024**3
 GIB = 1024**3
-PYTHONS = ((3, 11), (3, 12))
+PYTHONS = ((3, 11), (3, 14))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,8 @@ def show(checks: list[Check], console: Console) -> None:
 def python(version: tuple[int, ...]) -> Check:
     """Is it a Python that the locked packages are made for?"""
     found = ".".join(map(str, version))
-    wanted = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS)
-    if version in PYTHONS:
+    wanted = " to ".join(f"{major}.{minor}" for major, minor in PYTHONS)
+    if PYTHONS[0] <= version <= PYTHONS[1]:
         return Check("Python", True, f"{found} ({sys.executable})")
     return Check(
         "Python", False, found, f"Use Python {wanted}: PYTHON=/path/to/python3.11 make setup"
@@ -107,7 +108,7 @@ def packages(lock: Path) -> Check:
     if not lock.exists():
         return Check("Packages", True, "no lock file; versions come from the package index")
     wrong = []
-    pins = dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ \\;]+)", lock.read_text(), re.MULTILINE))
+    pins = locked(lock.read_text())
     for name, version in pins.items():
         try:
             found = metadata.version(name)
@@ -119,6 +120,20 @@ def packages(lock: Path) -> Check:
         return Check("Packages", True, f"{len(pins)}, all as locked")
     shown = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
     return Check("Packages", False, shown, "rm -f .redolake/setup.json && make setup")
+
+
+def locked(lock: str) -> dict[str, str]:
+    """The versions by package that a lock file pins for this Python on this machine.
+
+    One lock file serves every supported Python and platform: an entry may carry a marker.
+    """
+    entries = re.findall(r"^([A-Za-z0-9._-]+==[^\\\n]+)", lock, re.MULTILINE)
+    pins = [Requirement(entry.strip()) for entry in entries]
+    return {
+        pin.name: next(iter(pin.specifier)).version
+        for pin in pins
+        if pin.marker is None or pin.marker.evaluate()
+    }
 
 
 def java(runtime: Path) -> Check:

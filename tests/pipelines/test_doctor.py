@@ -22,7 +22,7 @@ def test_a_machine_that_was_set_up_is_healthy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "ok"), [((3, 11), True), ((3, 12), True), ((3, 10), False), ((3, 13), False)]
+    ("version", "ok"), [((3, 11), True), ((3, 14), True), ((3, 10), False), ((3, 15), False)]
 )
 def test_python_must_be_one_the_lock_is_made_for(version: tuple[int, int], ok: bool) -> None:
     check = doctor.python(version)
@@ -38,6 +38,11 @@ def test_packages_that_differ_from_the_lock_are_named(tmp_path: Path) -> None:
     assert "instead of 0.0.1" in check.found
     assert "no-such-package missing" in check.found
     assert "make setup" in check.remedy
+
+
+def test_a_package_that_is_locked_for_another_platform_is_not_missing() -> None:
+    lock = "a==1 \\\n    --hash=sha256:00\nb==2 ; sys_platform == 'win32' \\\nc==3 ; python_version >= '3.11' \\\n"
+    assert doctor.locked(lock) == {"a": "1", "c": "3"}
 
 
 def test_missing_jars_are_named_with_the_command(tmp_path: Path) -> None:
