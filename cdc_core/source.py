@@ -15,6 +15,7 @@ from typing import Protocol
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.landing.manifest import PlannedWindow, WindowManifest
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, WindowRecord
@@ -63,7 +64,8 @@ class WindowWork:
             for the first window.
         joins: Tables that join with the window, each with the SCN above which its redo is read again.
         read_at: The SCN as of which each table's newest snapshot was read: what happened up to there is in it.
-        data_objects: What the window before knew of the tables' data objects (``data_objects`` of its manifest).
+        data_objects: What is known of the tables' data objects: as of the window's lower end, or as of the snapshot with which
+            a table joins. None where a window is read again and the one before it is gone.
         planned: What lands with the window so that a lost metadata store can be made anew.
         complete: Lands what the redo does not carry, once all redo of the window has; None where nothing is to be added.
         given: Definitions that signals brought, each as of an SCN inside the window.
@@ -77,7 +79,7 @@ class WindowWork:
     joins: Mapping[TableId, Scn]
     read_at: Mapping[TableId, Scn] = field(default_factory=dict)
     planned: PlannedWindow | None = None
-    data_objects: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    data_objects: Mapping[TableId, DataObjects] | None = field(default_factory=dict)
     complete: Complete | None = None
     given: Sequence[GivenTable] = ()
 

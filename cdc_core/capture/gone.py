@@ -18,12 +18,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cdc_core.capture.unnamed_rows import PAST_ERRORS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.dictionary import in_lists
-from cdc_core.schema.segments import Queries, ask_objects
+from cdc_core.schema.segments import PAST_ERRORS, Queries, ask_objects
 from cdc_core.schema.table import TableSchema
 
 _LOG = logging.getLogger(__name__)

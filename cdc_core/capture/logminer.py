@@ -14,7 +14,7 @@ from cdc_core.capture.altered import Altered, read_altered
 from cdc_core.capture.asked_rows import QueryFilter
 from cdc_core.capture.attempts import attempts
 from cdc_core.capture.committed import OwnCommits, reach, refuse_unread, to_follow, unread
-from cdc_core.capture.ddl_rows import Followed, follow_ddl
+from cdc_core.capture.ddl_rows import DdlRow, Followed, follow_ddl
 from cdc_core.capture.dictionaries import has_old_names, names_shown
 from cdc_core.capture.early import EarlyRows, Question, question_of, unfinished_of
 from cdc_core.capture.ends import first_ends, incomplete_end, out_of_reach
@@ -60,7 +60,6 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamBegin, StreamEnd
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.ddl_reading import moves_rows
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.segments import knowing
 from cdc_core.source import WindowWork
@@ -223,11 +222,7 @@ class _Window:
         self._joins = {} if self._follows else asked.again
         self._ends: list[StreamEnd] = []
         self._read_at = work.read_at
-        self._data_objects = {
-            table: frozenset(numbers)
-            for name, numbers in work.data_objects.items()
-            if (table := self._ids.get(name)) and table not in work.joins
-        }
+        self._data_objects = work.data_objects
         self._excluded = ExcludedValues(tables, asked.masks)
         places = {schema.table: place for place, schema in enumerate(tables)}
         lows = {places[table]: low for table, low in self._joins.items()}
@@ -260,9 +255,10 @@ class _Window:
         self._ends += self._unnamed(session)
         history = SchemaHistory(self._tables)
         altered_after = partial(is_altered_soon_after, session, how=self._how, miner=miner)
+        ddl = self._rows.ddl_rows()
         followed = follow_ddl(
             session,
-            self._rows.ddl_rows(),
+            ddl,
             history,
             self._configs,
             altered_after,
@@ -272,11 +268,9 @@ class _Window:
             self._record.window.scn_low,
             self._reads_again,
         )
-        changes = followed.changes
         self._ends += [*followed.ends, *self._incomplete(), *self._excluded.ends]
         self._ends += self._unlogged(session)
-        emptied = {one.schema.table for one in changes if one.empties and not one.partitions}
-        altered = self._altered(session, history, emptied)
+        altered = self._altered(session, history, ddl)
         self._ends += altered.ends
         check_incarnation(session, current)
         manifest = self._manifest(landed, logs, history, followed, altered, current, started)
@@ -347,7 +341,7 @@ class _Window:
         return [one for one in ends if one not in ignored]
 
     def _altered(
-        self, session: OracleSession, history: SchemaHistory, emptied: Set[TableId]
+        self, session: OracleSession, history: SchemaHistory, ddl: Sequence[DdlRow]
     ) -> Altered:
         """What a DDL row of this window has ended is said by that row."""
         altered = read_altered(
@@ -355,9 +349,9 @@ class _Window:
             self._record.window,
             history,
             self._configs,
+            ddl,
             data_objects=self._data_objects,
-            moved={table for table, text in self._rows.ddl_texts if moves_rows(text)},
-            emptied=emptied,
+            read_at=self._read_at,
         )
         ended = {end.table for end in self._ends}
         ends = [end for end in altered.ends if end.table not in ended]
@@ -499,9 +493,6 @@ class _Window:
             late_scn=min(self._ledger.late, default=None),
             tables_late=tuple(sorted(self._ledger.tables_late)),
             planned=self._planned,
-            data_objects={
-                str(table): tuple(sorted(numbers))
-                for table, numbers in altered.data_objects.items()
-            },
+            data_objects={str(table): one for table, one in altered.data_objects.items()},
             landed=datetime.now(UTC).isoformat(),
         )

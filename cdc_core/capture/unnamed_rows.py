@@ -27,13 +27,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cdc_core.errors import OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.ddl_reading import concerns_partitions
 from cdc_core.schema.dictionary import in_lists
 from cdc_core.schema.segments import (
+    PAST_ERRORS,
     Queries,
     ask_objects,
     have_segments,
@@ -53,8 +53,6 @@ _UNALTERED = """
 SELECT OBJECT_ID FROM {{objects}}
  WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_ID IN ({numbers})
    AND LAST_DDL_TIME < CAST(SCN_TO_TIMESTAMP(:scn) AS DATE) - :slack / 86400"""
-PAST_ERRORS = (OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError)
-"""How Oracle refuses to look back: no right, no undo, no time known for an SCN."""
 
 _TOP_INDEX = re.compile(r"SYS_IOT_TOP_(\d+)\Z")
 

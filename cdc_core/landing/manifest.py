@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from cdc_core.errors import ConfigError, LandingDamagedError
+from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.redo_address import ThreadPosition
@@ -144,7 +145,7 @@ class WindowManifest:
     late_scn: int | None = None
     tables_late: tuple[str, ...] = ()
     planned: PlannedWindow | None = None
-    data_objects: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    data_objects: dict[str, DataObjects] = field(default_factory=dict)
     landed: str | None = None
     signals: tuple[SignalOutcome, ...] = ()
 
@@ -286,7 +287,7 @@ def read_window_manifest(
                 ),
                 "signals": tuple(SignalOutcome(**one) for one in data.get("signals", ())),
                 "data_objects": {
-                    table: (numbers,) if isinstance(numbers, int) else tuple(numbers)
+                    table: DataObjects.from_json(numbers)
                     for table, numbers in data.get("data_objects", {}).items()
                 },
                 "joined": tuple(

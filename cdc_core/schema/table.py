@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId, quote
 from cdc_core.model.scn import Scn
 
@@ -120,6 +121,7 @@ class TableSchema:
     definition, but kept with it. So is ``masked``: the columns of which something else than the value lands, and what
     (``columns_mask``), by name. ``has_lobs``: it has columns that Oracle stores as LOBs, captured or not, so that LogMiner shows rows
     without their ROWIDs. ``is_by_text``: the texts of DDL say what the table is, and Oracle's dictionary has not shown it so since.
+    ``data_objects`` are those as of ``scn_from``, in a version that a snapshot reads.
     """
 
     table: TableId
@@ -141,6 +143,7 @@ class TableSchema:
     key_is_configured: bool = field(default=False, compare=False)
     has_lobs: bool = field(default=False, compare=False)
     is_by_text: bool = field(default=False, compare=False)
+    data_objects: DataObjects | None = field(default=None, compare=False)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -361,4 +364,7 @@ class TableSchema:
             key_is_configured=data.get("key_is_configured", False),
             has_lobs=data.get("has_lobs", False),
             is_by_text=data.get("is_by_text", False),
+            data_objects=DataObjects.from_json(data["data_objects"])
+            if data.get("data_objects")
+            else None,
         )

@@ -13,7 +13,8 @@ GRANT FLASHBACK ON SYS.ALL_IND_COLUMNS TO C##REDOLAKE;
 GRANT FLASHBACK ON SYS.ALL_OBJECTS TO C##REDOLAKE;
 
 -- Partitioned and index-organized tables: whose rows of a partition were that is gone before its redo is read. Without it, a partition
--- that is made and goes again between two windows stops its table:
+-- that is made and goes again between two windows stops its table. Of all tables: whether a statement about another table replaced
+-- their rows (EXCHANGE PARTITION … WITH TABLE, TRUNCATE … CASCADE) while they had DDL of their own:
 GRANT SELECT, FLASHBACK ON SYS.DBA_OBJECTS TO C##REDOLAKE;
 
 -- Partitions that are dropped or truncated (on_truncate: follow): which rows they had. Without it, such a DDL stops its table:

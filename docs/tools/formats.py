@@ -138,7 +138,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "tables_late": "Captured tables that such transactions touched.",
     "seconds": "Time that capture took.",
     "joined": "Tables whose stream begins with the window, each with the SCN above which its redo was read again.",
-    "data_objects": "The numbers of each table's data objects (DATA_OBJECT_ID), where the dictionary showed them as of the window's end.",
+    "data_objects": "The numbers of each table's data objects (DATA_OBJECT_ID) as of the window's end, as sums: how many, their total, the total of their squares, and the newest. A table is left out where the dictionary did not show them.",
     "planned": "What the metadata store knew of the window: its partition key, when it was planned and when it ended, from which ordinal on all windows before it are idle, and the digest of the manifest before it.",
     "left": "Tables whose stream ends in the window: up to which SCN, why, and the way out.",
     "landed": "When the window landed, in UTC.",

@@ -10,8 +10,8 @@ from typing import Any
 import oracledb
 import pytest
 
-from cdc_core.capture.altered import SLACK_SECONDS
 from cdc_core.errors import ConfigError
+from cdc_core.model.scn import SLACK_SECONDS
 from cdc_core.model.signals import Signal
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle

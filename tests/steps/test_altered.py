@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.capture.altered import SLACK_SECONDS, Settled, judged_data_objects
-from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import SLACK_SECONDS
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
@@ -280,39 +279,3 @@ def test_what_windows_that_are_too_old_could_not_ask_a_later_one_asks(
     assert one.stopped_scn == behind.mirror_scn
     assert (behind.mirror_scn or 0) > (position or 0)
     source.check_current("TWO")
-
-
-ONE, OTHER = TableId("HR", "ONE"), TableId("HR", "OTHER")
-
-
-@pytest.mark.parametrize(
-    ("known", "now", "told", "kept", "replaced"),
-    [
-        pytest.param({5}, Settled(frozenset({5}), True), False, {5}, False, id="as-it-was"),
-        pytest.param({5}, Settled(frozenset({6}), True), False, None, True, id="another-one"),
-        pytest.param({5}, Settled(frozenset({6}), False), False, None, True, id="another-one-with-an-old-time"),
-        pytest.param({5}, Settled(frozenset({6}), True), True, None, False, id="its-own-ddl-explains-it"),
-        pytest.param({5}, None, False, {5}, False, id="altered-later"),
-        pytest.param({5}, None, True, None, False, id="altered-later-and-told"),
-        pytest.param(None, Settled(frozenset({6}), True), False, {6}, False, id="learned"),
-        pytest.param(None, Settled(frozenset(), True), False, None, False, id="several-segments"),
-        pytest.param({5}, Settled(frozenset(), True), False, None, False, id="several-segments-now"),
-        pytest.param({5, 6}, Settled(frozenset({5, 6, 7}), True), False, {5, 6, 7}, False, id="a-partition-more"),
-        pytest.param({5, 6}, Settled(frozenset({5, 7}), True), False, None, True, id="one-partition-replaced"),
-    ],
-)  # fmt: skip
-def test_data_objects_are_held_against_those_of_the_window_before(
-    known: set[int] | None,
-    now: Settled | None,
-    *,
-    told: bool,
-    kept: set[int] | None,
-    replaced: bool,
-) -> None:
-    found = judged_data_objects(
-        [ONE, OTHER],
-        {ONE: frozenset(known)} if known else {},
-        {ONE: now} if now else {},
-        {ONE} if told else set(),
-    )
-    assert found == ({ONE: frozenset(kept)} if kept else {}, [ONE] if replaced else [])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.capture.altered import SLACK_SECONDS
 from cdc_core.errors import PreflightError
+from cdc_core.model.scn import SLACK_SECONDS
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 

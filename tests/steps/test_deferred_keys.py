@@ -12,7 +12,7 @@ from random import Random
 import oracledb
 import pytest
 
-from cdc_core.capture.altered import SLACK_SECONDS
+from cdc_core.model.scn import SLACK_SECONDS
 from cdc_core.stage.reducing import UNKNOWN_ROW
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id

@@ -11,8 +11,8 @@ from typing import Any
 import oracledb
 import pytest
 
-from cdc_core.capture.altered import SLACK_SECONDS
 from cdc_core.errors import PreflightError
+from cdc_core.model.scn import SLACK_SECONDS
 from cdc_core.steps.examining import oracle_findings
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id

@@ -28,7 +28,12 @@ from cdc_core.oracle.preflight import check_tables
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.evolution import held_by, judge
-from cdc_core.schema.segments import knowing, with_segments
+from cdc_core.schema.segments import (
+    knowing,
+    knowing_data_objects,
+    read_data_objects,
+    with_segments,
+)
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.source import Start
@@ -228,7 +233,10 @@ def _definitions_now(
     for one in found.values():
         if isinstance(one, CdcError) and not isinstance(one, READING_ERRORS):
             raise one
-    return {table: one if isinstance(one, TableSchema) else None for table, one in found.items()}
+    schemas = [one for one in found.values() if isinstance(one, TableSchema)]
+    now = read_data_objects(session, [one.table for one in schemas])
+    known = {one.table: replace(one, data_objects=now.get(one.table)) for one in schemas}
+    return {table: known.get(table) for table in found}
 
 
 def _definitions_at(
@@ -238,11 +246,12 @@ def _definitions_at(
     scn: Scn,
     before: Sequence[TableSchema],
 ) -> dict[TableId, TableSchema | CdcError]:
-    """The definitions as of an SCN, with the segments that the tables have now."""
+    """The definitions as of an SCN, with the data objects as of it, and the segments that the tables have now."""
     configs = [ctx.config.table(table) for table in tables]
     found = read_each_schema(session, configs, scn=scn, before=before)
     schemas = [one for one in found.values() if isinstance(one, TableSchema)]
-    return {**found, **{one.table: one for one in with_segments(session, schemas)}}
+    schemas = knowing_data_objects(session, with_segments(session, schemas), scn, before)
+    return {**found, **{one.table: one for one in schemas}}
 
 
 def _definitions_of(

@@ -11,6 +11,8 @@ from cdc_core.errors import ConfigError, NotYetError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import ledger_from_landing
 from cdc_core.landing.manifest import MANIFEST_NAME, PlannedWindow
+from cdc_core.model.data_objects import DataObjects
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
@@ -117,7 +119,7 @@ def window_work(
             idle_from=ctx.store.idle_from(ctx.source, record.ordinal),
             before_sha256=before.manifest_sha256 if before else None,
         ),
-        data_objects=_data_objects(ctx, before),
+        data_objects=_data_objects(ctx, record, before, streams, versions),
         complete=partial(with_reselected, ctx, record)
         if ctx.config.capture.lobs == "reselect"
         else None,
@@ -125,12 +127,31 @@ def window_work(
     )
 
 
-def _data_objects(ctx: Context, before: WindowRecord | None) -> Mapping[str, tuple[int, ...]]:
-    """What the window before knew; nothing where it is gone from landing, as an idle one may be."""
-    folder = window_folder(ctx.source, before.window) if before else ""
-    if before is None or not ctx.landing.exists(folder, MANIFEST_NAME):
-        return {}
-    return ctx.window_manifest(before.window)[0].data_objects
+def _data_objects(
+    ctx: Context,
+    record: WindowRecord,
+    before: WindowRecord | None,
+    streams: Sequence[TableRecord],
+    versions: Mapping[TableId, Sequence[SchemaVersion]],
+) -> Mapping[TableId, DataObjects] | None:
+    """What the window before knew; of a table whose snapshot was read later, what that one saw. None where the window before
+    is gone, since this one is read again."""
+    found: dict[TableId, DataObjects] = {}
+    if record.ordinal > 0:
+        folder = window_folder(ctx.source, before.window) if before else ""
+        if before is None or not ctx.landing.exists(folder, MANIFEST_NAME):
+            return None
+        known = ctx.window_manifest(before.window)[0].data_objects
+        found = {TableId.parse(name): one for name, one in known.items()}
+    for one in streams:
+        scn = one.snapshot_scn or Scn(0)
+        if scn < record.window.scn_low and one.first_ordinal < record.ordinal:
+            continue
+        seen = (each.schema for each in versions.get(one.table, ()) if each.schema.scn_from == scn)
+        numbers = next((schema.data_objects for schema in seen), None)
+        found.pop(one.table, None)
+        found |= {one.table: numbers} if numbers is not None else {}
+    return found
 
 
 def _belongs(ctx: Context, table: TableRecord, record: WindowRecord) -> bool:

@@ -10,6 +10,7 @@ from oracle_embedded.engine.formats.dates import print_date
 from oracle_embedded.engine.run.security import ROLES
 from oracle_embedded.engine.storage.catalog import (
     ClusterDef,
+    IndexDef,
     ProgramDef,
     SequenceDef,
     SynonymDef,
@@ -51,7 +52,7 @@ def _objects(view: View) -> Iterator[Row]:
                     index.owner,
                     index.name,
                     index.object_id,
-                    index.object_id,
+                    _index_data_object(item, index),
                     "INDEX",
                     item.created,
                     item.created,
@@ -115,6 +116,12 @@ def _system_objects(
         }
         for number, (name, kind) in enumerate(names, _SYSTEM_OBJECT_FIRST)
     )
+
+
+def _index_data_object(table: TableDef, index: IndexDef) -> int:
+    """The rows of an index-organized table lie in its top index, which gets another segment with them."""
+    is_top = index == table.top_index and table.data_object_id != table.object_id
+    return table.data_object_id if is_top else index.object_id
 
 
 def _partitions(table: TableDef, one: Partition) -> Iterator[Row]:

@@ -95,9 +95,8 @@ def read_ddl(stream: TokenStream) -> object:
                 "MATERIALIZED",
                 "VIEW",
                 "LOG",
-                "CASCADE",
             )
-            return nodes.Truncate(name, is_cluster)
+            return nodes.Truncate(name, is_cluster, stream.take_word("CASCADE"))
         case "GRANT" | "REVOKE":
             return _read_grant(stream, revoke=word == "REVOKE")
         case "COMMENT":

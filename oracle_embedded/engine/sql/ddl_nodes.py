@@ -288,6 +288,7 @@ class Truncate:
 
     name: Name
     is_cluster: bool = False
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import oracledb
 import pytest
 
 from tests.oracle.embedded import Oracle, running_oracle
@@ -107,3 +108,26 @@ def test_a_cluster_takes_rows_when_its_index_is_there(oracle: Oracle) -> None:
     with pytest.raises(Exception, match="ORA-02032"):
         oracle.run("INSERT INTO X VALUES (1)")
     oracle.run("CREATE INDEX D_INDEX ON CLUSTER D", "INSERT INTO X VALUES (1)")
+
+
+def test_truncate_cascade_empties_children_that_say_on_delete_cascade(oracle: Oracle) -> None:
+    """A child's data object is another one then, and the time of its last DDL is not."""
+    oracle.run(
+        "CREATE TABLE P (ID NUMBER(9) PRIMARY KEY)",
+        "CREATE TABLE K (ID NUMBER(9) PRIMARY KEY, P NUMBER(9) REFERENCES P ON DELETE CASCADE)",
+        "INSERT INTO P VALUES (1)",
+        "INSERT INTO K VALUES (1, 1)",
+    )
+    facts = "SELECT DATA_OBJECT_ID, LAST_DDL_TIME FROM USER_OBJECTS WHERE OBJECT_NAME = 'K'"
+    [(number, time)] = rows(oracle, facts)
+    oracle.clock.ahead += 60
+    with pytest.raises(oracledb.DatabaseError, match="ORA-02266"):
+        oracle.run("TRUNCATE TABLE P")
+    oracle.run("TRUNCATE TABLE P DROP STORAGE CASCADE")
+    assert rows(oracle, "SELECT ID FROM P UNION ALL SELECT ID FROM K") == []
+    [(after, same)] = rows(oracle, facts)
+    assert after != number
+    assert same == time
+    oracle.run("CREATE TABLE L (P NUMBER(9) REFERENCES P ON DELETE SET NULL)")
+    with pytest.raises(oracledb.DatabaseError, match="ORA-14705"):
+        oracle.run("TRUNCATE TABLE P CASCADE")
