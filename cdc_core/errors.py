@@ -113,6 +113,15 @@ class LeaseHeldError(TransientError):
     """Another living process works on the same source."""
 
 
+class OvertakenError(LeaseHeldError):
+    """Another process did this work first, or took it over. Nothing is wrong and nothing is lost:
+    whoever meets it looks again at what is left to do."""
+
+
+class FencedError(OvertakenError):
+    """This process lost its lease to another one and must not write any more."""
+
+
 class SecondWriterError(LeaseHeldError):
     """Another process writes to a lake whose commits are not atomic: two writers would lose commits without an error."""
 
@@ -208,7 +217,3 @@ class LandingDamagedError(TerminalError):
 
 class LakeError(TerminalError):
     """Spark or Delta refused, or a Delta table is not in the state that the store records."""
-
-
-class FencedError(TerminalError):
-    """This process lost its lease to another one and must not write any more."""

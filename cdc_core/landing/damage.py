@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_core.errors import LandingDamagedError
+from cdc_core.errors import LandingDamagedError, OvertakenError
 
 _RESTORE = (
     "Restore the file from backup, or read it again: `redolake recapture` reads lost windows from Oracle, as long as it has their "
@@ -22,9 +22,9 @@ def changed_file(where: str, what: str) -> LandingDamagedError:
     )
 
 
-def landed_already(folder: str) -> LandingDamagedError:
-    """The error for writing into a folder that has landed."""
-    return LandingDamagedError(
+def landed_already(folder: str) -> OvertakenError:
+    """The error for writing into a folder that has landed: what landed first stays."""
+    return OvertakenError(
         "this folder has landed already and is immutable",
         hint="Another attempt finished first. Run the step again to use its result.",
         folder=folder,

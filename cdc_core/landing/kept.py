@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_core.errors import LandingDamagedError
+from cdc_core.errors import OvertakenError
 from cdc_core.landing.layout import PLAN_SCHEMA, kept_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile, damaged, opened, sealed
 from cdc_core.landing.store import LandingStore
@@ -117,7 +117,7 @@ def keep_plan(landing: LandingStore, stream: str | None, chunks: list[ChunkRecor
         return
     try:
         _write_plan(landing, folder, stream, chunks)
-    except LandingDamagedError:
+    except OvertakenError:
         if not landing.exists(folder, MANIFEST_NAME):
             raise
 
@@ -188,7 +188,7 @@ def _keep_newest(landing: LandingStore, folder: str, number: int, content: bytes
     if not landing.exists(own, MANIFEST_NAME):
         try:
             landing.write_manifest(own, content)
-        except LandingDamagedError:  # another process kept it in the meantime
+        except OvertakenError:  # another process kept it in the meantime
             return
     for other in landing.list_folders(folder):
         if other < own:

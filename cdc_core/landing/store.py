@@ -66,14 +66,14 @@ class LandingStore(Protocol):
         """Begin a Parquet file. ``dictionary`` names the columns that are worth dictionary encoding (None: all).
 
         Raises:
-            LandingDamagedError: The folder has landed already.
+            OvertakenError: The folder has landed already.
         """
 
     def write_manifest(self, folder: str, content: bytes) -> None:
         """Make the folder landed. The same content once more is fine.
 
         Raises:
-            LandingDamagedError: The folder has landed with another manifest.
+            OvertakenError: The folder has landed with another manifest.
         """
 
     def local_paths(self, folder: str, files: Sequence[LandedFile]) -> list[str]:

@@ -13,6 +13,7 @@ from cdc_core.config import LakeConfig, SourceConfig, refuse_several
 from cdc_core.decode.masking import Masks, masks_by_table
 from cdc_core.errors import (
     ConfigError,
+    FencedError,
     LandingDamagedError,
     LeaseHeldError,
     NotYetError,
@@ -207,8 +208,13 @@ class Context:
     def _be_the_only_writer(self) -> None:
         with self._lock:
             if self._writer is not None:
-                self._writer.check()
-                return
+                try:
+                    self._writer.check()
+                    return
+                except FencedError:  # the next write asks for it anew
+                    self._writer = None
+                    self._leases.close()
+                    raise
             with ExitStack() as taking:
                 try:
                     self._writer = taking.enter_context(self.lease("lake-writer"))

@@ -14,8 +14,8 @@ from cdc_core.config import SourceConfig
 from cdc_core.errors import (
     CdcError,
     ConfigError,
-    LeaseHeldError,
     OracleUnavailableError,
+    OvertakenError,
     PreflightError,
 )
 from cdc_core.lake.lake import Lake
@@ -43,6 +43,7 @@ from cdc_core.steps import status as source_status
 from cdc_core.steps import tables as table_fates
 from cdc_core.steps.context import Context, OpenLake
 from cdc_core.steps.lookahead import carry_chunks, carry_windows
+from cdc_core.steps.overtaken import looking_again, overtaken_where_forgotten
 from cdc_core.steps.records import Records
 from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import plan as snapshot_plan
@@ -223,6 +224,23 @@ class Pipeline:
             table_fates.follow_configuration(self._ctx)
             policies.follow_policies(self._ctx)
             return window_plan.plan_windows(self._ctx, until=until)
+
+    def window_named(self, text: str) -> ScnWindow:
+        """The window that a partition key of Dagster, or `<scn_low>-<scn_high>`, names.
+
+        Raises:
+            PartitionKeyError: The text names no window.
+            ConfigError: The source has no such window.
+        """
+        record = self.records.window_named(text)
+        if record is None:
+            raise ConfigError(
+                "this source has no such window",
+                hint="`redolake windows` lists them; plan new ones with `redolake capture`.",
+                window=text,
+                source=self.config.name,
+            )
+        return record.window
 
     def pending_windows(self) -> list[ScnWindow]:
         """Windows that are not applied yet, in order."""
@@ -452,7 +470,10 @@ class Pipeline:
             if planned:
                 self.plan_windows(until=until)
             pending = self._carried = self.pending_windows()
-            with self._forgotten_by_others(pending), self.reading_early(pending):
+            with (
+                overtaken_where_forgotten(self.records.window, pending),
+                self.reading_early(pending),
+            ):
                 yield from carry_windows(pending, self.capture_window, self.apply_window)
         self.retire_windows()
 
@@ -464,29 +485,34 @@ class Pipeline:
         pending = set(self.pending_windows()) if self._carried else set()
         return self.pending_chunks(tables), [one for one in self._carried if one in pending]
 
-    @contextmanager
-    def _forgotten_by_others(self, windows: Sequence[ScnWindow]) -> Iterator[None]:
-        """A window that was waiting and is gone: another process took it, and forgot it since it was idle.
+    def run_capture(self, *, until: int | None = None) -> Iterator[StepReport]:
+        """Cut windows up to the present, and capture those that wait, yielding each; what another process does meanwhile
+        is not done again."""
+        return looking_again(partial(self._capture, until))
 
-        Raises:
-            LeaseHeldError: That is why the block ended.
-        """
-        try:
-            yield
-        except ConfigError as error:
-            gone = [one for one in windows if self._ctx.store.window(self._ctx.source, one) is None]
-            if not gone:
-                raise
-            raise LeaseHeldError(
-                "another process works on this source, and has finished a window that waited",
-                hint="Run the command again: it continues behind that window.",
-                source=self._ctx.source,
-                window=gone[0].key,
-            ) from error
+    def _capture(self, until: int | None) -> Iterator[StepReport]:
+        self.plan_windows(until=until)
+        windows = [one.window for one in self.records.windows(states=("planned",))]
+        with overtaken_where_forgotten(self.records.window, windows), self.reading_early(windows):
+            yield from map(self.capture_window, windows)
+
+    def run_apply(self) -> Iterator[StepReport]:
+        """Apply the captured windows, yielding each; what another process does meanwhile is not done again."""
+        return looking_again(self._apply)
+
+    def _apply(self) -> Iterator[StepReport]:
+        planned = {one.window for one in self.records.windows(states=("planned",))}
+        windows = [window for window in self.pending_windows() if window not in planned]
+        with overtaken_where_forgotten(self.records.window, windows):
+            yield from map(self.apply_window, windows)
 
     def run_once(self, *, until: int | None = None) -> Iterator[StepReport]:
         """Everything that there is to do now: the first snapshot, waiting signals, windows to the present (or to ``until``); then
-        the tables that policies let join again, rows that came into tables without redo, and chunks that waited for a window."""
+        the tables that policies let join again, rows that came into tables without redo, and chunks that waited for a window. Where
+        another process was first, it is looked at again what is left."""
+        return looking_again(partial(self._everything, until))
+
+    def _everything(self, until: int | None) -> Iterator[StepReport]:
         yield from self._with_windows(self.run_snapshot(), until)
         self.take_signals()
         yield from self._with_windows(self.run_snapshot(), until)
@@ -517,6 +543,8 @@ class Pipeline:
             try:
                 with rounds.taking_one():
                     yield from self.run_windows(until=until)
+            except OvertakenError:
+                raise
             except CdcError as error:
                 is_stopped = True
                 _LOG.warning("windows wait for the snapshot to end: %s", error)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_core.errors import ConfigError, TransientError
+from cdc_core.errors import ConfigError, LeaseHeldError, TransientError
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from pipelines.commands.inspect import EXIT_DIFFERENT, show_reconciliation
@@ -88,11 +88,10 @@ def capture(
 ) -> None:
     """Read redo up to the present into landing files, window by window. Needs no Spark."""
     with opened(config) as pipeline:
-        pipeline.plan_windows(until=until)
-        windows = _windows(pipeline, "planned")
-        with pipeline.reading_early(windows):
-            rows = sum(pipeline.capture_window(window).rows for window in windows)
-        out().print(f"{counted(len(windows), 'window')} with {counted(rows, 'redo row')} captured")
+        rows = [step.rows for step in pipeline.run_capture(until=until)]
+        out().print(
+            f"{counted(len(rows), 'window')} with {counted(sum(rows), 'redo row')} captured"
+        )
         exit_if_tables_failed(pipeline)
 
 
@@ -139,8 +138,8 @@ def recapture(
     --from rereads a window that some table has not applied, for example because it landed under a wrong definition.
     Redolake keeps the landed files until it has read the window's redo again.
     """
-    window = ScnWindow.parse(first) if first else None
     with opened(config, oracle=not dry_run) as pipeline:
+        window = pipeline.window_named(first) if first else None
         found = pipeline.plan_recapture(needed_only=not everything, first=window)
         for record in found.lost:
             out().print(
@@ -175,10 +174,10 @@ def _need(record: WindowRecord, *, is_needed: bool) -> str:
 def apply(config: ConfigOption = None) -> None:
     """Apply captured windows to change logs and mirrors, in order. Needs no Oracle."""
     with opened(config, oracle=False) as pipeline:
-        planned = set(_windows(pipeline, "planned"))
-        windows = [window for window in pipeline.pending_windows() if window not in planned]
-        changes = sum(pipeline.apply_window(window).rows for window in windows)
-        out().print(f"{counted(len(windows), 'window')} with {counted(changes, 'change')} applied")
+        changes = [step.rows for step in pipeline.run_apply()]
+        out().print(
+            f"{counted(len(changes), 'window')} with {counted(sum(changes), 'change')} applied"
+        )
         exit_if_tables_failed(pipeline)
 
 
@@ -204,7 +203,8 @@ def run(
             except TransientError as error:
                 if not loop:
                     raise
-                failures += 1
+                # Another process at work is no failure: the next look is not put off.
+                failures = 0 if isinstance(error, LeaseHeldError) else failures + 1
                 print_error(error)
             else:
                 if done or not loop or is_first:
@@ -237,7 +237,8 @@ def run_all(names: Sequence[str], *, loop: bool, every: float, config: Path | No
                     out().print(f"{name}: {done}")
                 elif not loop and name not in found.errors:
                     out().print(f"{name}: nothing to do, {_idle(pipelines[name])}", soft_wrap=True)
-            failures = failures + 1 if found.errors else 0
+            is_failed = any(not isinstance(one, LeaseHeldError) for one in found.errors.values())
+            failures = failures + 1 if is_failed else 0
             if not loop:
                 codes += [_code_of(exit_unless_finished, one) for one in pipelines.values()]
                 break
@@ -440,7 +441,7 @@ def _chosen(
     pipeline: Pipeline, keys: list[str] | None, scn_from: int | None, scn_to: int | None
 ) -> list[ScnWindow]:
     if keys:
-        return [ScnWindow.parse(key) for key in keys]
+        return [pipeline.window_named(key) for key in keys]
     if scn_from is None and scn_to is None:
         raise ConfigError(
             "no window was named", hint="Name windows, or give --from and --to (SCNs)."

@@ -84,7 +84,7 @@ def landed_again(life: Life, event: Event) -> bool:
     _catch_up(life)
     with _copy(life) as copy:
         answer = copy.ask("attempt", what="write_landed")
-        _Judge(life, event).refused(answer, "LandingDamagedError", "landed already")
+        _Judge(life, event).refused(answer, "OvertakenError", "landed already")
     return True
 
 

@@ -17,7 +17,12 @@ import pytest
 from botocore.config import Config
 
 from cdc_core.config import LocalLandingConfig, S3LandingConfig
-from cdc_core.errors import ConfigError, LandingDamagedError, StoreUnavailableError
+from cdc_core.errors import (
+    ConfigError,
+    LandingDamagedError,
+    OvertakenError,
+    StoreUnavailableError,
+)
 from cdc_core.landing.kept import (
     KeptTable,
     keep_plan,
@@ -140,9 +145,9 @@ def test_a_landed_folder_is_immutable(store: LandingStore) -> None:
     late = store.writer(FOLDER, "late.parquet", SCHEMA)
     land(store)
     store.write_manifest(FOLDER, b"one")
-    with pytest.raises(LandingDamagedError, match="immutable"):
+    with pytest.raises(OvertakenError, match="immutable"):
         store.writer(FOLDER, "rows.parquet", SCHEMA)
-    with pytest.raises(LandingDamagedError, match="immutable"):
+    with pytest.raises(OvertakenError, match="immutable"):
         late.close()
     assert not store.exists(FOLDER, "late.parquet")
 
@@ -150,7 +155,7 @@ def test_a_landed_folder_is_immutable(store: LandingStore) -> None:
 def test_the_same_manifest_twice_is_fine_and_another_one_is_refused(store: LandingStore) -> None:
     store.write_manifest(FOLDER, b"one")
     store.write_manifest(FOLDER, b"one")
-    with pytest.raises(LandingDamagedError, match="landed already"):
+    with pytest.raises(OvertakenError, match="landed already"):
         store.write_manifest(FOLDER, b"two")
     assert store.read(FOLDER, MANIFEST_NAME) == b"one"
 

@@ -18,7 +18,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.keys import key_values
 from cdc_core.snapshot.plan import ChunkKeys, chunk_part
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.foreign import refuse_foreign
+from cdc_core.steps.overtaken import overtaken_at_chunk
 from cdc_core.steps.snapshots.files import ChunkFiles, taken
 from cdc_core.steps.snapshots.shared import (
     applied_chunks_scn,
@@ -35,12 +35,14 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
     while it was read.
 
     Raises:
+        OvertakenError: Another process applied it meanwhile.
         NotYetError: The chunk has not landed, or its columns can be told apart when windows up to its SCN are captured.
         TableStoppedError: The table failed, by something that is about it alone.
     """
     started = time.monotonic()
     with (
         stops_table(ctx, key.table),
+        overtaken_at_chunk(ctx, key),
         ctx.writing(key.table) as lease,
         taken(files, key) as ahead,
     ):
@@ -55,7 +57,6 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
         table = ctx.table_record(key.table)
         if _is_of_an_earlier_stream(record, table):
             return _report(ctx, record, started, TableApplied(table=key.table, skipped=True))
-        refuse_foreign(table, ctx.lake.position(key.table, table.generation))
         manifest, _ = chunk_manifest(ctx, key)
         manifest = replace(manifest, schema=_taken_in(ctx, manifest.schema, manifest.scn))
         paths = ctx.landing.local_paths(

@@ -28,6 +28,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange, chunk_part
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.overtaken import overtaken_at_chunk
 from cdc_core.steps.snapshots.files import ChunkFiles, writing
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record, need_windows
 from cdc_core.steps.stopping import stops_table
@@ -47,12 +48,17 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
 
     Raises:
         LandingDamagedError: It has landed and is damaged.
+        OvertakenError: Another process read it meanwhile.
         WindowFirstError: Its key can be told when windows up to its SCN are captured.
         TableStoppedError: The table failed, by something that is about it alone.
     """
     started = time.monotonic()
     folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
-    with stops_table(ctx, key.table), ctx.lease(f"chunk/{key.table}/{key.key}", wait_seconds=30):
+    with (
+        stops_table(ctx, key.table),
+        overtaken_at_chunk(ctx, key),
+        ctx.lease(f"chunk/{key.table}/{key.key}", wait_seconds=30),
+    ):
         record = chunk_record(ctx, key)
         repeated = ctx.landing.exists(folder, MANIFEST_NAME)
         if not repeated:

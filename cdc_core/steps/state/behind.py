@@ -23,19 +23,22 @@ def refuse_older_store(ctx: Context) -> None:
     Raises:
         StoreBehindError: Names what the store lacks.
     """
-    # Landing is read before the store: what another process adds meanwhile is in the store first.
-    is_kept = kept_source(ctx.landing, ctx.source) is not None
-    if ctx.store.source(ctx.source) is None:
-        problems = ["the source itself"] if is_kept else []
-    else:
-        problems = [*_windows(ctx), *_tables(ctx), *_snapshots(ctx)]
-    if problems:
+    problems = _problems(ctx)
+    if problems and (problems := _problems(ctx)):  # between two readings another process got on
         raise StoreBehindError(
             "the metadata store is older than landing, or empty; it lacks",
             hint="`redolake state rebuild --dry-run` shows what landing and lake say; `redolake state rebuild --replace` puts that in "
             "the store's place. To start over instead, give the source another name.",
             source=ctx.source,
         ).listing(problems)
+
+
+def _problems(ctx: Context) -> list[str]:
+    # Landing is read before the store: what another process adds meanwhile is in the store first.
+    is_kept = kept_source(ctx.landing, ctx.source) is not None
+    if ctx.store.source(ctx.source) is None:
+        return ["the source itself"] if is_kept else []
+    return [*_windows(ctx), *_tables(ctx), *_snapshots(ctx)]
 
 
 def _windows(ctx: Context) -> list[str]:

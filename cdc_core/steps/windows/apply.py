@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -30,6 +31,7 @@ from cdc_core.model.transactions import windows_of
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.skipping import NameFilter, Skipping
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.overtaken import overtaken_at_window, overtaken_where_forgotten
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.snapshots.shared import applied_chunks_scn
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table, without_memory
@@ -54,9 +56,10 @@ def apply_window(
 
     Raises:
         NotYetError: The window is not captured, or all tables that want it must take an earlier one first.
+        OvertakenError: Another process applied it meanwhile.
     """
     started = time.monotonic()
-    with ctx.recorded(window):
+    with ctx.recorded(window), overtaken_at_window(ctx, window, ("applied",)):
         record = captured_window(ctx, window)
         manifest, _ = ctx.window_manifest(window)
         parts = _parts(ctx, manifest, tables)
@@ -129,7 +132,8 @@ def _others_untouched(
 def changed_tables(ctx: Context, windows: Sequence[ScnWindow]) -> set[TableId]:
     """The tables that want a part of one of these captured windows in which something of theirs has changed."""
     records = ctx.store.tables(ctx.source)
-    manifests = [ctx.window_manifest(window)[0] for window in windows]
+    with overtaken_where_forgotten(partial(ctx.store.window, ctx.source), windows):
+        manifests = [ctx.window_manifest(window)[0] for window in windows]
     return {
         record.table
         for manifest in manifests

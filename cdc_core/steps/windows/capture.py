@@ -22,6 +22,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.source import EarlyRedo, WindowWork
 from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.overtaken import overtaken_at_window
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.signals import definitions_given
 from cdc_core.steps.windows.reselecting import with_reselected
@@ -46,10 +47,15 @@ def capture_window(ctx: Context, window: ScnWindow, turn: Turn = _nothing_early)
 
     Raises:
         NotYetError: The window before it is not captured.
+        OvertakenError: Another process captured it meanwhile.
         RedoUnavailableError: Redo is gone, or the database was opened with RESETLOGS.
     """
     started = time.monotonic()
-    with ctx.recorded(window), ctx.lease("capture", wait_seconds=120):
+    with (
+        ctx.recorded(window),
+        overtaken_at_window(ctx, window, ("captured", "applied")),
+        ctx.lease("capture", wait_seconds=120),
+    ):
         record = ctx.window_record(window)
         repeated = ctx.landing.exists(window_folder(ctx.source, window), MANIFEST_NAME)
         if not repeated and record.state == "planned":

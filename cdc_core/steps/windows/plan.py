@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from cdc_core.errors import OvertakenError, WindowConflictError
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
@@ -17,6 +18,7 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
     its snapshot, or paused, takes them later.
 
     Raises:
+        OvertakenError: Another process has cut windows meanwhile.
         RedoUnavailableError: Redo behind the position is gone; names the tables that need a snapshot.
         LogsNotReadyError: Redo is not archived yet.
     """
@@ -33,7 +35,16 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         if not found:
             return []
         bounds = [one.window for one in found]
-        ctx.store.plan_windows(ctx.source, bounds, ends=[one.ended for one in found])
+        try:
+            ctx.store.plan_windows(ctx.source, bounds, ends=[one.ended for one in found])
+        except WindowConflictError as error:
+            if ctx.store.windows(ctx.source, newest_first=True, limit=1) == last:
+                raise
+            raise OvertakenError(
+                "another process has cut windows meanwhile",
+                hint="Run the command again: it continues with those.",
+                source=ctx.source,
+            ) from error
         high = bounds[-1].scn_high
         ctx.reported(
             StepReport(

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from cdc_core.landing.kept import Retired, keep_retired, kept_retired
 from cdc_core.landing.layout import window_folder
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.scn import ScnWindow
 from cdc_core.steps.context import Context
+from cdc_core.steps.overtaken import overtaken_where_forgotten
 from cdc_core.steps.windows.apply import apply_window
 from cdc_core.steps.windows.definition_sets import remove_unnamed, sets_of
 from cdc_core.steps.windows.plan import pending_records
@@ -32,17 +34,23 @@ def pass_idle_windows(ctx: Context, capture: Callable[[ScnWindow], object]) -> W
 
     Returns:
         The window at which it stopped, the first that waits; None if none does.
+
+    Raises:
+        OvertakenError: Another process has taken one of them, and forgotten it.
     """
-    for waiting in pending_records(ctx):
-        record: WindowRecord | None = waiting
-        if waiting.state == "planned":
-            if not _is_quickly_read(ctx, waiting):
-                return waiting
-            capture(waiting.window)
-            record = ctx.store.window(ctx.source, waiting.window)
-        if record is None or not record.is_idle:
-            return record
-        apply_window(ctx, record.window)
+    pending = pending_records(ctx)
+    look_up = partial(ctx.store.window, ctx.source)
+    with overtaken_where_forgotten(look_up, [one.window for one in pending]):
+        for waiting in pending:
+            record = waiting
+            if waiting.state == "planned":
+                if not _is_quickly_read(ctx, waiting):
+                    return waiting
+                capture(waiting.window)
+                record = ctx.window_record(waiting.window)
+            if not record.is_idle:
+                return record
+            apply_window(ctx, record.window)
     return None
 
 
