@@ -172,6 +172,16 @@ class ChunkRecord:
         return "a key range" if self.range["kind"] == "key" else "a ROWID range"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A table's last comparison with Oracle: all ``rows``, all columns, as of ``scn``; when, and how many rows differed."""
+
+    scn: Scn
+    compared: datetime
+    rows: int
+    differences: int
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """A piece of work held by a process until ``expires``. A later holder always has a higher ``token``. ``is_expired`` is by the

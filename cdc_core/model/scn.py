@@ -19,7 +19,11 @@ OPEN_ENDED_FROM = 281_474_976_710_655
 SLACK_SECONDS = 10
 """What a time that Oracle gives for an SCN, or a DDL, may be off by: about three seconds were measured, others allow for ten."""
 
+PARTITION_KEY_MAX = 30
+"""Characters of a partition key that Dagster's lists show whole; they cut longer ones in the middle."""
+
 _KEY_TIME = "%Y-%m-%dT%H:%M:%SZ"
+_KEY_TIME_SHORT = "%Y%m%d-%H%M%S"
 
 
 def scn_text(scn: int) -> str:
@@ -52,21 +56,33 @@ class ScnWindow:
         return f"{scn_text(self.scn_low)}-{scn_text(self.scn_high)}"
 
     def partition_key(self, ended: datetime, *, after: str | None = None) -> str:
-        """The Dagster partition key, ``<UTC time of the upper end>_<low>-<high>``: people find a window by its time.
+        """The Dagster partition key, ``<UTC time of the upper end>_<upper end>``: people find a window by its time.
 
-        Not padded: the UI cuts long keys in the middle. Keys sort as windows do: one that would sort before ``after``, the
-        key of the window before, has that one's time, or the next second.
+        At most :data:`PARTITION_KEY_MAX` characters for SCNs up to 14 digits; from 10 digits on the
+        time loses its punctuation. Keys sort as windows do: one that would sort before ``after``,
+        the key of the window before, has that one's time, or the next second.
         """
-        key = f"{ended.astimezone(UTC):{_KEY_TIME}}_{self.key}"
+        key = self._key_at(ended.astimezone(UTC))
         if after is None or key > after or "_" not in after:
             return key
-        before = datetime.strptime(after.partition("_")[0], _KEY_TIME).replace(tzinfo=UTC)
-        key = f"{before:{_KEY_TIME}}_{self.key}"
-        return key if key > after else f"{before + timedelta(seconds=1):{_KEY_TIME}}_{self.key}"
+        before = _key_time(after)
+        key = self._key_at(before)
+        return key if key > after else self._key_at(before + timedelta(seconds=1))
+
+    def _key_at(self, moment: datetime) -> str:
+        long = f"{moment:{_KEY_TIME}}_{self.scn_high}"
+        return (
+            long
+            if len(long) <= PARTITION_KEY_MAX
+            else f"{moment:{_KEY_TIME_SHORT}}_{self.scn_high}"
+        )
 
     @classmethod
     def parse(cls, text: str) -> ScnWindow:
-        """Read what :attr:`key`, :attr:`folder` or :meth:`partition_key` printed.
+        """Read what :attr:`key` or :attr:`folder` printed, with a time before it or without.
+
+        What :meth:`partition_key` prints says the upper end alone: :func:`window_end` reads it, and
+        the metadata store knows the window.
 
         Raises:
             PartitionKeyError: The text is not a window.
@@ -84,3 +100,22 @@ class ScnWindow:
             raise PartitionKeyError(
                 str(error), hint="scn_low must be less than scn_high.", key=text[:80]
             ) from error
+
+
+def window_end(text: str) -> Scn:
+    """The upper end of the window that a partition key, or the window's name, is of.
+
+    Raises:
+        PartitionKeyError: The text is neither.
+    """
+    before, mark, last = text.rpartition("_")
+    if not (before and mark and last.isascii() and last.isdigit() and int(last) <= SCN_MAX):
+        return ScnWindow.parse(text).scn_high
+    return Scn(int(last))
+
+
+def _key_time(key: str) -> datetime:
+    """The time with which a partition key begins."""
+    text = key.partition("_")[0]
+    written = _KEY_TIME if text.endswith("Z") else _KEY_TIME_SHORT
+    return datetime.strptime(text, written).replace(tzinfo=UTC)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from cdc_core.state.chunks import ChunkQueries
+from cdc_core.state.comparisons import ComparisonQueries
 from cdc_core.state.database import Database, open_database
 from cdc_core.state.found import FoundQueries
 from cdc_core.state.images import ImageQueries
@@ -33,6 +34,7 @@ class Store(
     SignalQueries,
     FoundQueries,
     ImageQueries,
+    ComparisonQueries,
     LeaseQueries,
 ):
     """The metadata store. Every method is one SQL transaction; may be used from many threads and processes.

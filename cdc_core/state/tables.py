@@ -132,6 +132,18 @@ FOUND_TABLES = Table(
     Column("left_out", Text, nullable=False),
 )
 
+COMPARISONS = Table(
+    "comparisons",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("owner", String(128), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("scn", BigInteger, nullable=False),
+    Column("compared", Float, nullable=False),
+    Column("rows_compared", BigInteger, nullable=False),
+    Column("differences", BigInteger, nullable=False),
+)
+
 OPEN_TRANSACTIONS = Table(
     "open_transactions",
     METADATA,

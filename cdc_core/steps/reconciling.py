@@ -73,7 +73,11 @@ def reconcile(
     for table in wanted:
         started = time.monotonic()
         found = _compare(ctx, table, at, keys_max=keys_max)
-        compared.append(_comparison(table, found, seconds_since(started)))
+        one = _comparison(table, found, seconds_since(started))
+        ctx.store.keep_comparison(
+            ctx.source, table, scn=at, rows=one.rows_oracle, differences=one.differences
+        )
+        compared.append(one)
     return Reconciliation(at, tuple(compared))
 
 

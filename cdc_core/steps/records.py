@@ -17,7 +17,13 @@ from cdc_core.lake.evolution import known_schema
 from cdc_core.lake.history import read_log
 from cdc_core.lake.ledger import widths_in
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import ChunkRecord, TableRecord, WindowRecord, WindowState
+from cdc_core.model.records import (
+    ChunkRecord,
+    Compared,
+    TableRecord,
+    WindowRecord,
+    WindowState,
+)
 from cdc_core.model.reports import (
     ColumnReport,
     DefinitionReport,
@@ -25,7 +31,7 @@ from cdc_core.model.reports import (
     QueryEngine,
     TableApplied,
 )
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow, window_end
 from cdc_core.model.signals import Signal, SignalState
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.stage.widths import Width, room_of
@@ -75,6 +81,10 @@ class Records:
         """One table; None if it was never captured."""
         return self._store.table(self._source, table)
 
+    def comparisons(self) -> dict[TableId, Compared]:
+        """The last comparison with Oracle of each table that was compared."""
+        return self._store.comparisons(self._source)
+
     def windows(
         self,
         *,
@@ -102,6 +112,29 @@ class Records:
     def window(self, window: ScnWindow) -> WindowRecord | None:
         """One window; None if none with these bounds was planned."""
         return self._store.window(self._source, window)
+
+    def window_named(self, text: str) -> WindowRecord | None:
+        """The window that a partition key of Dagster, or `<scn_low>-<scn_high>`, names; None if the store has none.
+
+        Raises:
+            PartitionKeyError: The text names no window.
+        """
+        end = window_end(text)
+        for found in self._store.windows_after(self._source, Scn(end - 1), until=end):
+            if text in (found.key, found.window.key, found.window.folder):
+                return found
+            if text.endswith(f"_{found.window.key}"):  # a key of an earlier version
+                return found
+        return None
+
+    @property
+    def taken_up_to(self) -> Scn:
+        """Every table that takes windows by itself has those that end at or below it, and none of these waits to be captured."""
+        ends = [one.mirror_scn for one in self.tables() if one.takes_windows and one.mirror_scn]
+        waiting = self.windows(states=("planned", "captured"), limit=1)
+        newest = waiting or self.windows(newest_first=True, limit=1)
+        ends += [one.window.scn_low if waiting else one.window.scn_high for one in newest]
+        return Scn(min(ends, default=0))
 
     def brought(self, windows: list[WindowRecord]) -> dict[int, list[TableApplied]]:
         """What windows, in SCN order, brought to the tables that they touched, by ordinal."""

@@ -10,7 +10,7 @@ import pytest
 
 from cdc_core.capture.times import times_of
 from cdc_core.errors import OracleError, OracleUnavailableError, PartitionKeyError
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.scn import PARTITION_KEY_MAX, Scn, ScnWindow, window_end
 from cdc_core.oracle.database import current_scn
 from tests.oracle.embedded import running_oracle
 from tests.oracle.fake_session import FakeSession
@@ -67,11 +67,28 @@ def test_oracle_says_when_its_present_scn_is(tmp_path: Path) -> None:
 def test_a_partition_key_begins_with_the_time_and_is_read_back() -> None:
     window = ScnWindow(Scn(1000), Scn(1500))
     berlin = datetime.fromisoformat("2026-11-22T06:33:20.900+01:00")
-    assert window.partition_key(berlin) == "2026-11-22T05:33:20Z_1000-1500"
-    for text in (window.partition_key(berlin), window.key, window.folder):
+    key = window.partition_key(berlin)
+    assert key == "2026-11-22T05:33:20Z_1500"
+    for text in (f"2026-11-22T05:33:20Z_{window.key}", window.key, window.folder):
         assert ScnWindow.parse(text) == window
-    with pytest.raises(PartitionKeyError):
-        ScnWindow.parse("2026-11-22T05:33:20Z")
+    for text in (key, f"2026-11-22T05:33:20Z_{window.key}", window.key, window.folder):
+        assert window_end(text) == 1500
+    for text in ("2026-11-22T05:33:20Z", "1500", "_1500", f"x_{2**63}", "x_", ""):
+        with pytest.raises(PartitionKeyError):
+            window_end(text)
+
+
+@pytest.mark.parametrize("digits", range(1, 15))
+def test_a_partition_key_is_short_enough_for_the_lists_of_the_ui(digits: int) -> None:
+    high = Scn(10**digits - 1)
+    ended = datetime(2026, 11, 22, 5, 33, 20, tzinfo=UTC)
+    key = ScnWindow(Scn(high - 1), high).partition_key(ended)
+    assert len(key) <= PARTITION_KEY_MAX
+    assert window_end(key) == high
+    before = ScnWindow(Scn(0), Scn(1)).partition_key(ended - timedelta(seconds=1))
+    assert before < key, "also where the time loses its punctuation"
+    nxt = ScnWindow(high, Scn(high + 1)).partition_key(ended - timedelta(days=9), after=key)
+    assert nxt > key
 
 
 @pytest.mark.parametrize(
@@ -92,4 +109,4 @@ def test_partition_keys_sort_like_their_windows(seconds: list[int]) -> None:
         keys.append(window.partition_key(ended, after=keys[-1] if keys else None))
     assert keys == sorted(keys)
     assert len(set(keys)) == 3
-    assert [ScnWindow.parse(key).key for key in keys] == ["8-9", "9-10", "10-11"]
+    assert [window_end(key) for key in keys] == [9, 10, 11]

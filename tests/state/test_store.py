@@ -172,6 +172,19 @@ def test_what_was_found_takes_the_place_of_what_was_found_before(store: Store) -
     assert store.found_tables("other") == [FoundTable(EMP)]
 
 
+def test_of_a_table_s_comparisons_the_one_of_the_newest_scn_is_kept(
+    store: Store, clock: Clock
+) -> None:
+    one = TableId("HR", "EMP")
+    for scn, differences in ((Scn(500), 3), (Scn(900), 0), (Scn(700), 9)):
+        store.keep_comparison("hr", one, scn=scn, rows=10, differences=differences)
+    store.keep_comparison("other", one, scn=Scn(1), rows=1, differences=1)
+    [(table, found)] = store.comparisons("hr").items()
+    assert (table, found.scn, found.differences, found.rows) == (one, 900, 0, 10)
+    store.keep_comparison("hr", one, scn=Scn(900), rows=11, differences=2)
+    assert store.comparisons("hr")[one].differences == 2, "compared again"
+
+
 def test_an_error_is_kept_with_the_window_that_it_stopped(planned: Store) -> None:
     planned.record_error("src", window(100, 200), "of window")
     assert [one.last_error for one in planned.windows("src")] == ["of window", None]

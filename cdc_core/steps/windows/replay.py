@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from cdc_core.errors import NotYetError
 from cdc_core.landing.manifest import SchemaChange, WindowManifest
+from cdc_core.leases import POLL_SECONDS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.foreign import refuse_foreign
 from cdc_core.steps.windows.apply import late_commits_above, redo_inputs, summed
 from cdc_core.steps.windows.parts import stream_end, stretches
 from cdc_core.steps.windows.shared import (
@@ -32,6 +32,7 @@ def replay_window(
         NotYetError: A table has not taken the window yet: apply it first.
     """
     started = time.monotonic()
+    _give_way(ctx)
     record = captured_window(ctx, window)
     manifest, _ = ctx.window_manifest(window)
     wanted = set(manifest.tables_held if tables is None else tables)
@@ -56,6 +57,13 @@ def replay_window(
     return ctx.reported(window_report("window-replayed", window, started, applied, repeated=True))
 
 
+def _give_way(ctx: Context) -> None:
+    """Let whoever waits for a table have it before the next replay does: a backfill of a year of
+    windows must not keep the new ones from its tables."""
+    if ctx.store.windows(ctx.source, states=("captured",), limit=1):
+        time.sleep(2 * POLL_SECONDS)
+
+
 def _replay_table(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId, end: Scn
 ) -> TableApplied:
@@ -70,7 +78,6 @@ def _replay_table(
         return TableApplied(table=table, skipped=True)
     with ctx.writing(table) as lease:
         state = ctx.table_record(table)
-        refuse_foreign(state, ctx.lake.position(table, state.generation), ["changelog"])
         versions = [ctx.visible(one.schema) for one in ctx.store.schema_versions(ctx.source, table)]
         latest, covered = versions[-1], ctx.store.covered_scn(ctx.source, table)
         is_inexact = lacks_commits(ctx, state)

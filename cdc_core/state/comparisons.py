@@ -1,0 +1,52 @@
+"""What became of each table's last comparison with Oracle?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import delete, insert, select
+
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import Compared
+from cdc_core.model.scn import Scn
+from cdc_core.state.database import Database
+from cdc_core.state.tables import COMPARISONS
+
+
+class ComparisonQueries:
+    """The newest comparison of each table, by its SCN."""
+
+    _database: Database
+
+    def comparisons(self, source: str) -> dict[TableId, Compared]:
+        """The last comparison of each table that was compared."""
+        query = select(COMPARISONS).where(COMPARISONS.c.source == source)
+        with self._database.reading() as connection:
+            return {
+                TableId(row["owner"], row["name"]): Compared(
+                    scn=Scn(row["scn"]),
+                    compared=datetime.fromtimestamp(row["compared"], UTC),
+                    rows=row["rows_compared"],
+                    differences=row["differences"],
+                )
+                for row in connection.execute(query).mappings()
+            }
+
+    def keep_comparison(
+        self, source: str, table: TableId, *, scn: Scn, rows: int, differences: int
+    ) -> None:
+        """Note a comparison, unless one as of a later SCN is known."""
+        place = {"source": source, "owner": table.owner, "name": table.name}
+        known = select(COMPARISONS.c.scn).filter_by(**place)
+        with self._database.writing() as connection:
+            newest = connection.execute(known).scalar_one_or_none()
+            if newest is not None and newest > scn:
+                return
+            connection.execute(delete(COMPARISONS).filter_by(**place))
+            values = {
+                "scn": scn,
+                "compared": self._database.now(),
+                "rows_compared": rows,
+                "differences": differences,
+            }
+            connection.execute(insert(COMPARISONS).values(**place, **values))
