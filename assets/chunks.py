@@ -4,6 +4,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -18,6 +19,7 @@ from cdc_core.config import SourceConfig
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
+from cdc_core.steps.overtaken import look_again
 
 
 def oracle_tables(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]:
@@ -40,7 +42,7 @@ def snapshot_chunks(
     key = names.key("snapshot", table)
 
     @dg.multi_asset(
-        name=f"{names.name(table)}_snapshot",
+        name=f"{names.name(table)}_read_chunks",
         specs=[names.spec("snapshot", table).replace_attributes(deps=[names.key("oracle", table)])],
         partitions_def=names.chunks(table),
         backfill_policy=dg.BackfillPolicy.single_run(),
@@ -50,13 +52,13 @@ def snapshot_chunks(
     def snapshot(
         context: dg.AssetExecutionContext, redolake: RedolakeResource
     ) -> Iterator[dg.MaterializeResult]:
-        with dagster_failures(), ExitStack() as ended:
+        with dagster_failures(context, names.retries), ExitStack() as ended:
             pipeline = redolake.source(names.source, open_pipeline)
             ended.callback(show_streams, context.instance, pipeline.records, names, [table])
             columns: dict[str, Any] = {}
             for chunk, partition in chunks_in_order(table, list(context.partition_keys)):
-                landed = pipeline.snapshot_chunk(chunk)
-                applied = pipeline.apply_chunk(chunk)
+                landed = look_again(partial(pipeline.snapshot_chunk, chunk))
+                applied = look_again(partial(pipeline.apply_chunk, chunk))
                 of_snapshot = pipeline.records.chunks(table, snapshot_id=chunk.snapshot_id)
                 if not columns and applied.scn_high is not None:
                     found = pipeline.records.columns(table, Scn(applied.scn_high))

@@ -24,6 +24,7 @@ from assets.jobs import EXECUTORS, asset_jobs, maintain_job, snapshot_job, windo
 from assets.protocols import Opener, SourcePipeline
 from assets.resource import REDOLAKE, RESOURCE_KEY
 from assets.scaffolding import SourceScaffolder
+from assets.schedules import windows_schedules
 from assets.sensors import snapshots_sensor, windows_sensor
 from assets.settings import ComponentConfig, DagsterConfig
 from assets.translator import Translator
@@ -155,6 +156,7 @@ class OracleCdc(dg.Component, dg.Resolvable):
                     windows_sensor(config, names, opened, windows_job_name(names), beside),
                     snapshots_sensor(config, names, opened),
                 ],
+                schedules=windows_schedules(config, names, opened, windows_job_name(names), beside),
                 resources={} if own else {RESOURCE_KEY: REDOLAKE},
                 executor=EXECUTORS[self.options.executor],
             )

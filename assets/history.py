@@ -22,7 +22,7 @@ from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, WindowRecord
 from cdc_core.model.reports import DeltaLayer, TableApplied
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow, window_end
 from cdc_core.steps.delta import BesideName, beside_names, beside_rows, delta_rows
 from cdc_core.steps.records import Records
 
@@ -38,13 +38,16 @@ def add_partitions(
     config: SourceConfig,
     names: Translator,
     tables: Iterable[TableId] | None = None,
+    waiting: Iterable[WindowRecord] = (),
 ) -> int:
     """Add every window and chunk of the metadata store that is no partition yet; return how many were added.
 
     Args:
         tables: Whose chunks are looked at; by default those of all captured tables.
+        waiting: Windows that are partitions afterwards in any case, also where somebody deleted theirs.
     """
-    added = _add(instance, _name(names.windows), _after_known(instance, records, names))
+    keys = [*_after_known(instance, records, names), *(one.key for one in waiting)]
+    added = _add(instance, _name(names.windows), list(dict.fromkeys(keys)))
     chunks = _chunks_by_table(records)
     for table in _captured(config) if tables is None else tables:
         partitions = chunk_partitions(chunks.get(table, ()))
@@ -58,17 +61,15 @@ def remove_partitions(instance: dg.DagsterInstance, records: Records, names: Tra
     A window that some table has yet to take stays, so that it can be requested: also when that table resumes after a long pause.
     """
     name = _name(names.windows)
-    known = [
-        (window, key) for key in instance.get_dynamic_partitions(name) if (window := _window(key))
-    ]
+    known = [(end, key) for key in instance.get_dynamic_partitions(name) if (end := _end(key))]
     first = records.windows(limit=1)
     low = first[0].window.scn_low if first else Scn(0)
-    retired = [key for window, key in known if window.scn_high <= low]
-    kept = [(window, key) for window, key in known if window.scn_high > low]
+    retired = [key for end, key in known if end <= low]
+    kept = sorted((end, key) for end, key in known if end > low)
     keep = names.options.partitions_keep
     too_many = [] if keep is None else kept[: max(0, len(kept) - keep)]
     wanted_above = min((one.needs_above for one in records.tables()), default=Scn(0))
-    taken = [key for window, key in too_many if window.scn_high <= wanted_above]
+    taken = [key for end, key in too_many if end <= wanted_above]
     removed = [*retired, *taken]
     for key in removed:
         instance.delete_dynamic_partition(name, key)
@@ -217,18 +218,34 @@ def _name(partitions: dg.DynamicPartitionsDefinition) -> str:
     return partitions.name
 
 
-def _window(key: str) -> ScnWindow | None:
+def _end(key: str) -> Scn | None:
     try:
-        return ScnWindow.parse(key)
+        return window_end(key)
     except PartitionKeyError:  # somebody added it by hand; a run over it says so
         return None
 
 
 def _after_known(instance: dg.DagsterInstance, records: Records, names: Translator) -> list[str]:
-    """Keys behind the last partition that is a window; earlier ones that were deleted stay deleted."""
-    known = filter(None, map(_window, instance.get_dynamic_partitions(_name(names.windows))))
-    last = max((window.scn_high for window in known), default=Scn(0))
+    """Keys behind the last partition that is a window; earlier ones that were deleted stay deleted.
+
+    A key that somebody typed may look like one of a window to come, so only what the store has counts;
+    of windows that it has retired, any.
+    """
+    known = set(instance.get_dynamic_partitions(_name(names.windows)))
+    newest = records.windows(newest_first=True, limit=WINDOWS_REPORTED_MAX)
+    shown = [one.window.scn_high for one in newest if one.key in known]
+    if newest and not shown:
+        below = newest[-1].window.scn_low
+        shown = [end for end in map(_end, known) if end is not None and end <= below]
+    last = max(shown, default=Scn(0))
     return [one.key for one in records.windows_after(last) if not one.is_idle]
+
+
+def add_keys(
+    instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, keys: Sequence[str]
+) -> int:
+    """Add those of the keys that are no partitions, and return how many that were."""
+    return _add(instance, _name(partitions), list(keys))
 
 
 def _add(instance: dg.DagsterInstance, name: str, keys: list[str]) -> int:

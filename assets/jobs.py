@@ -9,10 +9,10 @@ from assets.history import add_partitions
 from assets.protocols import Opener
 from assets.resource import RedolakeResource, dagster_failures
 from assets.runs import SOURCE_TAG
-from assets.sensors import window_keys
 from assets.settings import MaintainScheduleConfig, ReconcileScheduleConfig
 from assets.streams import show_streams
 from assets.translator import Translator
+from assets.waiting import window_keys
 from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableMaintained
@@ -97,7 +97,7 @@ def snapshot_job(
     def plan_snapshot(
         context: dg.OpExecutionContext, config: StartSnapshot, redolake: RedolakeResource
     ) -> None:
-        with dagster_failures():
+        with dagster_failures(context, names.retries):
             pipeline = redolake.source(names.source, open_pipeline)
             tables = [TableId.parse(text) for text in config.tables]
             keys = pipeline.start_snapshot(tables or None, condition=config.condition)
@@ -135,7 +135,7 @@ def maintain_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
         context: dg.OpExecutionContext, config: MaintainTables, redolake: RedolakeResource
     ) -> None:
         failed = []
-        with dagster_failures():
+        with dagster_failures(context, names.retries):
             pipeline = redolake.source(names.source, open_pipeline)
             tables = [TableId.parse(text) for text in config.tables]
             for found in pipeline.maintain(tables or None):

@@ -92,11 +92,24 @@ def dotted(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 @contextmanager
-def dagster_failures() -> Iterator[None]:
-    """Turn our errors into Dagster failures that say what to do; only what may go away by itself may be retried."""
+def dagster_failures(context: Any, retries: dg.RetryPolicy | None) -> Iterator[None]:
+    """Turn our errors into Dagster failures that say what to do.
+
+    Only what may go away by itself is tried again. The last attempt forbids a further one, since the
+    run would fail with "Exceeded max_retries" in place of the reason; earlier ones log theirs.
+
+    Args:
+        context: The step's.
+        retries: The step's policy.
+    """
     try:
         yield
     except CdcError as error:
+        step = getattr(context, "op_execution_context", context)
+        left = (retries.max_retries if retries else 0) - step.retry_number
+        is_tried_again = isinstance(error, TransientError) and left > 0
+        if is_tried_again:
+            step.log.error(f"{error} ({left} more attempts)")
         raise dg.Failure(
             description=str(error),
             metadata={
@@ -104,5 +117,5 @@ def dagster_failures() -> Iterator[None]:
                 "cdc/what_to_do": error.hint or "See the message.",
                 **{f"cdc/{name}": str(value) for name, value in error.facts.items()},
             },
-            allow_retries=isinstance(error, TransientError),
+            allow_retries=is_tried_again,
         ) from error

@@ -8,38 +8,82 @@ lease is known to be dead or old, or when a run without lease has been silent fo
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 
 import dagster as dg
 
 from assets.protocols import SourcePipeline
 from assets.resource import RUN_LEASE
 from cdc_core.config import SourceConfig
+from cdc_core.errors import PartitionKeyError
+from cdc_core.model.scn import Scn, window_end
 
 SOURCE_TAG = "cdc/source"
 SNAPSHOT_TAG = "cdc/snapshot"
 TABLE_TAG = "cdc/table"
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
+PARTITION_TAG = "dagster/partition"
+PRIORITY_TAG = "dagster/priority"
+LIVE_PRIORITY = "1"
+"""Runs over new windows leave Dagster's queue, and get slots of pools, before backfills."""
 RUNNING = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 WAITING = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED]
-RUNS_LOOKED_AT_MAX = 200
+RUNS_PER_PAGE = 200
 BACKOFF_SECONDS_FIRST = 30.0
 BACKOFF_SECONDS_MAX = 900.0
 
 
-def unfinished_runs(
-    instance: dg.DagsterInstance, keys: Collection[dg.AssetKey], tags: dict[str, str]
-) -> list[dg.DagsterRun]:
-    """Runs, waiting or running, that have these tags or materialize one of these assets, whoever launched them. (A run of
-    a whole job names no assets.)"""
-    runs = instance.get_runs(dg.RunsFilter(statuses=[*WAITING, *RUNNING]), limit=RUNS_LOOKED_AT_MAX)
-    return [
-        run
-        for run in runs
-        if tags.items() <= run.tags.items()
-        or (run.asset_selection and run.asset_selection & set(keys))
-    ]
+def unfinished_run(
+    instance: dg.DagsterInstance,
+    keys: Collection[dg.AssetKey],
+    tags: dict[str, str],
+    *,
+    taken_up_to: Scn | None = None,
+) -> dg.DagsterRun | None:
+    """A run, waiting or running, that has these tags or materializes one of these assets, whoever launched it. (A run of
+    a whole job names no assets.)
+
+    Args:
+        taken_up_to: Every table has the windows up to here: a run over such windows alone is a replay,
+            needs neither Oracle nor order, and is in nobody's way.
+    """
+    wanted = set(keys)
+    for record in _records(instance, [*WAITING, *RUNNING]):
+        run = record.dagster_run
+        if not (
+            tags.items() <= run.tags.items()
+            or (run.asset_selection and run.asset_selection & wanted)
+        ):
+            continue
+        if taken_up_to is None or not _is_replay(run, taken_up_to):
+            return run
+    return None
+
+
+def _records(
+    instance: dg.DagsterInstance, statuses: Sequence[dg.DagsterRunStatus]
+) -> Iterator[dg.RunRecord]:
+    """All runs in these states, newest first. Which of them are of a source, no filter of Dagster's
+    can say, so others' runs must not fill a limit."""
+    cursor: str | None = None
+    while True:
+        page = instance.get_run_records(
+            dg.RunsFilter(statuses=list(statuses)), limit=RUNS_PER_PAGE, cursor=cursor
+        )
+        yield from page
+        if len(page) < RUNS_PER_PAGE:
+            return
+        cursor = page[-1].dagster_run.run_id
+
+
+def _is_replay(run: dg.DagsterRun, taken_up_to: Scn) -> bool:
+    """Are all windows of the run at or below this SCN? Not where its tags do not say that."""
+    tags = [tag for tag in (RANGE_START_TAG, RANGE_END_TAG, PARTITION_TAG) if tag in run.tags]
+    try:
+        return bool(tags) and all(window_end(run.tags[tag]) <= taken_up_to for tag in tags)
+    except PartitionKeyError:
+        return False
 
 
 def release_dead_runs(
@@ -50,9 +94,7 @@ def release_dead_runs(
 ) -> list[str]:
     """Report runs of dead processes as failed and give back what they held; return their ids."""
     released = []
-    for record in instance.get_run_records(
-        dg.RunsFilter(statuses=RUNNING), limit=RUNS_LOOKED_AT_MAX
-    ):
+    for record in list(_records(instance, RUNNING)):
         run = record.dagster_run
         if not _is_of_source(run, config.name, keys):
             continue
@@ -97,15 +139,45 @@ def range_request(
     first: str,
     last: str,
     tags: dict[str, str],
+    run_tags: dict[str, str],
     selection: list[dg.AssetKey] | None = None,
 ) -> dg.RunRequest:
-    """One run over a range of partitions. Its run key counts the runs that this range had, so that a request that is
-    repeated after a crash starts one run, and one after a failure starts another."""
+    """One run over a range of partitions.
+
+    Its run key names the newest run that this range has had, so that a request that is repeated after
+    a crash starts one run, and one after a failure starts another. Runs may be deleted: no run that is
+    left can have been asked for under the key, since it would be newer than the one that is named.
+    """
     tags = {**tags, RANGE_START_TAG: first, RANGE_END_TAG: last}
-    before = instance.get_runs_count(dg.RunsFilter(tags=tags))
+    newest = instance.get_run_records(dg.RunsFilter(tags=tags), limit=1)
+    before = newest[0].dagster_run.run_id if newest else "first"
     return dg.RunRequest(
-        run_key=f"{key}:{first}:{last}:{before}", tags=tags, asset_selection=selection
+        run_key=f"{key}:{first}:{last}:{before}",
+        tags=run_tags | tags,
+        asset_selection=selection,
     )
+
+
+def in_a_row(
+    instance: dg.DagsterInstance, partitions: dg.DynamicPartitionsDefinition, keys: Sequence[str]
+) -> list[list[str]]:
+    """Partition keys, cut into stretches that Dagster has one behind the other and nothing between.
+
+    A range takes whatever lies between its ends in the order in which partitions were added: one that
+    was deleted and came back is the last of all, and somebody may have typed a key of their own.
+    """
+    name = partitions.name
+    assert name is not None
+    places = {key: place for place, key in enumerate(instance.get_dynamic_partitions(name))}
+    stretches: list[list[str]] = []
+    for key in keys:
+        if key not in places:
+            continue
+        if stretches and places[stretches[-1][-1]] + 1 == places[key]:
+            stretches[-1].append(key)
+        else:
+            stretches.append([key])
+    return stretches
 
 
 def _is_of_source(run: dg.DagsterRun, source: str, keys: Collection[dg.AssetKey]) -> bool:

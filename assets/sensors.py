@@ -10,35 +10,29 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from itertools import groupby, takewhile
-from types import MappingProxyType
+from itertools import groupby
 from typing import Any
 
 import dagster as dg
 
 from assets.beside import opened_beside
-from assets.history import add_partitions, remove_partitions, report_history
+from assets.history import add_keys
 from assets.protocols import Opener, SourcePipeline
 from assets.runs import (
     SNAPSHOT_TAG,
     SOURCE_TAG,
     TABLE_TAG,
+    in_a_row,
     range_request,
-    release_dead_runs,
-    unfinished_runs,
+    unfinished_run,
     wait_seconds_after_failures,
 )
-from assets.shown import Shown, shown_now
-from assets.streams import show_streams
 from assets.translator import Translator
+from assets.waiting import NOTHING, Tick, snapshot_keys
 from cdc_core.config import SourceConfig
 from cdc_core.errors import LeaseHeldError, NotYetError, TransientError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import WindowRecord
-from cdc_core.steps.beside import capture_beside, cut_together
-from cdc_core.steps.delta import beside_names
 
 OBSERVED_EVERY = timedelta(hours=1)
 """How often an idle source's position is shown as an observation."""
@@ -48,23 +42,6 @@ WAITED_AT_MOST = timedelta(minutes=10)
 shows in red and alerts notice; the next tick looks again all the same."""
 
 _FAILING_SINCE = "failing_since"
-_SHOWN = "shown"
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-def window_keys(config: SourceConfig, names: Translator) -> set[dg.AssetKey]:
-    """The assets on windows."""
-    tables = [table.table for table in config.tables]
-    return (
-        {names.redo_key}
-        | {names.key(layer, table) for layer in ("changelog", "mirror") for table in tables}
-        | {names.beside_key(name) for name in beside_names(config)}
-    )
-
-
-def snapshot_keys(config: SourceConfig, names: Translator) -> dict[dg.AssetKey, TableId]:
-    """The assets on chunks."""
-    return {names.key("snapshot", table.table): table.table for table in config.tables}
 
 
 def windows_sensor(
@@ -78,8 +55,6 @@ def windows_sensor(
 
     Windows of the sources ``beside`` it are cut at the same SCNs, and those that it reads are read for them too.
     """
-    keys = window_keys(config, names)
-    tables = [one.table for one in config.tables]
     tags = {SOURCE_TAG: names.source}
     options = names.options.windows
 
@@ -87,61 +62,31 @@ def windows_sensor(
         name=f"{names.source}_windows_sensor",
         job_name=job_name,
         minimum_interval_seconds=options.interval_seconds,
-        default_status=_status(enabled=options.enabled),
+        default_status=_status(enabled=options.enabled and options.cron is None),
         description="Cuts windows of commit SCNs up to the present, adds them as partitions and requests one run over "
         "them. Does nothing while such a run is going. Where captured tables do not change, the position moves on without "
         "partition and run. Reports which tables have left the stream.",
     )
     def windows(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with open_pipeline() as pipeline, opened_beside(beside) as others:
-            _release(context, pipeline, config, names)
-            busy = unfinished_runs(context.instance, keys, tags)
-            if busy:
-                return _skipped(
-                    context, f"run {busy[0].run_id[:8]} is {busy[0].status.value.lower()}"
-                )
+            tick = _tick(context, pipeline, config, names)
+            tick.release()
+            if busy := tick.busy():
+                return _skipped(context, busy)
             wait = wait_seconds_after_failures(context.instance, tags)
             if wait:
                 return dg.SkipReason(f"the last run failed; next attempt in {wait:.0f} s")
-            limit = config.capture.windows_per_run_max
             try:
-                cut_together(pipeline, others, pending_max=limit)
-                capture = partial(capture_beside, pipeline, others)
-                is_waiting = pipeline.pass_idle_windows(capture) is not None
-                pipeline.retire_windows()
+                asked = tick.ask(others, limit=config.capture.windows_per_run_max, is_whole=False)
             except TransientError as error:
                 return _waits(context, error)
-            finally:
-                show_streams(context.instance, pipeline.records, names, tables)
-            remove_partitions(context.instance, pipeline.records, names)
-            new = _not_loaded(pipeline, tables)
-            if new:
+            if new := tick.not_loaded():
                 context.log.warning(new)
-            if not is_waiting:
+            if asked.is_idle:
                 return _quiet(context, pipeline, names, new)
-            shown = _show(context, pipeline, config, names)
-            waiting = _next_windows(pipeline, limit)
-            if not options.request_runs:
-                why = f"{len(waiting)} windows wait; dagster.windows.request_runs is off"
-                return _skipped(context, why, shown)
-            pending, selection = _assets_of(pipeline, config, names, waiting)
-            if selection == []:
-                try:
-                    for record in pending:
-                        pipeline.apply_window(record.window)
-                except TransientError as error:
-                    return _waits(context, error)
-                why = "the windows that waited change no table that takes them"
-                return _skipped(context, why, shown)
-        request = range_request(
-            context.instance,
-            key=names.source,
-            first=pending[0].key,
-            last=pending[-1].key,
-            tags=tags | names.options.run_tags,
-            selection=selection,
-        )
-        return dg.SensorResult(run_requests=[request], cursor=_cursor(context, shown))
+            if asked.reason:
+                return _skipped(context, asked.reason, asked.kept)
+            return dg.SensorResult(run_requests=asked.requests, cursor=_cursor(context, asked.kept))
 
     return windows
 
@@ -164,7 +109,8 @@ def snapshots_sensor(
     )
     def snapshots(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         with open_pipeline() as pipeline:
-            _release(context, pipeline, config, names)
+            tick = _tick(context, pipeline, config, names)
+            tick.release()
             before = _rejected(pipeline)
             try:
                 taken = pipeline.take_signals()
@@ -184,9 +130,9 @@ def snapshots_sensor(
                 context.log.warning(text)
             pending = pipeline.pending_chunks()
             totals: Mapping[tuple[TableId, str], int] = {}
-            shown: Mapping[str, Any] = _NOTHING
+            shown: Mapping[str, Any] = NOTHING
             if pending:
-                shown = _show(context, pipeline, config, names)
+                shown = tick.show()
                 totals = _chunk_totals(pipeline)
         requests = []
         by_table: dict[TableId, list[ChunkKey]] = {}
@@ -194,7 +140,7 @@ def snapshots_sensor(
             by_table.setdefault(chunk.table, []).append(chunk)
         for key, table in keys.items():
             chunks = by_table.get(table, [])
-            if chunks and not unfinished_runs(context.instance, [key], _chunk_tags(names, table)):
+            if chunks and not unfinished_run(context.instance, [key], _chunk_tags(names, table)):
                 requests += _chunk_requests(context, names, key, chunks, totals)
         if not requests:
             why = (
@@ -206,6 +152,15 @@ def snapshots_sensor(
         return dg.SensorResult(run_requests=requests, cursor=_cursor(context, shown))
 
     return snapshots
+
+
+def _tick(
+    context: dg.SensorEvaluationContext,
+    pipeline: SourcePipeline,
+    config: SourceConfig,
+    names: Translator,
+) -> Tick:
+    return Tick(context.instance, context.log, _kept(context), config, names, pipeline)
 
 
 def _status(*, enabled: bool) -> dg.DefaultSensorStatus:
@@ -230,7 +185,7 @@ def _waits(context: dg.SensorEvaluationContext, error: TransientError) -> dg.Sen
 
 
 def _skipped(
-    context: dg.SensorEvaluationContext, reason: str, more: Mapping[str, Any] = _NOTHING
+    context: dg.SensorEvaluationContext, reason: str, more: Mapping[str, Any] = NOTHING
 ) -> dg.SensorResult:
     return dg.SensorResult(skip_reason=reason, cursor=_cursor(context, more))
 
@@ -240,26 +195,10 @@ def _kept(context: dg.SensorEvaluationContext) -> dict[str, Any]:
     return kept
 
 
-def _cursor(context: dg.SensorEvaluationContext, more: Mapping[str, Any] = _NOTHING) -> str:
+def _cursor(context: dg.SensorEvaluationContext, more: Mapping[str, Any] = NOTHING) -> str:
     """What a tick that did not fail keeps: when the position was shown last, what of the metadata store was, and what it adds."""
     kept = {key: value for key, value in _kept(context).items() if key != _FAILING_SINCE}
     return json.dumps(kept | dict(more))
-
-
-def _not_loaded(pipeline: SourcePipeline, tables: list[TableId]) -> str:
-    """What to do about tables that patterns name now and that were no assets when definitions loaded; empty if there are none."""
-    found = pipeline.records.found_tables()
-    new = [str(one.table) for one in found if not one.left_out and one.table not in tables]
-    if not new:
-        return ""
-    return f"reload the code location to see tables that patterns name now: {', '.join(new)}"
-
-
-def _next_windows(pipeline: SourcePipeline, limit: int) -> list[WindowRecord]:
-    """The windows of the next run: partitions in a row, so none behind an idle window that some table has yet to take."""
-    pending = pipeline.pending_windows()[:limit]
-    records = [pipeline.records.window(window) for window in pending]
-    return list(takewhile(lambda one: not one.is_idle, filter(None, records)))
 
 
 def _quiet(
@@ -307,18 +246,23 @@ def _chunk_requests(
         return []
     requests = []
     for snapshot_id, group in groupby(sorted(chunks), key=lambda chunk: chunk.snapshot_id):
-        total = totals[chunks[0].table, snapshot_id]
+        table, total = chunks[0].table, totals[chunks[0].table, snapshot_id]
+        if not total:
+            continue  # another process has begun the table's snapshot anew
         keys = [chunk.partition_key(total) for chunk in group]
-        requests.append(
+        add_keys(context.instance, names.chunks(table), keys)
+        requests += [
             range_request(
                 context.instance,
-                key=f"{names.name(chunks[0].table)}:{snapshot_id}",
-                first=keys[0],
-                last=keys[-1],
-                tags=tags | names.options.run_tags,
+                key=f"{names.name(table)}:{snapshot_id}",
+                first=stretch[0],
+                last=stretch[-1],
+                tags=tags,
+                run_tags=names.options.run_tags,
                 selection=[key],
             )
-        )
+            for stretch in in_a_row(context.instance, names.chunks(table), keys)
+        ]
     return requests
 
 
@@ -329,52 +273,3 @@ def _chunk_totals(pipeline: SourcePipeline) -> Mapping[tuple[TableId, str], int]
 
 def _chunk_tags(names: Translator, table: TableId) -> dict[str, str]:
     return {SNAPSHOT_TAG: names.source, TABLE_TAG: str(table)}
-
-
-def _release(
-    context: dg.SensorEvaluationContext,
-    pipeline: SourcePipeline,
-    config: SourceConfig,
-    names: Translator,
-) -> None:
-    keys = window_keys(config, names) | set(snapshot_keys(config, names))
-    for run_id in release_dead_runs(context.instance, pipeline, config, keys):
-        context.log.warning(f"run {run_id} was reported as failed: its process is dead")
-
-
-def _show(
-    context: dg.SensorEvaluationContext,
-    pipeline: SourcePipeline,
-    config: SourceConfig,
-    names: Translator,
-) -> Mapping[str, Any]:
-    """Show what the metadata store has and Dagster has not; what the cursor keeps of it."""
-    records = pipeline.records
-    before, now = Shown.of(_kept(context).get(_SHOWN)), shown_now(records)
-    tables = before.tables_with_news(now, [one.table for one in config.tables])
-    if add_partitions(context.instance, records, config, names, tables) or now != before:
-        report_history(context.instance, records, config, names, above=before.above, tables=tables)
-    return {_SHOWN: now.as_json}
-
-
-def _assets_of(
-    pipeline: SourcePipeline,
-    config: SourceConfig,
-    names: Translator,
-    pending: Sequence[WindowRecord],
-) -> tuple[Sequence[WindowRecord], list[dg.AssetKey] | None]:
-    """The windows of the next run and its assets: all (None), or those of the tables that the windows change, which may be none.
-
-    Only a captured window tells what it changes: where the first is not captured a run captures them all, otherwise those behind the
-    captured ones wait for the next run.
-    """
-    if names.options.takes_all(len(config.tables)):
-        return pending, None
-    captured = list(takewhile(lambda one: one.state != "planned", pending))
-    if not captured:
-        return pending, [names.redo_key]
-    changed = pipeline.changed_tables([one.window for one in captured])
-    if not changed:
-        return captured, []
-    layers = [names.key(layer, table) for table in changed for layer in ("changelog", "mirror")]
-    return captured, sorted([*layers, *(names.beside_key(name) for name in beside_names(config))])

@@ -18,13 +18,20 @@ ALL_TABLES_MAX = 25
 
 
 class WindowsSensorConfig(ConfigModel):
-    """The sensor that cuts windows and requests runs over them."""
+    """The sensor, or the schedule, that cuts windows and requests runs over them."""
 
     interval_seconds: Seconds = 60
     """Pause between two looks at the database, in seconds."""
 
+    cron: str | None = None
+    """Take windows by a schedule, ``<source>_windows_schedule``, when cron says: each tick takes all redo up to the present, also
+    what earlier ones missed. null: there is no schedule, and windows are taken by the sensor."""
+
+    timezone: str = "UTC"
+    """The time zone of ``cron``."""
+
     enabled: bool = False
-    """Switch the sensor on with the code location; by default, you switch it on in the UI."""
+    """Switch the sensor on with the code location, or the schedule where ``cron`` is set; by default, you switch it on in the UI."""
 
     request_runs: bool = True
     """Request a run over new windows. Otherwise the sensor only adds windows as partitions, for automation conditions."""

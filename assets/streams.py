@@ -1,8 +1,11 @@
-"""Is each table in the stream, and if not, why, since when, and which command brings it back?
+"""Is each table in the stream, and if not, why, since when, and which command brings it back? And what did its last comparison with Oracle find?
 
 A table that left the stream, was paused, or failed in the lake takes no windows while the others do. The check
 ``in_the_stream`` of its mirror fails as long as that lasts, or as redo rows of the table are in quarantine. Runs over windows evaluate it at their end; sensors report what
 changed between runs, by a command or by a window that needed no run.
+
+The check ``equals_oracle`` says as of which SCN, and when, the mirror was compared with Oracle last, whoever did that: the check
+``mirror_equals_oracle`` of the table in Oracle, a command, the demo. It compares nothing itself, so a run over windows may evaluate it.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ import dagster as dg
 
 from assets.translator import Translator
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import TableRecord
+from cdc_core.model.records import Compared, TableRecord
 from cdc_core.model.streams import StreamEnd
 from cdc_core.steps.records import Records
 
 CHECK_NAME = "in_the_stream"
+PROOF_NAME = "equals_oracle"
 
 _STATES = {
     "new": "has no snapshot yet",
@@ -40,13 +44,15 @@ class Verdict:
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
     metadata: dict[str, Any] = field(default_factory=dict)
 
-    def as_result(self, key: dg.AssetKey) -> dg.AssetCheckResult:
+    def as_result(self, check: dg.AssetCheckKey) -> dg.AssetCheckResult:
         """For a step that evaluates the check."""
-        return dg.AssetCheckResult(asset_key=key, check_name=CHECK_NAME, **vars(self))
+        return dg.AssetCheckResult(asset_key=check.asset_key, check_name=check.name, **vars(self))
 
-    def as_event(self, key: dg.AssetKey) -> dg.AssetCheckEvaluation:
+    def as_event(self, check: dg.AssetCheckKey) -> dg.AssetCheckEvaluation:
         """For an event without a run."""
-        return dg.AssetCheckEvaluation(asset_key=key, check_name=CHECK_NAME, **vars(self))
+        return dg.AssetCheckEvaluation(
+            asset_key=check.asset_key, check_name=check.name, **vars(self)
+        )
 
 
 def stream_check(names: Translator, table: TableId) -> dg.AssetCheckSpec:
@@ -57,6 +63,47 @@ def stream_check(names: Translator, table: TableId) -> dg.AssetCheckSpec:
         description=f"{table} takes every window. Fails while the table is stopped, paused or removed, or redo rows of it are in quarantine, and "
         "names the reason, the SCN and the command that brings it back.",
     )
+
+
+def proof_check(names: Translator, table: TableId) -> dg.AssetCheckSpec:
+    """The check that says what the mirror's last comparison found."""
+    return dg.AssetCheckSpec(
+        PROOF_NAME,
+        asset=names.key("mirror", table),
+        description=f"Had the mirror of {table} every row that Oracle had, all columns, when it was compared last? Says as of which SCN, and "
+        f"when. The check mirror_equals_oracle of the table in Oracle, the job {names.source}_reconcile and `redolake reconcile` compare; "
+        "this one compares nothing.",
+    )
+
+
+def proof(compared: Compared) -> Verdict:
+    """What a comparison found, as the check's result."""
+    at = f"as of SCN {compared.scn}, compared at {compared.compared:%Y-%m-%d %H:%M:%S} UTC"
+    values: dict[str, Any] = {
+        "cdc/scn": compared.scn,
+        "cdc/compared_at": dg.MetadataValue.timestamp(compared.compared),
+        "cdc/rows": compared.rows,
+        "cdc/differences": compared.differences,
+    }
+    if compared.differences:
+        values["cdc/what_to_do"] = "`redolake repair` reads these rows again."
+        return Verdict(False, f"{compared.differences:,} rows differ {at}", metadata=values)
+    return Verdict(True, f"all {compared.rows:,} rows equal {at}", metadata=values)
+
+
+def verdicts(
+    records: Records, names: Translator, tables: Iterable[TableId]
+) -> dict[dg.AssetCheckKey, Verdict]:
+    """What both checks of each table say, with one reading of the store for all; of a table that was never compared, one."""
+    known = {record.table: record for record in records.tables()}
+    compared = records.comparisons()
+    found: dict[dg.AssetCheckKey, Verdict] = {}
+    for table in tables:
+        key = names.key("mirror", table)
+        found[dg.AssetCheckKey(key, CHECK_NAME)] = verdict(table, known.get(table))
+        if table in compared:
+            found[dg.AssetCheckKey(key, PROOF_NAME)] = proof(compared[table])
+    return found
 
 
 def verdict(table: TableId, record: TableRecord | None) -> Verdict:
@@ -104,18 +151,14 @@ def stopping_line(end: StreamEnd) -> str:
 def show_streams(
     instance: dg.DagsterInstance, records: Records, names: Translator, tables: Iterable[TableId]
 ) -> int:
-    """Report the check where it differs from its last evaluation; return how many events were written."""
+    """Report the checks where they differ from their last evaluation; return how many events were written."""
     if not records.is_begun:
         return 0
-    known = {record.table: record for record in records.tables()}
-    now = {
-        dg.AssetCheckKey(names.key("mirror", table), CHECK_NAME): verdict(table, known.get(table))
-        for table in tables
-    }
+    now = verdicts(records, names, tables)
     seen = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(now))
     changed = {key: one for key, one in now.items() if _shown(seen.get(key)) != one.description}
     for key, one in changed.items():
-        instance.report_runless_asset_event(one.as_event(key.asset_key))
+        instance.report_runless_asset_event(one.as_event(key))
     return len(changed)
 
 

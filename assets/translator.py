@@ -36,7 +36,8 @@ _KINDS: dict[Layer, set[str]] = {
 _DESCRIPTIONS: dict[Layer, str] = {
     "oracle": "The table {table} in Oracle. Read only.",
     "snapshot": "Existing rows of {table}, read `AS OF SCN` chunk by chunk: one partition per key or ROWID range. "
-    "Materialize a chunk again to read it again.",
+    "Materializing a chunk again applies what has landed, and reads nothing again; a snapshot that is asked for "
+    "(`redolake snapshot --table`, a signal, the job) reads rows again.",
     "changelog": "Every committed change of {table}, append-only, one partition per window of commit SCNs.",
     "mirror": "The current rows of {table}. As of a window it equals Oracle `AS OF SCN` of the window's upper end. "
     "Windows are taken in order; materializing an old one is a replay and leaves the rows as they are.",
@@ -134,8 +135,16 @@ class Translator:
         return dg.DynamicPartitionsDefinition(name=f"{self.name(table)}_chunks")
 
     def name(self, table: TableId) -> str:
-        """``<source>_<owner>_<table>``: an identifier for ops and partitions."""
-        return f"{self.source}_{table.path.replace('.', '_')}"
+        """``<source>_<owner>_<table>``: an identifier for ops and partitions, different for different tables of all sources.
+
+        Where a part has an underscore itself, the lengths of source and owner follow, which say where
+        each part ends: ``APP.ARCHIVE_ORDERS`` and ``APP_ARCHIVE.ORDERS`` are two tables.
+        """
+        parts = [self.source, *table.path.split(".")]
+        name = "_".join(parts)
+        if any("_" in part for part in parts):
+            return f"{name}_{len(parts[0])}_{len(parts[1])}"
+        return name
 
     @property
     def capture_pool(self) -> str:

@@ -8,8 +8,9 @@ pipeline's own state: a window that the mirrors have is replayed, one too early 
 
 # No postponed annotations in this module: Dagster wants the classes themselves, not their names.
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -18,14 +19,17 @@ from assets import metadata
 from assets.beside import opened_beside
 from assets.protocols import Opener, SourcePipeline
 from assets.resource import RedolakeResource, dagster_failures
-from assets.streams import stopping_line, stream_check, verdict
+from assets.streams import proof_check, stopping_line, stream_check, verdicts
 from assets.translator import CODE_VERSION, Layer, Translator
+from assets.waiting import CHANGED_TAG
 from cdc_core.config import LocalLandingConfig, SourceConfig
+from cdc_core.errors import ConfigError, OvertakenError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, StepReport, TableApplied
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow, window_end
 from cdc_core.steps.beside import capture_beside, is_awaited
 from cdc_core.steps.delta import beside_names, beside_rows, beside_uri, delta_rows, delta_uri
+from cdc_core.steps.overtaken import look_again, overtaken_where_forgotten
 
 REPORTED = {"__source_asset_observation__": True}
 """Metadata of an output whose partitions have been reported already. Dagster writes no further events for such an output: what
@@ -71,15 +75,18 @@ def redo_windows(
     def capture(
         context: dg.AssetExecutionContext, redolake: RedolakeResource
     ) -> Iterator[dg.MaterializeResult]:
-        with dagster_failures(), opened_beside(beside) as others:
+        with dagster_failures(context, names.retries), opened_beside(beside) as others:
             pipeline = redolake.source(names.source, open_pipeline)
-            partitions = in_order(context.partition_keys)
+            partitions = in_order(context, pipeline)
             alone = [window for window, _ in partitions if not is_awaited(others, window)]
             with pipeline.reading_early(alone):
                 for window, key in partitions:
-                    report = capture_beside(
-                        pipeline, others, window, wait_seconds=SHARED_WAIT_SECONDS
+                    capture = partial(
+                        capture_beside, pipeline, others, window, wait_seconds=SHARED_WAIT_SECONDS
                     )
+                    report = unless_forgotten(context, pipeline, window, capture)
+                    if report is None:
+                        continue
                     log_stopped(context, report)
                     values = metadata.of_report(report) | _times(pipeline, window)
                     values["dagster/partition_row_count"] = report.rows
@@ -109,7 +116,9 @@ def lake_tables(
             for spec in (_changelog_spec(config, names, table), _mirror_spec(config, names, table))
         ]
         + _beside_specs(config, names),
-        check_specs=[stream_check(names, table) for table in tables],
+        check_specs=[
+            check(names, table) for table in tables for check in (stream_check, proof_check)
+        ],
         partitions_def=names.windows,
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
@@ -122,10 +131,10 @@ def lake_tables(
         selected = context.selected_asset_keys
         chosen = [table for table in tables if selected & set(_lake_keys(names, table))]
         beside = {name: names.beside_key(name) for name in beside_names(config)}
-        with dagster_failures():
+        with dagster_failures(context, names.retries):
             pipeline = redolake.source(names.source, open_pipeline)
             work = _Application(context, pipeline, config, names, chosen)
-            partitions = in_order(context.partition_keys) if selected else []
+            partitions = in_order(context, pipeline) if selected else []
             for partition in partitions:
                 if chosen:
                     work.take(partition, is_last=partition == partitions[-1])
@@ -144,13 +153,54 @@ def lake_tables(
     return apply
 
 
-def in_order(keys: Sequence[str]) -> list[Partition]:
-    """The windows of a run with their partition keys, by SCN.
+def in_order(context: dg.AssetExecutionContext, pipeline: SourcePipeline) -> list[Partition]:
+    """The windows of a run with their partition keys, by SCN. One that the source keeps no more, and
+    that every table has passed, is left out: another process found it idle and forgot it, or it is older than the retention.
 
     Raises:
         PartitionKeyError: A key is not a window.
+        ConfigError: The source never had such a window.
     """
-    return sorted((ScnWindow.parse(key), key) for key in keys)
+    records, found = pipeline.records, []
+    for key in context.partition_keys:
+        record = records.window_named(key)
+        if record is not None:
+            found.append((record.window, key))
+        elif window_end(key) <= records.taken_up_to:
+            _say_forgotten(context, key)
+        else:
+            raise ConfigError(
+                "this partition is no window of the source",
+                hint="Delete the partition in Dagster; sensor and schedule add those that there are.",
+                partition=key,
+            )
+    return sorted(found)
+
+
+def unless_forgotten(
+    context: dg.AssetExecutionContext,
+    pipeline: SourcePipeline,
+    window: ScnWindow,
+    step: Callable[[], StepReport],
+) -> StepReport | None:
+    """A step's report; None where another process has taken the window meanwhile, and forgotten it since it was idle.
+
+    Raises:
+        CdcError: What stopped the step.
+    """
+    records = pipeline.records
+    try:
+        with overtaken_where_forgotten(records.window, [window]):
+            return look_again(step)
+    except OvertakenError:
+        if records.window(window) is not None or window.scn_high > records.taken_up_to:
+            raise
+        _say_forgotten(context, window.key)
+        return None
+
+
+def _say_forgotten(context: dg.AssetExecutionContext, key: str) -> None:
+    context.log.info(f"{key} is kept no more: every table has passed it, nothing is left to do")
 
 
 def finished(
@@ -184,12 +234,11 @@ def _stream_results(
     tables: Sequence[TableId],
     checks: Iterable[dg.AssetCheckKey],
 ) -> Iterator[dg.AssetCheckResult]:
-    """The verdicts of the checks, by asset key, with one reading of the store for all."""
-    mirrors = {names.key("mirror", table): table for table in tables}
-    known = {record.table: record for record in pipeline.records.tables()}
+    """The verdicts of the checks; none of the comparison of a table that was never compared."""
+    found = verdicts(pipeline.records, names, tables)
     for check in sorted(checks):
-        table = mirrors[check.asset_key]
-        yield verdict(table, known.get(table)).as_result(check.asset_key)
+        if check in found:
+            yield found[check].as_result(check)
 
 
 def _changelog_spec(config: SourceConfig, names: Translator, table: TableId) -> dg.AssetSpec:
@@ -245,15 +294,21 @@ class _Application:
         window, key = partition
         replayed = self._is_applied(window)
         if replayed:
-            report = self.pipeline.replay_window(window, self._having(window))
+            step = partial(self.pipeline.replay_window, window, self._having(window))
         else:
-            report = self.pipeline.apply_window(window, self.tables)
+            step = partial(self.pipeline.apply_window, window, self.tables)
+        report = unless_forgotten(self.context, self.pipeline, window, step)
+        if report is None:
+            return
         log_stopped(self.context, report)
         times = _times(self.pipeline, window)
         if replayed:  # it would only say how old the window is
             times.pop("cdc/lag_seconds", None)
-        applied = {one.table: one for one in report.tables}
+        changed_only = CHANGED_TAG in self.context.run.tags
+        applied = {one.table: one for one in report.tables if one.changes or not changed_only}
         for table in self._having(window):
+            if changed_only and table not in applied:
+                continue
             one = applied.get(table, TableApplied(table=table, skipped=True))
             for layer in ("changelog", "mirror"):
                 self._report(layer, key, report, one, times, with_columns=is_last)

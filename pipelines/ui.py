@@ -26,7 +26,7 @@ from assets.components import OracleCdc
 from assets.history import add_partitions, remove_partitions, report_history
 from assets.named_file import load_component
 from assets.runs import release_dead_runs
-from assets.sensors import snapshot_keys, window_keys
+from assets.waiting import snapshot_keys, window_keys
 from cdc_core.errors import PreflightError
 from cdc_core.steps import Pipeline
 from pipelines.config_file import CONFIG_ENV
@@ -68,9 +68,7 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
             console.print(f"Dagster is ready: [bold]{url}[/] (Ctrl-C ends it)")
             console.print(f"Its log: {log}", soft_wrap=True)
             if off:
-                console.print(
-                    f"These sensors are off, so nothing runs by itself: {', '.join(off)}."
-                )
+                console.print(f"These are off, so nothing runs by itself: {', '.join(off)}.")
                 console.print(f"Switch them on at {url}/automation", soft_wrap=True)
             return _wait(process)
 
@@ -99,9 +97,10 @@ def _show_source(
 
 
 def sensor_names(source: OracleCdc) -> list[str]:
-    """The sensors that a source needs to run by itself."""
-    names = source.translator.source
-    return [f"{names}_windows_sensor", f"{names}_snapshots_sensor"]
+    """The sensors that a source needs to run by itself; the schedule in place of one where the configuration has it."""
+    name, has_cron = source.translator.source, source.options.windows.cron is not None
+    windows = f"{name}_windows_schedule" if has_cron else f"{name}_windows_sensor"
+    return [windows, f"{name}_snapshots_sensor"]
 
 
 def sensors_on(source: OracleCdc, instance: dg.DagsterInstance) -> set[str]:

@@ -114,8 +114,12 @@ class Contents:
 
     def lob_statements(self, statements: TableStatements) -> LobStatements:
         """What prints the changes of a table with LOBs."""
+        placeholders = Wart.LOB_STATEMENTS in self.warts
         return LobStatements(
-            statements, self.warts, shape=self.settings.lob_rows, xml=self.settings.xml_rows
+            statements,
+            placeholders=placeholders,
+            shape=self.settings.lob_rows,
+            xml=self.settings.xml_rows,
         )
 
     def check_log(self, session: EngineSession, added: AddedLog, watch: sqlite3.Connection) -> None:

@@ -92,6 +92,7 @@ class StandIn:
     read_early: list[list[str]] = field(default_factory=list)
     differences: dict[str, int] = field(default_factory=dict)
     idle_below: int = 0
+    unchanged: set[TableId] = field(default_factory=set)
     spark: SparkSource | None = None
 
     @classmethod
@@ -274,6 +275,12 @@ class StandIn:
     def retire_windows(self) -> list[WindowRecord]:
         return self.store.retire_windows(self.source, before=None)
 
+    def window_named(self, text: str) -> ScnWindow:
+        found = self.records.window_named(text)
+        if found is None:
+            raise ConfigError("this source has no such window", hint="List them.", window=text)
+        return found.window
+
     def pending_windows(self) -> list[ScnWindow]:
         records = self.store.windows(self.source, states=("planned", "captured"))
         return [record.window for record in records]
@@ -342,7 +349,7 @@ class StandIn:
                 )
             applied = TableApplied(
                 table=table,
-                changes=7,
+                changes=0 if table in self.unchanged else 7,
                 rows_inserted=3,
                 rows_updated=2,
                 rows_deleted=2,
@@ -354,6 +361,15 @@ class StandIn:
         if all(state and (state.mirror_scn or 0) >= window.scn_high for state in states):
             self.store.record_applied(self.source, window, 0.4)
         return self._report("window-applied", window, done)
+
+    def run_capture(self, *, until: int | None = None) -> Iterator[StepReport]:
+        self.plan_windows(until=until)
+        for record in self.store.windows(self.source, states=("planned",)):
+            yield self.capture_window(record.window)
+
+    def run_apply(self) -> Iterator[StepReport]:
+        for record in self.store.windows(self.source, states=("captured",)):
+            yield self.apply_window(record.window)
 
     def changed_tables(self, windows: Sequence[ScnWindow]) -> set[TableId]:
         return {
@@ -413,6 +429,11 @@ class StandIn:
     def reconcile(
         self, tables: list[TableId] | None = None, *, scn: int | None = None, keys_max: int = 0
     ) -> Reconciliation:
+        for table in tables or self.tables:
+            differences = self.differences.get(str(table), 0)
+            self.store.keep_comparison(
+                self.source, table, scn=Scn(scn or self.scn), rows=10, differences=differences
+            )
         return Reconciliation(
             scn or self.scn,
             tuple(

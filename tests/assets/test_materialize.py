@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import dagster as dg
@@ -12,10 +13,12 @@ from assets.components import OracleCdc
 from assets.history import add_partitions
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from assets.settings import DagsterConfig, RetriesConfig
+from assets.streams import show_streams
 from assets.translator import Translator
-from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
+from cdc_core.errors import CdcError, LogsNotReadyError, NotYetError, RedoUnavailableError
 from cdc_core.lake.beside import BesideTable
 from cdc_core.lake.work import no_fence
+from cdc_core.model.identifiers import TableId
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, ended, partition
 
@@ -167,18 +170,30 @@ def test_windows_before_a_failure_stay_materialized(
 
 
 @pytest.mark.parametrize(
-    ("error", "retries"),
+    ("error", "attempts"),
     [
-        pytest.param(LogsNotReadyError("not archived yet"), True, id="goes-away-by-itself"),
-        pytest.param(RedoUnavailableError("gone"), False, id="someone-has-to-act"),
+        pytest.param(LogsNotReadyError("not archived yet"), 3, id="goes-away-by-itself"),
+        pytest.param(RedoUnavailableError("gone"), 1, id="someone-has-to-act"),
     ],
 )
-def test_only_what_may_go_away_is_tried_again(error: Exception, retries: bool) -> None:
-    from assets.resource import dagster_failures
-
-    with pytest.raises(dg.Failure) as raised, dagster_failures():
-        raise error
-    assert raised.value.allow_retries is retries
+def test_only_what_may_go_away_is_tried_again_and_the_run_fails_with_the_cause(
+    planned: StandIn,
+    repository: dg.RepositoryDefinition,
+    instance: dg.DagsterInstance,
+    error: CdcError,
+    attempts: int,
+) -> None:
+    """Not with "Exceeded max_retries", which alerts would show in its place."""
+    planned.fail_at["capture 1000-1500"] = error
+    result = run_windows(repository, instance, FIRST, FIRST)
+    assert len(planned.calls) == attempts
+    failure = next(event for event in result.all_events if event.is_step_failure)
+    told = failure.step_failure_data
+    assert error.message in (told.error_display_string or "")
+    assert told.user_failure_data is not None
+    assert told.user_failure_data.metadata["cdc/error"].value == type(error).__name__
+    lines = [entry.user_message for entry in instance.all_logs(result.run_id)]
+    assert sum("more attempts" in line for line in lines) == attempts - 1, "each says why"
 
 
 def test_old_windows_are_replayed_and_mirrors_keep_their_position(
@@ -288,7 +303,62 @@ def test_checks_compare_only_when_asked_for(
     )
     windows = run_windows(repository, instance, FIRST, FIRST)
     names = {one.check_name for one in windows.get_asset_check_evaluations()}
-    assert names == {"in_the_stream"}
+    assert names == {"in_the_stream", "equals_oracle"}
+
+
+def test_the_last_comparison_stands_at_the_mirror_with_scn_and_time(
+    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    """Whoever compared: Dagster, or a command, whose comparison the next tick shows. Nothing where nobody has."""
+    run = run_windows(repository, instance, FIRST, FIRST)
+    assert run.success
+    assert {one.check_name for one in run.get_asset_check_evaluations()} == {"in_the_stream"}
+    planned.differences["HR.JOBS"] = 2
+    planned.reconcile([EMPLOYEES, JOBS])
+    show_streams(instance, planned.records, NAMES, [EMPLOYEES, JOBS])
+    found = proof_of(instance, EMPLOYEES)
+    assert found.passed
+    assert found.metadata["cdc/scn"].value == 2000
+    assert abs(found.metadata["cdc/compared_at"].value - time.time()) < 600  # type: ignore[operator]
+    assert "all 10 rows equal as of SCN 2000, compared at 20" in (found.description or "")
+    assert not proof_of(instance, JOBS).passed
+    assert "2 rows differ as of SCN 2000" in (proof_of(instance, JOBS).description or "")
+    planned.differences.clear()
+    assert repository.get_job("hr_reconcile").execute_in_process(instance=instance).success
+    assert proof_of(instance, JOBS).passed
+
+
+def proof_of(instance: dg.DagsterInstance, table: TableId) -> dg.AssetCheckEvaluation:
+    key = dg.AssetCheckKey(NAMES.key("mirror", table), "equals_oracle")
+    found = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])
+    event = found[key].event
+    assert event is not None
+    assert event.dagster_event is not None
+    return event.dagster_event.asset_check_evaluation_data
+
+
+def test_a_table_that_cannot_be_compared_yet_is_a_warning_and_others_are_compared(
+    planned: StandIn,
+    repository: dg.RepositoryDefinition,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As behind an ad hoc snapshot: a state of things, which a nightly comparison is not red for, nor waits for."""
+    whole = planned.reconcile
+
+    def reconcile(tables: list[TableId] | None = None, **more: Any) -> Any:
+        if JOBS in (tables or [JOBS]):
+            raise NotYetError("an ad hoc snapshot is newer", hint="Run `redolake run`.")
+        return whole(tables, **more)
+
+    monkeypatch.setattr(planned, "reconcile", reconcile)
+    result = repository.get_job("hr_reconcile").execute_in_process(instance=instance)
+    found = {one.asset_key: one for one in result.get_asset_check_evaluations()}
+    assert found[NAMES.key("oracle", EMPLOYEES)].passed
+    jobs = found[NAMES.key("oracle", JOBS)]
+    assert not jobs.passed
+    assert jobs.severity is dg.AssetCheckSeverity.WARN
+    assert "not compared: an ad hoc snapshot is newer" in (jobs.description or "")
 
 
 def test_maintenance_shows_at_each_table_what_became_of_it(

@@ -15,10 +15,11 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from assets.components import OracleCdc
 from assets.history import add_partitions, remove_partitions, report_history
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG, release_dead_runs
-from assets.sensors import WAITED_AT_MOST, window_keys
+from assets.sensors import WAITED_AT_MOST
 from assets.settings import DagsterConfig, WindowsSensorConfig
 from assets.streams import CHECK_NAME
 from assets.translator import Translator
+from assets.waiting import window_keys
 from cdc_core.errors import (
     ConfigError,
     LeaseHeldError,

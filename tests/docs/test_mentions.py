@@ -108,7 +108,9 @@ def test_options_of_the_configuration_in_documents_exist(document: Path) -> None
 def test_asset_checks_in_documents_exist(document: Path) -> None:
     checks = set()
     for path in (ROOT / "assets").glob("*.py"):
-        checks |= set(re.findall(r'^CHECK_NAME = "(\w+)"', path.read_text(), re.MULTILINE))
+        checks |= set(
+            re.findall(r'^(?:CHECK|PROOF)_NAME = "(\w+)"', path.read_text(), re.MULTILINE)
+        )
     named = re.findall(r"\bcheck `(\w+)`", document.read_text())
     assert sorted(set(named) - checks) == []
 
