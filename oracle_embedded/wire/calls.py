@@ -50,6 +50,8 @@ class Calls:
         exchange: login.Login,
         faults: FaultRegistry,
         running: Callable[[EngineSession | None], None],
+        *,
+        leaves_out_repeats: bool = True,
     ) -> None:
         self._session = session
         self._link = link
@@ -60,7 +62,13 @@ class Calls:
         self._faults = faults
         self._lobs = LobStore(session)
         self._statements = Statements(
-            session, self._link, self._lobs, agreement, faults, self._commit
+            session,
+            self._link,
+            self._lobs,
+            agreement,
+            faults,
+            self._commit,
+            leaves_out_repeats=leaves_out_repeats,
         )
         self._direct_path = DirectPath(session)
         self._piggybacks = PiggybackActions(

@@ -9,6 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from itertools import chain
+from operator import eq
+
+import numpy as np
 
 from oracle_embedded.api import ColumnMeta, OraType, Value
 from oracle_embedded.charsets import bytes_from_text, has_stand_ins
@@ -27,6 +30,7 @@ _NATIONAL = 2
 _LOB_TYPES = frozenset((OraType.CLOB, OraType.BLOB))
 _TEXT_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.LONG))
 _LONG_TYPES = frozenset((OraType.LONG, OraType.LONG_RAW))
+_OF_ONE_ROW = _LOB_TYPES | _LONG_TYPES | {OraType.CURSOR, OraType.OBJECT}
 _LONG_END = b"\x00\x00"
 _IS_JSON = 0x100
 _LENGTHS = [bytes((size,)) for size in range(SHORT_MAX + 1)]
@@ -90,6 +94,7 @@ class RowEncoder:
     Args:
         defines: How the client wants the columns, empty when it did not say.
         cursor_out: Makes a cursor of the client of an open query, and encodes it.
+        leaves_out: Leave out what the row before has as well, and say so by message 21, as Oracle does; rows are sent one after the other.
     """
 
     def __init__(
@@ -98,6 +103,8 @@ class RowEncoder:
         defines: Sequence[WireBind],
         lobs: LobStore,
         cursor_out: Framer,
+        *,
+        leaves_out: bool = False,
     ) -> None:
         wanted = defines if len(defines) == len(columns) else [None] * len(columns)
         framers = [
@@ -107,19 +114,33 @@ class RowEncoder:
         self._width = len(columns)
         self._framers = [(at, framer) for at, framer in enumerate(framers) if framer is not None]
 
+        # A locator, a cursor or an object is a thing of its own in each row.
+        self._sent_always = [
+            at for at, column in enumerate(columns) if column.type in _OF_ONE_ROW or column.shape
+        ]
+        self._leaves_out = leaves_out
+        self._last: list[Value] | None = None
         self._texts = [
             at
             for at, column in enumerate(columns)
             if column.type in _TEXT_TYPES and column.charset_form != _NATIONAL
         ]
 
+    def begin(self) -> None:
+        """The next row is the first one of an execution."""
+        self._last = None
+
     def encode(self, rows: Sequence[Sequence[Value]]) -> bytes:
         """Encode a batch of rows as one message 7 each."""
         if not rows:
             return b""
+        last = self._last
         encoded = self._encoded(rows)
         # Bytes that are no UTF-8 are rare: one look at the message tells that there are none.
-        return self._encoded(self._with_bytes(rows)) if has_stand_ins(encoded) else encoded
+        if has_stand_ins(encoded):
+            self._last = last
+            encoded = self._encoded(self._with_bytes(rows))
+        return encoded
 
     def _with_bytes(self, rows: Sequence[Sequence[Value]]) -> list[list[Value]]:
         """The rows with the bytes for which their texts have stand-ins."""
@@ -149,10 +170,34 @@ class RowEncoder:
             prefixes = _long_prefixes(values, lengths, width)
         for at, _ in self._framers:
             prefixes[at::width] = [b"" if at else _ROW_DATA] * len(rows)
+        if self._leaves_out:
+            self._leave_out(values, prefixes)
         parts: list[Value] = [b""] * (2 * len(values))
         parts[::2] = prefixes
         parts[1::2] = values
         return b"".join(parts)  # type: ignore[arg-type]
+
+    def _leave_out(self, values: list[Value], prefixes: list[bytes]) -> None:
+        """Empty the places of what the row before has as well, and put message 21 before such a row."""
+        width = self._width
+        before = [*(self._last or [None] * width), *values[:-width]]
+        self._last = values[-width:]
+        is_same = list(map(eq, values, before))
+        for at in self._sent_always:
+            is_same[at::width] = [False] * (len(values) // width)
+        if True not in is_same:
+            return
+        same = np.array(is_same, np.bool_).reshape(-1, width)
+        vectors = np.packbits(~same, axis=1, bitorder="little")
+        sent = (width - same.sum(axis=1)).tolist()
+        for row in np.flatnonzero(same.any(axis=1)).tolist():
+            first = row * width
+            message = b"\x15" + ub_bytes(sent[row]) + vectors[row].tobytes()
+            prefixes[first] = message + (_ROW_DATA if is_same[first] else prefixes[first])
+        for at in np.flatnonzero(same).tolist():
+            values[at] = b""
+            if at % width:
+                prefixes[at] = b""
 
 
 def _long_prefixes(values: list[Value], lengths: list[int], width: int) -> list[bytes]:

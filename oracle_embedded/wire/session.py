@@ -27,11 +27,13 @@ class WireSettings:
     """What the server decides about its connections.
 
     ``sdu`` is the size of the largest packet, 512 to 2097152. A client that has not logged in after ``login_seconds`` is
-    disconnected, as by Oracle's INBOUND_CONNECT_TIMEOUT: it may wait for a message that never comes.
+    disconnected, as by Oracle's INBOUND_CONNECT_TIMEOUT: it may wait for a message that never comes. With ``leaves_out_repeats`` a row has no
+    value that the row before has as well, as an Oracle server sends rows (message 21).
     """
 
     sdu: int = 65535
     login_seconds: float = 60.0
+    leaves_out_repeats: bool = True
     instance: str = ""
 
 
@@ -97,6 +99,7 @@ class WireSession:
                 exchange,
                 self._faults,
                 self._running_changed,
+                leaves_out_repeats=self._settings.leaves_out_repeats,
             ).serve()
         finally:
             session.close()

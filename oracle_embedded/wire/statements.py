@@ -69,12 +69,15 @@ class Statements:
         agreement: Agreement,
         faults: FaultRegistry,
         commit: Callable[[], None],
+        *,
+        leaves_out_repeats: bool = True,
     ) -> None:
         self._session = session
         self._link = link
         self._lobs = lobs
         self._scale_bytes = sb1_bytes if agreement.lengths_converted else sb_bytes
         self._faults = faults
+        self._leaves_out_repeats = leaves_out_repeats
         self._commit = commit
         self._cursors: dict[int, Cursor] = {}
         self._last_id = 0
@@ -246,6 +249,8 @@ class Statements:
         if request.scrollable:
             rows = ScrollRows(rows)
         cursor.rows = rows
+        if cursor.encoder is not None:
+            cursor.encoder.begin()
         columns = tuple(rows.columns)
         before = b""
         if request.sql is not None or not cursor.described:
@@ -360,7 +365,13 @@ class Statements:
         assert rows is not None
         encoder = cursor.encoder
         if encoder is None:
-            encoder = RowEncoder(rows.columns, cursor.defines, self._lobs, self._cursor_out)
+            encoder = RowEncoder(
+                rows.columns,
+                cursor.defines,
+                self._lobs,
+                self._cursor_out,
+                leaves_out=self._leaves_out_repeats and not isinstance(rows, ScrollRows),
+            )
             cursor.encoder = encoder
         pending = [before, ROW_HEADER]
         pending_bytes = len(before)

@@ -39,3 +39,28 @@ def test_batches_equal_rows_one_by_one(data: st.DataObject, types: list[OraType]
         [column("C", ora_type) for ora_type in types], [], _LOBS, lambda _handle: b""
     )
     assert encoder.encode(rows) == b"".join(_plainly(types, row) for row in rows)
+
+
+def test_what_the_row_before_has_is_left_out() -> None:
+    """Message 21: how many columns follow, and which, the first column being the lowest bit."""
+    columns = [column("A", OraType.VARCHAR), column("B", OraType.VARCHAR)]
+    encoder = RowEncoder(columns, [], _LOBS, lambda _handle: b"", leaves_out=True)
+    first = encoder.encode([(b"a", b"b"), (b"a", b"c"), (b"a", b"c"), (b"d", None)])
+    assert first == b"".join(
+        (
+            b"\x07\x01a\x01b",
+            b"\x15\x01\x01\x02\x07\x01c",
+            b"\x15\x00\x00\x07",
+            b"\x07\x01d\x00",
+        )
+    )
+    assert encoder.encode([(b"e", None)]) == b"\x15\x01\x01\x01\x07\x01e", "over two fetches"
+    encoder.begin()
+    assert encoder.encode([(b"e", None)]) == b"\x07\x01e\x00", "another execution"
+
+
+def test_values_of_one_row_alone_are_always_sent() -> None:
+    columns = [column("A", OraType.LONG), column("B", OraType.VARCHAR)]
+    encoder = RowEncoder(columns, [], _LOBS, lambda _handle: b"", leaves_out=True)
+    encoder.encode([(b"a", b"b")])
+    assert encoder.encode([(b"a", b"b")]) == b"\x15\x01\x01\x01\x07\x01a\x00\x00"
