@@ -35,6 +35,16 @@ def test_each_pluggable_database_is_a_source_with_its_tables_and_what_is_shared(
     assert {one.policies.on_drop for one in found.values()} == {"remove"}
 
 
+def test_a_name_in_quotes_keeps_its_case() -> None:
+    found = sources_of(config('"sales".SHOP.A', "HR.SHOP.B", pdbs=['"sales"', "hr"]))
+    assert {pdb: (one.name, one.oracle.pdb) for pdb, one in found.items()} == {
+        "sales": ("erp_sales", "sales"),
+        "HR": ("erp_hr", "HR"),
+    }
+    assert config("A.B", pdb='"sales"').oracle.pdb == "sales"
+    assert config("A.B", pdb="sales").oracle.pdb == "SALES"
+
+
 def test_an_entry_with_a_pluggable_database_counts_before_one_without() -> None:
     found = sources_of(
         config("SHOP.A", {"name": "HR.SHOP.A", "key": ["ID"]}, "SHOP.X*", pdbs=["SALES", "HR"])
@@ -64,6 +74,8 @@ def test_a_configuration_without_them_stands_for_itself() -> None:
         pytest.param(["A.B"], {"pdbs": ["HR", "hr"]}, "more than once: HR", id="twice"),
         pytest.param(["A.B"], {"pdb": "X", "pdbs": ["HR"]}, "leave one of them out", id="both"),
         pytest.param(["A.B"], {"pdbs": ["A.B"]}, "pattern", id="no-name"),
+        pytest.param(["A.B"], {"pdbs": ["HR", '"hr"']}, "more than once: HR, hr", id="one-source"),
+        pytest.param(["A.B"], {"pdb": '"hr'}, "pattern", id="half-in-quotes"),
         pytest.param(["A.B"], {"pdbs": ["P" * 40]}, "longer than 40", id="too-long"),
         pytest.param(
             ["HR.A.B", 'hr.A."B"'], {"pdbs": ["HR"]}, "more than once: HR.A.B", id="table-twice"

@@ -7,12 +7,16 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, dsn_without_secret
+from cdc_core.model.identifiers import container_name
 
 PDB_PATTERN = r"[A-Za-z][A-Za-z0-9_]*"
-"""Letters, digits and underscores, a letter first; case does not count. Source: SQL Language Reference 19c, CREATE PLUGGABLE DATABASE."""
+"""Letters, digits and underscores, a letter first. Source: SQL Language Reference 19c, CREATE PLUGGABLE DATABASE."""
 PdbName = Annotated[
-    str, Field(pattern=rf"^{PDB_PATTERN}$", max_length=128), AfterValidator(str.upper)
+    str,
+    Field(pattern=rf'^({PDB_PATTERN}|"{PDB_PATTERN}")$', max_length=130),
+    AfterValidator(container_name),
 ]
+"""As Oracle keeps it: in upper case, and in double quotes as it is written."""
 
 
 class OracleConfig(ConfigModel):
@@ -24,7 +28,8 @@ class OracleConfig(ConfigModel):
 
     pdb: PdbName | None = None
     """The pluggable database of the tables, where ``dsn`` leads to another container, such as the root: each session changes to it
-    (``ALTER SESSION SET CONTAINER``), which takes a common user with SET CONTAINER. By default the container that ``dsn`` leads to."""
+    (``ALTER SESSION SET CONTAINER``), which takes a common user with SET CONTAINER. By default the container that ``dsn`` leads to. A name that is
+    not upper case stands in double quotes, as for tables: ``'"sales"'``."""
 
     pdbs: tuple[PdbName, ...] = ()
     """Pluggable databases of the container database that ``dsn`` leads to, whose tables this file captures, for example ``[SALES, HR]``. Each
@@ -65,7 +70,9 @@ class OracleConfig(ConfigModel):
     @field_validator("pdbs")
     @classmethod
     def _differ(cls, pdbs: tuple[str, ...]) -> tuple[str, ...]:
-        if twice := sorted({pdb for pdb in pdbs if pdbs.count(pdb) > 1}):
+        # Their sources are called by their names in lower case.
+        names = [pdb.lower() for pdb in pdbs]
+        if twice := sorted({pdb for pdb in pdbs if names.count(pdb.lower()) > 1}):
             raise ValueError(f"pluggable databases named more than once: {', '.join(twice)}")
         return pdbs
 

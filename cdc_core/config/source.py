@@ -25,7 +25,7 @@ from cdc_core.config.lake import (
     S3LandingConfig,
 )
 from cdc_core.config.oracle import OracleConfig, SnapshotConfig
-from cdc_core.config.tables import Policy, PolicyConfig, TableConfig
+from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.streams import Trouble
 from cdc_core.model.texts import NOTHING_REPLACED, Replacing
@@ -231,8 +231,14 @@ class SourceConfig(ConfigModel):
 
     def policy(self, table: TableId, trouble: Trouble) -> Policy:
         """What becomes of a captured table that met a trouble; KeyError if it is not captured."""
-        own: Policy | None = getattr(self.table(table), f"on_{trouble}")
-        default: Policy = getattr(self.policies, f"on_{trouble}")
+        name = f"on_{trouble}"
+        entry = self.table(table)
+        own: Policy | None = getattr(entry, name)
+        default: Policy = getattr(self.policies, name)
+        is_said = name in self.policies.model_fields_set
+        if trouble == "drop" and isinstance(entry, MatchedTable) and not is_said:
+            # A pattern names the tables that there are.
+            default = "remove"
         return own or default
 
     def with_policy(self, trouble: Trouble, *policies: Policy) -> frozenset[TableId]:

@@ -64,7 +64,8 @@ class PolicyConfig(ConfigModel):
 
     on_drop: Literal["stop", "resnapshot", "remove"] = "stop"
     """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until a table of that name exists: created
-    again, renamed, or restored from the recycle bin."""
+    again, renamed, or restored from the recycle bin. A table that a pattern took in is removed, unless you say otherwise: a pattern names
+    the tables that exist. If one of that name exists again, it joins again."""
 
     on_unsupported_ddl: Literal["stop", "resnapshot"] = "stop"
     """Any other DDL that Redolake cannot follow, such as another key, or a column of a type that has nothing to do with the one before. Where the Delta tables cannot hold the
@@ -237,7 +238,7 @@ class TableConfig(ConfigModel):
 
     @property
     def container(self) -> str | None:
-        """The pluggable database that is named with the table, in upper case."""
+        """The pluggable database that is named with the table, as Oracle keeps it."""
         return split_container(self.name)[0]
 
     def without_container(self) -> Self:

@@ -84,13 +84,18 @@ def parts_of(text: str) -> list[tuple[str, str]]:
 
 
 def split_container(text: str) -> tuple[str | None, str]:
-    """The pluggable database before a name of three parts, in upper case as Oracle keeps it, and the name without it."""
+    """The pluggable database before a name of three parts, as Oracle keeps it, and the name without it."""
     parts = parts_of(text)
     if len(parts) != 3:
         return None, text
     quoted, plain = parts[0]
     written = f'"{quoted}"' if quoted else plain
-    return (quoted or plain).upper(), text.strip()[len(written) + 1 :]
+    return container_name(written), text.strip()[len(written) + 1 :]
+
+
+def container_name(written: str) -> str:
+    """The name of a pluggable database as Oracle keeps it: in upper case, and in double quotes as it is written."""
+    return written[1:-1] if written.startswith('"') else written.upper()
 
 
 def refuse_container(parts: Sequence[object], text: str) -> None:
@@ -122,6 +127,16 @@ def check_identifier(name: str) -> str:
             name=repr(name[:140]),
         )
     return name
+
+
+def can_be_named(*names: str) -> bool:
+    """Can :func:`check_identifier` take these names? A table with another one is nobody's to capture."""
+    try:
+        for name in names:
+            check_identifier(name)
+    except ConfigError:
+        return False
+    return True
 
 
 def quote(name: str) -> str:

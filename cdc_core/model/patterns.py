@@ -12,6 +12,35 @@ from cdc_core.model.identifiers import TableId, refuse_container
 _PART = re.compile(r'"([^"]+)"|([A-Za-z0-9_$#*?]+)')
 
 
+_TOOLS = {
+    r"CMP[1-4]\$\d+|DBMS_TABCOMP_TEMP_\w+": "of the compression advisor",
+    r"SYS_JOURNAL_\d+": "the journal of an index that is built online",
+    r"SYS_(EXPORT|IMPORT|SQL_FILE)_(FULL|SCHEMA|TABLE|TABLESPACE|TRANSPORTABLE)_\d+|ET\$[0-9A-F]+": "of Data Pump",
+    r"(MLOG|RUPD|MVIEW)\$_.+": "of materialized views",
+    r"BIN\$.+==\$\d+": "in the recycle bin",
+    r"DR[$#].+\$\w+": "of Oracle Text",
+    r"SCHEDULER\$_.+": "of the scheduler",
+    r"AQ\$_.+": "of a queue",
+    r"REDEF\$_.+|SYS_RMTAB\$\$_.+": "of an online redefinition",
+    r"SYS_FBA_(HIST|TCRV|DDL_COLMAP)_\d+": "of a flashback archive",
+    r"SYS_IOT_(OVER|MAP)_\d+|SYS_NT.{22}==": "of another table's rows",
+    r"M(DRT|DXT|DQT)_.+\$": "of a spatial index",
+    r"ORA_TEMP_\d+_DS_\d+|SYS_TEMP_\w+": "of the optimizer",
+    r"(DEF|SNAP|STREAMS|KUPC)\$_.+": "of replication",
+}
+"""Names that Oracle's own tools give to tables in the schemas of users, and whose such a table is. They come and go by themselves.
+
+Source: Database Administrator's Guide 19c, "Viewing Information About Tables"; Utilities 19c, "Data Pump"; Data Warehousing Guide 19c; Text
+Reference 19c, "Oracle Text Indexing Elements"; Debezium leaves out several of them (DBZ-5756, DBZ-9661).
+"""
+_TOOL_NAMES = tuple((re.compile(name), whose) for name, whose in _TOOLS.items())
+
+
+def whose_tool(table: str) -> str:
+    """Which of Oracle's tools made a table, by its name; empty for a user's own. No pattern takes such a table in."""
+    return next((whose for name, whose in _TOOL_NAMES if name.fullmatch(table)), "")
+
+
 @dataclass(frozen=True, slots=True)
 class TablePattern:
     """Tables by owner and name, as the dictionary has them: ``*`` is any number of characters, ``?`` is one.

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cdc_core.config import MatchedTable
 from cdc_core.errors import CdcError, PreflightError
-from cdc_core.model.identifiers import TableId
+from cdc_core.model.identifiers import TableId, can_be_named
+from cdc_core.model.patterns import whose_tool
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.dictionary import Queries, in_lists, read_each_schema, tables_condition
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX, TableSchema
@@ -40,12 +41,12 @@ def find_tables(
         wanted: Is it among those that the patterns name?
         known: Tables that were found before. One that could be captured then is not examined again.
     """
-    taken = {one.table: one for one in known if not one.left_out}
+    taken = {one.table: one for one in known if not one.left_out and not whose_tool(one.table.name)}
     of_oracle = {owner for (owner,) in session.fetch_all(_OF_ORACLE)}
     listed = [
-        (TableId(owner, name), rows, _kind(*kind))
+        (TableId(owner, name), rows, _of_a_tool(name) or _kind(*kind))
         for owner, name, rows, *kind in session.fetch_all(_TABLES)
-        if owner not in of_oracle and wanted(TableId(owner, name))
+        if owner not in of_oracle and can_be_named(owner, name) and wanted(TableId(owner, name))
     ]
     external = {TableId(*row) for row in session.fetch_all(_EXTERNAL)} if listed else set()
     reasons = {table: _IS_EXTERNAL if table in external else kind for table, _, kind in listed}
@@ -102,6 +103,11 @@ class _Examined(MatchedTable):
     def takes_what_it_can(self) -> bool:
         """No: those of types that are not captured are what is asked."""
         return False
+
+
+def _of_a_tool(name: str) -> str:
+    whose = whose_tool(name)
+    return whose and f"it is {whose}, by its name; an entry of its own would capture it"
 
 
 def _kind(temporary: str, nested: str, secondary: str, iot_type: str | None) -> str:

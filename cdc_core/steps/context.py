@@ -115,7 +115,7 @@ class Context:
             return []
         known = self.store.found_tables(self.source)
         with self.database.session() as session:
-            found = look_up(session, self._written, known)
+            found = look_up(session, self._written, known, self._left_by_policy())
         kept = [replace(one, rows=None, key=()) for one in found]
         if kept != known:
             self.store.save_found_tables(self.source, kept)
@@ -130,6 +130,16 @@ class Context:
                 source=self.source,
             ).listing([f"{one.table}: {one.left_out}" for one in found])
         return found
+
+    def _left_by_policy(self) -> set[TableId]:
+        """The tables that a policy has removed, and that have taken what belongs to them."""
+        if self.store.source(self.source) is None:
+            return set()
+        return {
+            one.table
+            for one in self.store.tables(self.source)
+            if one.state == "removed" and one.asked_by == "policy" and not one.takes_windows
+        }
 
     @property
     def store(self) -> Store:

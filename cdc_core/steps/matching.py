@@ -8,9 +8,11 @@ configuration no longer names it: what happens to it in Oracle (dropped, its key
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Set
 
 from cdc_core.config import MatchedTable, SourceConfig, TableConfig
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.patterns import whose_tool
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.catalog import find_tables
 from cdc_core.schema.dictionary import Queries
@@ -18,26 +20,47 @@ from cdc_core.schema.types import SNAPSHOT
 
 _LOG = logging.getLogger(__name__)
 
+_LISTED = 10
 
-def look_up(session: Queries, config: SourceConfig, known: list[FoundTable]) -> list[FoundTable]:
+
+def look_up(
+    session: Queries,
+    config: SourceConfig,
+    known: list[FoundTable],
+    left: Set[TableId] = frozenset(),
+) -> list[FoundTable]:
     """What the patterns name now, by table: tables that Oracle shows, and those that they took in before.
 
     Args:
         session: In the container of the tables.
         config: As it was written, with its patterns.
         known: What was found before.
+        left: Tables that a policy has removed, which are forgotten unless there are any of their names again.
     """
     kept = [one for one in known if pattern_of(config, one.table) is not None]
     found = find_tables(session, lambda table: pattern_of(config, table) is not None, known=kept)
     shown = {one.table for one in found}
-    found += [one for one in kept if one.table not in shown and not one.left_out]
-    before = {one.table: one.left_out for one in known}
-    for one in found:
-        if one.left_out and before.get(one.table) != one.left_out:
-            _LOG.warning("table is left out table=%s reason=%s", one.table, one.left_out)
-        elif not one.left_out and before.get(one.table) != "":
-            _LOG.info("table is taken in by a pattern table=%s", one.table)
+    found += [one for one in kept if one.table not in shown | left and not one.left_out]
+    _tell(found, {one.table: one.left_out for one in known})
     return sorted(found, key=lambda one: one.table)
+
+
+def _tell(found: list[FoundTable], before: Mapping[TableId, str]) -> None:
+    """Say what is new, in one line for all tables that an operator may want to look at. Those of Oracle's tools come and go by themselves."""
+    for one in found:
+        if not one.left_out and before.get(one.table) != "":
+            _LOG.info("table is taken in by a pattern table=%s", one.table)
+    left_out = [one for one in found if one.left_out and before.get(one.table) != one.left_out]
+    for one in left_out:
+        _LOG.info("table is left out table=%s reason=%s", one.table, one.left_out)
+    worth = [str(one.table) for one in left_out if not whose_tool(one.table.name)]
+    if worth:
+        listed = ", ".join(worth[:_LISTED])
+        more = f" and {len(worth) - _LISTED} more" if len(worth) > _LISTED else ""
+        _LOG.warning(
+            "patterns leave out tables=%d (%s%s); `redolake table find` says why",
+            len(worth), listed, more,
+        )  # fmt: skip
 
 
 def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cdc_core.config import TableConfig
+from cdc_core.config import MatchedTable, TableConfig
 from cdc_core.errors import ConfigError, NotYetError, PreflightError
 from cdc_core.landing.layout import chunk_folder, window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, read_chunk_manifest
@@ -241,13 +241,18 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
     if ctx.store.source(ctx.source) is None:
         return []
     named = {config.table for config in ctx.config.tables}
+    matched = {one.table for one in ctx.config.tables if isinstance(one, MatchedTable)}
     records = ctx.store.tables(ctx.source)
     named_again = [
         record.table
         for record in records
         if record.table in named
         and record.state == "removed"
-        and record.asked_by == "configuration"
+        and (
+            record.asked_by == "configuration"
+            or (record.asked_by == "policy" and record.table in matched)
+        )
+        and not record.takes_windows
     ]
     for table in named_again:
         _LOG.info("table is configured again table=%s", table)

@@ -92,7 +92,7 @@ class Database:
         self.container_id = container_id
         self.closed_containers: set[str] = set()
         self.other_containers: dict[str, int] = {}
-        self.service_names: Sequence[str] = (container, database_name)
+        self.service_names: Sequence[str] = (container.upper(), database_name)
         self.store = Store(base / _FILE, now)
         self.started = now()
         self.security = Security(self.store.catalog)

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from cdc_core.errors import CdcError, ConfigError
+from cdc_core.model.identifiers import container_name
 from pipelines.commands.shared import (
     EXIT_ERROR,
     collecting_json,
@@ -118,7 +119,8 @@ def pdbs_of(config: Path | None) -> Sequence[str]:
 
 
 def _chosen(pdb: str, listed: Sequence[str]) -> str:
-    if pdb.upper() not in listed:
+    named = next((one for one in (pdb, container_name(pdb)) if one in listed), None)
+    if named is None:
         raise ConfigError(
             "the configuration lists no such pluggable database",
             hint=f"oracle.pdbs lists {', '.join(listed)}."
@@ -126,7 +128,7 @@ def _chosen(pdb: str, listed: Sequence[str]) -> str:
             else "Leave --pdb out: oracle.pdbs lists none.",
             pdb=pdb[:128],
         )
-    return pdb.upper()
+    return named
 
 
 def _refuse_all(command: Command, names: Sequence[str]) -> None:

@@ -73,6 +73,8 @@ def test_a_name_with_a_container_is_refused_with_the_way_to_configure_it(name: s
         pytest.param("SALES.SHOP.T", ("SALES", "SHOP.T"), id="in-full"),
         pytest.param("sales.shop.t", ("SALES", "shop.t"), id="in-lower-case"),
         pytest.param('"SALES"."SHOP"."a.b"', ("SALES", '"SHOP"."a.b"'), id="in-quotes"),
+        pytest.param('"sales"."SHOP"."a"', ("sales", '"SHOP"."a"'), id="in-lower-case-in-quotes"),
+        pytest.param('"sales".SHOP.*', ("sales", "SHOP.*"), id="pattern-beside-quotes"),
         pytest.param("SALES.SHOP.*", ("SALES", "SHOP.*"), id="pattern"),
         pytest.param("SHOP.T", (None, "SHOP.T"), id="without-one"),
         pytest.param('SHOP."a.b"', (None, 'SHOP."a.b"'), id="dot-in-quotes"),

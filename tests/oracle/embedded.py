@@ -190,12 +190,15 @@ class ContainerDatabase:
 
 @contextmanager
 def container_database(
-    *, warts: Iterable[Wart] = (), idle_redo_seconds: float | None = None
+    *,
+    warts: Iterable[Wart] = (),
+    idle_redo_seconds: float | None = None,
+    second: str = "ORCLPDB2",
 ) -> Iterator[ContainerDatabase]:
-    """A container database with the pluggable databases ORCLPDB1 and ORCLPDB2, for the block."""
+    """A container database with the pluggable databases ORCLPDB1 and ``second``, for the block."""
     with (
         running_oracle(warts=warts, idle_redo_seconds=idle_redo_seconds) as one,
-        second_container(one, idle_redo_seconds=idle_redo_seconds) as two,
+        second_container(one, second, idle_redo_seconds=idle_redo_seconds) as two,
     ):
         pdbs = {oracle.database.engine.container_name: oracle for oracle in (one, two)}
         engines = {name: oracle.database.engine for name, oracle in pdbs.items()}

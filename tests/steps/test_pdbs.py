@@ -43,6 +43,7 @@ from tests.oracle.embedded import (
     source_config,
 )
 from tests.steps.harness import Source, table_id
+from tests.steps.memory_lake import MemoryLake
 from tests.steps.ways import ARCHIVE, changes
 
 ONE, TWO = "ORCLPDB1", "ORCLPDB2"
@@ -551,3 +552,23 @@ def test_a_pipeline_takes_one_source(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="each is a source of its own"):
         Pipeline(config)
+
+
+@pytest.mark.parametrize("named", [{"pdb": '"sales"'}, {"pdbs": ['"sales"']}])
+def test_a_pluggable_database_in_lower_case_is_named_in_quotes(
+    named: dict[str, Any], tmp_path: Path
+) -> None:
+    with container_database(second="sales") as database:
+        oracle = database.pdbs["sales"]
+        oracle.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO T VALUES (1)")
+        name = '"sales".DEMO.T' if "pdbs" in named else "DEMO.T"
+        config = source_config(tmp_path, oracle=database.login(**named), tables=[{"name": name}])
+        [own] = sources_of(config).values() if "pdbs" in named else [config]
+        lake = MemoryLake()
+        with Pipeline(own, open_lake=lake.open) as pipeline:
+            list(pipeline.run_once())
+            oracle.run("INSERT INTO T VALUES (2)")
+            database.pdbs[ONE].run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)")
+            database.pdbs[ONE].run("INSERT INTO T VALUES (3)")
+            list(pipeline.run_once())
+        assert lake.image(table_id("T")) == [(1,), (2,)]

@@ -119,9 +119,8 @@ def _check_format(model: str) -> None:
     print_date(temporal.zoned_of(0, 0), model)
 
 
-def _set_container(session: SessionState, value: str) -> None:
+def _set_container(session: SessionState, name: str) -> None:
     database = session.database
-    name = value.upper()
     if name not in ("CDB$ROOT", database.container_name, *database.other_containers):
         raise OracleError(65011, f"Pluggable database {name} does not exist.")
     if name == session.container:

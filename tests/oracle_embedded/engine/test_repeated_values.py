@@ -66,7 +66,7 @@ def test_tuples_are_equal(both: tuple[Any, Any], size: int, order: str) -> None:
             else None
         )
         cursor.execute(f"SELECT * FROM r ORDER BY {order}")
-        return cursor.fetchall()  # type: ignore[no-any-return]
+        return cursor.fetchall()
 
     one, other = both
     found = rows(one)
