@@ -44,6 +44,7 @@ from cdc_core.schema.evolution import (
     key_after,
     knowing_rename,
     knowing_taken_names,
+    rename_refusal,
 )
 from cdc_core.schema.given import GivenTable, version_given
 from cdc_core.schema.history import SchemaHistory
@@ -228,6 +229,8 @@ def _followed(
         return _end(row, "unsupported_ddl", BRINGS_LOBS), text
     # A column that was left out so far joins with a snapshot only: nothing else knows its values.
     new = replace(new, scn_from=_scn(row)).without(old.excluded)
+    if (refusal := rename_refusal(old, new, row.text)) is not None:
+        return _end(row, "unsupported_ddl", refusal), text
     new = knowing_taken_names(old, knowing_rename(old, new, row.text))
     evolution = judge(old, new)
     if evolution.refusal is not None:

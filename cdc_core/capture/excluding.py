@@ -11,7 +11,7 @@ names that the definition does not have.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ from cdc_core.decode.masking import Masks
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import LOB_OPERATIONS, Operation
 from cdc_core.model.streams import StreamEnd
+from cdc_core.schema.create_table import RenamedColumn
+from cdc_core.schema.ddl_reading import read_ddl
 from cdc_core.schema.table import TableSchema
 
 _STATEMENTS = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
@@ -87,12 +89,12 @@ class ExcludedValues:
     def _note_ddl(
         self, batch: MinedBatch, rows: npt.NDArray[np.bool_], place: int, table: TableSchema
     ) -> None:
-        """Note from which SCN on a place no longer says which column it is, and which names DDL may have given to columns that are captured: a
-        DDL that gives another name to a column names that column, too."""
+        """Note from which SCN on a place no longer says which column it is, and which names DDL has given to columns that are captured.
+
+        A DDL that renames a column that is left out puts all names in doubt, and so does one that names it and cannot be read."""
         for at in np.flatnonzero(rows):
             text = batch.rows.column("sql_redo")[int(at)].as_py() or ""
-            names = (*table.excluded, *self._masks.get(table.table, ()))
-            is_in_doubt = any(_names(text, name) for name in names)
+            is_in_doubt = _may_rename(text, {*table.excluded, *self._masks.get(table.table, ())})
             if is_in_doubt:
                 self._is_in_doubt.add(place)
             if place not in self._is_in_doubt:
@@ -189,6 +191,15 @@ class ExcludedValues:
                 "undecodable",
             )
         )
+
+
+def _may_rename(text: str, names: Collection[str]) -> bool:
+    """May a DDL have given one of some columns another name, or another column one of these names?"""
+    clauses = read_ddl(text.rstrip("\0")).clauses
+    if clauses is None:
+        return any(_names(text, name) for name in names)
+    renames = (one for one in clauses if isinstance(one, RenamedColumn))
+    return any(one.old in names or one.new in names for one in renames)
 
 
 def _names(text: str, name: str) -> bool:

@@ -18,7 +18,7 @@ from cdc_core.decode.literals import Literal, Value
 from cdc_core.decode.lob import FOLLOWS, SELECT, STATEMENT, XML_BEGIN
 from cdc_core.decode.masking import Masks
 from cdc_core.decode.plain import STRING, XML_BIND, Statement
-from cdc_core.decode.plan import Kind, TablePlan, is_dictionary_name, plan_table
+from cdc_core.decode.plan import ColumnPlan, Kind, TablePlan, is_dictionary_name, plan_table
 from cdc_core.errors import DecodeError
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import TableSchema
@@ -122,6 +122,11 @@ def names_known_columns(sql: str, schema: TableSchema, more: Collection[str] = (
     return statement.names <= {*statement.columns, *plan.skipped, *more}
 
 
+def _text_column(name: str) -> ColumnPlan:
+    """A masked column that the definition does not know yet: whatever is no text is refused, here or where its DDL is followed."""
+    return ColumnPlan(name, Kind.TEXT, pa.string(), 0, 0)
+
+
 class _Redacting(Statement):
     """Reads a statement without taking values, and remembers where those of excluded and masked columns stand."""
 
@@ -135,6 +140,8 @@ class _Redacting(Statement):
         later_columns: bool,
     ) -> None:
         super().__init__(sql, plan, 0)
+        later = (name for name in masks if name not in {*self.columns, *plan.skipped, *plan.stored})
+        self.columns = {**{name: _text_column(name) for name in later}, **self.columns}
         self.excluded = excluded
         self.masks = masks
         self.later_columns = later_columns

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cdc_core.config import TableConfig
+from cdc_core.config import MatchedTable, TableConfig
 from cdc_core.errors import (
     CdcError,
     ConfigError,
@@ -22,7 +22,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.preflight_rows import check_rows
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.catalog import kinds_that_cannot_be_captured
-from cdc_core.schema.dictionary import read_each_schema, tables_condition
+from cdc_core.schema.dictionary import near_names, read_each_schema, tables_condition
 from cdc_core.schema.names import check_names
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema, is_number_text
@@ -34,6 +34,7 @@ _COLLATED = """
 SELECT OWNER, TABLE_NAME, COLUMN_NAME, COLLATION FROM ALL_TAB_COLS
  WHERE {tables} AND COLLATION NOT IN ('BINARY', 'USING_NLS_COMP', 'USING_NLS_SORT', 'USING_NLS_SORT_CS')
  ORDER BY OWNER, TABLE_NAME, INTERNAL_COLUMN_ID"""
+_COLUMNS = "SELECT OWNER, TABLE_NAME, COLUMN_NAME FROM ALL_TAB_COLS WHERE {tables}"
 _OF_KINDS = "Leave it out of `tables`; name the table that its rows are loaded into, or belong to"
 _REFUSED = (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError)
 _NO_SUCH_COLUMN = "ORA-00904"
@@ -69,6 +70,7 @@ def check_tables(session: OracleSession, tables: Sequence[TableConfig]) -> list[
             schemas.append(_usable(found[config.table]))
         except _REFUSED as error:
             findings.append(_refused(session, config.table, error))
+    findings += _check_named_columns(session, [one for one in tables if one.table in found])
     findings += _check_collations(session, schemas)
     findings += _probe_number_bytes(session, schemas)
     for schema in schemas:
@@ -95,6 +97,43 @@ def _refused(session: OracleSession, table: TableId, error: CdcError) -> Finding
             table,
         )
     return Finding(error.what_happened, error.hint, table)
+
+
+def _check_named_columns(
+    session: OracleSession, tables: Sequence[TableConfig]
+) -> Iterator[Finding]:
+    """Are there columns of the names that the configuration leaves out, masks or gives types? They may be added later; one that is
+    there in other letters is a mistake, by which its values would land."""
+    named = {
+        one.table: {
+            field: list(names)
+            for field in ("columns_exclude", "columns_mask", "columns_as")
+            if (names := getattr(one, field))
+        }
+        for one in tables
+        if not isinstance(one, MatchedTable)
+    }
+    named = {table: fields for table, fields in named.items() if fields}
+    if not named:
+        return
+    condition, binds = tables_condition(named, "OWNER", "TABLE_NAME")
+    known: dict[TableId, list[str]] = {}
+    for owner, name, column in session.fetch_all(_COLUMNS.format(tables=condition), binds):
+        known.setdefault(TableId(owner, name), []).append(column)
+    for table, fields in named.items():
+        for field, names in fields.items():
+            unknown = [one for one in names if one not in known.get(table, ())]
+            if not unknown or table not in known:
+                continue
+            is_there = bool({one.upper() for one in unknown} & {*map(str.upper, known[table])})
+            near = near_names(unknown[0], known[table])
+            later = "" if is_there else "If they are added later, the entry holds from then on"
+            yield Finding(
+                f"{field} of {table} names columns that the table does not have: {', '.join(unknown)}",
+                f"{near} {later}".strip(),
+                table,
+                is_problem=is_there,
+            )
 
 
 def _check_collations(session: OracleSession, schemas: Sequence[TableSchema]) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from cdc_core.config import MatchedTable, TableConfig
+from cdc_core.config import TableConfig
 from cdc_core.errors import (
     CdcError,
     ConfigError,
@@ -158,7 +158,8 @@ def read_table_schemas(
         invisible ones are columns like others. Of tables that a pattern took in, columns of types that are not captured are too.
 
     Raises:
-        ConfigError: A table or a column that the configuration names is unknown; the hint has names that are near.
+        ConfigError: A table, or a column of its configured key, is unknown; the hint has names that are near. Other columns that the
+            configuration names may come later, or have gone: what it says of them holds while they are there.
         PreflightError: A table has no key.
         SchemaMismatchError: The definition as of ``scn`` cannot be known any more.
     """
@@ -263,14 +264,6 @@ def schema_from_rows(
         others = in_forms(config, tuple(_column(row) for row in columns), tuple(of_keys))
         left_out += [one.name for one in others if one.name not in of_keys and not is_captured(one)]
     usable = [_column(row) for row in columns if row[0] not in left_out]
-    if not isinstance(config, MatchedTable):
-        _refuse_unknown(
-            config, "columns_exclude", config.columns_exclude, [row[0] for row in columns]
-        )
-        _refuse_unknown(config, "columns_as", list(config.columns_as), [row[0] for row in columns])
-        _refuse_unknown(
-            config, "columns_mask", list(config.columns_mask), [row[0] for row in columns]
-        )
     captured = tuple(column for column in usable if column.name not in config.columns_exclude)
     if is_index_organized:
         _refuse_unplaced_lobs(config, columns)
@@ -674,15 +667,19 @@ def _refuse_unknown(
 ) -> None:
     unknown = [name for name in named if name not in known]
     if unknown:
-        near = difflib.get_close_matches(unknown[0].upper(), known, n=3, cutoff=0.5)
+        near = near_names(unknown[0], known)
         raise ConfigError(
             f"{field} names columns that the table does not have",
-            hint=f"Similar names: {', '.join(near)}."
-            if near
-            else "Write names as the dictionary has them.",
+            hint=near or "Write names as the dictionary has them.",
             table=config.table,
             columns=", ".join(unknown),
         )
+
+
+def near_names(name: str, known: Sequence[str]) -> str:
+    """A sentence with the names that somebody may have meant; empty if none is near."""
+    near = difflib.get_close_matches(name.upper(), known, n=3, cutoff=0.5)
+    return f"Similar names: {', '.join(near)}." if near else ""
 
 
 def _unknown_table(session: Queries, table: TableId) -> ConfigError:

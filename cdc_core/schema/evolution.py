@@ -256,6 +256,24 @@ def key_after(key: Sequence[str], ddl: str) -> tuple[str, ...]:
     return tuple(now if name == before else name for name in key)
 
 
+def rename_refusal(old: TableSchema, new: TableSchema, ddl: str) -> str | None:
+    """Why a DDL is not followed that may have given a captured name to a column that was left out, whose values so far are not
+    in the lake, or that renamed one for which the configuration names a type."""
+    read = read_ddl(ddl)
+    before, now = read.renamed or ("", "")
+    if before in old.excluded and now in new.column_names:
+        return f"excluded columns were renamed to names that are captured: {before} to {now}"
+    if before in old.column_names and now in new.column_names:
+        forms = [schema.column(name).held_as for schema, name in ((old, before), (new, now))]
+        if forms[0] != forms[1]:
+            return f"columns_as names a type for the one name and not for the other: {before} renamed to {now}"
+    gone = {*old.excluded} & {*old.stored} - {*new.stored}
+    came = [name for name in new.column_names if name not in old.column_names]
+    if read.clauses is None and gone and came:
+        return f"excluded columns went and others came, and nothing says which is which: {', '.join(sorted(gone))}"
+    return None
+
+
 def knowing_rename(old: TableSchema, new: TableSchema, ddl: str) -> TableSchema:
     """The version that a DDL made of ``old``, with what only its text says: which column it gave another name."""
     renamed = read_ddl(ddl).renamed

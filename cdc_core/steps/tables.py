@@ -386,8 +386,9 @@ def _follow_masks(ctx: Context, config: TableConfig, latest: TableSchema) -> Non
 
 
 def _scn_of_next_version(ctx: Context, latest: TableSchema) -> Scn:
-    """Never in the place of the version that there is: it says what the Delta tables hold."""
-    last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
+    """Right behind what is captured: DDL in windows that wait has a higher SCN, and makes its version of this one. Never in the
+    place of the version that there is: it says what the Delta tables hold."""
+    last = ctx.store.windows(ctx.source, states=("captured", "applied"), newest_first=True, limit=1)
     return Scn(max(latest.scn_from + 1, last[0].window.scn_high if last else 0))
 
 

@@ -133,8 +133,16 @@ def test_a_mask_stands_in_place_of_a_value(text: str, masked: str | None) -> Non
     assert found == masked
 
 
-@pytest.mark.parametrize("name", ["PAY", "LATER"])
-def test_a_value_that_cannot_be_masked_does_not_pass(name: str) -> None:
-    """A number, and a column that the definition does not have."""
-    text = f"update {T} set \"{name}\" = '9000';"
+@pytest.mark.parametrize(
+    ("name", "value"), [("PAY", "'9000'"), ("LATER", "9000"), ("LATER", "HEXTORAW('61')")]
+)
+def test_a_value_that_cannot_be_masked_does_not_pass(name: str, value: str) -> None:
+    """A number, and something else than a text of a column that the definition does not have yet."""
+    text = f'update {T} set "{name}" = {value};'
     assert redact_statement(text, plan_table(SCHEMA), frozenset(), {name: str.upper}) is None
+
+
+def test_a_text_of_a_column_that_comes_later_is_masked() -> None:
+    text = f'update {T} set "LATER" = \'a\' where "LATER" IS NULL;'
+    masked = redact_statement(text, plan_table(SCHEMA), frozenset(), {"LATER": str.upper})
+    assert masked == text.replace("'a'", "'A'")

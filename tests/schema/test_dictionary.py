@@ -121,10 +121,6 @@ def test_the_key_is_chosen(
             TableConfig(name="hr.emp", key=("X",)), (), ConfigError, "does not have", id="unknown-key"
         ),
         pytest.param(
-            TableConfig(name="hr.emp", columns_exclude=("a",)), ("A",), ConfigError,
-            "Similar names: A", id="unknown-exclude",
-        ),
-        pytest.param(
             TableConfig(name="hr.emp", columns_exclude=("A",)), ("A",), ConfigError,
             "primary key", id="key-excluded",
         ),

@@ -146,6 +146,12 @@ class MemoryLake:
         rows = [tuple(values.get(name) for name in names) for values, _, _ in found.rows.values()]
         return sorted(rows, key=repr)
 
+    def rows_by_name(self, table: TableId) -> list[dict[str, Any]]:
+        """The mirror's rows, each value by the name of its column."""
+        found = self.tables[table]
+        names = found.schema.column_names if found.schema else ()
+        return [{name: values.get(name) for name in names} for values, _, _ in found.rows.values()]
+
     # -- what the steps call -----------------------------------------------------------------------------------------
 
     def prepare_schema(

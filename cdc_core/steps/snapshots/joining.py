@@ -199,7 +199,16 @@ def preflight(ctx: Context, session: OracleSession) -> None:
         PreflightError: Names every problem and its remedy.
     """
     tables = ctx.config.tables
-    _refuse(ctx, [*ctx.changes.check(tables), *check_tables(session, tables)])
+    findings = [*ctx.changes.check(tables), *check_tables(session, tables)]
+    _refuse(ctx, findings)
+    _warn(findings)
+
+
+def _warn(findings: Sequence[Finding]) -> None:
+    """What an operator should know of the tables that join."""
+    for one in findings:
+        if one.table is not None and not one.is_problem:
+            _LOG.warning("%s. %s", one.problem, one.remedy)
 
 
 def _refuse(ctx: Context, findings: Sequence[Finding]) -> None:
@@ -217,6 +226,7 @@ def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> li
     able = []
     configs = [ctx.config.table(table) for table in tables]
     findings = [*ctx.changes.check(configs), *check_tables(session, configs)]
+    _warn(findings)
     for table in tables:
         record = ctx.store.table(ctx.source, table) or TableRecord(source=ctx.source, table=table)
         with stopping_table(ctx, record):
