@@ -1,33 +1,85 @@
-"""Where does a row that changes its key get the columns that the change does not carry?
+"""How do changes of key get what they carry along in Spark?
 
-LogMiner leaves LOBs out of an update's old image, so a change of key can lack them. The row is followed by its ROW_ID through
-the window: the last present value before the change counts, from an earlier change, else from the mirror's row of the key
-that the row had when the window began. Chains of key changes need nothing more, since the ROW_ID stays.
-
-A row that came in this window has no ROW_ID in its insert, if its table has LOBs: the statement that writes them follows, with the
-ROW_ID. Where the last that happened to the first key was such an insert, the row is that one's: at the end of a statement a key is one
-row's. Its value is then what the insert, or a later change of that key, carries. Where the first thing seen of the row is that it
-leaves the key, in the insert's own transaction, one MERGE may have moved it away and inserted another: then the row is the insert's only
-if nobody can have had the key before, by the mirror and by all changes of the window.
-
-Changes that write LOBs may have no ROW_ID either. Where the first key has met nothing but such changes in place, in the window and before
-the row is seen, the row that they changed is the row: none left the key or came to it. What they carry last counts, else the mirror.
-
-What cannot be proved is left missing, and the MERGE refuses it: a row without a known ROW_ID, changes of one ROW_ID that do
-not join key to key, a first key that an earlier transaction of the window had touched otherwise, and that MERGE. (Other rows may touch the key in the same transaction, since Oracle checks unique keys at
-the end of a statement.)
+Which value it is says :mod:`cdc_core.stage.carrying`. Its result is joined to the changes, and to the rows as they were before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
 
-from cdc_core.lake.reduce import moved_sql
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.lake.spark import translated
+from cdc_core.lake.staging import ddl_of
 from cdc_core.lake.tables import delta, quote_name, string_literal
+from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.layout import COMMIT_SCN
+from cdc_core.stage.carrying import Carried
+from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL
 
-_AT = "NAMED_STRUCT('cs', _cdc_commit_scn, 'o', _cdc_ordinal)"
+
+@dataclass(frozen=True, slots=True)
+class CarriedView:
+    """A view of what changes of key carry along. ``is_conditional``: some of it counts only if there was no row of a key."""
+
+    name: str
+    is_conditional: bool
+
+
+def carried_view(
+    work: TableWork, session: Any, carried: Carried, *, has_mirror: bool
+) -> CarriedView:
+    """The view for :func:`carried_sql`, one per table. ``has_mirror``: the mirror's rows count, and not those alone that chunks brought."""
+    rows = carried_rows(carried, has_mirror=has_mirror)
+    name = f"carried_{sha256(work.mirror.encode()).hexdigest()[:16]}"
+    with translated("handing rows to Spark", **work.facts()):
+        session.createDataFrame(rows, ddl_of(rows.schema)).createOrReplaceTempView(name)
+    return CarriedView(name, bool(pc.any(rows["u0"].is_valid()).as_py()))
+
+
+def carried_rows(carried: Carried, *, has_mirror: bool) -> pa.Table:
+    """What is carried, by positions and keys: a row per change of key (``cs``, ``o``) and column (``at``), from the change at (``src_cs``, ``src_o``),
+    else from the row of a key (``k0`` …) that was there before, with a position from ``least`` to ``most``; if no row of a key (``u0`` …) was there. And
+    a row for each change whose ROW_ID (``rid``) is known."""
+    light = carried.light
+    scn, ordinal = (light.table[one].to_numpy() for one in (COMMIT_SCN, ORDINAL))
+    is_before = carried.source < 0
+    is_chunks = ~is_before & (ordinal[carried.source] == CHUNK_ORDINAL)
+    kept = np.flatnonzero(has_mirror | ~is_before)
+    entries, lines = len(kept), len(carried.lines)
+    count = entries + lines
+    nobody = np.full(lines, -1)
+    change = np.concatenate([carried.change[kept], carried.lines])
+    source = np.concatenate([np.where(is_before | is_chunks, -1, carried.source)[kept], nobody])
+    origin = np.concatenate([carried.origin[kept], nobody])
+    read = np.concatenate([np.where(is_chunks, carried.source, -1)[kept], nobody])
+    unless = np.concatenate([carried.unless[kept], carried.line_unless])
+    left = np.concatenate([carried.left_scn[kept], nobody])
+    row_ids = light.table["_cdc_row_id"].combine_chunks()
+    columns = {
+        "cs": pa.array(scn[change]),
+        "o": pa.array(ordinal[change]),
+        "at": pa.array(np.concatenate([carried.column[kept], nobody])),
+        "src_cs": _taken(pa.array(scn), source),
+        "src_o": _taken(pa.array(ordinal), source),
+        "least": pa.array(np.where(read >= 0, scn[read], 0) if count else nobody),
+        "most": pa.array(np.where(read >= 0, scn[read], left - 1) if count else nobody),
+        "rid": _taken(row_ids, np.concatenate([np.full(entries, -1), carried.line_of])),
+    }
+    for place, (before, after) in enumerate(zip(light.before, light.after, strict=True)):
+        columns[f"k{place}"] = pc.coalesce(_taken(before, origin), _taken(after, read))
+        columns[f"u{place}"] = _taken(before, unless)
+    return pa.table(columns)
+
+
+def _taken(values: pa.Array, places: Any) -> pa.Array:
+    """The values at these places, NULL for -1."""
+    return values.take(pa.array(places, mask=places < 0))
 
 
 def carried_sql(
@@ -36,10 +88,9 @@ def carried_sql(
     absent: Sequence[str],
     defaults: Mapping[str, str],
     origin: str,
-    *,
-    has_gaps: bool,
+    carried: CarriedView,
 ) -> str:
-    """SELECT of the change log's columns.
+    """SELECT of the change log's columns, in which changes of key have what they carry along, and changes the ROW_IDs that are known.
 
     Args:
         changes: A relation of SQL with the change log's columns.
@@ -47,111 +98,41 @@ def carried_sql(
         absent: Columns that some change lacks.
         defaults: SQL of the defaults of columns that were added to the table.
         origin: SELECT of ``key0…, o0…`` (structs with the field ``v``) and ``origin_scn``: rows as they were before.
-        has_gaps: Changes of the table are in quarantine or come later, so a key may have had a row that nothing shows.
+        carried: By :func:`carried_view`.
     """
-    row = "PARTITION BY _cdc_row_id ORDER BY _cdc_commit_scn, _cdc_ordinal"
-    run = "PARTITION BY _cdc_row_id, run ORDER BY _cdc_commit_scn, _cdc_ordinal"
-    before_key = ", ".join(f"before.{quote_name(key)}" for key in schema.key)
-    after_key = ", ".join(f"after.{quote_name(key)}" for key in schema.key)
-    earlier = ", ".join(
-        f"LAST({_present(column, schema, defaults)}, TRUE) OVER ({run} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS c{i}"
+    values = ", ".join(
+        f"FIRST(CASE WHEN p.at = {i} THEN IF(p.src_o IS NULL, g.o{i}, {_present(column, schema, defaults)}) END, TRUE) AS f{i}"
         for i, column in enumerate(absent)
     )
-    keys = [f"key{i}" for i in range(len(schema.key))]
-    first_key = ", ".join(
-        f"FIRST(before.{quote_name(key)}) OVER runs AS {slot}"
-        for key, slot in zip(schema.key, keys, strict=True)
-    )
-    same_key = " AND ".join(f"f.{slot} = g.{slot}" for slot in keys)
-    touched = _touched_sql(changes, schema, absent, defaults)
+    keys = range(len(schema.key))
+    same_origin = " AND ".join(f"g.key{i} = p.k{i}" for i in keys)
+    same_unless = " AND ".join(f"u.key{i} = p.u{i}" for i in keys)
+    rows = carried.name
+    if carried.is_conditional:
+        rows = f"(SELECT p.* FROM {rows} p LEFT ANTI JOIN ({origin}) u ON {same_unless})"
     return f"""
-WITH numbered AS (
-  SELECT *, SUM(IF(_cdc_op = 'c', 1, 0)) OVER ({row})
-    + COALESCE(SUM(IF(_cdc_op = 'd', 1, 0)) OVER ({row} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS run
-  FROM {changes} WHERE _cdc_row_id IS NOT NULL AND _cdc_op IN ('c', 'u', 'd')
-), linked AS (
-  SELECT *, COALESCE(LAG(NAMED_STRUCT('k', STRUCT({after_key}))) OVER runs
-      <> NAMED_STRUCT('k', STRUCT({before_key})), FALSE) AS torn,
-    {earlier}, {first_key}, FIRST(_cdc_op) OVER runs AS first_op,
-    FIRST({_AT}) OVER runs AS first_at, FIRST(_cdc_xid) OVER runs AS first_xid, FIRST({moved_sql(schema)}) OVER runs AS first_moves
-  FROM numbered WINDOW runs AS ({run})
-), followed AS (
-  SELECT *, COALESCE(BOOL_OR(torn) OVER (PARTITION BY _cdc_row_id, run), FALSE) AS broken FROM linked
-), moved AS (
-  SELECT * FROM followed WHERE {moved_sql(schema)} AND SIZE(_cdc_absent) > 0 AND NOT broken
-), filled AS (
-  SELECT f._cdc_commit_scn AS cs, f._cdc_ordinal AS o, {_filled(schema, absent, has_gaps=has_gaps)}
-  FROM moved f
-  LEFT JOIN ({touched}) h
-    ON {same_key.replace("g.", "h.")} AND h.at < f.first_at AND (h.rid IS NULL OR h.xid <> f.first_xid)
-  LEFT JOIN ({origin}) g
-    ON {same_key} AND f.first_op = 'u' AND f.run = 0 AND f.first_at.cs > g.origin_scn
-  GROUP BY f._cdc_commit_scn, f._cdc_ordinal
+WITH filled AS (
+  SELECT p.cs, p.o, FIRST(p.rid, TRUE) AS rid, {values}
+  FROM {rows} p
+  LEFT JOIN {changes} s ON s._cdc_commit_scn = p.src_cs AND s._cdc_ordinal = p.src_o
+  LEFT JOIN ({origin}) g ON {same_origin} AND g.origin_scn BETWEEN p.least AND p.most
+  GROUP BY p.cs, p.o
 )
 SELECT {_rewritten(schema, absent)}
-FROM {changes} c LEFT JOIN filled f ON c._cdc_commit_scn = f.cs AND c._cdc_ordinal = f.o AND c._cdc_op = 'u'
+FROM {changes} c LEFT JOIN filled f
+  ON c._cdc_commit_scn = f.cs AND c._cdc_ordinal = f.o AND c._cdc_op IN ('c', 'u', 'd')
 """
 
 
-def _touched_sql(
-    changes: str, schema: TableSchema, absent: Sequence[str], defaults: Mapping[str, str]
-) -> str:
-    """What happened to which key: a row came by an insert, came or left otherwise, or was changed in its place."""
-    moved = moved_sql(schema)
-    images = {
-        "before": f"IF(_cdc_op = 'd' OR {moved}, 'left', 'set')",
-        "after": f"CASE WHEN _cdc_op = 'c' THEN 'inserted' WHEN {moved} THEN 'moved in' ELSE 'set' END",
-    }
-
-    def half(image: str, kind: str) -> str:
-        own = [f"{image}.{quote_name(key)} AS key{i}" for i, key in enumerate(schema.key)]
-        values = [
-            f"{_present(column, schema, defaults) if image == 'after' else 'NULL'} AS v{i}"
-            for i, column in enumerate(absent)
-        ]
-        columns = [*own, "_cdc_xid AS xid", "_cdc_row_id AS rid", f"{_AT} AS at", f"{kind} AS kind"]
-        return f"SELECT {', '.join([*columns, *values])} FROM {changes} WHERE {image} IS NOT NULL AND _cdc_op <> 'r'"
-
-    return " UNION ALL ".join(half(image, kind) for image, kind in images.items())
-
-
 def _present(column: str, schema: TableSchema, defaults: Mapping[str, str]) -> str:
-    """The column as a struct if the change carries it, else NULL. What an insert does not list is NULL in its row, or the default of a
-    column that was added later."""
-    value = f"NAMED_STRUCT('v', after.{quote_name(column)})"
-    unlisted = value
-    if column in defaults:
-        at = schema.column_names.index(column)
-        unlisted = f"IF(_cdc_columns <= {at}, NAMED_STRUCT('v', {defaults[column]}), {value})"
-    absent = f"ARRAY_CONTAINS(_cdc_absent, {string_literal(column)})"
-    return f"CASE WHEN _cdc_op = 'd' THEN NULL WHEN NOT {absent} THEN {value} WHEN _cdc_op = 'c' THEN {unlisted} END"
-
-
-def _filled(schema: TableSchema, absent: Sequence[str], *, has_gaps: bool) -> str:
-    inserted = "MAX(h.at) FILTER (WHERE h.kind = 'inserted' AND h.rid IS NULL)"
-    other = "MAX(h.at) FILTER (WHERE h.kind IN ('left', 'moved in') OR h.rid IS NOT NULL)"
-    before = "COUNT_IF(h.xid = f.first_xid) = 0"
-    if not schema.key_is_deferred:
-        before = f"({before} OR NOT BOOL_OR(f.first_moves))"
-    if not has_gaps:
-        strangers = (
-            "COUNT_IF(h.kind IN ('left', 'moved in') OR h.rid IS NOT NULL OR h.xid <> f.first_xid)"
-        )
-        is_first = (
-            f"COUNT(g.origin_scn) = 0 AND {strangers} = 0 AND COUNT_IF(h.kind = 'inserted') = 1"
-        )
-        before = f"({before} OR {is_first})"
-    is_of_insert = f"{before} AND COALESCE({inserted} > {other}, {inserted} IS NOT NULL)"
-    elsewhere = " OR h.xid = f.first_xid" if schema.key_is_deferred else ""
-    is_in_place = f"COUNT_IF(h.kind <> 'set' OR h.rid IS NOT NULL{elsewhere}) = 0"
-    if has_gaps:
-        is_in_place = "COUNT(h.at) = 0"
-    return ", ".join(
-        f"COALESCE(FIRST(f.c{i}), CASE WHEN {is_in_place} THEN "
-        f"COALESCE(MAX_BY(h.v{i}, h.at) FILTER (WHERE h.v{i} IS NOT NULL), MAX_BY(g.o{i}, g.origin_scn)) "
-        f"WHEN {is_of_insert} THEN MAX_BY(h.v{i}, h.at) FILTER (WHERE h.v{i} IS NOT NULL) END) AS f{i}"
-        for i in range(len(absent))
-    )
+    """The column that a change carries, as a struct. What an insert does not list is NULL in its row, or the default of a column that was added
+    later."""
+    value = f"NAMED_STRUCT('v', s.after.{quote_name(column)})"
+    if column not in defaults:
+        return value
+    at = schema.column_names.index(column)
+    is_older = f"s._cdc_columns <= {at} AND ARRAY_CONTAINS(s._cdc_absent, {string_literal(column)})"
+    return f"IF({is_older}, NAMED_STRUCT('v', {defaults[column]}), {value})"
 
 
 def _rewritten(schema: TableSchema, absent: Sequence[str]) -> str:
@@ -170,10 +151,13 @@ def _rewritten(schema: TableSchema, absent: Sequence[str]) -> str:
         f"NOT (a = {string_literal(column)} AND {slot} IS NOT NULL)"
         for column, slot in slots.items()
     )
-    kept = "c._cdc_op, c._cdc_commit_scn, c._cdc_ordinal, c._cdc_xid, c._cdc_snapshot, c._cdc_row_id, c._cdc_columns"
+    kept = (
+        "c._cdc_op, c._cdc_commit_scn, c._cdc_ordinal, c._cdc_xid, c._cdc_snapshot, c._cdc_columns"
+    )
     return (
-        f"{kept}, FILTER(c._cdc_absent, a -> {still}) AS _cdc_absent, c.before, "
-        f"IF(f.cs IS NULL, c.after, NAMED_STRUCT({fields})) AS after"
+        f"{kept}, COALESCE(c._cdc_row_id, f.rid) AS _cdc_row_id, "
+        f"FILTER(c._cdc_absent, a -> {still}) AS _cdc_absent, c.before, "
+        f"IF(f.cs IS NULL OR c.after IS NULL, c.after, NAMED_STRUCT({fields})) AS after"
     )
 
 
@@ -182,6 +166,7 @@ def _fills(column: str, slot: str) -> str:
 
 
 def mirror_origin(mirror: str, schema: TableSchema, absent: Sequence[str]) -> str:
+    """Origin for a window: the mirror's rows."""
     keys = ", ".join(f"{quote_name(key)} AS key{i}" for i, key in enumerate(schema.key))
     values = ", ".join(
         f"NAMED_STRUCT('v', {quote_name(column)}) AS o{i}" for i, column in enumerate(absent)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cdc_core.lake.carry import carried_sql, history_origin
-from cdc_core.lake.changes import change_facts, rows_sql
+from cdc_core.lake.carry import carried_sql, carried_view, history_origin
+from cdc_core.lake.changes import change_facts, files_of, logged_changes, rows_sql
 from cdc_core.lake.counting_copies import copies_sql, different_copies_sql
 from cdc_core.lake.evolution import added_columns, in_mirror
 from cdc_core.lake.history import read_log
@@ -21,6 +21,8 @@ from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.lake.truncating import truncated_scn
 from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.carrying import carry_columns
+from cdc_core.stage.changes import OwnRows, below, since, up_to
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 
 
@@ -72,7 +74,8 @@ def derived_sql(
         read_scn = _read_scn(session, whole, schema)
         return copies_sql(whole, schema, read_scn, wanted, has_gaps=has_gaps), ()
     held, has_gaps = in_mirror(work, schema), QuarantineTable(work).exists
-    return _reduced_sql(work, session, schema, held, whole, wanted, has_gaps=has_gaps)
+    own = _own_rows(work, position)
+    return _reduced_sql(work, session, schema, held, whole, own, wanted, has_gaps=has_gaps)
 
 
 def derived_before_sql(
@@ -97,7 +100,8 @@ def derived_before_sql(
     needed = (*schema.key, *columns)
     held = schema.mirrored([one for one in schema.column_names if one not in needed])
     # Rows that a snapshot found gone may have changes behind it: their end is what is looked for.
-    sql, _ = _reduced_sql(work, session, schema, held, whole, wanted, has_gaps=True)
+    own = below(scn, _own_rows(work, scn))
+    sql, _ = _reduced_sql(work, session, schema, held, whole, own, wanted, has_gaps=True)
     return sql
 
 
@@ -107,19 +111,24 @@ def _reduced_sql(
     schema: TableSchema,
     held: TableSchema,
     whole: str,
+    own: OwnRows,
     wanted: str | None,
     *,
     has_gaps: bool,
 ) -> tuple[str, tuple[str, ...]]:
-    """As :func:`derived_sql`, from the relation ``whole``; ``held`` is the table with the columns that matter."""
+    """As :func:`derived_sql`, from the relation ``whole``, whose rows ``own`` picks; ``held`` is the table with the columns that matter."""
     near = whole if wanted is None else f"({_near_sql(schema, whole, wanted)})"
     facts = change_facts(session, near, held)
     defaults = added_columns(read_log(work.changelog))
     if facts.moved_absent:
         # Following rows over their changes of key may lead to keys outside the window.
         facts = change_facts(session, whole, held)
-        origin = history_origin(whole, schema, facts.absent)
-        near = f"({carried_sql(whole, schema, facts.absent, defaults, origin, has_gaps=has_gaps)})"
+        absent = facts.absent
+        with logged_changes(work.changelog, held, own, files_of(work)) as changes:
+            carried = carry_columns(changes, held, absent, has_gaps=has_gaps)
+        view = carried_view(work, session, carried, has_mirror=False)
+        origin = history_origin(whole, schema, absent)
+        near = f"({carried_sql(whole, schema, absent, defaults, origin, view)})"
     reduced = reduced_sql(near, schema, absent=facts.absent, defaults=defaults, has_gaps=has_gaps)
     if wanted is not None:
         same = " AND ".join(f"d.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)
@@ -138,6 +147,12 @@ def _carries(work: TableWork, session: Any, schema: TableSchema, position: int) 
     """Has the table a change of key that does not carry all columns?"""
     whole = f"({_history_sql(work, schema, position)})"
     return change_facts(session, whole, in_mirror(work, schema)).moved_absent > 0
+
+
+def _own_rows(work: TableWork, position: int) -> OwnRows:
+    """The rows of :func:`_history_sql`."""
+    counts_from, known = truncated_scn(work, read_log(work.changelog)), up_to(position)
+    return since(counts_from, known) if counts_from else known
 
 
 def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:

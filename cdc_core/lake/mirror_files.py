@@ -8,7 +8,7 @@ protocol, sections "Per-file Statistics" and "Writer Requirements for Deletion V
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -157,6 +157,29 @@ class MirrorFiles:
             for found in pool.map(looking, names):
                 is_there[found] = True
         return bool(is_there.all())
+
+    def rows_of(self, keys: pa.Table, columns: pa.Schema, bounds: Bounds) -> pa.Table:
+        """The mirror's rows of these keys, which may be named more than once. Of a mirror of which ``rewriting.why_merged`` says nothing.
+
+        Args:
+            keys: The key columns, named as in the mirror.
+            columns: The columns that are wanted, those of the key first.
+            bounds: Between which values the keys lie.
+
+        Raises:
+            StoreUnavailableError, LakeError: A file cannot be read.
+        """
+        filesystem, root = filesystem_of(self.work.mirror)
+        names = self.files.filter(pc.invert(self.apart(bounds)))["path"].to_pylist()
+        with self.reading("reading a mirror's rows"):
+            found = [
+                rows
+                for name in names
+                for rows in _rows_in(
+                    f"{root}/{name}", filesystem, keys, columns, self.deleted(name)
+                )
+            ]
+        return pa.concat_tables([columns.empty_table(), *found])
 
     def reading(self, doing: str) -> AbstractContextManager[None]:
         """Read files of this version in the block.
@@ -312,6 +335,29 @@ def _numbers_in(
             met = rows.join(keys, columns, join_type="right semi", use_threads=False)
             found.append(met[_NUMBER].to_numpy())
     return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+
+def _rows_in(
+    path: str,
+    filesystem: pafs.FileSystem,
+    keys: pa.Table,
+    columns: pa.Schema,
+    deleted: Deleted,
+) -> Iterator[pa.Table]:
+    """The rows of a file that have one of the keys."""
+    gone, start = places_of(deleted), 0
+    with pq.ParquetFile(path, filesystem=filesystem) as file:
+        for group in range(file.num_row_groups):
+            rows = file.read_row_group(group, columns=keys.column_names)
+            rows = rows.select(keys.column_names).cast(keys.schema)
+            numbered = rows.append_column(_NUMBER, pa.array(np.arange(rows.num_rows)))
+            met = numbered.join(keys, keys.column_names, join_type="left semi", use_threads=False)
+            places = np.sort(met[_NUMBER].to_numpy())
+            places = places[~np.isin(places + start, gone)]
+            if len(places):
+                rows_read = file.read_row_group(group, columns=columns.names)
+                yield rows_read.select(columns.names).take(pa.array(places)).cast(columns)
+            start += rows.num_rows
 
 
 def without(rows: pa.Table, gone: Places, start: int) -> pa.Table:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from cdc_core.lake.delta_errors import at_work
 from cdc_core.lake.history import filesystem_of
 from cdc_core.lake.spark import configure, translated
 from cdc_core.lake.storage import storing
@@ -60,7 +61,7 @@ def staged_rows(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> It
     """
     first = next(tables)
     second = next(tables, None)
-    ddl = _ddl_of(first.schema)
+    ddl = ddl_of(first.schema)
     configure(session, {_MATERIALIZE: "none"})
     if second is None and first.num_rows <= LOCAL_ROWS_MAX:
         with translated("handing rows to Spark", **work.facts()):
@@ -108,13 +109,14 @@ def staged_by_executors(
     try:
         paths = write()
         with translated("handing rows to Spark", **work.facts()):
-            frame = session.read.schema(_ddl_of(schema)).parquet(*paths)
+            frame = session.read.schema(ddl_of(schema)).parquet(*paths)
         yield StagedRows(frame, None)
     finally:
         _clear(filesystem, folder)
 
 
-def _ddl_of(schema: pa.Schema) -> str:
+def ddl_of(schema: pa.Schema) -> str:
+    """Columns as Spark SQL names and types them."""
     return ", ".join(f"{quote_name(field.name)} {spark_type(field.type)}" for field in schema)
 
 
@@ -123,3 +125,56 @@ def _clear(filesystem: pafs.FileSystem, folder: str) -> None:
     with storing("removing staged rows", path=folder):
         if filesystem.get_file_info(folder).type == pafs.FileType.Directory:
             filesystem.delete_dir(folder)
+
+
+FOUND_ROWS = 50_000
+"""So many rows of what a query found are held at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRows:
+    """What a query of Spark found, in files beside the tables, so that nobody holds it whole; ``rows`` is how many."""
+
+    filesystem: pafs.FileSystem
+    paths: Sequence[str]
+    rows: int
+    facts: dict[str, object]
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows, or some of their columns.
+
+        Raises:
+            StoreUnavailableError, LakeError: A file cannot be read.
+        """
+        with at_work("reading what Spark found", self.facts):
+            for path in self.paths:
+                with _opened(path, self.filesystem) as file:
+                    yield from file.iter_batches(FOUND_ROWS, columns=columns)
+
+
+@contextmanager
+def found_rows(
+    work: TableWork, session: Any, sql: str, *, doing: str, part: str = "found"
+) -> Iterator[FoundRows]:
+    """What a query finds, for as long as the block lasts. ``part`` tells results apart that are needed at once."""
+    folder_url = f"{work.staging}/{part}"
+    filesystem, folder = filesystem_of(folder_url)
+    facts = work.facts()
+    try:
+        with translated(doing, **facts):
+            session.sql(sql).write.mode("overwrite").parquet(folder_url)
+        with at_work(doing, facts):
+            files = filesystem.get_file_info(pafs.FileSelector(folder))
+            paths = [one.path for one in files if one.path.endswith(".parquet")]
+            rows = 0
+            for path in paths:
+                with _opened(path, filesystem) as file:
+                    rows += file.metadata.num_rows
+        yield FoundRows(filesystem, paths, rows, facts)
+    finally:
+        _clear(filesystem, folder)
+
+
+def _opened(path: str, filesystem: pafs.FileSystem) -> pq.ParquetFile:
+    """Spark's older form of points in time has more digits than Arrow's years."""
+    return pq.ParquetFile(path, filesystem=filesystem, coerce_int96_timestamp_unit="us")

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import (
@@ -22,7 +23,7 @@ from cdc_core.errors import (
     WindowConflictError,
 )
 from cdc_core.lake.appending import commit_files, write_file
-from cdc_core.lake.carry import carried_sql, mirror_origin
+from cdc_core.lake.carry import carried_sql, carried_view, mirror_origin
 from cdc_core.lake.changes import files_of, logged_changes, window_sql
 from cdc_core.lake.counted import merge_copies, merge_counted, rewrite_copies, rewrite_counted
 from cdc_core.lake.emptied_partitions import refuse_older
@@ -53,10 +54,11 @@ from cdc_core.model.scn import ScnWindow
 from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.absent_names import as_listed
+from cdc_core.stage.carrying import ASKED_MAX, NOTHING_CARRIED, CarriedValues, carry_columns
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, of_window
 from cdc_core.stage.committed import CommittedTransactions, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
-from cdc_core.stage.layout import change_schema
+from cdc_core.stage.layout import COMMIT_SCN, change_schema, mirror_schema
 from cdc_core.stage.merging import WindowMerge
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve
 from cdc_core.stage.reducing import merge_sources, source_schema
@@ -356,9 +358,10 @@ class _Merging:
         mirror = self._mirror()
         if (inserted := self._append(mirror, changes, facts, reduction)) is not None:
             return [inserted]
-        if not (facts.moved_absent or set(absent) & set(added_columns(read_log(work.changelog)))):
-            if (rewritten := self._rewrite(mirror, changes, facts)) is not None:
-                return [rewritten]
+        is_whole = not set(absent) & set(added_columns(read_log(work.changelog)))
+        if is_whole and (rewritten := self._rewrite(mirror, changes, facts)) is not None:
+            return [rewritten]
+        if is_whole and not facts.moved_absent:
             session = work.session_for(facts.changes)
             sent = Sent(schema, self.read_scn, where)
             with self._source(changes, facts, reduction, session, sent) as staged:
@@ -373,7 +376,7 @@ class _Merging:
         # rows from before a column was added have its default.
         with translated("reducing a window", **work.facts()):
             # MERGE looks at its source several times; it shall plan and compute the reduction once.
-            frame = session.sql(self._carried_sql(absent)).localCheckpoint()
+            frame = session.sql(self._carried_sql(session, changes, facts)).localCheckpoint()
             sent = Sent.of_frame(frame, schema, self.read_scn, where)
         counts = merged(work, frame, schema, absent=absent, **commit)
         sent.check(counts)
@@ -386,8 +389,13 @@ class _Merging:
         work, schema, where = self.work, self.mirrored, self.work.facts(window=self.window.key)
         if not self._is_small(mirror, changes, facts):
             return None
+        carried = self._carried(mirror, changes, facts)
+        if carried is None:
+            return None
         sent = Sent(schema, self.read_scn, where)
-        parts = merge_sources(changes, schema, facts.absent, has_gaps=self.has_gaps)
+        parts = merge_sources(
+            changes, schema, facts.absent, has_gaps=self.has_gaps, carried=carried
+        )
         [rows] = sent.counting(parts)
         merge = WindowMerge(
             rows, schema, facts.absent, covered_scn=self.covered_scn, read_scn=self.read_scn
@@ -402,6 +410,23 @@ class _Merging:
             txn=(work.window_app, self.window.scn_high),
             doing="merging a window into the mirror",
         )
+
+    def _carried(
+        self, mirror: MirrorFiles, changes: LoggedChanges, facts: ChangeFacts
+    ) -> CarriedValues | None:
+        """What changes of key carry along; None where the mirror is to be asked for many rows."""
+        schema = self.mirrored
+        if not facts.moved_absent:
+            return NOTHING_CARRIED
+        carried = carry_columns(changes, schema, facts.absent, has_gaps=self.has_gaps)
+        asked = pa.table(dict(zip(schema.key, carried.asked, strict=True)))
+        if asked.num_rows > ASKED_MAX or any(map(pa.types.is_floating, asked.schema.types)):
+            return None
+        columns = [one for one in facts.absent if one not in schema.key]
+        wanted = mirror_schema(schema)
+        wanted = pa.schema([wanted.field(one) for one in (*schema.key, *columns, COMMIT_SCN)])
+        found = mirror.rows_of(asked, wanted, facts.bounds)
+        return carried.values(found, schema)
 
     def _is_small(self, mirror: MirrorFiles, changes: LoggedChanges, facts: ChangeFacts) -> bool:
         """Can the mirror's files that may have the window's keys be written anew?"""
@@ -481,16 +506,17 @@ class _Merging:
         sent.check([counts])
         return counts
 
-    def _carried_sql(self, absent: Sequence[str]) -> str:
+    def _carried_sql(self, session: Any, changes: LoggedChanges, facts: ChangeFacts) -> str:
         """One row per key, in which changes of key carry the columns that can be proved."""
-        work, schema = self.work, self.schema
+        work, schema, absent = self.work, self.schema, facts.absent
         defaults = added_columns(read_log(work.changelog))
-        origin = mirror_origin(work.mirror, schema, absent)
-        own = window_sql(work.changelog, self.window.scn_high, schema)
-        rows = carried_sql(own, schema, absent, defaults, origin, has_gaps=self.has_gaps)
-        return reduced_sql(
-            f"({rows})", schema, absent=absent, defaults=defaults, has_gaps=self.has_gaps
-        )
+        rows = window_sql(work.changelog, self.window.scn_high, schema)
+        if facts.moved_absent:
+            carried = carry_columns(changes, self.mirrored, absent, has_gaps=self.has_gaps)
+            view = carried_view(work, session, carried, has_mirror=True)
+            origin = mirror_origin(work.mirror, schema, absent)
+            rows = f"({carried_sql(rows, schema, absent, defaults, origin, view)})"
+        return reduced_sql(rows, schema, absent=absent, defaults=defaults, has_gaps=self.has_gaps)
 
 
 def _check_order(

@@ -55,6 +55,15 @@ def since(scn: int, own: OwnRows) -> OwnRows:
     return later
 
 
+def below(scn: int, own: OwnRows) -> OwnRows:
+    """Those of other rows that committed, or were read, below an SCN."""
+
+    def earlier(rows: pa.Table) -> pa.Array:
+        return pc.and_(own(rows), pc.less(rows[COMMIT_SCN], scn))
+
+    return earlier
+
+
 def up_to(scn: int) -> OwnRows:
     """The rows of all windows up to an SCN, and of all chunks."""
 
@@ -142,6 +151,16 @@ class ChangeFacts:
     bounds: Bounds = field(default_factory=dict)
 
 
+def _together(found: Sequence[LightChanges]) -> LightChanges:
+    return LightChanges(
+        pa.concat_tables([one.table for one in found]).combine_chunks(),
+        tuple(map(pa.concat_arrays, zip(*(one.before for one in found), strict=True))),
+        tuple(map(pa.concat_arrays, zip(*(one.after for one in found), strict=True))),
+        np.concatenate([one.own_before for one in found]),
+        np.concatenate([one.own_after for one in found]),
+    )
+
+
 class LoggedChanges:
     """Changes in files of a change log: those that ``own`` picks. ``names`` are what the files call its columns."""
 
@@ -194,14 +213,28 @@ class LoggedChanges:
 
     def light(self, part: int = 0, parts: int = 1) -> LightChanges:
         """What decides which changes count: all changes that touch a key of the part."""
-        found = [self._light_of(group, part, parts) for group in range(len(self._groups))]
-        return LightChanges(
-            pa.concat_tables([one.table for one in found]).combine_chunks(),
-            tuple(map(pa.concat_arrays, zip(*(one.before for one in found), strict=True))),
-            tuple(map(pa.concat_arrays, zip(*(one.after for one in found), strict=True))),
-            np.concatenate([one.own_before for one in found]),
-            np.concatenate([one.own_after for one in found]),
-        )
+        return _together([self._light_of(group, part, parts) for group in range(len(self._groups))])
+
+    def light_of_moves(self) -> LightChanges:
+        """As :meth:`light`, of the changes that touch a key which a row leaves or comes to, or that show the ROW_ID of such a row, and perhaps some
+        others."""
+        keys, row_ids = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
+        for group in range(len(self._groups)):
+            light = self._light_of(group, 0, 1)
+            moved = light.moved()
+            keys += [np.unique(_key_digests(one)[moved]) for one in (light.before, light.after)]
+            row_ids.append(np.unique(_row_id_digests(light)[moved]))
+        touched, shown = np.unique(np.concatenate(keys)), np.unique(np.concatenate(row_ids))
+        shown, found = shown[shown > 0], []
+        for group in range(len(self._groups)):
+            light = self._light_of(group, 0, 1)
+            is_shown = np.isin(_row_id_digests(light), shown)
+            before, after = (
+                np.isin(_key_digests(one), touched) | is_shown
+                for one in (light.before, light.after)
+            )
+            found.append(light.of_keys(light.own_before & before, light.own_after & after))
+        return _together(found)
 
     def _light_of(self, group: int, part: int, parts: int) -> LightChanges:
         """Rows of the same file that are not looked at are left out."""
@@ -292,16 +325,40 @@ def _under_present_names(rows: pa.Table, schema: TableSchema) -> pa.Table:
     return rows.set_column(place, "_cdc_absent", names)
 
 
+def key_codes(columns: Sequence[pa.Array]) -> Rows:
+    """A number per distinct row of the columns, from 0 on; -1 where the only column is NULL."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, 0.0)  # -0 and 0 are one key
+        encoded = column.dictionary_encode()
+        own: Rows = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        if len(columns) == 1:
+            return own
+        codes = codes * (len(encoded.dictionary) + 1) + own + 1
+        codes = np.unique(codes, return_inverse=True)[1]
+    return codes
+
+
+def _row_id_digests(light: LightChanges) -> npt.NDArray[np.uint64]:
+    """A number per ROW_ID, 0 where there is none."""
+    return _digest(pc.fill_null(light.table["_cdc_row_id"].combine_chunks(), ""))
+
+
 def part_of(key: Sequence[pa.Array], parts: int) -> Rows:
     """Which of so many parts the keys belong to; equal keys belong to one part, whichever file they come from."""
-    rows = len(key[0])
     if parts == 1:
-        return np.zeros(rows, dtype=np.int64)
-    mixed = np.zeros(rows, dtype=np.uint64)
+        return np.zeros(len(key[0]), dtype=np.int64)
+    return (_key_digests(key) % np.uint64(parts)).astype(np.int64)
+
+
+def _key_digests(key: Sequence[pa.Array]) -> npt.NDArray[np.uint64]:
+    """A number per key, the same for equal keys, whichever file they come from."""
+    mixed = np.zeros(len(key[0]), dtype=np.uint64)
     for column in key:
         mixed = (mixed ^ _digest(column)) * _ODD
         mixed ^= mixed >> np.uint64(32)
-    return (mixed % np.uint64(parts)).astype(np.int64)
+    return mixed
 
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.changes import Flags, LightChanges, Rows
+from cdc_core.stage.changes import Flags, LightChanges, Rows, key_codes
 from cdc_core.stage.layout import COMMIT_SCN, mirror_schema
-from cdc_core.stage.reducing import key_codes
 
 
 def touching(changes: LightChanges, others: LightChanges) -> LightChanges:

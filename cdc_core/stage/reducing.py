@@ -34,7 +34,8 @@ import pyarrow.compute as pc
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.stage.changes import Flags, LightChanges, LoggedChanges, Rows
+from cdc_core.stage.carrying import NOTHING_CARRIED, CarriedValues
+from cdc_core.stage.changes import Flags, LightChanges, LoggedChanges, Rows, key_codes
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL
 
 AMBIGUOUS = (
@@ -95,7 +96,12 @@ class _Events:
 
 
 def reduce_changes(
-    changes: LightChanges, schema: TableSchema, absent: Sequence[str], *, has_gaps: bool = False
+    changes: LightChanges,
+    schema: TableSchema,
+    absent: Sequence[str],
+    *,
+    has_gaps: bool = False,
+    carried: CarriedValues = NOTHING_CARRIED,
 ) -> Reduced:
     """Find the one row per key.
 
@@ -104,11 +110,12 @@ def reduce_changes(
         schema: The table.
         absent: Columns that some change does not carry.
         has_gaps: Changes of the table are in quarantine.
+        carried: What changes of key carry along.
 
     Raises:
         DecodeError: It cannot be said which row a key has.
     """
-    events = _events(changes)
+    events = _events(changes, carried)
     if len(events.key) == 0:
         return _nothing()
     order = np.lexsort((events.ordinal, events.xid, events.commit_scn, events.key))
@@ -132,10 +139,10 @@ def reduce_changes(
     # Rows that are there stand behind those that went: two rows may have shared the key.
     there, late = events.kind != _DEL, events.ordinal == CHUNK_ORDINAL
     events = events.picked(np.lexsort((events.ordinal, there, late, events.commit_scn, events.key)))
-    return _last_of_each(events, changes, schema, absent, gone, has_gaps=has_gaps)
+    return _last_of_each(events, changes, schema, absent, gone, carried, has_gaps=has_gaps)
 
 
-def _events(changes: LightChanges) -> _Events:
+def _events(changes: LightChanges, carried: CarriedValues) -> _Events:
     table = changes.table
     op = table["_cdc_op"]
     moved = changes.moved()
@@ -157,23 +164,8 @@ def _events(changes: LightChanges) -> _Events:
         table[COMMIT_SCN].to_numpy()[change],
         table[ORDINAL].to_numpy()[change],
         key_codes([table["_cdc_xid"].combine_chunks()])[change],
-        key_codes([table["_cdc_row_id"].combine_chunks()])[change],
+        key_codes([carried.with_row_ids(changes)])[change],
     )
-
-
-def key_codes(columns: Sequence[pa.Array]) -> Rows:
-    """A number per distinct row of the columns, from 0 on; -1 where the only column is NULL."""
-    codes = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        if pa.types.is_floating(column.type):
-            column = pc.add(column, 0.0)  # -0 and 0 are one key
-        encoded = column.dictionary_encode()
-        own: Rows = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        if len(columns) == 1:
-            return own
-        codes = codes * (len(encoded.dictionary) + 1) + own + 1
-        codes = np.unique(codes, return_inverse=True)[1]
-    return codes
 
 
 def _groups(*columns: Rows) -> Rows:
@@ -238,6 +230,7 @@ def _last_of_each(
     schema: TableSchema,
     absent: Sequence[str],
     gone: Flags,
+    carried: CarriedValues,
     *,
     has_gaps: bool,
 ) -> Reduced:
@@ -260,10 +253,11 @@ def _last_of_each(
     numbers = changes.table["row"].to_numpy()
     values, is_missing = {}, {}
     for column in absent:
-        present = ~changes.lacking(column)[events.change]
+        sources = np.where(changes.lacking(column), carried.sources(column, numbers), numbers)
+        present = sources[events.change] >= 0
         found = np.maximum.reduceat(np.where(present, places, -1), starts)
         has = (found >= 0) & (found >= base)
-        values[column] = np.where(has & ~is_gone, numbers[events.change[found]], -1)
+        values[column] = np.where(has & ~is_gone, sources[events.change[found]], -1)
         if column not in schema.key:
             is_missing[column] = ~has & ~by_insert & ~is_gone
             if (is_missing[column] & after_delete).any():
@@ -314,7 +308,12 @@ def _names(flags: dict[str, Flags], rows: int) -> pa.ListArray:
 
 
 def merge_sources(
-    changes: LoggedChanges, schema: TableSchema, absent: Sequence[str], *, has_gaps: bool = False
+    changes: LoggedChanges,
+    schema: TableSchema,
+    absent: Sequence[str],
+    *,
+    has_gaps: bool = False,
+    carried: CarriedValues = NOTHING_CARRIED,
 ) -> Iterator[pa.Table]:
     """What is merged into the mirror, part by part: a table of :func:`merge_source` each.
 
@@ -322,7 +321,9 @@ def merge_sources(
         DecodeError: It cannot be said which row a key has.
     """
     for part in range(changes.parts):
-        yield merge_part(changes, schema, absent, part, changes.parts, has_gaps=has_gaps)
+        yield merge_part(
+            changes, schema, absent, part, changes.parts, has_gaps=has_gaps, carried=carried
+        )
 
 
 def merge_part(
@@ -333,6 +334,7 @@ def merge_part(
     parts: int,
     *,
     has_gaps: bool = False,
+    carried: CarriedValues = NOTHING_CARRIED,
 ) -> pa.Table:
     """What is merged of one of so many parts of the keys: a table of :func:`merge_source`.
 
@@ -340,10 +342,16 @@ def merge_part(
         DecodeError: It cannot be said which row a key has.
     """
     light = changes.light(part, parts)
-    return merge_source(changes, reduce_changes(light, schema, absent, has_gaps=has_gaps), schema)
+    reduced = reduce_changes(light, schema, absent, has_gaps=has_gaps, carried=carried)
+    return merge_source(changes, reduced, schema, carried)
 
 
-def merge_source(changes: LoggedChanges, reduced: Reduced, schema: TableSchema) -> pa.Table:
+def merge_source(
+    changes: LoggedChanges,
+    reduced: Reduced,
+    schema: TableSchema,
+    carried: CarriedValues = NOTHING_CARRIED,
+) -> pa.Table:
     """What is merged into the mirror: the table's columns, ``_cdc_commit_scn``, ``_cdc_ordinal``, ``_cdc_kind`` (``row`` or
     ``del``), ``_cdc_missing``, ``_cdc_lost`` and ``_cdc_new``. Of a key that is gone only the key is there."""
     there = np.where(reduced.is_gone, -1, reduced.rows)
@@ -351,7 +359,7 @@ def merge_source(changes: LoggedChanges, reduced: Reduced, schema: TableSchema) 
     columns = []
     for field in arrow_schema(schema):
         rows = there if field.name in schema.key else reduced.values.get(field.name, there)
-        values = changes.take("after", field.name, rows)
+        values = carried.take(changes, "after", field.name, rows)
         if field.name in schema.key and reduced.is_gone.any():
             values = pc.coalesce(values, changes.take("before", field.name, was))
         columns.append(values)

@@ -1,4 +1,5 @@
-"""A lake in memory that merges as the lake does: one row per key and window, found by ``stage.reducing``."""
+"""A lake in memory that merges as the lake does without Spark: one row per key and window by ``stage.reducing``, what changes of key carry along by
+``stage.carrying``, and the mirror's rows by ``stage.merging``."""
 
 from __future__ import annotations
 
@@ -10,16 +11,17 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.errors import DuplicateKeyError
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.carrying import NOTHING_CARRIED, carry_columns
 from cdc_core.stage.changes import LoggedChanges, of_window
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema, mirror_schema
+from cdc_core.stage.merging import WindowMerge
 from cdc_core.stage.reducing import merge_sources
 from tests.steps.memory_lake import MemoryLake, MemoryTable
 
 
 class ReducingLake(MemoryLake):
-    """As strict as MERGE: an insert meets no row of its key."""
+    """As strict as MERGE: an insert meets no row of its key, and a change without all columns finds its row."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -35,33 +37,36 @@ class ReducingLake(MemoryLake):
         *,
         has_gaps: bool,
     ) -> None:
-        del read_scn  # what a chunk has read ahead is not looked at here
         if not changes:
             return
         path = self._folder / f"{schema.table.name}.parquet"
         pq.write_table(pa.Table.from_pylist(list(changes), change_schema(schema)), path)
-        window = changes[0]["_cdc_window"]
-        staged = LoggedChanges(pafs.LocalFileSystem(), [str(path)], schema, of_window(window))
-        for source in merge_sources(staged, schema, staged.facts().absent, has_gaps=has_gaps):
-            for row in source.to_pylist():
-                self._merge_row(found, schema, row, covered_scn)
+        own = of_window(changes[0]["_cdc_window"])
+        staged = LoggedChanges(pafs.LocalFileSystem(), [str(path)], schema, own)
+        facts, mirror = staged.facts(), _mirror(found, schema)
+        carried = NOTHING_CARRIED
+        if facts.moved_absent:
+            followed = carry_columns(staged, schema, facts.absent, has_gaps=has_gaps)
+            carried = followed.values(mirror, schema)
+        for rows in merge_sources(staged, schema, facts.absent, has_gaps=has_gaps, carried=carried):
+            merge = WindowMerge(
+                rows, schema, facts.absent, covered_scn=covered_scn, read_scn=read_scn
+            )
+            merged = merge.merged(mirror, merge.effects(mirror))
+            mirror = pa.concat_tables([merged, merge.inserted()])
+            for row in rows.to_pylist():
+                key = tuple(row[name] for name in schema.key)
+                found.touched[key] = max(found.touched.get(key, -1), row[COMMIT_SCN])
+        found.rows.clear()
+        for row in mirror.to_pylist():
+            values = {name: row[name] for name in schema.column_names}
+            key = tuple(row[name] for name in schema.key)
+            found.rows[key] = (values, row[COMMIT_SCN], row[ORDINAL])
 
-    def _merge_row(
-        self, found: MemoryTable, schema: TableSchema, row: dict[str, Any], covered_scn: int
-    ) -> None:
-        key = tuple(row[name] for name in schema.key)
-        place = row[COMMIT_SCN], row[ORDINAL]
-        found.touched[key] = max(found.touched.get(key, -1), place[0])
-        old, *at = found.rows.get(key, ({}, -1, -1))
-        if place <= tuple(at) or (not old and place[0] <= covered_scn):
-            return
-        if row["_cdc_new"] and old:
-            raise DuplicateKeyError("an insert meets a row of its key", table=schema.table)
-        found.rows.pop(key, None)
-        if row["_cdc_kind"] == "del":
-            return
-        values = {
-            name: old[name] if name in row["_cdc_missing"] else row[name]
-            for name in schema.column_names
-        }
-        found.rows[key] = (values, *place)
+
+def _mirror(found: MemoryTable, schema: TableSchema) -> pa.Table:
+    rows = [
+        {**values, COMMIT_SCN: scn, ORDINAL: ordinal}
+        for values, scn, ordinal in found.rows.values()
+    ]
+    return pa.Table.from_pylist(rows, mirror_schema(schema))
