@@ -21,7 +21,7 @@ in it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from cdc_core.capture.asked_rows import QueryFilter
+from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.dictionaries import has_old_names, names_shown
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.log_naming import logs_read, where_logminer_runs
@@ -43,7 +44,7 @@ from cdc_core.capture.proving import (
     refuse_changed,
 )
 from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import MinedBatch, RowReader
+from cdc_core.capture.rows import RowReader
 from cdc_core.capture.shown_names import ShownNames
 from cdc_core.capture.standby import check_same, where_both_run
 from cdc_core.capture.unnamed_rows import KnownSegments, Seen
@@ -285,8 +286,7 @@ class EarlyPass:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Keep the next rows, as they may land."""
-        if (whole := self._reader.take(batch)) is not None:
-            self._waiting.write(self._excluded.remove_from(whole))
+        self._keep(self._reader.take(batch))
 
     def end(self) -> None:
         """All rows were taken.
@@ -294,8 +294,12 @@ class EarlyPass:
         Raises:
             DecodeError: The last statement ends in the middle.
         """
-        self._reader.end()
+        self._keep(self._reader.end())
         self._waiting.finish()
+
+    def _keep(self, batches: Iterator[MinedBatch]) -> None:
+        for batch in batches:
+            self._waiting.write(self._excluded.remove_from(batch))
 
     def answer(self, logs: list[RedoLog]) -> EarlyRows | None:
         """The rows, behind the pass; None if a table was renamed meanwhile: under which name its rows were shown, nobody knows."""

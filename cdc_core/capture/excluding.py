@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.rows import MinedBatch
+from cdc_core.capture.batches import MinedBatch
 from cdc_core.decode.masking import Masks
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import LOB_OPERATIONS, Operation

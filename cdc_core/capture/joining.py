@@ -14,15 +14,17 @@ from itertools import zip_longest
 import numpy as np
 import numpy.typing as npt
 
-from cdc_core.capture.rows import MinedBatch
+from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.stream import UNRESOLVED, slot_of
 from cdc_core.model.transactions import OpenTransaction
 
 
 def uncounted(opened: Sequence[OpenTransaction], tables: Set[str]) -> list[OpenTransaction]:
     """The ledger as a window's pass begins in which these tables join: none of their rows counts yet, since those of an earlier
-    life are never taken, and those from before the window are read again."""
-    return [
+    life are never taken, and those from before the window are read again. What was displaced is not theirs any more."""
+    living = [one for one in opened if one.state != "displaced"]
+    displaced = [_without(one, tables) for one in opened if one.state == "displaced"]
+    return [one for one in displaced if one.tables] + [
         replace(
             one,
             table_rows=tuple(
@@ -30,8 +32,15 @@ def uncounted(opened: Sequence[OpenTransaction], tables: Set[str]) -> list[OpenT
                 for name, rows in zip_longest(one.tables, one.table_rows)
             ),
         )
-        for one in opened
+        for one in living
     ]
+
+
+def _without(one: OpenTransaction, tables: Set[str]) -> OpenTransaction:
+    left = {
+        name: rows for name, rows in zip_longest(one.tables, one.table_rows) if name not in tables
+    }
+    return replace(one, tables=tuple(left), table_rows=tuple(left.values()))
 
 
 class JoiningRows:
@@ -46,7 +55,8 @@ class JoiningRows:
         self._mining_lows = dict(mining_lows)
         self._starts = {one.xid: one.start_scn or 0 for one in opened}
         # LogMiner may not know the sequence part of a transaction that began before its session.
-        by_age = sorted(opened, key=lambda one: one.first_ordinal)
+        living = [one for one in opened if one.state != "displaced"]
+        by_age = sorted(living, key=lambda one: one.first_ordinal)
         self._starts |= {slot_of(one.xid) + UNRESOLVED: one.start_scn or 0 for one in by_age}
 
     def keep(self, batch: MinedBatch, is_new: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

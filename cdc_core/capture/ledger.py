@@ -2,15 +2,20 @@
 
 The ledger follows the stream row by row, whatever batches it comes in; between the rows that begin or end a transaction all
 work is on whole columns, and so it is for transactions about which nothing is to be decided (:mod:`cdc_core.capture.whole`).
-Memory grows with the number of open transactions, not with their rows.
+Memory grows with the number of open transactions, not with their rows; of ended ones it keeps eight bytes.
+
+The order of the view decides nothing inside one pass (:mod:`cdc_core.capture.log_writes`): an end with a full XID is never ignored,
+and what nothing has ended is judged when the pass has ended (:meth:`TransactionLedger.finish`).
 
 LogMiner does not always name a transaction in full. These rules hold:
 
 * The sequence part of an XID can be ``ffffffff`` on any row: of a transaction that began before the LogMiner session, and,
   where an online log is mined live, on undo, ROLLBACK and COMMIT rows of any transaction. Such a row belongs to the transaction
-  that is open in its undo slot *at that point of the stream*: a slot has one open transaction at a time.
-* A START row in a slot says that the slot's old transaction has ended, even if its end was never seen. The old one leaves the
-  ledger, with a warning if it had changes.
+  that is open in its undo slot *at that point of the stream*: a slot has one open transaction at a time. Of two, it is the newest
+  one that had begun at the row's SCN.
+* A newer transaction in a slot says that the slot's old one has ended, even if its end was never seen. If the pass does not show that
+  end, the old one is ``evicted``, with a warning if it had changes: nothing waits for it, and a COMMIT of it stops its tables.
+* A row behind the end of its transaction, further than a log write is long, stops its tables.
 * A ROLLBACK row without its full XID or without an address may close a rollback to a savepoint only. The transaction is
   set aside as ``undone`` if all its changes are taken back, and comes back with its next row; otherwise it goes on. In tables with LOBs
   one undo row stands for a statement of several rows, so counting does not tell: the transaction is ``ending``. What ends it then is a
@@ -34,14 +39,15 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.rows import MinedBatch, joined_batches, merged_batches
+from cdc_core.capture.batches import MinedBatch, joined_batches, merged_batches
 from cdc_core.capture.stream import NO_XID, UNKNOWN_USER, UNRESOLVED, Event, Stream, slot_of
 from cdc_core.capture.whole import whole_transactions
 from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
-from cdc_core.model.operations import Operation
+from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.transactions import (
     OVER,
@@ -54,6 +60,10 @@ from cdc_core.model.transactions import (
 _LOG = logging.getLogger(__name__)
 # Plain numbers: compared for each row that begins or ends a transaction.
 _SET_ASIDE = ("undone", "ending")
+DISPLACED_KEPT = 100
+"""So many transactions whose end was never seen are kept; each is a loss of redo that somebody has to look into."""
+
+_COMMIT_ORDINAL = TRANSACTION_SCHEMA.get_field_index("commit_ordinal")
 START, COMMIT, ROLLBACK = int(Operation.START), int(Operation.COMMIT), int(Operation.ROLLBACK)
 
 
@@ -61,7 +71,11 @@ START, COMMIT, ROLLBACK = int(Operation.START), int(Operation.COMMIT), int(Opera
 class Entry:
     """A transaction while it is followed. ``tables`` has the captured rows of each table that it touched, None where a version
     that did not count by table saw it first; ``undone_at`` is the ordinal of the ROLLBACK row that set it aside, ``stated_scn`` what
-    START_SCN says of its beginning where no START row was seen."""
+    START_SCN says of its beginning where no START row was seen.
+
+    ``has_rollback`` says that :mod:`cdc_core.stage.rollback` is asked: some rows take others back, or changes are shown against the
+    order of their SCNs. ``met_scn`` is the SCN of its first row in this pass, ``change_scn`` the highest of its changes in it.
+    """
 
     xid: str
     start_scn: int | None
@@ -80,6 +94,13 @@ class Entry:
     start_timestamp: datetime | None = None
     client_id: str | None = None
     windows: tuple[int, ...] | None = ()
+    met_scn: int = 0
+    change_scn: int = 0
+
+    @property
+    def began(self) -> int:
+        """Where it began, as far as this pass shows."""
+        return self.met_scn if self.start_scn is None else self.start_scn
 
     @property
     def has_changes(self) -> bool:
@@ -97,6 +118,16 @@ class Entry:
     def by_table(self) -> dict[str, int | None]:
         """The tables in order."""
         return dict(sorted(self.tables.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Displaced:
+    """A transaction whose undo slot a newer one has, which began at ``scn``; ``event`` is the row that shows it."""
+
+    entry: Entry
+    by: Entry | None
+    scn: int
+    event: Event
 
 
 class TransactionLedger:
@@ -132,11 +163,14 @@ class TransactionLedger:
         self._open = {one.xid: _entry_of(one) for one in opened}
         # Two of one slot cannot both be open; the one that was seen later is.
         by_age = sorted(self._open.values(), key=lambda one: one.first_ordinal)
-        self._slots = {slot_of(one.xid): one for one in by_age}
+        self._slots = {slot_of(one.xid): one for one in by_age if one.state != "displaced"}
+        self._displaced: dict[str, list[_Displaced]] = {}
+        self._before = set(self._open)
+        self._ended_xids: list[npt.NDArray[np.uint64]] = []
         self._ended: list[tuple[object, ...]] = []
         self._ended_whole: list[pa.RecordBatch] = []
         self._undone = [one for one in by_age if one.state in _SET_ASIDE]
-        self._rolled_back_xids: set[str] = set()
+        self._gone: dict[str, Entry] = {}
         self._ddl_commits: dict[str, int | None] = {}
         self.rows = 0
         self.committed = 0
@@ -152,7 +186,11 @@ class TransactionLedger:
         return self._ddl_commits.get(xid)
 
     def take(self, batch: MinedBatch) -> MinedBatch:
-        """Follow a batch; give it back with full XIDs, without what takes back nothing that was captured."""
+        """Follow a batch; give it back with full XIDs, without what takes back nothing that was captured.
+
+        Rows of one transaction stand between its START and its end, as :class:`~cdc_core.capture.log_writes.LogWrites` puts them.
+        """
+        self._ended_xids.append(_ended_numbers(batch, self._snapshot_scn))
         whole = whole_transactions(
             batch,
             self._table_names,
@@ -177,7 +215,7 @@ class TransactionLedger:
             xid == NO_XID
             or slot_of(xid) in self._slots
             or xid in self._open
-            or xid in self._rolled_back_xids
+            or xid in self._gone
             or xid in self._ddl_commits
         )
 
@@ -199,6 +237,29 @@ class TransactionLedger:
             self._end(entry, event)
         return resolved
 
+    def finish(self) -> None:
+        """The pass has ended: judge what nothing in it has ended. :meth:`drain` and :meth:`open_transactions` follow."""
+        for one in [one for several in self._displaced.values() for one in several]:
+            entry, by = one.entry, one.by
+            # With equal SCNs the one that is still there is the newer one.
+            is_older = one.scn > entry.began or (
+                one.scn == entry.began and (by is None or self._open.get(by.xid) is by)
+            )
+            if is_older and self._open.get(entry.xid) is entry:
+                self._leave(entry, one.event.slot)
+                self._give_up(entry, one.event)
+        self._displaced = {}
+        self._ended.sort(key=_commit_ordinal)
+        met = [
+            one
+            for one in self._open.values()
+            if one.start_scn is None and one.xid not in self._before and not _is_nameless(one)
+        ]
+        behind = _are_among([one.xid for one in met], self._ended_xids) if met else []
+        for entry in (one for one, is_behind in zip(met, behind, strict=True) if is_behind):
+            self._leave(entry, slot_of(entry.xid))
+            self._doubt(entry, None, "rows of it stand far behind its COMMIT or ROLLBACK")
+
     def drain(self) -> pa.RecordBatch:
         """Transactions that ended since the last call and have captured rows, as ``TRANSACTION_SCHEMA``."""
         ended, self._ended = self._ended, []
@@ -216,7 +277,9 @@ class TransactionLedger:
         return len(self._ended) + whole
 
     def open_transactions(self) -> list[OpenTransaction]:
-        """The ledger after what was followed, oldest first."""
+        """The ledger after what was followed, oldest first; of those that were displaced, the newest :data:`DISPLACED_KEPT`."""
+        displaced = [one.xid for one in self._open.values() if one.state == "displaced"]
+        forgotten = frozenset(displaced[:-DISPLACED_KEPT])
         found = (
             OpenTransaction(
                 xid=one.xid,
@@ -237,6 +300,7 @@ class TransactionLedger:
                 windows=one.windows,
             )
             for one in self._open.values()
+            if one.xid not in forgotten
         )
         return sorted(found, key=lambda one: (one.first_ordinal, one.xid))
 
@@ -245,7 +309,8 @@ class TransactionLedger:
     def _follow(self, stream: Stream[Entry], event: Event) -> tuple[Entry, Event] | None:
         """Take one row. A transaction that it ends is told once the batch's changes are counted."""
         if event.operation == START:
-            return self._start(stream, event)
+            self._start(stream, event)
+            return None
         if event.operation == COMMIT or event.operation == ROLLBACK:
             entry = self._ended_by(stream, event)
             if entry is None or not self._is_over(stream, entry, event):
@@ -258,27 +323,56 @@ class TransactionLedger:
             self._meet(stream, event)
         return None
 
-    def _start(self, stream: Stream[Entry], event: Event) -> tuple[Entry, Event] | None:
-        xid = event.xid
-        if xid == NO_XID:
-            return None
-        old = self._slots.get(event.slot)
-        ended = self._evicted(old, event) if old is not None and old.xid != xid else None
-        if not event.is_partial:
-            entry = stream.entries[event.code] or self._open_entry(stream, event)
-            if entry.start_scn is None:
-                entry.start_scn = event.scn
-                entry.username = None if event.username == UNKNOWN_USER else event.username
-                entry.session_id, entry.serial = event.session_id or None, event.serial or None
-                entry.start_timestamp, entry.client_id = _time_of(event), event.client_id
-        return ended
+    def _start(self, stream: Stream[Entry], event: Event) -> None:
+        if event.xid == NO_XID:
+            return
+        if event.is_partial:
+            if (old := self._slots.pop(event.slot, None)) is not None:
+                self._displace(old, None, event.scn, event)
+            return
+        entry = stream.entries[event.code] or self._open_entry(stream, event)
+        if entry.start_scn is None:
+            entry.start_scn = event.scn
+            entry.username = None if event.username == UNKNOWN_USER else event.username
+            entry.session_id, entry.serial = event.session_id or None, event.serial or None
+            entry.start_timestamp, entry.client_id = _time_of(event), event.client_id
+        self._occupy(entry, event)
 
     def _open_entry(self, stream: Stream[Entry], event: Event) -> Entry:
         entry = Entry(xid=event.xid, start_scn=None, first_ordinal=event.ordinal)
-        entry.stated_scn = event.start_scn
-        self._open[event.xid] = self._slots[event.slot] = entry
+        entry.stated_scn, entry.met_scn = event.start_scn, event.scn
+        self._open[event.xid] = entry
+        self._occupy(entry, event)
         stream.open(event, entry)
         return entry
+
+    def _occupy(self, entry: Entry, event: Event) -> None:
+        """Give the transaction its undo slot, unless one that began later has it."""
+        old = self._slots.get(event.slot)
+        if old is None or old is entry or old.began <= entry.began:
+            self._slots[event.slot] = entry
+            if old is not None and old is not entry:
+                self._displace(old, entry, entry.began, event)
+        elif self._open.get(entry.xid) is entry:
+            self._displace(entry, old, old.began, event)
+
+    def _displace(self, entry: Entry, by: Entry | None, scn: int, event: Event) -> None:
+        known = self._displaced.setdefault(event.slot, [])
+        known[:] = [one for one in known if one.entry is not entry]
+        known.append(_Displaced(entry, by, scn, event))
+
+    def _in_slot(self, event: Event) -> Entry | None:
+        """The newest transaction of the row's undo slot that had begun at its SCN; if none had, the one that has the slot."""
+        occupant = self._slots.get(event.slot)
+        displaced = [one.entry for one in self._displaced.get(event.slot, ())]
+        if not displaced:
+            return occupant
+        begun = [
+            one
+            for one in (*displaced, occupant)
+            if one is not None and self._open.get(one.xid) is one and one.began <= event.scn
+        ]
+        return max(reversed(begun), key=lambda one: one.began, default=occupant)
 
     def _meet(self, stream: Stream[Entry], event: Event) -> None:
         """The first row of a transaction without a START row."""
@@ -290,7 +384,7 @@ class TransactionLedger:
 
     def _give(self, stream: Stream[Entry], event: Event) -> None:
         """A change without its full XID belongs to the slot's transaction."""
-        occupant = self._slots.get(event.slot)
+        occupant = self._in_slot(event)
         if occupant is not None:
             stream.give(event, occupant)
         elif event.is_undo:
@@ -300,16 +394,25 @@ class TransactionLedger:
             self._open_entry(stream, event)
 
     def _ended_by(self, stream: Stream[Entry], event: Event) -> Entry | None:
-        """The transaction that a COMMIT or ROLLBACK row is about."""
+        """The transaction that a COMMIT or ROLLBACK row is about. One with a full XID ends that transaction, wherever it stands."""
         entry = None if event.is_partial else stream.entries[event.code]
-        if entry is None:
-            entry = self._slots.get(event.slot)
-            if entry is not None and not event.is_partial and not _is_nameless(entry):
-                return None  # a row with a full XID can only end one that had none so far
+        if entry is not None and self._open.get(entry.xid) is entry:
+            return entry
+        if not event.is_partial and event.operation == COMMIT and event.xid in self._gone:
+            self._refuse_second_end(self._gone[event.xid], event)
+            return None
+        entry = self._in_slot(event)
+        if entry is not None and not event.is_partial and not _is_nameless(entry):
+            return None  # a row with a full XID can only end one that had none so far
         if entry is None or self._open.get(entry.xid) is not entry:
             return None
         began_later = entry.start_scn is not None and entry.start_scn > event.scn
         return None if began_later else entry
+
+    def _refuse_second_end(self, entry: Entry, event: Event) -> None:
+        """A COMMIT of a transaction that was rolled back in this pass."""
+        if event.scn > self._snapshot_scn:
+            self._doubt(entry, event, "it was seen to end before")
 
     def _is_over(self, stream: Stream[Entry], entry: Entry, event: Event) -> bool:
         if event.operation == COMMIT or not (event.is_partial or event.has_no_address):
@@ -333,13 +436,6 @@ class TransactionLedger:
             entry, event.at, self._by_statement_places
         )
 
-    def _evicted(self, entry: Entry, event: Event) -> tuple[Entry, Event] | None:
-        """A transaction whose slot another one has taken."""
-        if self._open.get(entry.xid) is not entry:
-            return None
-        self._leave(entry, event.slot)
-        return entry, event
-
     def _leave(self, entry: Entry, slot: str) -> None:
         del self._open[entry.xid]
         if self._slots.get(slot) is entry:
@@ -354,6 +450,10 @@ class TransactionLedger:
                 if undone:
                     entry.undone += undone
                     entry.has_rollback = True
+        for entry, lowest, highest, falls in stream.change_scns():
+            if entry is not None:
+                entry.has_rollback |= falls or lowest < entry.change_scn
+                entry.change_scn = max(entry.change_scn, highest)
         for entry, xid, table, rows in stream.touched(len(self._table_names)):
             self.rows += rows
             name = self._table_names[table]
@@ -377,10 +477,8 @@ class TransactionLedger:
     def _end(self, entry: Entry, event: Event) -> None:
         if event.operation == COMMIT:
             self._commit(entry, event)
-        elif event.operation == ROLLBACK:
-            self._roll_back(entry, event)
         else:
-            self._give_up(entry, event)
+            self._roll_back(entry, event)
 
     def _commit(self, entry: Entry, event: Event) -> None:
         if entry.xid in self._ddl_commits:
@@ -401,16 +499,17 @@ class TransactionLedger:
     def _roll_back(self, entry: Entry, event: Event) -> None:
         if entry.rows:
             self.rolled_back += 1
-            self._rolled_back_xids.add(entry.xid)
+            self._gone[entry.xid] = entry
             self._record(entry, "rollback", event)
 
     def _give_up(self, entry: Entry, event: Event) -> None:
-        """Its slot has another transaction: it has ended, and its end was not seen."""
+        """Its slot has another transaction, and nothing in the pass ends it: it has ended, and its end was not seen."""
         if entry.state != "open" or not entry.has_changes:
             self._roll_back(entry, event)
             return
         self.evicted += 1
-        self._rolled_back_xids.add(entry.xid)
+        entry.state = "displaced"
+        self._open[entry.xid] = entry
         _LOG.warning(
             "a transaction leaves the ledger without an end, since another one began in its undo slot;"
             " reconcile its tables xid=%s tables=%s start_scn=%s scn=%d",
@@ -420,7 +519,7 @@ class TransactionLedger:
 
     def _check_whole(self, entry: Entry, event: Event) -> None:
         """Were all changes of the transaction read? By its START row; else by where Oracle says that it began."""
-        if entry.start_scn is not None and entry.state not in OVER and not self._rolled_back_xids:
+        if entry.start_scn is not None and entry.state not in OVER and not self._gone:
             return
         stated = 0 if _is_nameless(entry) else entry.stated_scn or event.start_scn
         if entry.state == "released":
@@ -429,7 +528,11 @@ class TransactionLedger:
             self._doubt(
                 entry, event, "it was taken for rolled back before, since Oracle no longer knew it"
             )
-        elif entry.xid in self._rolled_back_xids:
+        elif entry.state == "displaced":
+            self._doubt(
+                entry, event, "it was taken for ended, since another one began in its undo slot"
+            )
+        elif entry.xid in self._gone:
             self._doubt(entry, event, "it was seen to end before")
         elif entry.start_scn is None and not stated:
             self._doubt(entry, event, "its beginning was never seen")
@@ -458,6 +561,26 @@ class TransactionLedger:
         )  # fmt: skip
 
 
+def _ended_numbers(batch: MinedBatch, above: int) -> npt.NDArray[np.uint64]:
+    """The full XIDs that a batch ends above an SCN, eight bytes each."""
+    scns = batch.rows.column("scn").to_numpy(zero_copy_only=False)
+    ends = np.isin(batch.operations, ENDS) & (scns > above)
+    xids = batch.rows.column("xid").filter(pa.array(ends))
+    return _numbers_of(xids.filter(pc.invert(pc.ends_with(xids, UNRESOLVED))).to_pylist())
+
+
+def _numbers_of(xids: Sequence[str]) -> npt.NDArray[np.uint64]:
+    return np.frombuffer(bytes.fromhex("".join(xids)), dtype=np.uint64)
+
+
+def _are_among(xids: Sequence[str], known: Iterable[npt.NDArray[np.uint64]]) -> list[bool]:
+    wanted = _numbers_of(xids)
+    found = np.zeros(len(wanted), dtype=np.bool_)
+    for numbers in known:
+        found |= np.isin(wanted, numbers)
+    return found.tolist()
+
+
 def _batch_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(TRANSACTION_SCHEMA)
     return pa.RecordBatch.from_arrays(
@@ -473,6 +596,12 @@ def _entry_of(one: OpenTransaction) -> Entry:
     values = {each.name: getattr(one, each.name) for each in fields(OpenTransaction)}
     tables = dict(zip_longest(one.tables, values.pop("table_rows")))
     return Entry(**{**values, "tables": tables})
+
+
+def _commit_ordinal(ended: tuple[Any, ...]) -> int:
+    """Of one of the tuples that become ``TRANSACTION_SCHEMA``."""
+    found: int = ended[_COMMIT_ORDINAL]
+    return found
 
 
 def _time_of(event: Event) -> datetime | None:

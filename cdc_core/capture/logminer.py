@@ -13,6 +13,7 @@ from functools import partial
 from cdc_core.capture.altered import Altered, read_altered
 from cdc_core.capture.asked_rows import QueryFilter
 from cdc_core.capture.attempts import attempts
+from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.committed import OwnCommits, reach, refuse_unread, to_follow, unread
 from cdc_core.capture.ddl_rows import DdlRow, Followed, follow_ddl
 from cdc_core.capture.dictionaries import has_old_names, names_shown
@@ -34,7 +35,7 @@ from cdc_core.capture.proving import (
     refuse_changed,
 )
 from cdc_core.capture.reading_position import Reading, new_rows
-from cdc_core.capture.rows import MinedBatch, RowReader
+from cdc_core.capture.rows import RowReader
 from cdc_core.capture.standby import check_same, where_both_run, without_commits
 from cdc_core.capture.unlogged import unlogged_ends
 from cdc_core.capture.unnamed_rows import KnownSegments
@@ -417,6 +418,7 @@ class _Window:
             with closing(mined) as batches:
                 for batch in reader.read(batches):
                     ledger.take(batch)
+        ledger.finish()
 
     def _mined(self, session: OracleSession, high: Scn) -> Generator[MinedBatch]:
         """The rows of the started LogMiner session, as they may land."""

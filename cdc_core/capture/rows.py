@@ -13,6 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.capture.batches import NO_TABLE, MinedBatch
+from cdc_core.capture.log_writes import LogWrites
 from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.shown_names import ShownNames
@@ -24,73 +26,9 @@ from cdc_core.model.operations import CONTROL, Operation
 from cdc_core.model.texts import TEXT_REPLACED, is_utf8, replaced, spoiled_rows
 from cdc_core.schema.table import TableSchema
 
-NO_TABLE = -1
-"""In place of a captured table."""
-
 _NO_XID = "0" * 16
 _BY_NUMBER = "OBJ# "
 """So begins the name, in SEG_NAME or in some releases in TABLE_NAME too, of an object that the dictionary does not know."""
-
-
-@dataclass(frozen=True, slots=True)
-class MinedBatch:
-    """A batch of whole redo rows.
-
-    ``rows`` has the columns of ``MINED_SCHEMA`` with XIDs in lower case. ``ordinals`` numbers the rows; ``tables`` holds per
-    row the position of its captured table, or -1 for transaction control, internal DDL and rows of no captured table.
-    """
-
-    rows: pa.RecordBatch
-    ordinals: npt.NDArray[np.int64]
-    operations: npt.NDArray[np.int32]
-    tables: npt.NDArray[np.int32]
-
-    @property
-    def is_change(self) -> npt.NDArray[np.bool_]:
-        """Per row: does it belong to a captured table and to a transaction's changes? DDL does not."""
-        changes: npt.NDArray[np.bool_] = (self.tables != NO_TABLE) & (
-            self.operations != Operation.DDL
-        )
-        return changes
-
-    def filter(self, kept: npt.NDArray[np.bool_]) -> MinedBatch:
-        """The rows for which ``kept`` is true, under their numbers."""
-        if kept.all():
-            return self
-        rows = self.rows.filter(pa.array(kept))
-        return MinedBatch(rows, self.ordinals[kept], self.operations[kept], self.tables[kept])
-
-    def slice(self, offset: int, length: int | None = None) -> MinedBatch:
-        """Some of the rows, without a copy."""
-        rows = self.rows.slice(offset, length)
-        these = slice(offset, offset + rows.num_rows)
-        return MinedBatch(rows, self.ordinals[these], self.operations[these], self.tables[these])
-
-    @property
-    def ddl(self) -> npt.NDArray[np.int64]:
-        """Positions of the DDL rows of captured tables that users sent."""
-        return np.flatnonzero((self.tables != NO_TABLE) & (self.operations == Operation.DDL))
-
-
-def joined_batches(one: MinedBatch, other: MinedBatch) -> MinedBatch:
-    """Two batches that follow each other as one."""
-    [rows] = pa.Table.from_batches([one.rows, other.rows]).combine_chunks().to_batches()
-    return MinedBatch(
-        rows,
-        np.concatenate((one.ordinals, other.ordinals)),
-        np.concatenate((one.operations, other.operations)),
-        np.concatenate((one.tables, other.tables)),
-    )
-
-
-def merged_batches(one: MinedBatch, other: MinedBatch) -> MinedBatch:
-    """Two parts of a batch as one, in the order of their ordinals."""
-    if not one.rows.num_rows or not other.rows.num_rows:
-        return one if one.rows.num_rows else other
-    both = joined_batches(one, other)
-    order = np.argsort(both.ordinals)
-    rows = both.rows.take(pa.array(order))
-    return MinedBatch(rows, both.ordinals[order], both.operations[order], both.tables[order])
 
 
 def _refuse_hole(rows: pa.RecordBatch) -> None:
@@ -105,7 +43,10 @@ def _refuse_hole(rows: pa.RecordBatch) -> None:
 
 
 class RowReader:
-    """Turns mined batches into whole, numbered rows. Holds at most one unfinished statement between batches.
+    """Turns mined batches into whole, numbered rows, in the order in which they are followed.
+
+    Holds at most one unfinished statement between batches, and what :class:`LogWrites` holds back. Columns behind those of
+    ``MINED_SCHEMA`` are carried along.
 
     ``unnamed`` are the numbers of the rows that were read without a name and are of no known segment. With ``by_number`` the number of
     its object says whose a row is, before its name: the name is that of another time.
@@ -135,6 +76,7 @@ class RowReader:
         self._owners = pa.array([one.table.owner for one in tables], pa.string())
         self._table_names = pa.array([one.table.name for one in tables], pa.string())
         self._unfinished: pa.RecordBatch | None = None
+        self._log_writes = LogWrites()
 
     def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[MinedBatch]:
         """Yield batches of whole rows that were not read before, none of them empty.
@@ -144,12 +86,11 @@ class RowReader:
             RedoUnavailableError: LogMiner found a hole in the redo.
         """
         for batch in batches:
-            if (whole := self.take(batch)) is not None:
-                yield whole
-        self.end()
+            yield from self.take(batch)
+        yield from self.end()
 
-    def take(self, batch: pa.RecordBatch) -> MinedBatch | None:
-        """The whole rows of the next batch that were not read before; None if there are none. :meth:`end` follows the last one.
+    def take(self, batch: pa.RecordBatch) -> Iterator[MinedBatch]:
+        """Take the next batch; give whole rows that were not read before and that nothing moves any more. :meth:`end` follows.
 
         Raises:
             RedoUnavailableError: LogMiner found a hole in the redo.
@@ -158,10 +99,11 @@ class RowReader:
         if whole.num_rows:
             _refuse_hole(whole)
             whole = self._reading.take(whole)
-        return self._numbered(whole) if whole.num_rows else None
+        if whole.num_rows:
+            yield from self._log_writes.take(self._numbered(whole))
 
-    def end(self) -> None:
-        """All batches were taken.
+    def end(self) -> Iterator[MinedBatch]:
+        """All batches were taken: give the rows that are left.
 
         Raises:
             DecodeError: The last statement ends in the middle.
@@ -172,6 +114,7 @@ class RowReader:
                 hint="Capture the window again; if it stays so, report it with Oracle's version.",
                 scn=self._unfinished.column("scn")[0].as_py(),
             )
+        yield from self._log_writes.end()
 
     def landing_rows(self, batch: MinedBatch) -> pa.RecordBatch | None:
         """The rows of captured tables as they land, ``REDO_SCHEMA``; None if there are none."""
@@ -376,13 +319,15 @@ class _Named:
 
 def _named(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch under our names and types, XIDs in lower case."""
+    own = len(MINED_SCHEMA)
     columns = [
         column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(batch.columns, MINED_SCHEMA, strict=True)
+        for column, field in zip(batch.columns[:own], MINED_SCHEMA, strict=True)
     ]
     at = MINED_SCHEMA.get_field_index("xid")
     columns[at] = pc.ascii_lower(columns[at].fill_null(_NO_XID))
-    return pa.RecordBatch.from_arrays(columns, schema=MINED_SCHEMA)
+    schema = pa.schema([*MINED_SCHEMA, *list(batch.schema)[own:]])
+    return pa.RecordBatch.from_arrays([*columns, *batch.columns[own:]], schema=schema)
 
 
 def _readable(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cdc_core.capture.batches import NO_TABLE, MinedBatch
 from cdc_core.capture.reading_position import without_address
-from cdc_core.capture.rows import NO_TABLE, MinedBatch
 from cdc_core.model.operations import CONTROL, ENDS, Operation
 
 Ints = npt.NDArray[np.int64]
@@ -87,6 +87,7 @@ class Stream(Generic[E]):
         self._owners = self._codes.copy() if len(self._partial) else self._codes
         self._undo: Mask = batch.rows.column("rollback").to_numpy(zero_copy_only=False) == 1
         self._changes = batch.is_change
+        self._scns: Ints = batch.rows.column("scn").to_numpy(zero_copy_only=False)
 
     def events(self) -> Iterator[Event]:
         """In the stream's order: transaction control, rows without a full XID, and the first row of each transaction that is
@@ -183,6 +184,25 @@ class Stream(Generic[E]):
             [self._xids[code] for code in codes],
             rows[there].tolist(),
             undone[there].tolist(),
+            strict=True,
+        )
+
+    def change_scns(self) -> Iterator[tuple[E | None, int, int, bool]]:
+        """Per transaction with captured changes in the batch: it, the lowest and the highest SCN of these, and whether the SCNs fall
+        somewhere."""
+        mine = np.flatnonzero(self._counted())
+        if not len(mine):
+            return iter(())
+        mine = mine[np.argsort(self._owners[mine], kind="stable")]
+        owners, scns = self._owners[mine], self._scns[mine]
+        starts = np.flatnonzero(np.diff(owners, prepend=-2))
+        steps = np.diff(scns, prepend=scns[0])
+        steps[starts] = 0
+        return zip(
+            [self.entries[code] for code in owners[starts].tolist()],
+            np.minimum.reduceat(scns, starts).tolist(),
+            np.maximum.reduceat(scns, starts).tolist(),
+            (np.minimum.reduceat(steps, starts) < 0).tolist(),
             strict=True,
         )
 

@@ -4,6 +4,7 @@ Most do. They are told from whole columns; :mod:`cdc_core.capture.ledger` follow
 here if
 
 * its first row is its only START row, its last row its only COMMIT row, and neither a ROLLBACK nor a captured DDL is between;
+* its changes are shown in the order of their SCNs;
 * its COMMIT is not before its START, and lies above what is in the snapshot or was taken with an earlier window;
 * nothing else can be meant by its undo slot: no transaction is open there, and all that the batch has of the slot are such
   transactions, one after the other. So no row without a full XID is about it, and it evicts nobody.
@@ -21,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.rows import MinedBatch
+from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.stream import SLOT_DIGITS, UNKNOWN_USER
 from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.operations import Operation
@@ -92,6 +93,19 @@ class _Shape:
         )
         self.is_plain[codes[operations == Operation.ROLLBACK]] = False
         self.is_plain[codes[batch.ddl]] = False
+        self.is_plain[_falling(batch, codes)] = False
+
+
+def _falling(batch: MinedBatch, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The XIDs whose changes are shown against the order of their SCNs."""
+    changes = np.flatnonzero(batch.is_change)
+    scns = batch.rows.column("scn").to_numpy(zero_copy_only=False)[changes]
+    if not (np.diff(scns) < 0).any():
+        return codes[:0]
+    order = np.argsort(codes[changes], kind="stable")
+    owners, scns = codes[changes][order], scns[order]
+    found: npt.NDArray[np.int32] = owners[1:][(np.diff(scns) < 0) & (np.diff(owners) == 0)]
+    return found
 
 
 def _alone(slot_of: npt.NDArray[np.int32], shape: _Shape, fine: Mask) -> Mask:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.ddl_rows import DdlRow
 from cdc_core.capture.ledger import TransactionLedger
-from cdc_core.capture.rows import MinedBatch, RowReader
+from cdc_core.capture.rows import RowReader
 from cdc_core.errors import (
     REPORT_HINT,
     RowCountError,
@@ -93,6 +94,7 @@ class WindowRows:
                 self._take(batch, redo)
                 if self._ledger.ended_count >= ENDED_ROWS:
                     transactions.write(self._ledger.drain())
+            self._ledger.finish()
             transactions.write(self._ledger.drain())
             landed.open = still_open()
             transactions.write(ledger_batch(landed.open))

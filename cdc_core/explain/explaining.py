@@ -21,10 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cdc_core.capture.batches import NO_TABLE, MinedBatch
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import NO_TABLE, MinedBatch, RowReader
+from cdc_core.capture.rows import RowReader
 from cdc_core.errors import CdcError
 from cdc_core.explain.definitions import DdlFound, Definitions, definitions
 from cdc_core.explain.export import COLUMNS, Export
@@ -124,20 +125,18 @@ class _Landed:
             pq.ParquetWriter(self.waiting, TRANSACTION_SCHEMA) as waiting,
         ):
             for batch in reader.read(batches):
-                spans = export.take_spans(batch.rows.num_rows)
                 scn = int(batch.rows.column("scn")[-1].as_py())
                 kept = excluded.remove_from(batch)
-                self._note_dropped(batch, kept, spans, excluded)
+                self._note_dropped(batch, kept, excluded)
                 taken = ledger.take(kept)
-                self._note(taken, kept, spans[taken.ordinals - batch.ordinals[0]])
+                self._note(taken, kept)
                 if (rows := reader.landing_rows(taken)) is not None:
                     redo.write_batch(rows)
-                for state, rows in _by_state(ledger.drain()):
-                    self._note_transactions(rows, _STATES[state])
-                    if state == "evicted":
-                        rows = _as_ended(rows.to_pylist(), scn)
-                    (waiting if state == "evicted" else committed).write_batch(rows)
-            opened = ledger_batch(ledger.open_transactions())
+                self._note_ended(ledger.drain(), scn, committed, waiting)
+            ledger.finish()
+            self._note_ended(ledger.drain(), scn, committed, waiting)
+            living = [one for one in ledger.open_transactions() if one.state != "displaced"]
+            opened = ledger_batch(living)
             self._note_transactions(opened, "open")
             waiting.write_batch(_as_ended(opened.to_pylist(), scn))
         for one in ledger.incomplete:
@@ -145,20 +144,27 @@ class _Landed:
             self._outcomes.doubt(one.xid, one.commit_scn, doubt)
         self._report_unnamed(reader)
 
-    def _note_dropped(
+    def _note_ended(
         self,
-        batch: MinedBatch,
-        kept: MinedBatch,
-        spans: npt.NDArray[np.int64],
-        excluded: ExcludedValues,
+        ended: pa.RecordBatch,
+        scn: int,
+        committed: pq.ParquetWriter,
+        waiting: pq.ParquetWriter,
     ) -> None:
+        for state, rows in _by_state(ended):
+            self._note_transactions(rows, _STATES[state])
+            if state == "evicted":
+                rows = _as_ended(rows.to_pylist(), scn)
+            (waiting if state == "evicted" else committed).write_batch(rows)
+
+    def _note_dropped(self, batch: MinedBatch, kept: MinedBatch, excluded: ExcludedValues) -> None:
         """Keep the rows that do not land since they hold values that are left out."""
         if len(kept.ordinals) == len(batch.ordinals):
             return
         gone = ~np.isin(batch.ordinals, kept.ordinals)
         dropped = batch.filter(gone)
         is_lob = np.isin(dropped.operations, LOB_OPERATIONS).tolist()
-        rows = self._basic_rows(dropped, spans[gone])
+        rows = self._basic_rows(dropped)
         texts = dropped.rows.column("sql_redo")
         for at, (row, writes) in enumerate(zip(rows, is_lob, strict=True)):
             if writes:
@@ -169,9 +175,9 @@ class _Landed:
                 row["sql_redo"] = (texts[at].as_py() or "")[:_TEXT_KEPT]
         self._outcomes.add_rows(rows)
 
-    def _note(self, batch: MinedBatch, before: MinedBatch, spans: npt.NDArray[np.int64]) -> None:
+    def _note(self, batch: MinedBatch, before: MinedBatch) -> None:
         """Keep the rows, with what is known of them before they are decoded."""
-        rows = self._basic_rows(batch, spans)
+        rows = self._basic_rows(batch)
         facts = zip(
             batch.operations.tolist(), batch.tables.tolist(), before.tables.tolist(), strict=True
         )
@@ -195,15 +201,16 @@ class _Landed:
             self.ddl[row["tbl"]].append(found)
         self._outcomes.add_rows(rows)
 
-    def _basic_rows(self, batch: MinedBatch, spans: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
-        columns = batch.rows.select(["scn", "xid", "rollback"]).to_pydict()
+    def _basic_rows(self, batch: MinedBatch) -> list[dict[str, Any]]:
+        names = ["first_row", "last_row", "scn", "xid", "rollback"]
+        columns = batch.rows.select(names).to_pydict()
         return [
             {
                 "first_row": first, "last_row": last, "ordinal": ordinal, "scn": scn, "xid": xid, "is_undo": undo,
                 "operation": operation_name(code), "tbl": self._names[table + 1], "sql_redo": None,
             }
-            for (first, last), ordinal, scn, xid, undo, code, table in zip(
-                spans.tolist(), batch.ordinals.tolist(), columns["scn"], columns["xid"], columns["rollback"],
+            for first, last, ordinal, scn, xid, undo, code, table in zip(
+                columns["first_row"], columns["last_row"], batch.ordinals.tolist(), columns["scn"], columns["xid"], columns["rollback"],
                 batch.operations.tolist(), batch.tables.tolist(), strict=True,
             )
         ]  # fmt: skip

@@ -15,8 +15,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from cdc_core.capture.mining import MINED_SCHEMA
@@ -27,6 +25,9 @@ from cdc_core.explain.outcomes import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import ENDS, IGNORED, Operation
 from cdc_core.model.redo_address import RedoAddress
+
+EXPORTED = pa.schema([*MINED_SCHEMA, ("first_row", pa.int64()), ("last_row", pa.int64())])
+"""The columns of capture, and where the row's statement stands in the file."""
 
 BATCH_ROWS = 5_000
 PIECES_MAX = 10_000
@@ -112,7 +113,6 @@ class Export:
     report: Callable[[Finding], None]
     left_out: Counter[str] = field(default_factory=Counter)
     total: int = 0
-    _spans: list[tuple[int, int]] = field(default_factory=list)
     _owners: Mapping[str, str] = field(default_factory=dict)
     _unreadable: Counter[str] = field(default_factory=Counter)
 
@@ -126,7 +126,7 @@ class Export:
             self.report(Finding(f"the export has no {name}: {_WITHOUT[name]}", hint=f"Export {name} as well."))  # fmt: skip
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows in the columns of ``MINED_SCHEMA``, statement by statement: pieces of one statement lie in one batch."""
+        """The rows in the columns of :data:`EXPORTED`, statement by statement: pieces of one statement lie in one batch."""
         rows: list[tuple[Any, ...]] = []
         pieces: list[tuple[int, tuple[Any, ...]]] = []
         for number, row in self._rows():
@@ -139,8 +139,8 @@ class Export:
             if row[_CSF] == 1:
                 self._report_unfinished(pieces)
             else:
-                self._spans.append((pieces[0][0], pieces[-1][0]))
-                rows += [piece for _, piece in pieces]
+                span = pieces[0][0], pieces[-1][0]
+                rows += [(*piece, *span) for _, piece in pieces]
             pieces = []
             if len(rows) >= BATCH_ROWS:
                 yield _batch_of(rows)
@@ -151,12 +151,6 @@ class Export:
             yield _batch_of(rows)
         for name, count in self._unreadable.items():
             self.report(Finding(f"{name} could not be read in {count} rows; it is left out there"))
-
-    def take_spans(self, statements: int) -> npt.NDArray[np.int64]:
-        """The first and last row of each of the next statements that :meth:`batches` gave."""
-        spans = np.array(self._spans[:statements], dtype=np.int64).reshape(-1, 2)
-        del self._spans[:statements]
-        return spans
 
     def _report_unfinished(self, pieces: Sequence[tuple[int, Any]]) -> None:
         first, last = pieces[0][0], pieces[-1][0]
@@ -255,9 +249,9 @@ def _batch_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [
             pa.array(column, one.type)
-            for column, one in zip(columns, MINED_SCHEMA, strict=True)
+            for column, one in zip(columns, EXPORTED, strict=True)
         ],
-        schema=MINED_SCHEMA,
+        schema=EXPORTED,
     )  # fmt: skip
 
 

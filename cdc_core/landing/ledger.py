@@ -22,6 +22,7 @@ LIVING_STATES: tuple[LedgerState, ...] = (
     "ending",
     "released",
     "rolled_back",
+    "displaced",
     "unread",
 )
 """States of ``TRANSACTION_SCHEMA`` that are the ledger after a window; the others have ended in it."""

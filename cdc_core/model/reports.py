@@ -120,7 +120,8 @@ class TableStatus:
 class SourceStatus:
     """How a source stands, per table. ``oracle_error`` says why Oracle could not be reached, if it was asked; ``last_error`` is that of its first window that is not applied, which all tables wait
     for; ``windows_inexact`` counts windows that lacked commits which came to light with a later one. ``transactions_released`` are
-    those that were given up: Oracle no longer knows them, and no end of them was mined. ``oldest_open`` are the first of the open ones, oldest first."""
+    those that were given up: Oracle no longer knows them, and no end of them was mined; of ``transactions_evicted`` another one took the
+    undo slot, and no end of them was mined. ``oldest_open`` are the first of the open ones, oldest first."""
 
     source: str
     scn_oracle: int | None
@@ -135,6 +136,7 @@ class SourceStatus:
     last_error: str | None = None
     windows_inexact: int = 0
     transactions_released: tuple[OpenTransaction, ...] = ()
+    transactions_evicted: tuple[OpenTransaction, ...] = ()
     oldest_open: tuple[TransactionStatus, ...] = ()
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-LedgerState = Literal["open", "undone", "ending", "released", "rolled_back", "unread"]
-OVER: tuple[LedgerState, ...] = ("released", "rolled_back")
+LedgerState = Literal["open", "undone", "ending", "released", "rolled_back", "displaced", "unread"]
+OVER: tuple[LedgerState, ...] = ("released", "rolled_back", "displaced")
 """Kept only so that a COMMIT against all that is known stops its tables: nothing waits for them."""
 
 
@@ -23,7 +23,8 @@ class OpenTransaction:
 
     ``state`` is ``unread`` where no row of it has landed, since committed transactions alone are read; ``undone`` after a ROLLBACK row that may have closed the transaction or only a savepoint, with nothing left to
     apply; ``ending`` after such a row where nothing tells whether something is left, since one undo row of a table with LOBs stands for a
-    statement; ``rolled_back`` when Oracle no longer knows one that was ``ending``; and ``released`` when Oracle no longer knows it and no
+    statement; ``rolled_back`` when Oracle no longer knows one that was ``ending``; ``displaced`` when another one began in its undo slot and
+    no end of it was seen; and ``released`` when Oracle no longer knows it and no
     end of it was ever seen. ``absent_scn`` is the SCN at which Oracle
     was first found not to know it, ``session_id`` and ``serial`` name the session that began it, ``client_id`` is that session's
     CLIENT_IDENTIFIER, and ``start_timestamp`` the database's time then, without a zone.

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,6 +36,7 @@ from cdc_core.schema.types import is_snapshot_only
 from cdc_core.stage import addresses, lobs
 from cdc_core.stage.absent_names import unlisted
 from cdc_core.stage.layout import OPTIONAL, change_schema
+from cdc_core.stage.redo_order import DISORDERED
 from cdc_core.stage.rollback import AMBIGUOUS, ROW_ID_UNKNOWN, UNMATCHED
 from cdc_core.stage.row_digests import row_digests
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
@@ -43,10 +45,12 @@ from cdc_core.stage.statements import UNKNOWN_ROW_ID, known_row_ids
 _OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}
 _OP_LETTERS = (None, *(_OPS[code] for code in sorted(_OPS)))
 _INVALID, _NOT_GUARANTEED = 2, 3
+_UNNAMED = '"COL '
 _NOT_EXECUTABLE = (_INVALID, _NOT_GUARANTEED)
 """STATUS of rows whose SQL_REDO cannot be executed, or is not guaranteed to be right."""
 
 _WAY_OUT = "If you can do without the column, name it under columns_exclude of the table."
+_LOBS_OUT = "If you can do without the table's LOBs, name their columns under columns_exclude of the table. Otherwise: "
 _NO_ADDRESS = (
     "Name unique NOT NULL columns under the table's key, or leave the table out. If the row was written before supplemental logging of all "
     f"columns was added to the table, {RESNAPSHOT_HINT}"
@@ -62,8 +66,9 @@ _PROBLEMS = {
     AMBIGUOUS: "a partial rollback takes back a statement that wrote LOBs, and the redo does not show which rows are of that statement",
     UNMATCHED: "a partial rollback undoes a row that the transaction's redo does not have",
     ROW_ID_UNKNOWN: "a partial rollback undoes a row whose address LogMiner does not know",
+    DISORDERED: "changes of one row are shown against the order of their SCNs, so nothing tells which is the last one",
 }
-_OF_ROLLBACK = (AMBIGUOUS, UNMATCHED, ROW_ID_UNKNOWN)
+_OF_ROLLBACK = (AMBIGUOUS, UNMATCHED, ROW_ID_UNKNOWN, DISORDERED)
 """Problems that are about more than one row."""
 
 
@@ -83,8 +88,8 @@ class ChangeDecoder:
     """Turns redo rows into rows of ``layout.change_schema``; one per table and window, and safe to call from many threads.
 
     A row is decoded by the version of the table in which it was written. DDL waits for transactions that changed the table, so
-    all rows of a transaction have one layout, and a row's own SCN says which: the newest version from before it, or the
-    first one that is known.
+    all rows of a transaction have one layout, and a row's own SCN says which: the newest version up to it, or the first one
+    that is known. A change that waited for the DDL can have the very SCN at which it committed.
 
     Attributes:
         schema: The version that both Delta tables have; it gives the rows their columns.
@@ -119,10 +124,7 @@ class ChangeDecoder:
         versions = self._versions()
         if len(versions) == 1:
             return self._decoded(batch, versions[0], target)
-        bounds = np.array([version.scn_from for version in versions[1:]], dtype=np.int64)
-        scns = batch["scn"].to_numpy()
-        # A row has an SCN above that of the DDL whose layout it has.
-        chosen = np.searchsorted(bounds, scns, side="left")
+        chosen = _versions_of(batch, versions)
         parts = [
             self._decoded(batch.take(pa.array(np.flatnonzero(chosen == at))), versions[at], target)
             for at in np.unique(chosen).tolist()
@@ -171,7 +173,7 @@ class ChangeDecoder:
     def version_at(self, scn: int) -> TableSchema:
         """The version of the table in which a row with that SCN was written."""
         versions = self._versions()
-        return versions[sum(version.scn_from < scn for version in versions[1:])]
+        return versions[sum(version.scn_from <= scn for version in versions[1:])]
 
     def redacted(self, rows: pa.Table) -> pa.Array:
         """The redo text of rows without the values of columns that are left out; NULL where these cannot be told apart."""
@@ -280,7 +282,7 @@ class ChangeDecoder:
         )
         executable = pc.invert(said)
         if pc.any(said).as_py() and plan_table(version).stored:
-            unnamed = pc.match_substring(batch["sql_redo"], '"COL ')
+            unnamed = pc.match_substring(batch["sql_redo"], _UNNAMED)
             unnamed = pc.and_(unnamed, pc.equal(status, _INVALID))
             executable = pc.or_(executable, pc.fill_null(unnamed, False))
         fine = pc.and_(plain, executable)
@@ -298,6 +300,9 @@ class ChangeDecoder:
                 lobs.INCOMPLETE: _RESELECT + _WAY_OUT,
                 lobs.NOT_UNDERSTOOD: _RESELECT + _WAY_OUT,
             }
+            if problem in _OF_ROLLBACK:
+                has_lobs = any(column.is_lob for column in self.schema.columns)
+                hint[problem] = (_LOBS_OUT if has_lobs else "") + RESNAPSHOT_HINT
             raise DecodeError(_PROBLEMS[problem], hint=hint.get(problem, _WAY_OUT), **where)
         if code == Operation.DDL:
             raise SchemaMismatchError(
@@ -399,6 +404,22 @@ class ChangeDecoder:
             "xid": batch["xid"][row].as_py(),
             "ordinal": batch["ordinal"][row].as_py(),
         }
+
+
+def _versions_of(batch: pa.RecordBatch, versions: tuple[TableSchema, ...]) -> npt.NDArray[np.int64]:
+    """Per row, the place of the version in which it was written. One at the SCN of a DDL is of the new version, unless LogMiner does
+    not name its columns, as of rows from before."""
+    bounds = np.array([version.scn_from for version in versions[1:]], dtype=np.int64)
+    scns = batch["scn"].to_numpy()
+    chosen: npt.NDArray[np.int64] = np.searchsorted(bounds, scns, side="right")
+    at_ddl = np.isin(scns, bounds)
+    if at_ddl.any():
+        status = pc.bit_wise_and(batch["status"], pa.scalar(STATUS_MASK, pa.int32()))
+        unnamed = pc.and_(
+            pc.match_substring(batch["sql_redo"], _UNNAMED), pc.equal(status, _INVALID)
+        )
+        chosen -= at_ddl & pc.fill_null(unnamed, False).to_numpy(zero_copy_only=False)
+    return chosen
 
 
 def _under_names_of(decoded: Any, version: TableSchema, newest: TableSchema) -> Any:

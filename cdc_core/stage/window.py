@@ -13,7 +13,7 @@ import pyarrow as pa
 from cdc_core.errors import REPORT_HINT, RowCountError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
-from cdc_core.stage import rollback
+from cdc_core.stage import redo_order, rollback
 from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.closing_updates import COLUMNS as UPDATE_COLUMNS
 from cdc_core.stage.closing_updates import updates_apart
@@ -196,17 +196,25 @@ def surviving_rows(
 def _undone(rows: CommittedRows, decoder: ChangeDecoder) -> rollback.Undone:
     """What the transactions took back."""
     columns = rollback.STATEMENT_COLUMNS if decoder.is_undone_by_statement else rollback.COLUMNS
-    found = list(rows.batches([name for name in columns if name != "has_rollback"]))
+    read = dict.fromkeys((*columns, *redo_order.COLUMNS))
+    del read["has_rollback"]  # of the transaction
+    found = list(rows.batches([*read]))
     if not found:
         return rollback.NOTHING_UNDONE
+    order = redo_order.RedoOrder.of(pa.concat_tables(found))
 
     def apart(candidates: Mapping[int, Sequence[int]]) -> set[int]:
         if not candidates:
             return set()
-        return updates_apart(rows.batches(UPDATE_COLUMNS), candidates, decoder.version_at)
+        landed = {
+            order.ordinal_of(update): [order.ordinal_of(one) for one in its]
+            for update, its in candidates.items()
+        }
+        closing = updates_apart(rows.batches(UPDATE_COLUMNS), landed, decoder.version_at)
+        return {update for update in candidates if order.ordinal_of(update) in closing}
 
     closes_shown = decoder.has_placeholders
-    return rollback.find_undone(pa.concat_tables(found), apart=apart, closes_shown=closes_shown)
+    return order.undone(rollback.find_undone(order.rows, apart=apart, closes_shown=closes_shown))
 
 
 def _pieces(rows: pa.Table) -> Iterator[pa.Table]:

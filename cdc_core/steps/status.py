@@ -33,6 +33,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     now = datetime.now(UTC)
     ledger = ctx.store.open_transactions(ctx.source)
     released = tuple(one for one in ledger if one.state == "released")
+    evicted = tuple(one for one in ledger if one.state == "displaced")
     ledger = [one for one in ledger if not one.is_over]
     starts = [transaction.start_scn for transaction in ledger if transaction.start_scn is not None]
     records = {record.table: record for record in ctx.store.tables(ctx.source)}
@@ -95,6 +96,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         tables=tuple(tables),
         last_error=waiting[0].last_error if waiting else None,
         transactions_released=released,
+        transactions_evicted=evicted,
         windows_inexact=ctx.store.inexact_windows(ctx.source),
         oldest_open=_oldest_open(ctx, ledger, now),
     )

@@ -186,6 +186,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
             "it, and its redo shows neither COMMIT nor ROLLBACK. If a COMMIT appears later, its tables leave the stream.",
             soft_wrap=True,
         )
+    for lost in found.transactions_evicted:
+        console.print(
+            f"[yellow]evicted[/]: transaction {lost.xid} of {', '.join(lost.tables)}. Its redo shows neither COMMIT nor ROLLBACK, and another "
+            "transaction uses its undo slot, so its changes are left out. `redolake reconcile` shows whether rows are missing.",
+            soft_wrap=True,
+        )
     if found.windows_inexact:
         console.print(
             f"[yellow]inexact[/]: {found.windows_inexact} windows were missing commits that a later window delivered. "

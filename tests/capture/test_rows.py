@@ -69,7 +69,7 @@ def landed(*batches: pa.RecordBatch, ordinal: int = 0) -> list[dict[str, Any]]:
 def test_rows_of_captured_tables_land_with_ordinals_that_count_all_rows() -> None:
     found = landed(
         batch(row(Operation.START), row(1, sql_redo="a"), row(Operation.COMMIT)),
-        batch(row(2, table_name="Dept", rollback=1)),
+        batch(row(2, X2, table_name="Dept", rollback=1)),
         ordinal=3,
     )
     base = 3 << 40

@@ -208,7 +208,7 @@ def _ledger_differences(run: Run) -> list[str]:
     ended += [
         f"{one.xid} was given up" for one in kept if one.state == "released" and one.xid not in gone
     ]
-    slots = Counter(one.xid[:8] for one in run.ledger)
+    slots = Counter(one.xid[:8] for one in run.ledger if one.state != "displaced")
     return ended + [f"slot {slot} has {n} transactions" for slot, n in slots.items() if n > 1]
 
 
@@ -367,7 +367,7 @@ def _drops_late_commits(self: TransactionLedger, entry: Entry, event: Event) -> 
         REAL_COMMIT(self, entry, event)
 
 
-def _evicts_nobody(self: TransactionLedger, entry: Entry, event: Event) -> None:
+def _evicts_nobody(self: TransactionLedger, entry: Entry, *_more: Any) -> None:
     return None
 
 
@@ -424,7 +424,7 @@ MUTANTS: dict[str, tuple[CloseAt, object, str, object]] = {
     "late commits dropped": ("online", TransactionLedger, "_commit", _drops_late_commits),
     "given up at the first absence": ("online", logminer, "judged", _gives_up_at_once),
     "given up before it was mined past": ("online", logminer, "judged", _gives_up_unmined),
-    "a START evicts nobody": ("online", TransactionLedger, "_evicted", _evicts_nobody),
+    "a START evicts nobody": ("online", TransactionLedger, "_displace", _evicts_nobody),
 }  # fmt: skip
 """What is broken, and in which way of closing windows it is looked for."""
 

@@ -12,9 +12,10 @@ import pytest
 
 from cdc_core.capture import ledger as ledger_module
 from cdc_core.capture import whole
+from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import MinedBatch, RowReader
+from cdc_core.capture.rows import RowReader
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
@@ -94,6 +95,7 @@ def followed(seed: int) -> Any:
     for part in reader.read(iter(parts)):
         landing = reader.landing_rows(ledger.take(part))
         landed += landing.to_pylist() if landing is not None else []
+    ledger.finish()
     ended = sorted(ledger.drain().to_pylist(), key=lambda one: one["commit_ordinal"])
     facts = (
         ledger.committed, ledger.rolled_back, ledger.evicted, ledger.late, ledger.tables_committed, ledger.tables_late,

@@ -139,6 +139,18 @@ def test_rows_are_decoded_by_the_version_in_which_they_were_written(source: Sour
     assert by_ordinal[6]["_cdc_before_absent"] == []
 
 
+def test_a_row_at_the_very_scn_of_a_ddl_has_the_new_layout(source: Source) -> None:
+    """It waited for the DDL, whose COMMIT has the same SCN; its columns are named."""
+    new = replace(source.schema, scn_from=Scn(1200))
+    old = replace(source.schema, columns=source.schema.columns[:2])
+    decoder = ChangeDecoder(new, 2000, earlier=(old,))
+    [change] = decoder(_rows(scn=1200)).to_pylist()
+    assert change["after"]["AMOUNT"] is not None
+    assert decoder.version_at(1200).column_names == new.column_names
+    with pytest.raises(SchemaMismatchError):
+        decoder(_rows(scn=1199))
+
+
 def test_rows_without_names_that_are_not_guaranteed_are_refused(source: Source) -> None:
     schema = replace(source.schema, stored=("ID", "NAME", "AMOUNT", "NOTE"), charset="AL32UTF8")
     changes = ChangeDecoder(schema, 2000)(_rows(status=2, sql_redo=OLD_ROW))

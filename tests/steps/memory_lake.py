@@ -48,6 +48,7 @@ from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.lobs import lob_transactions, with_whole_lobs, without_beginnings
 from cdc_core.stage.missing_lobs import LandedLobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
+from cdc_core.stage.redo_order import RedoOrder
 from cdc_core.stage.rollback import find_undone
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.transactions import TRANSACTIONS
@@ -765,12 +766,13 @@ def _surviving(rows: list[dict[str, Any]], decoder: ChangeDecoder) -> list[dict[
     """Without what transactions took back themselves; the row of which that cannot be said has its problem."""
     if not rows:
         return rows
-    table = _table_of([row | {"has_rollback": True} for row in rows])
+    order = RedoOrder.of(_table_of([row | {"has_rollback": True} for row in rows]))
 
     def apart(candidates: Mapping[int, Sequence[int]]) -> set[int]:
-        return updates_apart([table], candidates, decoder.version_at)
+        return updates_apart([order.rows], candidates, decoder.version_at)
 
-    undone = find_undone(table, apart=apart, closes_shown=decoder.has_placeholders)
+    closes_shown = decoder.has_placeholders
+    undone = order.undone(find_undone(order.rows, apart=apart, closes_shown=closes_shown))
     gone = set(undone.ordinals.tolist())
     for row in rows:
         row["problem"] = undone.problems.get(row["ordinal"])
