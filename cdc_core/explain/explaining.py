@@ -28,7 +28,8 @@ from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import RowReader
 from cdc_core.errors import CdcError
 from cdc_core.explain.definitions import DdlFound, Definitions, definitions
-from cdc_core.explain.export import COLUMNS, Export
+from cdc_core.explain.ends import Ends
+from cdc_core.explain.export import COLUMNS, Export, container_of
 from cdc_core.explain.files import open_rows
 from cdc_core.explain.images import image_texts
 from cdc_core.explain.outcomes import Decision, Finding, Outcome, Outcomes, TransactionState
@@ -64,18 +65,25 @@ _TEXT_KEPT = 32_768
 
 
 @contextmanager
-def explained(path: Path, tables: Sequence[TableSchema]) -> Iterator[Outcomes]:
+def explained(
+    path: Path, tables: Sequence[TableSchema], *, container: str | None = None
+) -> Iterator[Outcomes]:
     """Explain an export by the definitions that its tables have at its beginning; the outcomes live as long as the block.
 
+    Args:
+        path: The export.
+        tables: The described tables.
+        container: The pluggable database that they are of, where the export has rows of such tables of several ones.
+
     Raises:
-        ConfigError: The file is no export of V$LOGMNR_CONTENTS, or cannot be read at all.
+        ConfigError: The file is no export of V$LOGMNR_CONTENTS, or cannot be read at all; or several containers have such tables.
     """
     with TemporaryDirectory(prefix="redolake-explain-") as name:
         folder = Path(name)
         with Outcomes(folder) as outcomes:
-            export = Export(
-                open_rows(path, COLUMNS), [one.table for one in tables], outcomes.report
-            )
+            names = [one.table for one in tables]
+            own = container_of(open_rows(path, COLUMNS), names, container)
+            export = Export(open_rows(path, COLUMNS), names, outcomes.report, own)
             landed = _Landed(folder, tables, outcomes)
             landed.land(export)
             for table in tables:
@@ -124,7 +132,10 @@ class _Landed:
             pq.ParquetWriter(self.committed, TRANSACTION_SCHEMA) as committed,
             pq.ParquetWriter(self.waiting, TRANSACTION_SCHEMA) as waiting,
         ):
+            ends = Ends()
             for batch in reader.read(batches):
+                if export.container is None:
+                    ends.take(batch)
                 scn = int(batch.rows.column("scn")[-1].as_py())
                 kept = excluded.remove_from(batch)
                 self._note_dropped(batch, kept, excluded)
@@ -139,6 +150,13 @@ class _Landed:
             opened = ledger_batch(living)
             self._note_transactions(opened, "open")
             waiting.write_batch(_as_ended(opened.to_pylist(), scn))
+        for xid in ends.contradictory():
+            self._outcomes.report(
+                Finding(
+                    f"transaction {xid} ends twice: rows of several containers are mixed, and what is said of it may be of another one",
+                    hint="Export SRC_CON_NAME as well.",
+                )
+            )
         for one in ledger.incomplete:
             doubt = f"{one.reason}; capture ends the streams of its tables before it"
             self._outcomes.doubt(one.xid, one.commit_scn, doubt)

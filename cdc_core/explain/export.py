@@ -59,7 +59,7 @@ _PARTS = ("XIDUSN", "XIDSLT", "XIDSQN")
 
 COLUMNS = frozenset({
     *_NUMBERS.values(), *_FACTS.values(), *_TEXTS.values(), *_OTHER_NAMES, *_PARTS, "XID", "OPERATION", "OPERATION_CODE",
-    "SEG_OWNER", "TABLE_NAME", "SEG_NAME", "RS_ID", "TIMESTAMP",
+    "SEG_OWNER", "TABLE_NAME", "SEG_NAME", "RS_ID", "TIMESTAMP", "SRC_CON_NAME",
 })  # fmt: skip
 """The columns that are read, where an export has them."""
 
@@ -104,6 +104,7 @@ class Export:
         file: The open file.
         tables: The described tables: they name the owner of rows that do not.
         report: Takes what is wrong with a row, or with the file.
+        container: Whose rows are read, as :func:`container_of` says; None for all. A row that names none is read too.
         left_out: Rows that capture's query leaves out, by operation.
         total: Rows so far, the damaged ones included.
     """
@@ -111,6 +112,7 @@ class Export:
     file: RowFile
     tables: Sequence[TableId]
     report: Callable[[Finding], None]
+    container: str | None = None
     left_out: Counter[str] = field(default_factory=Counter)
     total: int = 0
     _owners: Mapping[str, str] = field(default_factory=dict)
@@ -180,6 +182,9 @@ class Export:
         if isinstance(found, DamagedRow):
             raise _UnreadableError(found.reason, found.hint)
         values = {_OTHER_NAMES.get(name, name): value for name, value in found.items()}
+        if self.container is not None and _container(values) not in (None, self.container):
+            self.left_out["another container"] += 1
+            return None
         code = _operation_of(values)
         if code in IGNORED:
             self.left_out[Operation(code).name] += 1
@@ -235,6 +240,56 @@ class Export:
         return _SOMEWHERE
 
 
+def container_of(rows: RowFile, tables: Sequence[TableId], asked: str | None) -> str | None:
+    """The pluggable database whose tables are described: an XID and a name are unique in one alone. None where no row of the tables
+    names one.
+
+    Args:
+        rows: The file, for a reading of its own.
+        tables: The described tables.
+        asked: Which one is meant, if that was said.
+
+    Raises:
+        ConfigError: Several containers have rows of the tables, and none was asked for; or the file does not name them.
+    """
+    columns = _CONTAINERS & set(rows.columns)
+    if asked is not None:
+        if not columns:
+            raise ConfigError(
+                "the export does not say which container its rows are of",
+                hint="Export SRC_CON_NAME as well.",
+                file=rows.path.name,
+            )
+        return asked
+    if not columns:
+        return None
+    names, own = {one.name for one in tables}, {(one.owner, one.name) for one in tables}
+    found: set[str] = set()
+    for _, row in rows.rows:
+        if isinstance(row, DamagedRow):
+            continue
+        name, owner = row.get("TABLE_NAME") or row.get("SEG_NAME"), row.get("SEG_OWNER")
+        if ((owner, name) in own or (owner is None and name in names)) and (one := _container(row)):
+            found.add(one)
+    if len(found) > 1:
+        raise ConfigError(
+            "several containers have rows of the described tables",
+            hint="Say which one is meant: --container NAME.",
+            file=rows.path.name,
+            containers=", ".join(sorted(found)),
+        )
+    return found.pop() if found else None
+
+
+def _container(values: Values) -> str | None:
+    """The name of the row's container, or its number where the export has no names."""
+    for column in ("SRC_CON_NAME", "SRC_CON_ID"):
+        if values.get(column) not in (None, ""):
+            return str(values[column]).strip()
+    return None
+
+
+_CONTAINERS = {"SRC_CON_NAME", "SRC_CON_ID"}
 _CSF = MINED_SCHEMA.get_field_index("csf")
 _SAME = [MINED_SCHEMA.get_field_index(name) for name in ("xid", "rs_id", "ssn", "operation_code")]
 

@@ -179,6 +179,9 @@ SELECT xid, state, start_scn, end_scn, end_timestamp, username, row_count, chang
  WHERE :xid IS NULL OR xid = :xid ORDER BY COALESCE(end_ordinal, 1 << 62), first_ordinal"""
 _ROWS = """
 SELECT first_row, last_row, scn, xid, operation, tbl, outcome, why, way_out, part_of, op, before, after, sql_redo, copies FROM redo"""
+_REASONS = """
+SELECT why, way_out, COUNT(*), MIN(first_row) FROM redo WHERE outcome = 'undecodable' GROUP BY why, way_out
+ ORDER BY 3 DESC, 4 LIMIT :most"""
 _OF_TRANSACTION = (
     _ROWS
     + """
@@ -275,6 +278,10 @@ class Outcomes:
         """Statements by outcome."""
         found = self._db.execute("SELECT outcome, COUNT(*) FROM redo GROUP BY outcome")
         return {Outcome(outcome): count for outcome, count in found}
+
+    def reasons(self, most: int) -> list[tuple[str, str | None, int, int]]:
+        """Why statements are undecodable: the reason, the way out, how many they are and the first row of them, the commonest first."""
+        return self._db.execute(_REASONS, {"most": most}).fetchall()
 
     def transaction_counts(self) -> dict[str, int]:
         """Transactions by state."""

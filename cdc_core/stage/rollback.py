@@ -286,6 +286,7 @@ def _brackets(
     other = closed[:-1] & ~_are_inverse(operations[:-1], operations[1:])
     for ordinal in ordinals[at[1:][other]]:
         problems[int(ordinal)] = UNMATCHED
+    closed[:-1] &= ~other  # what it takes back, nobody knows
     found: npt.NDArray[np.int64] = ordinals[at[closes | closed]]
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,7 @@ TRANSACTIONS_SHOWN = 20
 ROWS_SHOWN = 12
 FINDINGS_SHOWN = 20
 _VALUE_SHOWN = 40
+_GROUPED = ("undecodable", "damaged")
 
 _COLOURS = {"change": "green", "undecodable": "red", "damaged": "red", "waits": "yellow"}
 _OPS = {"c": "insert", "u": "update", "d": "delete"}
@@ -72,6 +74,14 @@ def explain(
             help="The database's character set; columns that LogMiner calls COL n hold its bytes.",
         ),
     ] = "AL32UTF8",
+    container: Annotated[
+        str | None,
+        typer.Option(
+            "--container",
+            metavar="NAME",
+            help="The pluggable database of the tables, where the export has such tables of several.",
+        ),
+    ] = None,
     transaction: Annotated[
         str | None,
         typer.Option(
@@ -115,7 +125,7 @@ def explain(
         report=left_out.append,
     )
     console = out(wraps=True)
-    with explained(file, schemas) as outcomes:
+    with explained(file, schemas, container=container) as outcomes:
         if to is not None:
             count = write_rows(to, outcomes.rows())
             console.print(f"{count:,} statements written to {to}")
@@ -153,6 +163,26 @@ def _identities(texts: list[str]) -> Mapping[TableId, Identity]:
     return found
 
 
+class Told:
+    """The reasons that were printed, each with the first row that has it."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, str | None, str | None], int] = {}
+
+    def first_of(self, row: ExplainedRow) -> int | None:
+        """The row with which the reason of an undecodable row was printed; None if it was not."""
+        return self._first.get(self._reason(row)) if row.outcome.value in _GROUPED else None
+
+    def tell(self, row: ExplainedRow) -> None:
+        """The row is printed with its reason."""
+        if row.outcome.value in _GROUPED:
+            self._first.setdefault(self._reason(row), row.first_row)
+
+    @staticmethod
+    def _reason(row: ExplainedRow) -> tuple[str, str | None, str | None]:
+        return row.outcome.value, row.why, row.way_out
+
+
 def show_transactions(
     outcomes: Outcomes,
     xid: str | None,
@@ -167,11 +197,11 @@ def show_transactions(
     total = sum(outcomes.transaction_counts().values())
     shown = outcomes.transactions(xid)
     rows_max = None if xid else ROWS_SHOWN
-    count = 0
+    count, told = 0, Told()
     for one in islice(shown, None if xid else TRANSACTIONS_SHOWN):
         count += 1
         console.print(_title(one))
-        _show_rows(outcomes.rows_of(one), rows_max, keys, console)
+        _show_rows(outcomes.rows_of(one), rows_max, keys, told, console)
     if xid and not count:
         raise ConfigError(
             "the export has no such transaction with rows of the described tables",
@@ -183,7 +213,12 @@ def show_transactions(
         )
     if not xid:
         _show_rows(
-            outcomes.loose_rows(), rows_max, keys, console, title="Outside of these transactions:"
+            outcomes.loose_rows(),
+            rows_max,
+            keys,
+            told,
+            console,
+            title="Outside of these transactions:",
         )
 
 
@@ -201,20 +236,33 @@ def _show_rows(
     rows: Iterable[ExplainedRow],
     rows_max: int | None,
     keys: Mapping[str, tuple[str, ...]],
+    told: Told,
     console: Console,
     *,
     title: str = "",
 ) -> None:
+    again: Counter[tuple[str, int]] = Counter()
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1, 0, 0))
     table.add_column("row", justify="right", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
     table.add_column("what", overflow="fold")
     more = 0
-    for number, row in enumerate(rows):
-        if rows_max is not None and number >= rows_max:
+    for row in rows:
+        if (first := told.first_of(row)) is not None:
+            again[row.outcome.value, first] += 1
+            continue
+        if rows_max is not None and table.row_count >= rows_max:
             more += 1
             continue
+        told.tell(row)
         table.add_row(_place(row), _outcome(row), _what(row, keys))
+    for (outcome, first), count in again.items():
+        colour = _COLOURS.get(outcome, "default")
+        table.add_row(
+            "",
+            f"[{colour}]{outcome}[/]",
+            f"{counted(count, 'more row')}, for the reason of row {first}",
+        )
     if not table.row_count:
         return
     if title:
@@ -300,6 +348,12 @@ def show_summary(outcomes: Outcomes, left_out: list[Finding], console: Console) 
             for outcome, count in counts.items()
         )
     )
+    for why, way_out, count, first in outcomes.reasons(FINDINGS_SHOWN):
+        console.print(
+            f"[red]•[/] {counted(count, 'row')} undecodable, the first at row {first}: {escape(why)}"
+        )
+        if way_out:
+            console.print(f"  {escape(way_out)}")
     findings = [*left_out, *outcomes.findings]
     for one in findings[:FINDINGS_SHOWN]:
         place = f"{one.place}: " if one.place else ""
