@@ -35,7 +35,7 @@ SELECT OWNER, TABLE_NAME, COLUMN_NAME, COLLATION FROM ALL_TAB_COLS
  WHERE {tables} AND COLLATION NOT IN ('BINARY', 'USING_NLS_COMP', 'USING_NLS_SORT', 'USING_NLS_SORT_CS')
  ORDER BY OWNER, TABLE_NAME, INTERNAL_COLUMN_ID"""
 _COLUMNS = "SELECT OWNER, TABLE_NAME, COLUMN_NAME FROM ALL_TAB_COLS WHERE {tables}"
-_OF_KINDS = "Leave it out of `tables`; name the table that its rows are loaded into, or belong to"
+_OF_KINDS = "Leave it out of `tables`; name the relational table that its rows are loaded into, or belong to"
 _REFUSED = (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError)
 _NO_SUCH_COLUMN = "ORA-00904"
 _NO_SUCH_FUNCTION = frozenset({"ORA-00904", "ORA-01031"})

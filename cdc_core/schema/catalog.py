@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from cdc_core.config import MatchedTable
 from cdc_core.errors import CdcError, PreflightError
@@ -16,8 +16,15 @@ from cdc_core.schema.types import is_captured
 _TABLES = """
 SELECT OWNER, TABLE_NAME, NUM_ROWS, TEMPORARY, NESTED, SECONDARY, IOT_TYPE
   FROM ALL_TABLES
- WHERE DROPPED = 'NO'
+ WHERE NVL(DROPPED, 'NO') = 'NO'
  ORDER BY OWNER, TABLE_NAME"""
+"""DROPPED may be NULL for partitioned tables (Oracle Database Reference 19c, ALL_TABLES)."""
+_OF_OBJECTS = "SELECT OWNER, TABLE_NAME, TABLE_TYPE FROM ALL_ALL_TABLES WHERE TABLE_TYPE IS NOT NULL AND NESTED = 'NO'"
+_OF_DOCUMENTS = "SELECT OWNER, TABLE_NAME FROM ALL_XML_TABLES"
+_OF_QUEUES = "SELECT OWNER, QUEUE_TABLE FROM ALL_QUEUE_TABLES"
+_IS_OF_OBJECTS = "it is an object table, whose rows LogMiner does not show whole"
+_IS_OF_DOCUMENTS = "it is an XMLTYPE table, whose rows LogMiner does not show whole"
+_IS_OF_QUEUE = "it is the table of a queue, whose messages are objects"
 _EXTERNAL = "SELECT OWNER, TABLE_NAME FROM ALL_EXTERNAL_TABLES"
 _IS_EXTERNAL = "it is an external table: its rows are not in the redo"
 _KINDS = """
@@ -25,7 +32,7 @@ SELECT OWNER, TABLE_NAME, 'N', NESTED, SECONDARY, IOT_TYPE
   FROM ALL_TABLES
  WHERE (NESTED = 'YES' OR SECONDARY = 'Y' OR IOT_TYPE <> 'IOT') AND {tables}"""
 _NAMES = "SELECT OBJECT_ID, OWNER, OBJECT_NAME FROM ALL_OBJECTS WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_ID IN ({numbers})"
-_EXISTING = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE DROPPED = 'NO' AND {tables}"
+_EXISTING = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE NVL(DROPPED, 'NO') = 'NO' AND {tables}"
 _OF_ORACLE = "SELECT USERNAME FROM ALL_USERS WHERE ORACLE_MAINTAINED = 'Y'"
 
 
@@ -44,18 +51,25 @@ def find_tables(
     taken = {one.table: one for one in known if not one.left_out and not whose_tool(one.table.name)}
     of_oracle = {owner for (owner,) in session.fetch_all(_OF_ORACLE)}
     listed = [
-        (TableId(owner, name), rows, _of_a_tool(name) or _kind(*kind))
+        (TableId(owner, name), rows, _kind(*kind) or _of_a_tool(name))
         for owner, name, rows, *kind in session.fetch_all(_TABLES)
         if owner not in of_oracle and can_be_named(owner, name) and wanted(TableId(owner, name))
     ]
-    external = {TableId(*row) for row in session.fetch_all(_EXTERNAL)} if listed else set()
-    reasons = {table: _IS_EXTERNAL if table in external else kind for table, _, kind in listed}
+    special = {
+        table: reason
+        for table, reason in _special_kinds(session).items()
+        if table.owner not in of_oracle and wanted(table) and not whose_tool(table.name)
+    }
+    shown = {table for table, _, _ in listed}
+    listed += [(table, None, reason) for table, reason in special.items() if table not in shown]
+    listed.sort(key=lambda one: one[0])
+    reasons = {table: special.get(table, kind) for table, _, kind in listed}
     examined = [_Examined(name=one.sql) for one in reasons if one not in taken and not reasons[one]]
     schemas = read_each_schema(session, examined)
     found = []
     for table, rows, _ in listed:
         size = None if rows is None else int(rows)
-        if table in taken:
+        if table in taken and table not in special:
             found.append(taken[table])
         elif table in schemas:
             found.append(_examined(table, size, schemas[table]))
@@ -67,15 +81,37 @@ def find_tables(
 def kinds_that_cannot_be_captured(
     session: Queries, tables: Sequence[TableId]
 ) -> dict[TableId, str]:
-    """Which of these tables are of a kind whose rows the redo does not have under their name, and why: external tables, and what holds
-    rows of another table or of an index. (Temporary tables are :func:`cdc_core.oracle.preflight_rows.check_rows`'s.)"""
+    """Which of these tables are of a kind whose rows the redo does not have under their name, and why: external tables, tables of objects, of
+    documents and of queues, and what holds rows of another table or of an index. (Temporary tables are :func:`cdc_core.oracle.preflight_rows.check_rows`'s.)"""
     if not tables:
         return {}
     condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
     rows = session.fetch_all(_KINDS.format(tables=condition), binds)
     found = {TableId(owner, name): _kind(*kind) for owner, name, *kind in rows}
-    external = session.fetch_all(f"{_EXTERNAL} WHERE {condition}", binds)
-    return found | {TableId(*row): _IS_EXTERNAL for row in external}
+    named = set(tables)
+    special = _special_kinds(session, condition, binds)
+    return found | {table: reason for table, reason in special.items() if table in named}
+
+
+def _special_kinds(
+    session: Queries, condition: str = "", binds: Mapping[str, object] | None = None
+) -> dict[TableId, str]:
+    """Tables of kinds that have views of their own, and why they cannot be captured: all, or those of a condition on OWNER and TABLE_NAME."""
+    found: dict[TableId, str] = {}
+
+    def ask(sql: str, reason: str, name: str = "TABLE_NAME") -> None:
+        more = condition and f"{' AND' if ' WHERE ' in sql else ' WHERE'} {condition}"
+        asked = sql + more.replace("TABLE_NAME", name)
+        for owner, table, *kind in session.fetch_all(asked, binds):
+            is_document = kind == ["XMLTYPE"]
+            if can_be_named(owner, table):
+                found[TableId(owner, table)] = _IS_OF_DOCUMENTS if is_document else reason
+
+    ask(_OF_QUEUES, _IS_OF_QUEUE, "QUEUE_TABLE")
+    ask(_OF_OBJECTS, _IS_OF_OBJECTS)
+    ask(_OF_DOCUMENTS, _IS_OF_DOCUMENTS)
+    ask(_EXTERNAL, _IS_EXTERNAL)
+    return found
 
 
 def read_object_names(session: Queries, numbers: Iterable[int]) -> dict[int, TableId]:

@@ -116,6 +116,9 @@ def test_kinds_of_tables_without_redo_of_their_own_are_left_out_with_the_reason(
     """The embedded Oracle has none of these kinds."""
     plain = ("N", "NO", "N", None)
     answers: dict[str, Answer] = {
+        "ALL_ALL_TABLES": [],
+        "ALL_QUEUE_TABLES": [],
+        "ALL_XML_TABLES": [],
         "ALL_EXTERNAL_TABLES": [("SHOP", "LOADED")],
         "ORACLE_MAINTAINED": [("SYS",), ("XDB",)],
         "ALL_TABLES": [

@@ -10,7 +10,7 @@ from oracle_embedded.engine.compile.conversions import convert
 from oracle_embedded.engine.compile.from_items import columns_in
 from oracle_embedded.engine.compile.plan import Sql
 from oracle_embedded.engine.compile.scopes import Scope, Source, SourceColumn
-from oracle_embedded.engine.datatypes.types import DOCUMENTS, SqlType, varchar
+from oracle_embedded.engine.datatypes.types import DOCUMENTS, SqlType, UserType, varchar
 from oracle_embedded.engine.ddl.clusters import clustered
 from oracle_embedded.engine.ddl.companions import create_companions
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
@@ -20,6 +20,7 @@ from oracle_embedded.engine.ddl.types import known_type
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.run.constraints import check_columns
 from oracle_embedded.engine.run.environment import compilation
+from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.sql.queries import parse_expression
 from oracle_embedded.engine.sql.types import RAW_MAX, TEXT_MAX
@@ -50,6 +51,9 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
             14455, "attempt to create referential integrity constraint on temporary table"
         )
     run.must_be_new(owner, name)
+    row_type = None if node.object_type is None else _row_type(run, node.object_type)
+    if row_type is not None:
+        node = replace(node, columns=_object_columns(row_type))
     names = [column.name for column in node.columns]
     if len(set(names)) != len(names):
         raise ora(957)
@@ -60,7 +64,7 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
         object_id=identifier, data_object_id=identifier, object_version=1, owner=owner, name=name, columns=(), created=run.now, changed=run.now,
         structure_scn=run.scn, scn_from=run.scn, is_index_organized=node.is_index_organized,
         has_row_movement=node.has_row_movement, temporary=node.temporary, keeps_rows=node.keeps_rows, query=node.view_text,
-        external=_external_of(node),
+        external=_external_of(node), object_type=None if row_type is None else (row_type.owner, row_type.name),
     )  # fmt: skip
     for column in node.columns:
         table = with_column(run, table, column)
@@ -85,6 +89,32 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
     run.put(table)
     create_companions(run, table, node)
     run.about(owner, name, identifier)
+
+
+_XMLTYPE = UserType(owner="SYS", name="XMLTYPE")
+_DOCUMENT = SqlType(OraType.CLOB, length=4000, form=1, is_xml=True)
+
+
+def _row_type(run: DdlRun, name: ast.Name) -> UserType:
+    """The type of an object table's rows: an object type, or XMLTYPE.
+
+    Raises:
+        OracleError: ORA-00902, there is none of that name that the user may use.
+    """
+    if name[-1] == "XMLTYPE" and name[:-1] in ((), ("SYS",)):
+        return _XMLTYPE
+    owner = name[0] if len(name) > 1 else ""
+    user = known_type(run, SqlType(OraType.OBJECT, user=UserType(owner=owner, name=name[-1]))).user
+    if user is None or not user.attributes:
+        raise OracleError(902, "invalid datatype")
+    return user
+
+
+def _object_columns(row_type: UserType) -> tuple[nodes.ColumnSpec, ...]:
+    """What an object table's rows hold: the attributes of its type, or the document. Their object identifiers are left out here."""
+    if row_type is _XMLTYPE:
+        return (nodes.ColumnSpec("SYS_NC_ROWINFO$", _DOCUMENT),)
+    return tuple(nodes.ColumnSpec(name, kind) for name, kind in row_type.attributes)
 
 
 def _external_of(node: nodes.CreateTable) -> External | None:

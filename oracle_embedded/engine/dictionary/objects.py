@@ -35,6 +35,8 @@ _SYSTEM_KINDS = ("VIEW", "PACKAGE")
 )
 def _objects(view: View) -> Iterator[Row]:
     for item in view.definitions():
+        if isinstance(item, TableDef) and item.original_name:
+            continue
         if isinstance(item, TableDef):
             yield _object(
                 item.owner,

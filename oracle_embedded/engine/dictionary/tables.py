@@ -88,22 +88,52 @@ _TABLE_COLUMNS = (
 _OBJECT_TABLE_COLUMNS = " OBJECT_ID_TYPE:v16 TABLE_TYPE_OWNER:v128 TABLE_TYPE:v128"
 
 
-@VIEWS.family("ALL_TABLES", _TABLE_COLUMNS + _OBJECT_TABLE_COLUMNS, object_name="TABLE_NAME")
 @VIEWS.family("TABLES", _TABLE_COLUMNS, object_name="TABLE_NAME")
 def _tables_view(view: View) -> Iterator[Row]:
+    """Relational tables. Those in the recycle bin are in none of the views of tables, columns, indexes and objects.
+
+    Source: Oracle Database Reference 19c, ALL_TABLES, column DROPPED.
+    """
+    return (row for row in _every_table(view) if not row["TABLE_TYPE"])
+
+
+@VIEWS.family("OBJECT_TABLES", _TABLE_COLUMNS + _OBJECT_TABLE_COLUMNS, object_name="TABLE_NAME")
+def _object_tables(view: View) -> Iterator[Row]:
+    return (row for row in _every_table(view) if row["TABLE_TYPE"])
+
+
+@VIEWS.family(
+    "XML_TABLES",
+    "OWNER:v128 TABLE_NAME:v128 XMLSCHEMA:v700 SCHEMA_OWNER:v128 ELEMENT_NAME:v2000 STORAGE_TYPE:v17",
+    object_name="TABLE_NAME",
+)
+def _xml_tables(view: View) -> Iterator[Row]:
+    for row in _object_tables(view):
+        if (row["TABLE_TYPE_OWNER"], row["TABLE_TYPE"]) == ("SYS", "XMLTYPE"):
+            yield {**row, "STORAGE_TYPE": "BINARY"}
+
+
+@VIEWS.family("ALL_TABLES", _TABLE_COLUMNS + _OBJECT_TABLE_COLUMNS, object_name="TABLE_NAME")
+def _every_table(view: View) -> Iterator[Row]:
     for table in _wanted_tables(view):
+        if table.original_name:
+            continue
+        type_owner, type_name = table.object_type or (None, None)
         has_segment = not (table.partitioning or table.is_index_organized or table.external)
         yield {
             "CLUSTER_NAME": _cluster_of(view, table),
             "OWNER": table.owner, "TABLE_NAME": table.name, "TABLESPACE_NAME": _TABLESPACE if has_segment else None, "STATUS": "VALID",
-            "PCT_FREE": 10, "LOGGING": "YES", "PARTITIONED": "YES" if table.partitioning else "NO",
+            "PCT_FREE": None if table.partitioning else 10, "LOGGING": None if table.partitioning else "YES", "PARTITIONED": "YES" if table.partitioning else "NO",
             "IOT_TYPE": "IOT" if table.is_index_organized else table.companion if table.companion in (OVERFLOW, MAPPING) else None,
             "IOT_NAME": _index_organized(view, table),
             "TEMPORARY": "Y" if table.temporary else "N",
             "DURATION": ("SYS$SESSION" if table.keeps_rows else "SYS$TRANSACTION") if table.temporary else None,
             "SECONDARY": "N", "NESTED": "YES" if table.companion == NESTED else "NO",
             "ROW_MOVEMENT": "ENABLED" if table.has_row_movement else "DISABLED",
-            "MONITORING": "YES", "DEPENDENCIES": "DISABLED", "COMPRESSION": "DISABLED", "DROPPED": "YES" if table.original_name else "NO", "READ_ONLY": "NO",
+            "MONITORING": "YES", "DEPENDENCIES": "DISABLED", "COMPRESSION": None if table.partitioning else "DISABLED",
+            # The Reference says that it is NULL for partitioned tables.
+            "DROPPED": None if table.partitioning else "NO", "READ_ONLY": "NO",
+            "OBJECT_ID_TYPE": "SYSTEM GENERATED" if type_name else None, "TABLE_TYPE_OWNER": type_owner, "TABLE_TYPE": type_name,
             "SEGMENT_CREATED": "YES", "EXTERNAL": "YES" if table.external else "NO", "HYBRID": "NO", "DEFAULT_COLLATION": "USING_NLS_COMP",
             "NUM_ROWS": _row_count(view, table), "BLOCKS": _block_count(view, table), "LAST_ANALYZED": table.changed,
             "DEGREE": "         1", "INSTANCES": "         1", "CACHE": "    N", "TABLE_LOCK": "ENABLED", "BUFFER_POOL": "DEFAULT",
@@ -194,6 +224,8 @@ def _columns(view: View) -> Iterator[Row]:
     for item in view.definitions(view.wanted.get("TABLE_NAME")):
         if isinstance(item, TableDef | ViewDef) and not _is_wanted(view, item.owner, item.name):
             continue
+        if isinstance(item, TableDef) and item.original_name:
+            continue
         if isinstance(item, TableDef):
             internal = _internal_ids(item)
             for position, column in enumerate(item.named, 1):
@@ -210,6 +242,8 @@ def _all_columns(view: View) -> Iterator[Row]:
     """The columns, and those that are unused."""
     yield from _columns(view)
     for table in _wanted_tables(view):
+        if table.original_name:
+            continue
         internal = _internal_ids(table)
         for column in table.unused:
             place, number = table.segment_ids[column.internal_id], internal[column.internal_id]
@@ -353,6 +387,8 @@ def _constraint_columns(view: View) -> Iterator[Row]:
 )
 def _indexes(view: View) -> Iterator[Row]:
     for table in _named_tables(view):
+        if table.original_name:
+            continue
         used = {item.index_name for item in table.constraints}
         for index in table.indexes:
             yield {
@@ -599,8 +635,11 @@ VIEWS.family(
     object_name="OBJECT_NAME",
 )(_none)
 VIEWS.family("MVIEW_COMMENTS", "OWNER:v128 MVIEW_NAME:v128 COMMENTS:v4000 ORIGIN_CON_ID:n")(_none)
-VIEWS.family("XML_TABLES", "OWNER:v128 TABLE_NAME:v128")(_none)
-VIEWS.family("OBJECT_TABLES", "OWNER:v128 TABLE_NAME:v128 TABLE_TYPE:v128")(_none)
+VIEWS.family(
+    "QUEUE_TABLES",
+    "OWNER:v128 QUEUE_TABLE:v128 TYPE:v7 OBJECT_TYPE:v257 SORT_ORDER:v22 RECIPIENTS:v8 MESSAGE_GROUPING:v13 COMPATIBLE:v6"
+    " PRIMARY_INSTANCE:n SECONDARY_INSTANCE:n OWNER_INSTANCE:n USER_COMMENT:v50 SECURE:v3",
+)(_none)
 VIEWS.family("ENCRYPTED_COLUMNS", "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 ENCRYPTION_ALG:v29")(
     _none
 )

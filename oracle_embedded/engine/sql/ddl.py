@@ -274,6 +274,7 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
     constraints: list[nodes.ConstraintSpec] = []
     groups: list[nodes.LogGroupSpec] = []
     names: tuple[str, ...] = ()
+    object_type = stream.name() if stream.take_word("OF") else None
     if stream.is_op("("):
         if _has_untyped_columns(stream):
             names = stream.names()
@@ -314,7 +315,7 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
         query = read_query(stream)
         if stream.bind_names:
             raise OracleError(1027, "bind variables not allowed for data definition operations")
-    elif not columns:
+    elif not columns and object_type is None:
         raise stream.error(902 if names else 906)
     return nodes.CreateTable(
         name,
@@ -334,6 +335,7 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
         nested=tuple(nested),
         has_overflow="OVERFLOW" in index_words,
         has_mapping="MAPPING" in index_words,
+        object_type=object_type,
     )
 
 

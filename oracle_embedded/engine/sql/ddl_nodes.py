@@ -157,6 +157,8 @@ class CreateTable:
     """Columns that are nested tables, each with the table in which their rows are stored."""
     has_overflow: bool = False
     has_mapping: bool = False
+    object_type: Name | None = None
+    """The type of which the rows are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,6 +194,8 @@ class TableDef:
     """Which part of another table, its ``parent``, it stores (:mod:`~oracle_embedded.engine.storage.companions`)."""
     parent: int = 0
     parent_column: int = 0
+    object_type: tuple[str, str] | None = None
+    """Owner and name of the type of which its rows are: that of an object table, or XMLTYPE."""
 
     @cached_property
     def shown(self) -> tuple[ColumnDef, ...]:

@@ -162,3 +162,22 @@ def test_lists_of_sys_are_binds_without_a_type_of_ones_own(
     assert [value for value, _ in cursor] == ["a", "b"]
     numbers = driver.gettype("SYS.ODCINUMBERLIST").newobject([3, 4])
     assert cursor.execute("select sum(column_value) from table(:1)", [numbers]).fetchone() == (7,)
+
+
+def test_tables_of_objects_and_of_documents_are_in_views_of_their_own(cursor: Any) -> None:
+    """Source: Oracle Database Reference 19c, ALL_TABLES ("relational tables"), ALL_OBJECT_TABLES, ALL_XML_TABLES."""
+    cursor.execute("CREATE TYPE row_t AS OBJECT (id NUMBER(9), name VARCHAR2(20))")
+    cursor.execute("CREATE TABLE of_rows OF row_t (PRIMARY KEY (id))")
+    cursor.execute("CREATE TABLE of_documents OF XMLTYPE")
+    cursor.execute("INSERT INTO of_rows VALUES (1, 'a')")
+    cursor.execute("INSERT INTO of_documents VALUES (XMLTYPE('<a/>'))")
+    assert cursor.execute("SELECT * FROM of_rows").fetchall() == [(1, "a")]
+    names = "table_name IN ('OF_ROWS', 'OF_DOCUMENTS')"
+    assert cursor.execute(f"SELECT 1 FROM user_tables WHERE {names}").fetchall() == []
+    cursor.execute(f"SELECT table_name, table_type FROM user_object_tables WHERE {names}")
+    assert dict(cursor.fetchall()) == {"OF_ROWS": "ROW_T", "OF_DOCUMENTS": "XMLTYPE"}
+    assert cursor.execute("SELECT table_name FROM user_xml_tables").fetchall() == [
+        ("OF_DOCUMENTS",)
+    ]
+    with pytest.raises(Exception, match="ORA-00902"):
+        cursor.execute("CREATE TABLE of_nothing OF no_such_type")

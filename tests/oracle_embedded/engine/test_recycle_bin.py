@@ -30,8 +30,17 @@ def test_a_dropped_table_comes_back_as_the_object_that_it_was(oracle: Oracle) ->
     before = rows(oracle, number)
     oracle.run("DROP TABLE T")
     assert rows(oracle, number) == []
-    [(name, dropped)] = rows(oracle, "SELECT TABLE_NAME, DROPPED FROM USER_TABLES")
-    assert (str(name)[:4], str(name)[-4:], len(str(name)), dropped) == ("BIN$", "==$0", 30, "YES")
+    [(name,)] = rows(oracle, "SELECT OBJECT_NAME FROM USER_RECYCLEBIN")
+    assert (str(name)[:4], str(name)[-4:], len(str(name))) == ("BIN$", "==$0", 30)
+    for view in (
+        "USER_TABLES",
+        "USER_TAB_COLS",
+        "USER_TAB_COLUMNS",
+        "USER_OBJECTS",
+        "USER_INDEXES",
+    ):
+        assert rows(oracle, f"SELECT * FROM {view}") == [], "the bin's own views alone show it"
+    assert rows(oracle, f'SELECT COUNT(*) FROM "{name}"') == [(2,)]
     oracle.run("CREATE TABLE T (ID NUMBER PRIMARY KEY)", "DROP TABLE T PURGE")
     oracle.run("FLASHBACK TABLE T TO BEFORE DROP")
     assert rows(oracle, number) == before
