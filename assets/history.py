@@ -46,8 +46,8 @@ def add_partitions(
         tables: Whose chunks are looked at; by default those of all captured tables.
         waiting: Windows that are partitions afterwards in any case, also where somebody deleted theirs.
     """
-    keys = [*_after_known(instance, records, names), *(one.key for one in waiting)]
-    added = _add(instance, _name(names.windows), list(dict.fromkeys(keys)))
+    found = {one.ordinal: one.key for one in [*_after_known(instance, records, names), *waiting]}
+    added = _add(instance, _name(names.windows), [key for _, key in sorted(found.items())])
     chunks = _chunks_by_table(records)
     for table in _captured(config) if tables is None else tables:
         partitions = chunk_partitions(chunks.get(table, ()))
@@ -225,8 +225,10 @@ def _end(key: str) -> Scn | None:
         return None
 
 
-def _after_known(instance: dg.DagsterInstance, records: Records, names: Translator) -> list[str]:
-    """Keys behind the last partition that is a window; earlier ones that were deleted stay deleted.
+def _after_known(
+    instance: dg.DagsterInstance, records: Records, names: Translator
+) -> list[WindowRecord]:
+    """Windows behind the last partition that is a window; earlier ones that were deleted stay deleted.
 
     A key that somebody typed may look like one of a window to come, so only what the store has counts;
     of windows that it has retired, any.
@@ -238,7 +240,7 @@ def _after_known(instance: dg.DagsterInstance, records: Records, names: Translat
         below = newest[-1].window.scn_low
         shown = [end for end in map(_end, known) if end is not None and end <= below]
     last = max(shown, default=Scn(0))
-    return [one.key for one in records.windows_after(last) if not one.is_idle]
+    return [one for one in records.windows_after(last) if not one.is_idle]
 
 
 def add_keys(

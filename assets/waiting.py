@@ -6,6 +6,7 @@ Dagster), so it makes partitions of exactly what it has read and asks for nothin
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -104,11 +105,8 @@ class Tick:
             TransientError: What may go away by itself.
         """
         records, names = self.pipeline.records, self.names
-        pending_max = self.config.capture.windows_per_run_max if limit is None else limit
         try:
-            cut_together(self.pipeline, others, pending_max=pending_max)
-            if is_whole:
-                self.pipeline.plan_windows()
+            cut_together(self.pipeline, others, pending_max=sys.maxsize if limit is None else limit)
             capture = partial(capture_beside, self.pipeline, others)
             is_waiting = self.pipeline.pass_idle_windows(capture) is not None
             self.pipeline.retire_windows()

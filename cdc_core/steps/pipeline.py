@@ -433,7 +433,9 @@ class Pipeline:
         """Compare, read again what differs, and put it right (:func:`reconciling.start_repair`), yielding each finished step."""
         with self._kept():
             planned = reconciling.start_repair(self._ctx, tables)
-        yield from self._carry_chunks(planned)
+        yield from looking_again(
+            lambda: self._carry_chunks([one for one in self.pending_chunks() if one in planned])
+        )
 
     def status(self, *, ask_oracle: bool = True) -> SourceStatus:
         """How the source stands (:func:`source_status.status`)."""
@@ -449,7 +451,7 @@ class Pipeline:
         Some tables are carried side by side (``lake.tables_at_once``), each read one chunk ahead.
         """
         self.start_snapshot(tables, **plan)
-        yield from self._carry_chunks(self.pending_chunks(tables))
+        yield from looking_again(lambda: self._carry_chunks(self.pending_chunks(tables)))
 
     def _carry_chunks(self, keys: list[ChunkKey]) -> Iterator[StepReport]:
         with closing(ChunkFiles(self._ctx)) as files:

@@ -245,6 +245,46 @@ def test_partitions_of_waiting_chunks_that_were_deleted_are_partitions_again(
     assert pipeline.pending_chunks() == []
 
 
+def test_wiped_materializations_change_no_table_and_no_later_run(
+    pipeline: StandIn,
+    sensors: Sensors,
+    repository: dg.RepositoryDefinition,
+    instance: dg.DagsterInstance,
+) -> None:
+    pipeline.snapshotted()
+    sensors.request("windows")
+    run_windows(repository, instance, FIRST, SECOND)
+    instance.wipe_assets([NAMES.key("mirror", JOBS), NAMES.redo_key])
+    pipeline.calls.clear()
+    pipeline.scn = 2500
+    request = sensors.request("windows")
+    assert request.tags[RANGE_START_TAG] == THIRD
+    assert run_windows(repository, instance, FIRST, SECOND).success
+    assert ("replay", "1000-1500") in pipeline.calls
+    shown = instance.get_materialized_partitions(NAMES.key("mirror", JOBS))
+    assert shown == {FIRST, SECOND}, "a backfill reports them again"
+
+
+def test_a_sensor_whose_cursor_was_reset_shows_and_asks_for_the_same(
+    pipeline: StandIn,
+    sensors: Sensors,
+    repository: dg.RepositoryDefinition,
+    instance: dg.DagsterInstance,
+) -> None:
+    pipeline.snapshotted()
+    first = sensors.tick("windows")
+    [asked] = first.run_requests or []
+    run_windows(repository, instance, FIRST, SECOND)
+    pipeline.scn = 2500
+    known = sensors.tick("windows", cursor=first.cursor).run_requests or []
+    mirror = NAMES.key("mirror", JOBS)
+    events = len(instance.fetch_materializations(mirror, limit=50).records)
+    reset = sensors.tick("windows", cursor=None).run_requests or []
+    assert [one.tags for one in reset] == [one.tags for one in known]
+    assert asked.tags[RANGE_START_TAG] == FIRST
+    assert len(instance.fetch_materializations(mirror, limit=50).records) == events
+
+
 # -- names -----------------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import pytest
 from dagster_shared.error import DagsterError
 
 from assets.components import OracleCdc
+from assets.history import add_partitions
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from assets.settings import DagsterConfig, WindowsSensorConfig
 from assets.translator import Translator
@@ -176,3 +177,35 @@ def test_a_run_of_a_tick_shows_the_tables_that_its_windows_change(
     assert instance.get_materialized_partitions(names.key("mirror", JOBS)) == {FIRST, SECOND}
     assert not instance.get_materialized_partitions(names.key("mirror", EMPLOYEES))
     assert pipeline.pending_windows() == []
+
+
+def test_an_asset_that_follows_a_mirror_is_asked_for_with_each_run_of_windows(
+    pipeline: StandIn,
+) -> None:
+    """The example of the documentation: a condition on what follows, none on the windows."""
+    component = OracleCdc(pipeline.config, pipeline.opened)
+    mirror = component.translator.key("mirror", JOBS)
+
+    eager = dg.AutomationCondition.eager()
+    updated = eager.without(~dg.AutomationCondition.any_deps_missing())
+
+    @dg.asset(deps=[mirror], automation_condition=updated)
+    def daily_revenue() -> None:
+        pass
+
+    defs = dg.Definitions.merge(component.build_defs(), dg.Definitions(assets=[daily_revenue]))
+    job = defs.get_repository_def().get_job("hr_windows")
+    pipeline.snapshotted().plan_windows()
+    with dg.DagsterInstance.ephemeral() as instance:
+        add_partitions(instance, pipeline.records, pipeline.config, component.translator)
+        seen = dg.evaluate_automation_conditions(defs, instance)
+        requested = []
+        for key in (FIRST, SECOND):
+            tags = {RANGE_START_TAG: key, RANGE_END_TAG: key}
+            assert job.execute_in_process(instance=instance, tags=tags).success
+            seen = dg.evaluate_automation_conditions(defs, instance, cursor=seen.cursor)
+            requested.append(seen.get_num_requested(daily_revenue.key))
+            dg.materialize([daily_revenue], instance=instance)
+            seen = dg.evaluate_automation_conditions(defs, instance, cursor=seen.cursor)
+            assert seen.get_num_requested(daily_revenue.key) == 0
+        assert requested == [1, 1]

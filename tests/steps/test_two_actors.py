@@ -22,7 +22,7 @@ from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from assets.settings import DagsterConfig, RetriesConfig
 from tests.assets.site import MemorySite
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of
+from tests.steps.harness import Source, source_of, table_id
 
 PATIENT = DagsterConfig(retries=RetriesConfig(max=1, delay_seconds=0))
 
@@ -103,12 +103,24 @@ class Site:
         list(source.pipeline.run_capture())
         list(source.pipeline.run_apply())
 
+    def snapshot(self, source: Source) -> None:
+        """`redolake snapshot --table`, beside whatever else is done."""
+        list(source.pipeline.run_snapshot([table_id("T")]))
+
     def dagster(self, source: Source) -> None:
         """A tick of the windows sensor and its run."""
         with dg.DagsterInstance.ephemeral() as instance:
             site = MemorySite(source, instance, PATIENT)
             for request in site.tick():
                 self._run(site, request)
+
+    def chunks(self, source: Source) -> None:
+        """An ad hoc snapshot that somebody planned, a tick of the snapshots sensor, and its runs."""
+        source.pipeline.start_snapshot([table_id("T")])
+        with dg.DagsterInstance.ephemeral() as instance:
+            site = MemorySite(source, instance, PATIENT)
+            for request in site.tick("snapshots"):
+                assert site.run(request).success
 
     def _run(self, site: MemorySite, request: dg.RunRequest) -> None:
         known = site.instance.get_dynamic_partitions("src_windows")
@@ -134,7 +146,10 @@ class Site:
 ACTORS = ("run", "by_hand", "dagster", "backfill")
 
 
-PAIRS = [(actor, other) for actor in ACTORS for other in ("run", "dagster")]
+PAIRS = [
+    *((actor, other) for actor in ACTORS for other in ("run", "dagster")),
+    *((actor, other) for actor in ("snapshot", "chunks") for other in ("snapshot", "run")),
+]
 
 
 @pytest.mark.parametrize(
