@@ -18,7 +18,7 @@ from pydantic import Field, PrivateAttr
 
 from assets.protocols import Opener, SourcePipeline
 from cdc_core.config import LakeConfig
-from cdc_core.errors import CdcError, TransientError
+from cdc_core.errors import CdcError, TransientError, noticing_memory
 from cdc_core.steps.spark import parent_session
 
 RUN_LEASE = "run/"
@@ -103,7 +103,8 @@ def dagster_failures(context: Any, retries: dg.RetryPolicy | None) -> Iterator[N
         retries: The step's policy.
     """
     try:
-        yield
+        with noticing_memory():
+            yield
     except CdcError as error:
         step = getattr(context, "op_execution_context", context)
         left = (retries.max_retries if retries else 0) - step.retry_number

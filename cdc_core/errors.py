@@ -7,7 +7,8 @@ them all, one a line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 ANY_TABLE = "OWNER.TABLE"
@@ -63,6 +64,14 @@ DEBUG_HINT = "Run the command again as `redolake --debug …` to see the cause i
 MEMORY_HINT = "Raise lake.driver_memory, or the executors' memory on a cluster."
 """The hint where Spark ran out of memory."""
 
+_NO_MEMORY = ("can't start new thread", "failed to map segment", "Cannot allocate memory")
+"""What Python, the loader of libraries and the operating system say where memory or threads are out."""
+
+PROCESS_MEMORY_HINT = (
+    "Nothing is lost: run the command again. If it happens again, give the process more memory (`ulimit -v`, the limit of its container or "
+    "service), or lower lake.driver_memory."
+)
+
 TRACEBACKS = "redolake.tracebacks"
 """The logger of the causes of what stops a table. Only ``--debug`` shows it, since other programs' words may quote row values."""
 
@@ -75,6 +84,42 @@ def _rebuild(
     facts: dict[str, object],
 ) -> CdcError:
     return kind(message, hint=hint, **facts).listing(problems)
+
+
+@contextmanager
+def noticing_memory() -> Iterator[None]:
+    """Turn what Python and its libraries raise where memory is out into one error.
+
+    Raises:
+        NotEnoughMemoryError: It is out.
+    """
+    try:
+        yield
+    except CdcError:
+        raise
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise NotEnoughMemoryError(
+            "this process has not enough memory",
+            hint=PROCESS_MEMORY_HINT,
+            cause=type(error).__name__,
+        ) from error
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Was an error, or one that led to it, raised because memory or threads were out?"""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        is_told = isinstance(found, OSError | RuntimeError | ImportError)
+        if isinstance(found, MemoryError) or (
+            is_told and any(one in str(found) for one in _NO_MEMORY)
+        ):
+            return True
+        found = found.__cause__ or found.__context__
+    return False
 
 
 class ConfigError(CdcError):
@@ -132,6 +177,10 @@ class StoreUnavailableError(TransientError):
 
 class CommitConflictError(TransientError):
     """Another writer committed to the same Delta table."""
+
+
+class NotEnoughMemoryError(TransientError):
+    """This process got no more memory, or no more threads; what was under way is done again by the next attempt."""
 
 
 class SparkUnavailableError(TransientError):

@@ -32,6 +32,7 @@ from cdc_core.errors import (
     SparkMemoryError,
     SparkUnavailableError,
 )
+from cdc_core.lake.delta_errors import CHANGELOG_HINT, MIRROR_HINT
 from cdc_core.lake.storage import refused_by_storage, storage_error
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, S3_SETUP_COMMAND, require_jars
@@ -74,6 +75,9 @@ _S3_SETTINGS = {
     "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
     "spark.hadoop.fs.s3n.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
 }
+
+_DELTA_FILE = re.compile(r"/(changelog|mirror)/[^/\s]+/(?:[^/\s]+/)*([\w.%=-]+\.(?:parquet|bin))")
+"""A file of a captured table's Delta tables, where Spark names the one that it cannot read."""
 
 _starting = threading.Lock()
 # Py4J logs each call that a lost JVM does not answer with a traceback; the error that is raised says it once.
@@ -438,6 +442,13 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         conditions = _conditions(error, text)
         condition = " < ".join(conditions) or type(error).__name__
         if any(c.startswith(("FAILED_READ_FILE", "PATH_NOT_FOUND")) for c in conditions):
+            if found := _DELTA_FILE.search(text):
+                layer, name = found.groups()
+                raise LakeError(
+                    f"{doing}: a file of the {'mirror' if layer == 'mirror' else 'change log'} is gone or damaged",
+                    hint=MIRROR_HINT if layer == "mirror" else CHANGELOG_HINT,
+                    **{**facts, "file": name, "condition": condition},
+                ) from error
             raise LandingDamagedError(
                 f"{doing}: a file is missing or cannot be read",
                 hint="Check the folder; capture the window or chunk again if its files are damaged.",

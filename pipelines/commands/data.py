@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_core.errors import ConfigError, LeaseHeldError, TransientError
+from cdc_core.errors import ConfigError, LeaseHeldError, TransientError, noticing_memory
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from pipelines.commands.inspect import EXIT_DIFFERENT, show_reconciliation
@@ -198,7 +198,8 @@ def run(
         failures, is_first = 0, True
         while True:
             try:
-                done = _summary(pipeline.run_once())
+                with noticing_memory():
+                    done = _summary(pipeline.run_once())
                 failures = 0
             except TransientError as error:
                 if not loop:
@@ -278,9 +279,12 @@ def _idle(pipeline: Pipeline) -> str:
     ]
     so_far = f" up to SCN {max(ends)}" if ends else ""
     waits = pipeline.config.capture.close_at == "completed_logs"
-    return f"no captured table changed{so_far}." + (
-        " Redolake reads later redo after the next log switch (capture.close_at)." if waits else ""
-    )
+    later = " Redolake reads later redo after the next log switch (capture.close_at)."
+    still = [one for one in tables if one.state in ("failed", "paused")]
+    if still:
+        those = f"{counted(len(still), 'table')} did not take part (`redolake status`)"
+        return f"no other table changed{so_far}; {those}." + (later if waits else "")
+    return f"no captured table changed{so_far}." + (later if waits else "")
 
 
 def _summary(steps: Iterable[StepReport]) -> str:

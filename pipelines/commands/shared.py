@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from cdc_core.errors import TRACEBACKS, CdcError
+from cdc_core.errors import DEBUG_HINT, REPORT_HINT, TRACEBACKS, CdcError, noticing_memory
 from cdc_core.model.identifiers import TableId
 from pipelines.config_file import config_path, is_demo, load_config
 
@@ -70,15 +70,36 @@ class ErrorReportingGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error of ours ends it with exit code 2."""
         try:
-            return super().invoke(ctx)
+            with noticing_memory():
+                return super().invoke(ctx)
         except CdcError as error:
             if ctx.params.get("debug"):
                 traceback.print_exc()
             print_error(error)
             raise typer.Exit(EXIT_ERROR) from None
+        except Exception as error:
+            if type(error).__module__.startswith(("typer.", "click.")):
+                raise
+            if ctx.params.get("debug"):
+                traceback.print_exc()
+            print_error(unexpected(error))
+            raise typer.Exit(EXIT_ERROR) from None
         except KeyboardInterrupt:
             Console(stderr=True).print("Stopped. Run the same command to continue.")
             raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def unexpected(error: Exception) -> CdcError:
+    """What nobody translated, without its words, which may quote values: what it is, and which of our lines it left last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    named = [one for one in frames if "site-packages" not in one.filename] or list(frames)
+    place = f"{Path(named[-1].filename).name}:{named[-1].lineno}" if named else "unknown"
+    return CdcError(
+        "something failed in a way that Redolake does not know",
+        hint=f"{DEBUG_HINT} {REPORT_HINT}",
+        cause=type(error).__name__,
+        place=place,
+    )
 
 
 def print_error(error: CdcError) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
 
-from cdc_core.errors import ANY_TABLE, CdcError, LakeError
+from cdc_core.errors import ANY_TABLE, CdcError, LakeError, LandingDamagedError
 from cdc_core.lake.delta_errors import MIRROR_HINT, at_work
+from cdc_core.lake.spark import translated
 from cdc_core.model.identifiers import TableId
 
 LAKE = Path(__file__).parents[2] / "cdc_core" / "lake"
@@ -114,3 +116,22 @@ def test_the_cause_decides(error: BaseException, said: str, facts: dict[str, str
 def test_what_is_no_failure_of_theirs_stays_what_it_is(error: Exception) -> None:
     with pytest.raises(type(error)), at_work("reading", {}):
         raise error
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "command"),
+    [
+        pytest.param("/l/src/changelog/SHOP.T/part-1.parquet", LakeError, "table rebuild --from-landing", id="change-log"),
+        pytest.param("/l/src/mirror/SHOP.T/part-2.parquet", LakeError, "table rebuild ", id="mirror"),
+        pytest.param("/l/src/mirror/SHOP.T/ab/deletion_vector_4b.bin", LakeError, "table rebuild ", id="vector"),
+        pytest.param("/landing/src/redo-1.parquet", LandingDamagedError, "capture the window", id="landing"),
+    ],
+)  # fmt: skip
+def test_a_file_that_spark_cannot_read_says_which_command_gives_it_back(
+    path: str, error: type[CdcError], command: str
+) -> None:
+    condition = "[FAILED_READ_FILE.FILE_NOT_EXIST]"
+    text = f"Job aborted: SparkException: {condition} Encountered error while reading file file://{path}."
+    with pytest.raises(error) as caught, translated("deriving", table=TableId("SHOP", "T")):
+        raise PySparkException(text)
+    assert command in caught.value.hint

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -201,6 +202,61 @@ def test_a_run_without_work_says_up_to_where_and_what_it_waits_for(
     [begun] = {record.snapshot_scn for record in source.records.tables()}
     assert f"Nothing to do: no captured table changed up to SCN {begun}." in shown
     assert ("after the next log switch" in shown) is waits
+
+
+def test_a_run_whose_tables_are_stopped_does_not_say_that_nothing_changed(
+    source: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window may have had changes of theirs alone."""
+    monkeypatch.setattr(source, "run_once", lambda: iter(()), raising=False)
+    source.snapshotted()
+    source.store.stop_table("hr", EMPLOYEES, reason="a reason", way_out="a way")
+    shown = redolake("run").stdout
+    assert "no captured table changed" not in shown
+    assert "no other table changed" in shown
+    assert "1 table did not take part (`redolake status`)" in shown
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(MemoryError(), id="python"),
+        pytest.param(pa.ArrowMemoryError("malloc of size 1 failed"), id="arrow"),
+        pytest.param(RuntimeError("can't start new thread"), id="threads"),
+        pytest.param(ImportError("libllvmlite.so: failed to map segment from shared object"), id="libraries"),
+        pytest.param(OSError(12, "Cannot allocate memory"), id="processes"),
+    ],
+)  # fmt: skip
+def test_a_process_without_memory_says_so_in_one_line(
+    source: StandIn, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails() -> Iterator[StepReport]:
+        yield from ()
+        raise error
+
+    monkeypatch.setattr(source, "run_once", fails, raising=False)
+    result = redolake("run")
+    assert result.exit_code == 2
+    assert "this process has not enough memory" in result.stderr
+    assert "ulimit -v" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_what_nobody_knows_is_named_without_its_words(
+    source: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may quote values of rows."""
+
+    def fails() -> Iterator[StepReport]:
+        yield from ()
+        raise KeyError("a value of a row")
+
+    monkeypatch.setattr(source, "run_once", fails, raising=False)
+    result = redolake("run")
+    assert result.exit_code == 2
+    assert "cause=KeyError, place=test_cli.py:" in result.stderr
+    assert "a value of a row" not in result.stderr
+    assert "a value of a row" in redolake("--debug", "run").stderr
 
 
 def test_run_in_a_loop_waits_out_what_goes_away(
