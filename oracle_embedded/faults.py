@@ -28,10 +28,21 @@ _TEXTS = {
     1292: "no log file has been specified for the current LogMiner session",
     1368: "Redo log file header mismatch for thread 1 sequence 1.",
     1555: "snapshot too old: rollback segment number with name too small",
+    2392: "exceeded session limit on CPU usage, you are being logged off",
+    2396: "exceeded maximum idle time, please connect again",
+    2399: "exceeded maximum connect time, you are being logged off",
     3113: "end-of-file on communication channel",
+    4030: "out of process memory when trying to allocate 65560 bytes (krvxprgt,LogMiner)",
+    4036: "PGA memory used by the instance or PDB exceeds PGA_AGGREGATE_LIMIT",
     8181: "specified number is not a valid system change number",
     16331: 'container "ORCLPDB1" is not open',
 }
+
+
+LOGGED_OFF = frozenset({28, 2392, 2394, 2396, 2397, 2399})
+"""Errors behind which a session is over: its transaction is rolled back, and each further call of the client is refused (ORA-01012)."""
+_CHANNEL_GONE = 3113
+"""What a client says of a server process that is gone; nobody sends it."""
 
 
 class FaultKind(StrEnum):
@@ -40,7 +51,7 @@ class FaultKind(StrEnum):
     LOST_CONNECTION = "LOST_CONNECTION"
     """The socket is closed without an answer; the session's transaction is rolled back."""
     ORA_ERROR = "ORA_ERROR"
-    """The call ends with an ORA error, the session lives on."""
+    """The call ends with an ORA error; the session lives on, but behind those of :data:`LOGGED_OFF`."""
     DELAY = "DELAY"
     """The answer waits, as on a slow network."""
     SWITCH_IN_PROGRESS = "SWITCH_IN_PROGRESS"
@@ -148,7 +159,9 @@ class FaultRegistry:
             if fault.kind is FaultKind.DELAY:
                 _sleep(fault.delay_seconds, wake)
         for fault in due:
-            if fault.kind is FaultKind.LOST_CONNECTION:
+            if fault.kind is FaultKind.LOST_CONNECTION or (
+                fault.kind is FaultKind.ORA_ERROR and fault.code == _CHANNEL_GONE
+            ):
                 raise LostConnectionFaultError
             if fault.kind is FaultKind.ORA_ERROR:
                 raise OracleError(fault.code, _TEXTS.get(fault.code, "injected fault"))

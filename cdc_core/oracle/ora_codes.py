@@ -75,7 +75,11 @@ _LOST = frozenset(
         "ORA-01089",
         "ORA-01090",
         "ORA-01092",
+        "ORA-02392",
+        "ORA-02394",
         "ORA-02396",
+        "ORA-02397",
+        "ORA-02399",
         "ORA-03113",
         "ORA-03114",
         "ORA-03135",
@@ -120,6 +124,8 @@ _AGAIN = frozenset(
     }
 )
 _MEMORY = frozenset({"ORA-04030", "ORA-04036"})
+_LIMITS = frozenset({"ORA-00040", "ORA-02393", "ORA-02395", "ORA-56720", "ORA-56735"})
+"""A limit of a profile, or of a plan of the Resource Manager, has ended one call."""
 _LOOK_UP = "Look the code up in Oracle's error messages (https://docs.oracle.com/error-help/db/) and remove the cause."
 _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     "ORA-01017": (ConfigError, "Oracle refused user name or password", _ACCOUNT),
@@ -289,6 +295,13 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
             "the database has no memory left for the session",
             hint="Redolake runs the step again. If that does not help, raise PGA_AGGREGATE_LIMIT; with capture.reading: committed Oracle "
             "holds each transaction in memory until its COMMIT, with uncommitted it does not.",
+            ora=code,
+        )
+    if code in _LIMITS:
+        return TransientError(
+            "a limit of the database for one call was reached",
+            hint="Redolake runs the step again. If that does not help, give the capture user a profile and a consumer group without limits for "
+            "calls, or read less at once (capture.window_redo_bytes_max, snapshot.chunk_rows).",
             ora=code,
         )
     if code in _AGAIN or (code == "ORA-00600" and _INTERNAL.search(text)):

@@ -140,6 +140,9 @@ class Calls:
     def _serve_function(self, function: int) -> None:
         try:
             self._running(self._session)
+            if self._statements.is_logged_off:
+                self._reader.discard()
+                raise OracleError(1012, "not logged on")
             call = self._calls.get(function)
             if call is None:
                 raise UnreadableRequestError

@@ -15,7 +15,7 @@ from oracle_embedded.api import (
     StatementKind,
     Value,
 )
-from oracle_embedded.faults import FaultEvent, FaultRegistry
+from oracle_embedded.faults import LOGGED_OFF, FaultEvent, FaultRegistry
 from oracle_embedded.wire.binds import engine_rows, out_row
 from oracle_embedded.wire.connect import Agreement
 from oracle_embedded.wire.lobs import LobStore
@@ -82,6 +82,7 @@ class Statements:
         self._cursors: dict[int, Cursor] = {}
         self._last_id = 0
         self.call_number = 0
+        self.is_logged_off = False
 
     def cursor(self, cursor_id: int) -> Cursor | None:
         """The cursor with an id that the client named."""
@@ -409,7 +410,13 @@ class Statements:
 
     def _check_faults(self, event: FaultEvent, cursor: Cursor) -> None:
         link = self._link
-        self._faults.check(event, cursor.sql, wake=lambda: link.break_seen or link.lost)
+        try:
+            self._faults.check(event, cursor.sql, wake=lambda: link.break_seen or link.lost)
+        except OracleError as error:
+            if error.code in LOGGED_OFF:
+                self._session.rollback()
+                self.is_logged_off = True
+            raise
 
     def _check_break(self) -> None:
         if self._link.break_seen:

@@ -45,6 +45,22 @@ from cdc_core.oracle.session import connect
         ("ORA-12541: TNS:no listener", OracleUnavailableError, "oracle.dsn"),
         ("DPY-4011: the database or network closed the connection", OracleUnavailableError, "lost"),
         ("ORA-03113: end-of-file on communication channel", OracleUnavailableError, "lost"),
+        (
+            "ORA-02399: exceeded maximum connect time, you are being logged off",
+            OracleUnavailableError,
+            "lost",
+        ),
+        (
+            "ORA-02391: exceeded simultaneous SESSIONS_PER_USER limit",
+            OracleUnavailableError,
+            "lost",
+        ),
+        ("ORA-02395: exceeded call limit on IO usage", TransientError, "limits for calls"),
+        (
+            "ORA-56735: elapsed time limit exceeded - call aborted",
+            TransientError,
+            "limits for calls",
+        ),
         ("DPY-4024: call timeout of 10 ms exceeded", OracleUnavailableError, "call_timeout"),
         ("ORA-01291: missing log file", LogsNotReadyError, "again"),
         ("ORA-00310: archived log contains sequence 5", LogsChangedError, "mined again"),
