@@ -128,7 +128,13 @@ class LobEnd:
 
 @dataclass(frozen=True, slots=True)
 class LobUnclear:
-    """Something of a form that is not understood."""
+    """Something of a form that is not understood, or with ``is_ambiguous`` that can be read in two ways."""
+
+    is_ambiguous: bool = False
+
+
+class TwoReadingsError(DecodeError):
+    """A row can be read in two ways, with different values."""
 
 
 LobCall: TypeAlias = LobWrite | LobTrim | LobErase | LobAppend | LobEnd | LobUnclear
@@ -180,8 +186,8 @@ def read_lob_row(
         return place, None
     try:
         return place, cursor.call_of(operation, place)
-    except DecodeError:
-        return place, LobUnclear()
+    except DecodeError as error:
+        return place, LobUnclear(isinstance(error, TwoReadingsError))
 
 
 def is_difference(value: str | bytes) -> bool:
@@ -255,7 +261,8 @@ class _LobRow(Statement):
         return place
 
     def document(self, column: str) -> str | bytes:
-        """A piece of a document. What is quoted has as many characters, or bytes, as the row says: doubled quotes are one or two by that."""
+        """A piece of a document. What is quoted has as many characters, or bytes, as the row says: doubled quotes are one or two by that, unless
+        both fit."""
         found = _XML_REDO.fullmatch(self.sql)
         if not found:
             raise self.refused(
@@ -263,9 +270,12 @@ class _LobRow(Statement):
             )
         digits, size, text, length = found.groups()
         if text is not None:
-            for read in (text, text.replace("''", "'")):
-                if int(length) in (len(read), len(read.encode())):
-                    return read
+            readings = {text, text.replace("''", "'")}
+            fitting = [one for one in readings if int(length) in (len(one), len(one.encode()))]
+            if len(fitting) > 1:
+                raise TwoReadingsError("a piece of a document can be read in two ways", hint=_HINT)
+            if fitting:
+                return fitting[0]
         if text is None and (size is None or int(size) in (len(digits) // 2, len(digits))):
             return bytes.fromhex(digits or "")
         raise self.refused(

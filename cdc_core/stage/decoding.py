@@ -55,12 +55,14 @@ _NO_ADDRESS = (
     "Name unique NOT NULL columns under the table's key, or leave the table out. If the row was written before supplemental logging of all "
     f"columns was added to the table, {RESNAPSHOT_HINT}"
 )
+_COMMITTED = f"{RESNAPSHOT_HINT} With `capture.reading: committed`, LogMiner leaves out what transactions took back."
 _RESELECT = (
     "With `capture.lobs: reselect`, Redolake reads such a value from Oracle as of the commit: set it, capture the window again with "
     "`redolake recapture --from WINDOW` while Oracle has its redo and undo, then run `redolake table resume`. "
 )
 _PROBLEMS = {
     lobs.INCOMPLETE: "the redo carries a part of a LOB, and not the rest of it",
+    lobs.TWO_READINGS: "the redo of a LOB can be read in two ways, which give different values",
     lobs.NOT_UNDERSTOOD: "a redo row that writes a LOB has a form that is not understood",
     addresses.ADDRESS_UNKNOWN: "LogMiner does not show the ROWID of a row of a table with LOBs, and nothing that closes its statement does",
     AMBIGUOUS: "a partial rollback takes back a statement that wrote LOBs, and the redo does not show which rows are of that statement",
@@ -297,8 +299,10 @@ class ChangeDecoder:
         if problem is not None:
             hint = {
                 addresses.ADDRESS_UNKNOWN: _NO_ADDRESS,
+                AMBIGUOUS: _COMMITTED,
                 lobs.INCOMPLETE: _RESELECT + _WAY_OUT,
                 lobs.NOT_UNDERSTOOD: _RESELECT + _WAY_OUT,
+                lobs.TWO_READINGS: _RESELECT + _WAY_OUT,
             }
             if problem in _OF_ROLLBACK:
                 has_lobs = any(column.is_lob for column in self.schema.columns)

@@ -10,6 +10,10 @@ ROWID where that identifies it, and carries nothing else; its position is the la
 * what is written begins with the first character and has no gap, and a trim ends the LOB there; or
 * it is written as a whole, from a row that begins it to one that ends it, as extended strings and documents are.
 
+**In which units.** DBMS_LOB counts UTF-16 units, of which a character outside of the basic plane has two; whether LogMiner's offsets and lengths do
+nobody has measured. Where the two readings give different values, what a statement wrote may say which it is: it goes on where it stopped, and
+is cut where it ends. What calls of DBMS_LOB wrote need not. Where nothing says it, the value is not known.
+
 Anything else is a part of a value of which the redo has no other part, as is a document of XMLDIFF in an XMLTYPE: Oracle logs the changed
 portion alone where it updates a document in place. With ``capture.lobs: reselect`` landing has what the change made
 of the LOB (:mod:`cdc_core.stage.missing_lobs`); otherwise the row is marked, and whoever decodes refuses it. A part is never taken for
@@ -41,6 +45,7 @@ from cdc_core.decode.lob import (
     LobTrim,
     LobUnclear,
     LobWrite,
+    TwoReadingsError,
     is_difference,
     lob_literal,
     read_lob_row,
@@ -60,6 +65,7 @@ from cdc_core.stage.missing_lobs import (
     Slot,
     Transaction,
 )
+from cdc_core.stage.statements import known_row_ids
 
 PIECES = (
     Operation.SELECT_LOB_LOCATOR,
@@ -78,6 +84,7 @@ PIECES = (
 
 INCOMPLETE = "lob-incomplete"
 NOT_UNDERSTOOD = "lob-not-understood"
+TWO_READINGS = "lob-two-readings"
 
 KNOWN_BYTES_MAX = 64 * 2**20
 KNOWN_VALUES_MAX = 100_000
@@ -187,6 +194,25 @@ class _Known:
                 self.put((new, name), value)
 
 
+IS_CALL = "is_call"
+"""The column of redo rows that says of a locator's row whether a call of DBMS_LOB begins with it, not a statement's writes."""
+
+
+def with_calls(rows: pa.Table) -> pa.Table:
+    """The redo rows with :data:`IS_CALL`: a locator's row has the ROWID where a call begins (measured on 23ai)."""
+    is_locator = pc.equal(rows["operation_code"], int(Operation.SELECT_LOB_LOCATOR))
+    is_known = pc.is_valid(known_row_ids(rows["row_id"].combine_chunks()))
+    return rows.append_column(IS_CALL, pc.and_(is_locator, is_known))
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Where among the calls on a LOB a statement, or a call of DBMS_LOB, begins to write it."""
+
+    at: int
+    is_call: bool
+
+
 @dataclass(slots=True)
 class _Open:
     """A transaction's LOB that is being written: where, the calls so far, the facts of the last row, and the first one that is not
@@ -194,6 +220,7 @@ class _Open:
 
     place: LobPlace
     calls: list[LobCall] = field(default_factory=list)
+    begins: list[Begin] = field(default_factory=list)
     last: dict[str, Any] = field(default_factory=dict)
     unclear: dict[str, Any] | None = None
 
@@ -218,6 +245,7 @@ class _Stage:
         self._open: dict[Transaction, _Open] = {}
         self._known: dict[Transaction, _Known] = {}
         self._made: list[dict[str, Any]] = []
+        self._begun: dict[Transaction, bool] = {}
         self._plans: dict[int, TablePlan] = {}
         self._spoiled: set[Transaction] = set()
 
@@ -264,6 +292,7 @@ class _Stage:
         for transaction in [one for one in self._known | self._open if self._ends[one] < ordinal]:
             self._close(transaction)
             self._known.pop(transaction, None)
+            self._begun.pop(transaction, None)
             self._spoiled.discard(transaction)
             self._missing.end(transaction)
 
@@ -288,6 +317,8 @@ class _Stage:
 
     def _write(self, row: dict[str, Any], transaction: Transaction) -> None:
         current = self._open.get(transaction)
+        if row["operation_code"] == Operation.SELECT_LOB_LOCATOR and IS_CALL in row:
+            self._begun[transaction] = bool(row[IS_CALL])
         is_end = row["operation_code"] in ENDS and current is not None and current.awaits_end
         if not row["sql_redo"] and not is_end:
             return  # a locator's row on 23ai, where each write names its LOB, or one about a column that is left out
@@ -309,6 +340,9 @@ class _Stage:
             self._close(transaction)
             current = self._open[transaction] = _Open(place)
         if call is not None and current is not None:
+            is_call = self._begun.pop(transaction, None)
+            if is_call is not None:
+                current.begins.append(Begin(len(current.calls), is_call=is_call))
             current.calls.append(call)
             current.last = {**row, "sql_redo": None}
             if isinstance(call, LobUnclear):
@@ -326,7 +360,11 @@ class _Stage:
         slot = done.place.key, done.place.column
         schema, plan = self._definition(done.last["scn"])
         empty: Data = b"" if schema.column(slot[1]).data_type == "BLOB" else ""
-        value = written(known.pop(slot), done.calls, empty)
+        try:
+            value = value_of_calls(known.pop(slot), done.calls, empty, done.begins)
+        except TwoReadingsError:
+            self._made += self._unknown(done, schema, transaction, TWO_READINGS)
+            return
         if value is None or (
             schema.column(slot[1]).data_type == "XMLTYPE" and is_difference(value)
         ):
@@ -344,15 +382,20 @@ class _Stage:
         self._made.append({**done.last, **self._update(sql, transaction)})
 
     def _unknown(
-        self, done: _Open, schema: TableSchema, transaction: Transaction
+        self,
+        done: _Open,
+        schema: TableSchema,
+        transaction: Transaction,
+        problem: str = INCOMPLETE,
     ) -> list[dict[str, Any]]:
         """A change that the redo carries in part: as landing has it, or marked; nothing where a later change has the value."""
         self._missing.put(transaction, MissingLob(done.place, schema, done.last))
         sql = self._reselected.sql_of(done.last["ordinal"])
         if sql is None and done.unclear is not None:
-            return [{**done.unclear, "problem": NOT_UNDERSTOOD}]
+            is_ambiguous = LobUnclear(is_ambiguous=True) in done.calls
+            return [{**done.unclear, "problem": TWO_READINGS if is_ambiguous else NOT_UNDERSTOOD}]
         if sql is None:
-            return [{**done.last, "problem": INCOMPLETE}]
+            return [{**done.last, "problem": problem}]
         return [{**done.last, **self._update(sql, transaction)}] if sql else []
 
     def _update(self, sql: str, transaction: Transaction) -> dict[str, Any]:
@@ -378,6 +421,86 @@ def _literal(value: Data, column: Column, plan: TablePlan) -> str:
         [charset] = [one.charset for one in plan.columns if one.name == column.name]
         value = stored_text(value, charset)
     return lob_literal(value) if value else "NULL"
+
+
+def value_of_calls(
+    base: Data | None, calls: Sequence[LobCall], empty: Data, begins: Sequence[Begin] = ()
+) -> Data | None:
+    """The LOB after the calls; None where that is not known. As :func:`written`, in the units that ``begins`` show.
+
+    Raises:
+        TwoReadingsError: Characters and UTF-16 units give different values, and nothing shows which is meant.
+    """
+    by_characters = written(base, calls, empty)
+    texts = [base, *(call.data for call in calls if isinstance(call, LobWrite))]
+    if not any(isinstance(text, str) and _is_beyond_basic(text) for text in texts):
+        return by_characters
+    split = [_split_call(call) for call in calls]
+    by_units = _joined_pairs(written(_split_pairs(base), split, empty))
+    if by_units == by_characters:
+        return by_characters
+    shown = {
+        value
+        for is_shown, value in (
+            (_is_in_these_units(calls, begins), by_characters),
+            (_is_in_these_units(split, begins), by_units),
+        )
+        if is_shown
+    }
+    if len(shown) != 1:
+        raise TwoReadingsError("a LOB can be read in two ways", hint="See its table's reason.")
+    return shown.pop()
+
+
+def _is_beyond_basic(text: str) -> bool:
+    return not text.isascii() and max(text) > "\uffff"
+
+
+def _split_pairs(value: Data | None) -> Data | None:
+    """Each character outside of the basic plane as its two UTF-16 units."""
+    if not isinstance(value, str) or value.isascii():
+        return value
+    units = np.frombuffer(value.encode("utf-16-le", "surrogatepass"), dtype="<u2")
+    return units.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+
+
+def _joined_pairs(value: Data | None) -> Data | None:
+    """The text of UTF-16 units; None where a half of a character is left."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        return None
+
+
+def _split_call(call: LobCall) -> LobCall:
+    if isinstance(call, LobWrite):
+        data = _split_pairs(call.data)
+        assert data is not None
+        return replace(call, data=data)
+    return call
+
+
+def _is_in_these_units(calls: Sequence[LobCall], begins: Sequence[Begin]) -> bool:
+    """Did statements write all that they wrote from the LOB's first character on without a gap, and cut it where that ends? Only then these
+    are the units that offsets and lengths have. False where no statement did."""
+    ends = [*(one.at for one in begins[1:]), len(calls)]
+    found = False
+    for begin, end in zip(begins, ends, strict=False):
+        if begin.is_call:
+            continue
+        length = 0
+        for call in calls[begin.at : end]:
+            match call:
+                case LobWrite(offset, data) if offset == length + 1:
+                    length += len(data)
+                case LobTrim(cut) if cut in (0, length):
+                    pass
+                case _:
+                    return False
+        found = True
+    return found
 
 
 def written(base: Data | None, calls: Sequence[LobCall], empty: Data) -> Data | None:

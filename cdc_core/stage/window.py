@@ -19,7 +19,12 @@ from cdc_core.stage.closing_updates import COLUMNS as UPDATE_COLUMNS
 from cdc_core.stage.closing_updates import updates_apart
 from cdc_core.stage.committed import CommittedRows, CommittedTransactions, Share
 from cdc_core.stage.decoding import ChangeDecoder
-from cdc_core.stage.lobs import lob_transactions, with_whole_lobs, without_beginnings
+from cdc_core.stage.lobs import (
+    lob_transactions,
+    with_calls,
+    with_whole_lobs,
+    without_beginnings,
+)
 from cdc_core.stage.missing_lobs import LandedLobs, Transaction
 from cdc_core.stage.quarantine import Sieve
 
@@ -103,8 +108,9 @@ def decodable_rows(
         RowCountError: As :func:`surviving_rows`.
     """
     rows = located_rows(committed, table, window, redo_paths, decoder, share=share)
+    leaves_out = decoder.leaves_out or decoder.has_placeholders
     if not any(column.is_lob for column in decoder.schema.columns):
-        return filter(len, rows)
+        return filter(len, map(without_beginnings, rows) if leaves_out else rows)
     ends = lob_ends(committed, table, window, redo_paths)
     landed = LandedLobs(table, redo_paths)
     return with_whole_lobs(rows, ends, decoder.version_at, landed) if ends else rows
@@ -127,12 +133,11 @@ def located_rows(
     """
     has_placeholders = decoder.has_placeholders
     rows = surviving_rows(committed, table, window, redo_paths, decoder, share=share)
-    has_lobs = any(column.is_lob for column in decoder.schema.columns)
-    if not (has_placeholders or has_lobs or decoder.leaves_out):
-        return rows
+    if any(column.is_lob for column in decoder.schema.columns):
+        rows = map(with_calls, rows)
     if has_placeholders:
         rows = with_addresses(rows, _ends(committed), decoder.version_at)
-    return map(without_beginnings, rows)
+    return rows
 
 
 def lob_ends(

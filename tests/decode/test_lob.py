@@ -282,6 +282,12 @@ def test_a_piece_of_a_document_in_another_form_is_not_read(sql: str) -> None:
     assert read_document(sql, Operation.XML_DOC_WRITE, DOC) == (DOC, LobUnclear())
 
 
+def test_a_piece_of_a_document_that_fits_with_quotes_doubled_and_undone_is_ambiguous() -> None:
+    """Three characters, or one of two bytes and another one."""
+    found = read_document("XML_REDO := 'é''':3", Operation.XML_DOC_WRITE, DOC)
+    assert found == (DOC, LobUnclear(is_ambiguous=True))
+
+
 @pytest.mark.parametrize(
     "sql",
     [

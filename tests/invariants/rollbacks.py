@@ -6,7 +6,8 @@ Sessions side by side run transactions with nested savepoints, statements of sev
 grow, rows that move to another partition, keys that change, LOBs of any size that are written whole or in part, and transactions that
 end in ROLLBACK. Windows end between any two statements. All oddities of the embedded Oracle's LogMiner are on. Each table is held against
 Oracle AS OF SCN at ends of windows, by the prover's comparison (:mod:`tests.invariants.compare`); then each change log must have every change
-once. Exits 1 where they differ, or where the run met too little of its kinds.
+once. Then the same for statements with LOBs of every shape (:mod:`tests.invariants.lob_statements`). Exits 1 where they differ, or where the
+run met too little of its kinds.
 
 Left out is what stops a table, as ``docs/limits.md`` says: a LOB outside of its row that an UPDATE wrote and the transaction took back,
 and, in tables with LOBs, a key that one transaction gives to two rows.
@@ -27,10 +28,13 @@ from typing import Any
 
 import oracledb
 
+from tests.invariants import lob_statements
 from tests.invariants.compare import judge
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
+STATEMENTS_EVERY = 60
+"""Of so many transactions, one more of statements with LOBs, in each shape of the redo."""
 SESSIONS = 3
 KEYS = 240
 TABLES = ("PLAIN", "DOCS", "PARTS")
@@ -309,7 +313,9 @@ def main() -> int:
     print(f"--transactions {asked.transactions} --seed {asked.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            met = run(asked.transactions, asked.seed, Path(folder))
+            met = run(asked.transactions, asked.seed, Path(folder, "rows"))
+            statements = asked.transactions // STATEMENTS_EVERY
+            met += lob_statements.run(statements, asked.seed, Path(folder, "statements"))
         except AssertionError as error:
             traceback.print_exception(error)
             return 1

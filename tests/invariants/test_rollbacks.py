@@ -11,6 +11,7 @@ import oracledb
 import pytest
 
 from oracle_embedded.redo import DEFAULT_WARTS, LobRows
+from tests.invariants import lob_statements
 from tests.invariants.rollbacks import run
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
@@ -31,6 +32,13 @@ def test_what_transactions_take_back_is_in_no_table(transactions: int, tmp_path:
     met = run(transactions, 20, tmp_path)
     assert met["transactions"] >= transactions
     assert met["comparisons"] >= 6
+
+
+def test_statements_with_lobs_that_are_taken_back_are_in_no_table(tmp_path: Path) -> None:
+    """Large, small, NULL and empty LOBs, one row and several, failures in the middle; by key, by ROWID, and read as committed."""
+    met = lob_statements.run(3, 4, tmp_path)
+    assert met["committed: equal"] + met["rowid: equal"] + met["key: equal"] > 30
+    assert met["savepoints taken back"] > 20
 
 
 @pytest.fixture(params=list(LobRows), ids=lambda shape: shape.value)

@@ -8,11 +8,27 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.decode.lob import LobAppend, LobCall, LobEnd, LobErase, LobTrim, LobUnclear, LobWrite
+from cdc_core.decode.lob import (
+    LobAppend,
+    LobCall,
+    LobEnd,
+    LobErase,
+    LobTrim,
+    LobUnclear,
+    LobWrite,
+    TwoReadingsError,
+)
 from cdc_core.errors import DecodeError
 from cdc_core.model.operations import Operation
 from cdc_core.stage.decoding import ChangeDecoder
-from cdc_core.stage.lobs import Data, lob_transactions, with_whole_lobs, written
+from cdc_core.stage.lobs import (
+    Begin,
+    Data,
+    lob_transactions,
+    value_of_calls,
+    with_whole_lobs,
+    written,
+)
 from tests.decode.golden_table import GOLDEN
 
 XID, OTHER = "0100000001000000", "0200000002000000"
@@ -64,6 +80,40 @@ def test_what_is_written_is_the_value_if_that_is_known(
 ) -> None:
     empty = b"" if isinstance(value, bytes) else ""
     assert written(base, calls, empty) == value
+
+
+FIRE = "🔥a"
+STATEMENT, CALL = [Begin(0, is_call=False)], [Begin(0, is_call=True)]
+
+
+@pytest.mark.parametrize(
+    ("base", "calls", "begins", "value"),
+    [
+        pytest.param("a", [LobWrite(2, FIRE)], CALL, "a" + FIRE, id="nothing-beyond-before-the-offset"),
+        pytest.param("", [LobWrite(1, FIRE)], (), FIRE, id="at-once"),
+        pytest.param(FIRE, [LobWrite(3, "b")], CALL, TwoReadingsError, id="behind-it"),
+        pytest.param(FIRE, [LobTrim(2)], CALL, TwoReadingsError, id="cut-behind-it"),
+        pytest.param("aa🔥", [LobTrim(2)], CALL, "aa", id="cut-before-it"),
+        pytest.param(FIRE, [LobErase(2, 1)], CALL, TwoReadingsError, id="erased-behind-it"),
+        pytest.param("", [LobWrite(1, FIRE), LobWrite(3, "b")], STATEMENT, FIRE + "b", id="a-statement-in-characters"),
+        pytest.param("", [LobWrite(1, FIRE), LobWrite(4, "b")], STATEMENT, FIRE + "b", id="a-statement-in-units"),
+        pytest.param(None, [LobWrite(1, FIRE), LobTrim(2)], STATEMENT, FIRE, id="a-statement-that-cuts-in-characters"),
+        pytest.param(None, [LobWrite(1, FIRE), LobTrim(3)], STATEMENT, FIRE, id="a-statement-that-cuts-in-units"),
+        pytest.param("", [LobWrite(1, FIRE), LobWrite(3, "b")], CALL, TwoReadingsError, id="calls-that-go-on"),
+        pytest.param("", [LobWrite(1, FIRE), LobWrite(3, "b")], (), TwoReadingsError, id="nobody-knows-whose"),
+        pytest.param("", [LobWrite(1, FIRE), LobTrim(2), LobTrim(2)], [*STATEMENT, Begin(2, is_call=True)], FIRE, id="a-call-behind-a-statement-in-characters"),
+        pytest.param("", [LobWrite(1, FIRE), LobTrim(3), LobTrim(2)], [*STATEMENT, Begin(2, is_call=True)], "🔥", id="a-call-behind-a-statement-in-units"),
+        pytest.param("🔥", [LobWrite(2, "b")], STATEMENT, TwoReadingsError, id="a-statement-that-does-not-begin-at-the-first"),
+    ],
+)  # fmt: skip
+def test_characters_outside_of_the_basic_plane_are_counted_as_the_redo_shows(
+    base: Data | None, calls: list[LobCall], begins: list[Begin], value: Any
+) -> None:
+    if isinstance(value, str):
+        assert value_of_calls(base, calls, "", begins) == value
+    else:
+        with pytest.raises(value):
+            value_of_calls(base, calls, "", begins)
 
 
 def block(key: int, column: str, call: str) -> str:

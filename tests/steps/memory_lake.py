@@ -45,7 +45,12 @@ from cdc_core.stage.committed import CommittedRows, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.layout import OPTIONAL, change_schema
-from cdc_core.stage.lobs import lob_transactions, with_whole_lobs, without_beginnings
+from cdc_core.stage.lobs import (
+    lob_transactions,
+    with_calls,
+    with_whole_lobs,
+    without_beginnings,
+)
 from cdc_core.stage.missing_lobs import LandedLobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
 from cdc_core.stage.redo_order import RedoOrder
@@ -829,11 +834,12 @@ def _in_order(rows: pa.Table | pa.RecordBatch, schema: TableSchema) -> list[dict
 def _with_whole_lobs(
     rows: list[dict[str, Any]], decoder: ChangeDecoder, landed: LandedLobs
 ) -> pa.Table:
-    redo = _table_of(rows)
+    redo = with_calls(_table_of(rows))
     if decoder.has_placeholders:
         every = {(row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows}
         redo = pa.concat_tables(with_addresses([redo], every, decoder.version_at))
-    redo = without_beginnings(redo)
+    if not any(column.is_lob for column in decoder.schema.columns):
+        return without_beginnings(redo)
     xids = lob_transactions([redo.select(["xid", "operation_code"])])
     ends = {
         (row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows if row["xid"] in xids
