@@ -457,7 +457,7 @@ class RowChange:
 
     Images map ``internal_id`` to the stored value. ``before`` is the whole old row (UPDATE, DELETE), ``after`` the whole
     new row (INSERT) or just the columns that the SET clause assigned (UPDATE). What of it LogMiner may show depends on
-    supplemental logging and is the redo side's to decide. ``lob_call`` is what made the one LOB that ``after`` has out of the one
+    supplemental logging and is the redo side's to decide. ``is_next``: the change before it is of the same statement, table and kind. ``lob_call`` is what made the one LOB that ``after`` has out of the one
     before it, where that came through a locator.
     """
 
@@ -470,6 +470,7 @@ class RowChange:
     before: Mapping[int, Value] | None
     after: Mapping[int, Value] | None
     lob_call: LobCall | None = None
+    is_next: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -341,12 +341,14 @@ class _Run:
             return set(), set()
         closes = goes_on and operation == Operation.UPDATE and row_id >= 0
         fresh = [_Part(follow, row_id, kind, False) for follow in complete]
-        before = {follow for follow in complete if self._closes_insert(operation, row_id, follow)}
+        before = set[int]()
         open_now = set[_Part]()
         for part in (*fresh, *self._extended(parts, row_id, kind)):
             lacks = part.lacks_head and not self._rows.is_head(place)
             if not lacks and self._is_undone(part):
                 before.add(part.follow + 1)
+            if not lacks and self._ends_insert(part):
+                before.add(part.follow)
             if goes_on and part.follow < len(self._run):
                 lacks = lacks or closes
                 open_now.add(_Part(part.follow, part.row_id, part.kind, lacks))
@@ -369,8 +371,8 @@ class _Run:
             return False
         return part.row_id < 0 or part.row_id in self._row_ids[at]
 
-    def _closes_insert(self, operation: int, row_id: int, follow: int) -> bool:
-        """May the row be what closes an INSERT that the run takes back further on?"""
-        if operation not in (Operation.UPDATE, Operation.INTERNAL):
+    def _ends_insert(self, part: _Part) -> bool:
+        """May it be what follows the row piece of an INSERT that the run takes back further on?"""
+        if part.kind is not Operation.UPDATE or part.row_id < 0:
             return False
-        return row_id >= 0 and self._inserted_until.get(row_id, -1) >= follow
+        return self._inserted_until.get(part.row_id, -1) >= part.follow

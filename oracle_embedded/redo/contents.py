@@ -114,12 +114,8 @@ class Contents:
 
     def lob_statements(self, statements: TableStatements) -> LobStatements:
         """What prints the changes of a table with LOBs."""
-        placeholders = Wart.LOB_STATEMENTS in self.warts
         return LobStatements(
-            statements,
-            placeholders=placeholders,
-            shape=self.settings.lob_rows,
-            xml=self.settings.xml_rows,
+            statements, self.warts, shape=self.settings.lob_rows, xml=self.settings.xml_rows
         )
 
     def check_log(self, session: EngineSession, added: AddedLog, watch: sqlite3.Connection) -> None:

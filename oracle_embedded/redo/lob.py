@@ -107,11 +107,19 @@ def is_large(column: StoredColumn, value: bytes | None, sets: CharacterSets) -> 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A LOB column, its table (``"OWNER"."TABLE"``), and `` where …`` of the row, or nothing."""
+    """A LOB column, its table (``"OWNER"."TABLE"``), and `` where …`` of the row, or nothing. ``in_utf16``: offsets and lengths of text count
+    UTF-16 units, not characters."""
 
     column: StoredColumn
     target: bytes
     where: bytes
+    in_utf16: bool = False
+
+    def units(self, value: str | bytes) -> int:
+        """How long a value is, as offsets count."""
+        if self.in_utf16 and isinstance(value, str):
+            return len(value.encode("utf-16-le")) // 2
+        return len(value)
 
 
 def write_rows(place: Place, value: bytes, *, replaces: bool) -> Iterator[tuple[int, bytes]]:
@@ -122,9 +130,9 @@ def write_rows(place: Place, value: bytes, *, replaces: bool) -> Iterator[tuple[
     locator, buffer = _variables(place.column)
     yield OP_SELECT_LOB_LOCATOR, _DECLARE + b"BEGIN\n" + _select(place, locator)
     length = 0
-    for literal, size in _pieces(place.column, value):
+    for literal, size, units in _pieces(place, value):
         yield OP_LOB_WRITE, _write(locator, buffer, literal, size, length) + b"END;"
-        length += size
+        length += units
     if replaces:
         yield OP_LOB_TRIM, b"  dbms_lob.trim(%b, %d);\nEND;" % (locator, length)
 
@@ -137,9 +145,9 @@ def write_blocks(
     head = _DECLARE + b" e_len NUMBER; \nBEGIN\n" + _select(place, locator) + b"\n"
     yield OP_SELECT_LOB_LOCATOR, None
     length = 0
-    for literal, size in _pieces(place.column, value):
+    for literal, size, units in _pieces(place, value):
         yield OP_LOB_WRITE, head + _write(locator, buffer, literal, size, length) + b"END;\n\n"
-        length += size
+        length += units
     if replaces:
         yield OP_LOB_TRIM, head + b"  dbms_lob.trim(%b, %d);\nEND;\n\n" % (locator, length)
 
@@ -159,14 +167,16 @@ def call_rows(
         )
     else:
         yield OP_SELECT_LOB_LOCATOR, _DECLARE + b"BEGIN\n" + _select(place, locator)
+    whole = value if place.column.type is OraType.BLOB else value.decode()
     if offset < 0:
+        length = place.units(whole[:length])
         yield OP_LOB_TRIM, head + b"  dbms_lob.trim(%b, %d);\n" % (locator, length) + end
         return
-    whole = value if place.column.type is OraType.BLOB else value.decode()
     part = whole[offset : offset + length]
-    for literal, size in _pieces(place.column, part if isinstance(part, bytes) else part.encode()):
+    offset = place.units(whole[:offset])
+    for literal, size, units in _pieces(place, part if isinstance(part, bytes) else part.encode()):
         yield OP_LOB_WRITE, head + _write(locator, buffer, literal, size, offset) + end
-        offset += size
+        offset += units
 
 
 def write_extended(place: Place, value: bytes) -> Iterator[tuple[int, bytes]]:
@@ -231,13 +241,14 @@ def _variables(column: StoredColumn) -> tuple[bytes, bytes]:
     return (b"loc_nc", b"buf_nc") if column.charset_form == 2 else (b"loc_c", b"buf_c")
 
 
-def _pieces(column: StoredColumn, value: bytes) -> Iterator[tuple[bytes, int]]:
-    if column.type is OraType.BLOB:
+def _pieces(place: Place, value: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Literals, each with its amount, and by how much the offset of what follows is higher."""
+    if place.column.type is OraType.BLOB:
         for at in range(0, len(value), _BLOB_PIECE):
             piece = value[at : at + _BLOB_PIECE]
-            yield hextoraw(piece), len(piece)
+            yield hextoraw(piece), len(piece), len(piece)
         return
     text = value.decode()
     for at in range(0, len(text), _CLOB_PIECE):
         part = text[at : at + _CLOB_PIECE]
-        yield quoted(part.encode()), len(part)
+        yield quoted(part.encode()), len(part), place.units(part)

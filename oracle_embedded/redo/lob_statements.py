@@ -7,12 +7,12 @@ has several rows. Their shape depends on the release (:class:`~oracle_embedded.r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from oracle_embedded.api import StoredColumn
 from oracle_embedded.redo import lob
-from oracle_embedded.redo.settings import LobRows, XmlRows
+from oracle_embedded.redo.settings import LobRows, Wart, XmlRows
 from oracle_embedded.redo.statements import (
     DELETE,
     INSERT,
@@ -65,8 +65,8 @@ class LobStatements:
 
     Args:
         statements: Prints its ordinary statements.
-        placeholders: Show what a real LogMiner shows: placeholder ROWIDs, and one undo row for a whole statement. Without
-            it every row has its ROWID, and each is undone by one of its own.
+        warts: What a real LogMiner shows: with :attr:`~oracle_embedded.redo.settings.Wart.LOB_STATEMENTS` placeholder ROWIDs, and one undo row
+            for a whole statement. Without it every row has its ROWID, and each is undone by one of its own.
         shape: How writing through a locator looks.
         xml: How documents are stored.
     """
@@ -74,8 +74,8 @@ class LobStatements:
     def __init__(
         self,
         statements: TableStatements,
+        warts: Collection[Wart],
         *,
-        placeholders: bool,
         shape: LobRows,
         xml: XmlRows,
     ) -> None:
@@ -83,7 +83,9 @@ class LobStatements:
         self._statements = statements
         self._sets = statements.character_sets
         self._lobs = statements.lobs
-        self._placeholders = placeholders
+        self._placeholders = Wart.LOB_STATEMENTS in warts
+        self._unplaced = Wart.LOB_UPDATES_UNPLACED in warts
+        self._in_utf16 = Wart.LOB_OFFSETS_IN_UNITS in warts
         self._shape = shape
 
     @property
@@ -130,9 +132,12 @@ class LobStatements:
         statements = self._statements
         large = self._large(new)
         if op == UPDATE and not large:
+            is_placed = not self._unplaced or any(at in self._lobs for at in new)
             redo = statements.update(tuple(new), old, new, row_id)
             undo = statements.undo(op, old, new, row_id) if want_undo else None
-            yield LobRow(op=op, redo=redo, undo=undo, part=0)
+            yield LobRow(op=op, redo=redo, undo=undo, part=0, real=is_placed)
+            if not is_placed:
+                yield LobRow(op=OP_INTERNAL, part=1, closing=True)
             return
         piece = self._piece(op, old, new, large, want_undo)
         if piece is not None:
@@ -171,7 +176,7 @@ class LobStatements:
         offset, length = map(int, call.split())
         column = self._lobs[at]
         where = self._statements.locator_where({**old, **new}, PLACEHOLDER_ROWID)
-        place = lob.Place(column, self._statements.target, where)
+        place = lob.Place(column, self._statements.target, where, self._in_utf16)
         rows = lob.call_rows(place, value, offset, length, is_block=self.is_block)
         for part, (code, text) in enumerate(rows):
             yield LobRow(op=code, redo=text, part=part, real=code in _LOCATING)
@@ -306,7 +311,7 @@ class LobStatements:
         self, column: StoredColumn, value: bytes, now: Image, *, replaces: bool
     ) -> Iterator[tuple[int, bytes | None]]:
         where = self._statements.locator_where(now, PLACEHOLDER_ROWID)
-        place = lob.Place(column, self._statements.target, where)
+        place = lob.Place(column, self._statements.target, where, self._in_utf16)
         if lob.is_xml(column):
             return lob.write_xml(place, value, self._xml, self._sets.database)
         if lob.is_extended(column):

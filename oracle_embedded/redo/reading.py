@@ -40,7 +40,7 @@ from oracle_embedded.redo.miner import (
 from oracle_embedded.redo.pieces import SQL_BYTES_MAX, continued
 from oracle_embedded.redo.records import Records
 from oracle_embedded.redo.settings import RedoSettings, Wart
-from oracle_embedded.redo.statements import NOTHING, TableStatements
+from oracle_embedded.redo.statements import INSERT, NOTHING, TableStatements
 from oracle_embedded.redo.templates import Style
 
 OP_MISSING_SCN = 34
@@ -85,6 +85,7 @@ class _Commit:
 
 
 _NO_COMMIT = _Commit()
+_ALL, _PIECE, _WHAT_FOLLOWS = slice(None), slice(1), slice(1, None)
 
 
 class Catalog(Protocol):
@@ -161,6 +162,8 @@ class Reading:
         self._partial_xids = Wart.PARTIAL_XIDS in contents.warts
         self._spurious_rollbacks = Wart.SPURIOUS_ROLLBACKS in contents.warts
         self._partial_xid_every = contents.settings.partial_xid_every
+        together = {Wart.LOB_STATEMENTS, Wart.LOB_INSERTS_TOGETHER}
+        self._inserts_together = together <= contents.warts
 
     def rows(self, faults: Collection[FaultKind]) -> Iterator[layout.Row]:
         """All rows; every file of the range must be there, whether it holds rows of the query or not."""
@@ -210,6 +213,7 @@ class Reading:
         """The rows of the range, record by record. What is done for each is in one place: calls would cost as much as the work."""
         want_undo, short_row = self._want_undo, self._short_row
         log_id, unchecked, log = 0, _CHECK_ROWS, None
+        held = _Held(self)
         for record in self._records.in_order():
             if record[_LOG_ID] != log_id or unchecked >= _CHECK_ROWS:
                 log_id, unchecked = record[_LOG_ID], 0
@@ -219,9 +223,11 @@ class Reading:
                 continue
             row = None if want_undo else short_row(record, log)
             if row is not None:
+                yield from held.end()
                 yield row
             else:
-                yield from self._long_rows(store.Record._make(record), log)
+                yield from held.take(store.Record._make(record), log, _NO_COMMIT, 1)
+        yield from held.end()
 
     def _committed_rows(self) -> Iterator[layout.Row]:
         """Transactions that began and ended in the range, each whole, in the order of their commits."""
@@ -235,11 +241,13 @@ class Reading:
             )
             undone = self._records.undone(transaction) if transaction.undone else frozenset()
             ordinal = 1
+            held = _Held(self)
             for record in self._records.of(transaction):
                 log = self._log_of(record.log_id)
                 if log is not None and record.id not in undone:
-                    yield from self._long_rows(record, log, commit, ordinal)
+                    yield from held.take(record, log, commit, ordinal)
                     ordinal += 1
+            yield from held.end()
 
     def _short_row(self, record: Sequence[Any], log: layout.LogFacts) -> layout.Row | None:
         """The one row of a change without LOBs and without undo; None for any other record, and where a statement is
@@ -278,18 +286,29 @@ class Reading:
             status=thing.status,
         )
 
-    def _long_rows(
+    def long_rows(
         self,
         record: store.Record,
         log: layout.LogFacts,
-        commit: _Commit = _NO_COMMIT,
-        ordinal: int = 1,
+        commit: _Commit,
+        ordinal: int,
+        these: slice = _ALL,
     ) -> Iterator[layout.Row]:
-        """All rows of a record; with ``commit`` as its transaction is shown whole, of which it is the record ``ordinal``."""
+        """All rows of a record, or those of ``these`` statements of it; with ``commit`` as its transaction is shown whole, of which it is the
+        record ``ordinal``."""
         transaction = self._transactions.get(record.tx) or self._transaction(record.tx)
         if record.object is None:
             return self._marker_rows(record, log, transaction, commit, ordinal)
-        return self._change_rows(record, log, transaction, commit, ordinal)
+        return self._change_rows(record, log, transaction, commit, ordinal, these)
+
+    def is_insert_with_lobs(self, record: store.Record) -> bool:
+        """Is it an INSERT into a table with LOBs, whose row pieces are shown together?"""
+        if record.op != INSERT or record.object is None or record.flags & s.FLAG_ROLLBACK:
+            return False
+        thing = self._objects.get((record.object, record.flags)) or self._object(
+            record.object, record.flags
+        )
+        return thing.lobs is not None and thing.is_supported and self._inserts_together
 
     def _change_rows(
         self,
@@ -298,6 +317,7 @@ class Reading:
         transaction: layout.TransactionFacts,
         commit: _Commit,
         ordinal: int,
+        these: slice,
     ) -> Iterator[layout.Row]:
         number, flags = record.object, record.flags
         assert number is not None
@@ -312,7 +332,7 @@ class Reading:
                 info=_NOT_SUPPORTED, status=STATUS_INVALID, commit_scn=commit.scn, commit_time=commit.time, ordinal=ordinal,
             )  # fmt: skip
             return
-        for row in self._statements(thing, record, rollback):
+        for row in self._statements(thing, record, rollback)[these]:
             written = row.op in _XML_WRITES or (
                 row.op in _LOB_WRITES and thing.lobs is not None and thing.lobs.is_block
             )
@@ -461,7 +481,7 @@ class Reading:
             "SELECT definition FROM redo_object WHERE object = ?", (number,)
         ).fetchone()
         resolved, facts = self._contents.resolve(number, packed, self._mining)
-        level = Level(flags >> s.LEVEL_SHIFT)
+        level = Level((flags >> s.LEVEL_SHIFT) & s.LEVEL_MASK)
         statements = TableStatements(
             resolved.table, level, self._style, self._literals, raw=resolved.raw
         )
@@ -478,6 +498,37 @@ class Reading:
             statements, lobs, facts, nameless, has_address, is_supported, status, info
         )
         return found
+
+
+class _Held:
+    """The records of one INSERT of several rows into a table with LOBs, whose row pieces are shown before all that follows them."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._records: list[tuple[store.Record, layout.LogFacts, _Commit, int]] = []
+
+    def take(
+        self, record: store.Record, log: layout.LogFacts, commit: _Commit, ordinal: int
+    ) -> Iterator[layout.Row]:
+        """The rows that can be shown, now that a record is the next."""
+        if not (self._records and self._goes_on(record)):
+            yield from self.end()
+        if self._reading.is_insert_with_lobs(record):
+            self._records.append((record, log, commit, ordinal))
+        else:
+            yield from self._reading.long_rows(record, log, commit, ordinal)
+
+    def end(self) -> Iterator[layout.Row]:
+        """The rows of what is held."""
+        held, self._records = self._records, []
+        for these in (_PIECE, _WHAT_FOLLOWS):
+            for record, log, commit, ordinal in held:
+                yield from self._reading.long_rows(record, log, commit, ordinal, these)
+
+    def _goes_on(self, record: store.Record) -> bool:
+        last = self._records[-1][0]
+        is_next = bool(record.flags & s.FLAG_NEXT)
+        return is_next and (record.tx, record.object) == (last.tx, last.object)
 
 
 def _is_untranslated(table: TableVersion) -> bool:

@@ -36,6 +36,18 @@ class Wart(StrEnum):
     values that fit into the row, or an INTERNAL row, has the real one; one undo row stands for a whole statement.
     Measured on 23ai."""
 
+    LOB_INSERTS_TOGETHER = "LOB_INSERTS_TOGETHER"
+    """In tables with LOBs, the row pieces of an INSERT of several rows stand before all that follows them: LOB writes, updates of what fits into
+    the row, INTERNAL rows. From a listing of three rows on 26ai; without it each row's follow its own."""
+
+    LOB_UPDATES_UNPLACED = "LOB_UPDATES_UNPLACED"
+    """In tables with LOBs, an UPDATE of other columns has a placeholder for the ROWID too, and an INTERNAL row behind it. One such UPDATE stands in
+    that listing; on 23ai it has its ROWID (measured)."""
+
+    LOB_OFFSETS_IN_UNITS = "LOB_OFFSETS_IN_UNITS"
+    """Offsets and trims of CLOBs count UTF-16 units, of which a character outside of the basic plane has two, as DBMS_LOB's do in databases whose
+    character set has several bytes (documented). That amounts count characters was measured on 23ai; offsets nobody has."""
+
     UNSUPPORTED_ROWS = "UNSUPPORTED_ROWS"
     """Changes of a table that has a name longer than 30 bytes, its own, its owner's or a column's, or a column that is a nested table or of type
     BOOLEAN, JSON or VECTOR, come with code 255 and without a statement. Met on 23ai; Oracle Database Utilities 19c, "LogMiner Requirements", on
@@ -77,6 +89,9 @@ DEFAULTS: Mapping[Wart, bool] = {
     Wart.EMPTY_TRANSACTIONS: True,
     Wart.UNNAMED_COLUMNS: True,
     Wart.LOB_STATEMENTS: True,
+    Wart.LOB_INSERTS_TOGETHER: True,
+    Wart.LOB_UPDATES_UNPLACED: False,
+    Wart.LOB_OFFSETS_IN_UNITS: False,
     Wart.UNSUPPORTED_ROWS: True,
     Wart.REUSED_LOGS: False,
 }

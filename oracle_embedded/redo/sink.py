@@ -34,6 +34,9 @@ OP_SAVEPOINT_UNDONE = 1000
 FLAG_ROLLBACK = 1
 FLAG_NO_THREAD = 2
 LEVEL_SHIFT = 2
+LEVEL_MASK = 3
+FLAG_NEXT = 16
+"""The record before it is of the same statement, table and kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class Sink:
             change.scn,
             open_one.tx,
             change.op,
-            self._flags | change.rollback,
+            self._flags | change.rollback | (FLAG_NEXT if change.is_next and self._lobs else 0),
             self._object,
             change.rowid.encode(),
             None if before is None else store.pack_image(before),

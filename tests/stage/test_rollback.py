@@ -21,7 +21,7 @@ from cdc_core.stage.rollback import (
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
 
 INSERT, DELETE, UPDATE = Operation.INSERT, Operation.DELETE, Operation.UPDATE
-LOB_WRITE = Operation.LOB_WRITE
+LOB_WRITE, LOCATOR = Operation.LOB_WRITE, Operation.SELECT_LOB_LOCATOR
 UNSUPPORTED = Operation.UNSUPPORTED
 UNDO_OF = {INSERT: DELETE, DELETE: INSERT, UPDATE: UPDATE}
 
@@ -131,8 +131,15 @@ def test_a_transaction_without_lob_updates_is_never_refused() -> None:
 
 
 def row(text: str) -> RedoRow:
-    """``i1`` inserts R1, ``u?`` updates by a placeholder, ``w?`` is a LOB piece, ``x1`` is not supported, ``-d1`` is an undo row that deletes R1."""
-    operation = {"i": INSERT, "d": DELETE, "u": UPDATE, "w": LOB_WRITE, "x": UNSUPPORTED}[text[-2]]
+    """``i1`` inserts R1, ``u?`` updates by a placeholder, ``l?`` begins a LOB, ``w?`` is a piece of it, ``x1`` is not supported, ``-d1`` is an undo row that deletes R1."""
+    operation = {
+        "i": INSERT,
+        "d": DELETE,
+        "u": UPDATE,
+        "w": LOB_WRITE,
+        "l": LOCATOR,
+        "x": UNSUPPORTED,
+    }[text[-2]]
     return RedoRow(operation, None if text[-1] == "?" else f"R{text[-1]}", text[0] == "-")
 
 
@@ -178,6 +185,7 @@ def row(text: str) -> RedoRow:
             id="inserts-and-their-updates-undone-the-oldest-first",
         ),
         pytest.param("i? u1 i? u2 -d2 -d1", "", id="inserts-and-their-updates"),
+        pytest.param("i? i? w? u1 l? w? u2 -d2 -d1", "", id="two-inserts-and-then-what-each-wrote"),
         pytest.param("i? u1 i? i? u3 u2 -d3 -d2", "i? u1", id="an-insert-before-the-two-that-go"),
         pytest.param("i? i? u1 u2 u1 -u1", "i? i? u1 u2", id="an-update-behind-inserts"),
         pytest.param("u? w? u1 -u1", None, id="what-may-close-a-lob-update"),

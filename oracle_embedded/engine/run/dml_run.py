@@ -94,6 +94,7 @@ class ChangeRunner:
             self.writer.pending.clear()
             self._change = Change()
             self._binds = binds
+            transaction.last_change = None
             try:
                 transactions.lock_table(transaction, self.table.object_id, "RX")
                 self._fire(BEFORE)

@@ -57,6 +57,8 @@ class Transaction:
     changes: int = 0
     deferral: Deferral = field(default_factory=Deferral)
     lob_call: LobCall | None = None
+    last_change: tuple[int, RowOp] | None = None
+    """Table and kind of the running statement's last change."""
 
     @property
     def mark(self) -> int:
@@ -342,8 +344,22 @@ class Transactions:
             is_call = not rollback and after is not None and len(after) == 1
             call = transaction.lob_call if is_call else None
             xid = transaction.info.xid
+            this = None if rollback else (table.object_id, op)
+            is_next = this is not None and this == transaction.last_change
+            transaction.last_change = this
             sink.change(
-                RowChange(scn, xid, op, rollback, version, rowid, before, after, lob_call=call)
+                RowChange(
+                    scn,
+                    xid,
+                    op,
+                    rollback,
+                    version,
+                    rowid,
+                    before,
+                    after,
+                    lob_call=call,
+                    is_next=is_next,
+                )
             )
 
     # --- locks -------------------------------------------------------------------------------------------------------

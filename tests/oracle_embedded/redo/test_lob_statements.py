@@ -446,3 +446,41 @@ def test_older_releases_show_a_call_behind_its_locator(tmp_path: Path) -> None:
         run(running.connect(), CREATE)
         found = rows_of(running, through_locator("c", ("write", ("!", 6))), before=(SMALL,))
     assert shape(found) == "locate! write?"
+
+
+def test_an_insert_of_several_rows_shows_its_row_pieces_first(tmp_path: Path) -> None:
+    two = SMALL, sql("insert into docs (id) values (2)")
+    copy = sql("insert into docs select id + 10, name, c, nc, empty_blob() from docs where id < 3")
+    again = sql("insert into docs select id + 20, name, c, nc, b from docs where id < 3")
+    with live(tmp_path, Wart.LOB_STATEMENTS, Wart.LOB_INSERTS_TOGETHER) as running:
+        run(running.connect(), CREATE)
+        rows = rows_of(running, sql("savepoint s"), copy, sql("rollback to s"), before=two)
+        running.opened.redo.set_wart(Wart.LOB_INSERTS_TOGETHER, shown=False)
+        apart = rows_of(running, again)
+    assert shape(rows) == "insert?+ update!+ undo-delete!+"
+    assert len(rows) == 6
+    assert shape(apart) == "insert? update! insert? update!"
+
+
+def test_an_update_of_other_columns_may_have_a_placeholder(tmp_path: Path) -> None:
+    with live(tmp_path, Wart.LOB_STATEMENTS, Wart.LOB_UPDATES_UNPLACED) as running:
+        run(running.connect(), CREATE)
+        rows = rows_of(running, sql("update docs set name = 'changed'"), before=(SMALL,))
+    assert shape(rows) == "update? close!"
+
+
+def test_offsets_may_count_utf16_units(tmp_path: Path) -> None:
+    text = "🔥" + "a" * 5000
+    with live(tmp_path, Wart.LOB_STATEMENTS, Wart.LOB_OFFSETS_IN_UNITS) as running:
+        run(running.connect(), CREATE)
+        rows = rows_of(running, bind("update docs set c = :1", text), before=(SMALL,))
+        running.opened.redo.set_wart(Wart.LOB_OFFSETS_IN_UNITS, shown=False)
+        characters = rows_of(running, bind("update docs set c = :1", text))
+    assert calls(rows) == ["4066, 1", "935, 4068", "5002"]
+    assert calls(characters) == ["4066, 1", "935, 4067", "5001"]
+
+
+def calls(rows: list[Row]) -> list[str]:
+    texts = "".join(row["SQL_REDO"] or "" for row in rows)
+    found = re.findall(r"dbms_lob\.(?:write|trim)\(loc_c, ([\d, ]+?)(?:, buf_c)?\)", texts)
+    return [one.strip() for one in found]
