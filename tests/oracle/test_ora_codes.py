@@ -50,11 +50,6 @@ from cdc_core.oracle.session import connect
             OracleUnavailableError,
             "lost",
         ),
-        (
-            "ORA-02391: exceeded simultaneous SESSIONS_PER_USER limit",
-            OracleUnavailableError,
-            "lost",
-        ),
         ("ORA-02395: exceeded call limit on IO usage", TransientError, "limits for calls"),
         (
             "ORA-56735: elapsed time limit exceeded - call aborted",
