@@ -51,7 +51,8 @@ SELECT OWNER, OBJECT_NAME, CASE WHEN {is_altered} THEN 1 ELSE 0 END
   FROM ALL_OBJECTS
  WHERE OBJECT_TYPE = 'TABLE' AND {tables}
    AND LAST_DDL_TIME <= CAST(SCN_TO_TIMESTAMP(:high) AS DATE) - :slack / 86400"""
-_ABOVE_LOW = "LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:low) AS DATE) - :slack / 86400"
+_ABOVE_LOW = "LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:low) AS DATE) - 1 / 24 - :slack / 86400"
+"""Both are the local time of the host, which goes back by an hour in autumn: what was altered an hour before is looked at again."""
 _LOOSE_KEYS = """
 SELECT OWNER, TABLE_NAME
   FROM ALL_CONSTRAINTS
@@ -108,7 +109,11 @@ def read_altered(
         read_at=read_at,
         settled=settled.keys(),
     )
-    reasons = dict(replaced.reasons)
+    unseen = [one for one in known.values() if one.table not in settled and one.object_id]
+    gone = gone_ends(session, unseen, window)
+    # Of a name that stands for another object, or for none, that is the reason.
+    others = {end.table for end in gone}
+    reasons = {table: one for table, one in replaced.reasons.items() if table not in others}
     exchanged = {table for table in reasons if not known[table].is_by_row_id}
     altered = [one for one in configs if settled.get(one.table)]
     loose = _loose_keys(session, [one.table for one in altered]) if altered else set()
@@ -124,8 +129,7 @@ def read_altered(
         _end(table, window.scn_low, reason, "truncate" if table in exchanged else "unsupported_ddl")
         for table, reason in sorted(reasons.items())
     ]
-    unseen = [one for one in known.values() if one.table not in settled and one.object_id]
-    return Altered([*ends, *gone_ends(session, unseen, window)], replaced.data_objects)
+    return Altered([*ends, *gone], replaced.data_objects)
 
 
 def _settled(session: Queries, window: ScnWindow, tables: Sequence[TableId]) -> dict[TableId, bool]:

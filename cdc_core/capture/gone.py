@@ -6,7 +6,8 @@ window: all of their redo is in it or below. Only the view of all objects tells;
 
 DBMS_REDEFINITION lets a table and its interim table change names: no statement says so, and the rows under the captured name are another
 object's from then on. A table whose object has another name as of a window's end leaves at its lower end, up to which the name was its own.
-Where the past cannot be asked, another name now is enough: the table leaves with this window or a later one.
+Where the past cannot be asked, the name that it has now counts once its last DDL lies before the window's end: the row of a later DDL stands in a
+window that waits. A name of the recycle bin is a drop.
 
 Source: Oracle Database SQL Language Reference 19c, DROP USER; Database Reference 19c, DBA_OBJECTS; PL/SQL Packages and Types Reference 19c,
 DBMS_REDEFINITION.
@@ -18,8 +19,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cdc_core.errors import SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.scn import SLACK_SECONDS, Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.dictionary import in_lists
 from cdc_core.schema.segments import PAST_ERRORS, Queries, ask_objects
@@ -30,6 +32,9 @@ _LOG = logging.getLogger(__name__)
 _THERE = """
 SELECT OBJECT_ID, OWNER, OBJECT_NAME FROM {{objects}}{as_of}
  WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_ID IN ({numbers})"""
+_SETTLED = """
+   AND LAST_DDL_TIME <= CAST(SCN_TO_TIMESTAMP(:high) AS DATE) - :slack / 86400"""
+_RECYCLED = "BIN$"
 
 
 def gone_ends(
@@ -39,25 +44,45 @@ def gone_ends(
     known = [one for one in tables if one.object_id]
     if not known:
         return []
-    binds = {"scn": window.scn_high}
+    high = window.scn_high
     try:
-        names, is_whole = _names(session, known, " AS OF SCN :scn", binds)
+        names, is_whole = _names(session, known, _THERE, " AS OF SCN :scn", {"scn": high})
     except PAST_ERRORS as error:
-        _LOG.info("whether tables are there still is not known as of scn=%d: %s", window.scn_high, error)  # fmt: skip
-        names, is_whole = _names(session, known, "", None)[0], False
-    renamed = [one for one in known if names.get(one.object_id, one.table) != one.table]
+        _LOG.info("whether tables are there still is not known as of scn=%d: %s", high, error)
+        names, is_whole = _present_names(session, known, high), False
+    other = [one for one in known if names.get(one.object_id, one.table) != one.table]
+    recycled = [one for one in other if names[one.object_id].name.startswith(_RECYCLED)]
+    renamed = [one for one in other if one not in recycled]
     gone = [one for one in known if is_whole and one.object_id not in names]
-    return [*(_renamed(one, window) for one in renamed), *(_gone(one, window) for one in gone)]
+    return [
+        *(_renamed(one, window) for one in renamed),
+        *(_gone(one, window) for one in (*recycled, *gone)),
+    ]
+
+
+def _present_names(
+    session: Queries, tables: Sequence[TableSchema], high: Scn
+) -> dict[int, TableId]:
+    """The names now of objects whose last DDL lies before an SCN."""
+    binds = {"high": high, "slack": SLACK_SECONDS}
+    try:
+        return _names(session, tables, _THERE + _SETTLED, "", binds)[0]
+    except SnapshotTooOldError:  # Oracle maps the SCN to no time any more: a later window asks
+        return {}
 
 
 def _names(
-    session: Queries, tables: Sequence[TableSchema], as_of: str, binds: Mapping[str, Any] | None
+    session: Queries,
+    tables: Sequence[TableSchema],
+    sql: str,
+    as_of: str,
+    binds: Mapping[str, Any],
 ) -> tuple[dict[int, TableId], bool]:
     """The names of the tables' objects, by their numbers, and whether these are all that are there."""
     names: dict[int, TableId] = {}
     is_whole = True
     for listed in in_lists(one.object_id for one in tables):
-        rows, is_all = ask_objects(session, _THERE.format(as_of=as_of, numbers=listed), binds)
+        rows, is_all = ask_objects(session, sql.format(as_of=as_of, numbers=listed), binds)
         is_whole &= is_all
         names |= {int(number): TableId(owner, name) for number, owner, name in rows}
     return names, is_whole
@@ -78,7 +103,7 @@ def _gone(one: TableSchema, window: ScnWindow) -> StreamEnd:
     return StreamEnd(
         one.table,
         window.scn_high,
-        f"the table is gone, and no DDL of it is in the redo: its owner was dropped with it (table={one.table})",
+        f"the table is gone, and no DDL of it is in the redo: its owner or its cluster was dropped with it (table={one.table})",
         f"Remove it from the configuration, or `redolake table resnapshot {one.table.argument}` once there is a table of that name again.",
         "drop",
     )

@@ -332,8 +332,8 @@ class _Window:
         return self._segments.doubtful(session, doubtful, self._record.window)
 
     def _unlogged(self, session: OracleSession) -> list[StreamEnd]:
-        low = self._record.window.scn_low
-        ends = unlogged_ends(session, self._tables, low, self._read_at)
+        window = self._record.window
+        ends = unlogged_ends(session, self._tables, window, self._read_at, self._rows.ddl_texts)
         ignored = [
             one for one in ends if one.trouble == "unlogged" and one.table in self._unlogged_ignored
         ]

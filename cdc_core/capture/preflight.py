@@ -325,9 +325,7 @@ def _check_names(session: OracleSession, tables: Sequence[TableConfig]) -> Itera
     for owner, name, column in rows:
         long.setdefault(TableId(owner, name), []).append(column)
     for config in tables:
-        columns = [
-            name for name in long.get(config.table, []) if name not in config.columns_exclude
-        ]
+        columns = long.get(config.table, [])
         own = [
             name
             for name in (config.table.owner, config.table.name)
@@ -336,7 +334,8 @@ def _check_names(session: OracleSession, tables: Sequence[TableConfig]) -> Itera
         if own or columns:
             yield Finding(
                 f"{config.table}: LogMiner does not support names longer than {LOGMINER_NAME_BYTES_MAX} bytes: {', '.join(own + columns)}",
-                "Rename the table or the columns, or leave the columns out under columns_exclude; a schema cannot be renamed: move the table to another",
+                "Rename the table or the columns, or leave the table out: LogMiner shows no row of it, whatever columns you capture; a schema "
+                "cannot be renamed: move the table to another",
                 config.table,
             )
 

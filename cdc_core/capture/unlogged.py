@@ -6,6 +6,10 @@ database to a point in time, which take all its tables back while the redo of th
 window, after its pass. They know the present only, so a table leaves at the window's lower end: what came up to there was read
 while nothing was found.
 
+What happened behind the window is for a later one: V$PDB_INCARNATION has the SCN of each RESETLOGS, and the statement that drops a table's
+logging has a row in the window of its time. The last change without redo of a file says nothing of the one before it, which may be in
+the window, so that a table leaves with the first window that is captured behind it; so does one whose database lost its logging.
+
 UNRECOVERABLE_CHANGE# names a file, and all tables of its tablespace leave. No fact that Oracle keeps says less and is safe: the LOGGING
 attribute of a table is what it is now, and a load with SQL*Loader's UNRECOVERABLE does not ask for it; the extents of a segment
 (DBA_EXTENTS) are those of now, and a segment that was moved, or whose partition was exchanged, after the load no longer has some in the
@@ -18,12 +22,13 @@ incarnations there, if any), ALL_TABLES, ALL_LOG_GROUPS; Oracle Database Utiliti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cdc_core.errors import SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import Scn
+from cdc_core.model.scn import SLACK_SECONDS, Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.dictionary import tables_condition
 from cdc_core.schema.table import TableSchema
@@ -34,12 +39,15 @@ SELECT T.NAME, MAX(F.UNRECOVERABLE_CHANGE#)
  WHERE T.TS# = F.TS# AND T.CON_ID = F.CON_ID AND F.UNRECOVERABLE_CHANGE# > :scn
  GROUP BY T.NAME"""
 _RESET = """
-SELECT MAX(END_RESETLOGS_SCN) FROM V$PDB_INCARNATION
- WHERE STATUS = 'CURRENT' AND CON_ID IN (0, SYS_CONTEXT('USERENV', 'CON_ID'))"""
+SELECT END_RESETLOGS_SCN FROM V$PDB_INCARNATION
+ WHERE END_RESETLOGS_SCN > 0 AND END_RESETLOGS_SCN <= :high AND CON_ID IN (0, SYS_CONTEXT('USERENV', 'CON_ID'))"""
 _TABLES = "SELECT OWNER, TABLE_NAME, TABLESPACE_NAME FROM ALL_TABLES WHERE {tables}"
 _LOGGING = "SELECT SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL FROM V$DATABASE"
 _GROUPS = """
 SELECT OWNER, TABLE_NAME FROM ALL_LOG_GROUPS WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING' AND {tables}"""
+_ALTERED_LATER = """
+SELECT OWNER, OBJECT_NAME FROM ALL_OBJECTS
+ WHERE OBJECT_TYPE = 'TABLE' AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:high) AS DATE) + :slack / 86400 AND {tables}"""
 _LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
 
 
@@ -56,8 +64,8 @@ class Facts:
 
     ``unrecoverable`` has the SCN of the last change without redo, by tablespace; ``tablespaces`` where each table that is there
     lies, None where it has several segments (partitions, index-organised tables). ``is_supplemental`` says whether the database
-    has supplemental logging at all, ``logged`` which tables have that of all columns. ``reset_scn`` is where the present incarnation
-    of the pluggable database was opened; 0 if it is the first.
+    has supplemental logging at all, ``logged`` which tables have that of all columns, or lost it behind the window. ``reset_scn`` is where
+    the pluggable database was last opened with RESETLOGS, up to the window's end; 0 if it was not.
     """
 
     unrecoverable: Mapping[str, int]
@@ -68,13 +76,24 @@ class Facts:
 
 
 def unlogged_ends(
-    session: Queries, tables: Sequence[TableSchema], scn_low: Scn, read_at: Mapping[TableId, Scn]
+    session: Queries,
+    tables: Sequence[TableSchema],
+    window: ScnWindow,
+    read_at: Mapping[TableId, Scn],
+    ddl: Sequence[tuple[TableId, str]] = (),
 ) -> list[StreamEnd]:
-    """Tables that leave with a window, at its lower end ``scn_low``. ``read_at`` is the SCN of each table's snapshot."""
+    """Tables that leave with a window, at its lower end.
+
+    Args:
+        read_at: The SCN of each table's snapshot.
+        ddl: The DDL of the tables that the window has.
+    """
     if not tables:
         return []
-    facts = _read(session, [one.table for one in tables], scn_low)
-    return [end for one in tables if (end := judge(one, facts, scn_low, read_at.get(one.table)))]
+    told = {table for table, text in ddl if "SUPPLEMENTAL" in text.upper()}
+    facts = _read(session, [one.table for one in tables], window, told)
+    low = window.scn_low
+    return [end for one in tables if (end := judge(one, facts, low, read_at.get(one.table)))]
 
 
 def judge(table: TableSchema, facts: Facts, scn_low: Scn, read_at: Scn | None) -> StreamEnd | None:
@@ -130,22 +149,38 @@ def _unrecoverable(table: TableSchema, facts: Facts) -> int:
     return facts.unrecoverable.get(place, 0)
 
 
-def _read(session: Queries, tables: Sequence[TableId], scn_low: Scn) -> Facts:
+def _read(
+    session: Queries, tables: Sequence[TableId], window: ScnWindow, told: Set[TableId]
+) -> Facts:
     condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
     [(minimal, everything)] = session.fetch_all(_LOGGING)
-    logged = tables
+    logged = set(tables)
     if everything != "YES":
         rows = session.fetch_all(_GROUPS.format(tables=condition), binds)
-        logged = [TableId(owner, name) for owner, name in rows]
+        logged = {TableId(owner, name) for owner, name in rows}
+        logged |= _altered_later(session, {*tables} - logged - told, window.scn_high)
+    unrecoverable = session.fetch_all(_FILES, {"scn": window.scn_low})
+    resets = session.fetch_all(_RESET, {"high": window.scn_high})
     return Facts(
-        unrecoverable={
-            str(name): int(scn) for name, scn in session.fetch_all(_FILES, {"scn": scn_low})
-        },
+        unrecoverable={str(name): int(scn) for name, scn in unrecoverable},
         tablespaces={
             TableId(owner, name): place
             for owner, name, place in session.fetch_all(_TABLES.format(tables=condition), binds)
         },
         is_supplemental=everything == "YES" or minimal in {"YES", "IMPLICIT"},
         logged=frozenset(logged),
-        reset_scn=int(session.fetch_all(_RESET)[0][0] or 0),
+        reset_scn=max((int(scn) for (scn,) in resets), default=0),
     )
+
+
+def _altered_later(session: Queries, tables: Set[TableId], high: Scn) -> set[TableId]:
+    """Tables whose last DDL lies behind an SCN."""
+    if not tables:
+        return set()
+    condition, binds = tables_condition(tables, "OWNER", "OBJECT_NAME")
+    sql = _ALTERED_LATER.format(tables=condition)
+    try:
+        rows = session.fetch_all(sql, {**binds, "high": high, "slack": SLACK_SECONDS})
+    except SnapshotTooOldError:  # Oracle maps the SCN to no time any more
+        return set()
+    return {TableId(owner, name) for owner, name in rows}

@@ -118,7 +118,7 @@ def _check_named_columns(
         return
     condition, binds = tables_condition(named, "OWNER", "TABLE_NAME")
     known: dict[TableId, list[str]] = {}
-    for owner, name, column in session.fetch_all(_COLUMNS.format(tables=condition), binds):
+    for owner, name, column, *_ in session.fetch_all(_COLUMNS.format(tables=condition), binds):
         known.setdefault(TableId(owner, name), []).append(column)
     for table, fields in named.items():
         for field, names in fields.items():

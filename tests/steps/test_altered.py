@@ -279,3 +279,16 @@ def test_what_windows_that_are_too_old_could_not_ask_a_later_one_asks(
     assert one.stopped_scn == behind.mirror_scn
     assert (behind.mirror_scn or 0) > (position or 0)
     source.check_current("TWO")
+
+
+def test_a_ddl_of_the_hour_that_autumn_repeats_is_noticed(oracle: Oracle, source: Source) -> None:
+    """The host's clock goes back in the window, so that the DDL has an earlier time than the window's beginning."""
+    later(oracle, source)
+    position = source.record("ONE").mirror_scn
+    oracle.clock.ahead -= 3600
+    oracle.run("DROP INDEX ONE_KEY")
+    oracle.run("INSERT INTO ONE VALUES (1, 'second')")
+    later(oracle, source)
+    one = source.record("ONE")
+    assert (one.state, one.stopped_scn) == ("failed", position)
+    source.check_current("TWO")
