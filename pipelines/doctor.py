@@ -254,8 +254,9 @@ def delta_tables(config: SourceConfig) -> Iterator[Check]:
         yield _failed("Delta tables", error, "Check lake.path, landing and state.url.")
         return
     for finding in findings:
-        yield Check(f"Delta tables of {finding.table}", False, finding.problem, finding.remedy)
-    if tables and not findings:
+        where = f"Delta tables of {finding.table}"
+        yield Check(where, not finding.is_problem, finding.problem, finding.remedy)
+    if tables and not any(finding.is_problem for finding in findings):
         yield Check("Delta tables", True, f"{tables} tables have every window that was applied")
 
 

@@ -16,7 +16,13 @@ import pyarrow.fs as pafs
 
 from cdc_core.errors import LakeError
 from cdc_core.lake.checkpoints import table_actions
-from cdc_core.lake.known_logs import KnownLogs
+from cdc_core.lake.foreign_changes import (
+    NOTHING_FOREIGN,
+    ForeignChanges,
+    brings_rows,
+    in_short,
+)
+from cdc_core.lake.known_logs import COMMITS_MAX, KnownLogs
 from cdc_core.lake.log_files import (
     Action,
     actions_of,
@@ -51,7 +57,7 @@ class DeltaLog:
     """A table's newest state: ``transactions`` maps application id to version, ``columns`` maps the names of
     the top-level columns to the protocol's type names (``struct`` and the like for nested ones), ``fields`` each struct to its
     fields and their type names. ``file_names`` are what files call them. ``writer_version`` and ``writer_features`` are what the table asks of
-    its writers."""
+    its writers. ``foreign`` are changes of somebody else behind the newest rows that are ours."""
 
     version: int
     transactions: Mapping[str, int]
@@ -62,6 +68,7 @@ class DeltaLog:
     writer_version: int = 0
     writer_features: frozenset[str] = frozenset()
     partition_columns: tuple[str, ...] = ()
+    foreign: ForeignChanges = NOTHING_FOREIGN
 
     @property
     def is_mapped(self) -> bool:
@@ -89,14 +96,32 @@ def _read_whole(filesystem: pafs.FileSystem, root: str, names: list[str]) -> Del
     folder = log_folder(root)
     state = _State()
     state.take(table_actions(filesystem, root, parts))
-    for _, name in sorted(commits.items()):
-        state.take(actions_of(filesystem, f"{folder}/{name}"))
+    state.foreign = _foreign_up_to(filesystem, root, start)
+    for version, name in sorted(commits.items()):
+        state.follow(version, actions_of(filesystem, f"{folder}/{name}"))
     return state.at(max(commits, default=start))
+
+
+def _foreign_up_to(filesystem: pafs.FileSystem, root: str, version: int) -> ForeignChanges:
+    """What a checkpoint does not say: who made the commits up to it. Those behind our newest one are few, if any."""
+    commits: list[tuple[int, list[Action]]] = []
+    for at in range(version, max(-1, version - COMMITS_MAX), -1):
+        try:
+            actions = actions_of(filesystem, f"{log_folder(root)}/{commit_name(at)}")
+        except FileNotFoundError:  # from here on the log is cleaned up
+            break
+        commits.append((at, in_short(actions)))
+        if brings_rows(actions):
+            break
+    found = NOTHING_FOREIGN
+    for at, actions in reversed(commits):
+        found = found.followed(at, actions)
+    return found
 
 
 def _followed(log: DeltaLog, version: int, actions: Sequence[Action]) -> DeltaLog:
     state = _State(log)
-    state.take(actions)
+    state.follow(version, actions)
     return state.at(version)
 
 
@@ -211,6 +236,7 @@ class _State:
         self.writer_version = log.writer_version if log else 0
         self.writer_features = log.writer_features if log else frozenset()
         self.partition_columns = log.partition_columns if log else ()
+        self.foreign = log.foreign if log else NOTHING_FOREIGN
 
     def at(self, version: int) -> DeltaLog:
         return DeltaLog(
@@ -223,7 +249,13 @@ class _State:
             writer_version=self.writer_version,
             writer_features=self.writer_features,
             partition_columns=self.partition_columns,
+            foreign=self.foreign,
         )
+
+    def follow(self, version: int, actions: Sequence[Action]) -> None:
+        """One more commit."""
+        self.take(actions)
+        self.foreign = self.foreign.followed(version, actions)
 
     def take(self, actions: Sequence[Action]) -> None:
         for action in actions:

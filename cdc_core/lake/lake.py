@@ -24,6 +24,7 @@ from cdc_core.lake.chunks import apply_chunk, holds_alone, remove_gone
 from cdc_core.lake.comparing import MirrorComparison, of_mirror
 from cdc_core.lake.emptied_partitions import empty_partitions
 from cdc_core.lake.evolution import is_settled, settle_schema
+from cdc_core.lake.gone_files import gone_files
 from cdc_core.lake.history import read_commits, read_log, version_at
 from cdc_core.lake.maintaining import maintain
 from cdc_core.lake.purging import purge_column
@@ -36,7 +37,7 @@ from cdc_core.lake.windows import apply_window
 from cdc_core.lake.work import DeltaPosition, ExecutorPython, Fence, TableWork, no_fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import TableApplied, TableMaintained
+from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 from cdc_core.schema.table import TableSchema
@@ -472,6 +473,11 @@ class Lake:
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """How far the table's change log and mirror are, by Delta's own logs; needs no Spark."""
         return self._work(table, generation, no_fence).position()
+
+    def gone_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
+        """Which files the table's Delta tables have by their logs and not in their folders; needs no Spark."""
+        work = self._work(table, 0, no_fence)
+        return {"changelog": gone_files(work.changelog), "mirror": gone_files(work.mirror)}
 
     def taken(self, table: TableId, generation: int = 0) -> Taken:
         """What the table's Delta tables have taken, by their own logs; needs no Spark."""

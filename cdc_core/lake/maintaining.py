@@ -21,7 +21,7 @@ from cdc_core.lake.log_retention import clean_up_log
 from cdc_core.lake.log_writing import GUARD_FEATURE
 from cdc_core.lake.spark import configure, translated
 from cdc_core.lake.storage import storing
-from cdc_core.lake.tables import delta, properties_sql, quote_name
+from cdc_core.lake.tables import FORGETS_PROPERTY, delta, properties_sql, quote_name
 from cdc_core.lake.work import TableWork
 from cdc_core.model.reports import DeltaLayer, TableMaintained
 
@@ -198,14 +198,18 @@ class _Maintenance:
         return before - _data_files(self.path)
 
     def _follow_log_retention(self, session: Any, properties: Mapping[str, str]) -> None:
+        if FORGETS_PROPERTY in properties:
+            sql = f"ALTER TABLE {delta(self.path)} UNSET TBLPROPERTIES ('{FORGETS_PROPERTY}')"
+            self._commit(session, sql, "keeping the position of a Delta table")
         if changed := log_properties(self.options.log_hours, properties):
             sql = f"ALTER TABLE {delta(self.path)} SET TBLPROPERTIES {properties_sql(changed)}"
             self._commit(session, sql, "setting how long a Delta table's log reaches back")
 
     def _clean_up_log(self) -> int:
         hours = self.options.log_hours
-        if hours is None:
-            return 0
+        log = read_log(self.path)
+        if hours is None or (log is not None and log.foreign.replacing):
+            return 0  # the log alone says who took rows away
         return clean_up_log(self.path, time.time() - hours * 3600, self.work.fence)
 
     def _commit(self, session: Any, sql: str, doing: str) -> None:

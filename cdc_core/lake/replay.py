@@ -16,6 +16,7 @@ from cdc_core.lake.counted import merge_copies
 from cdc_core.lake.deriving import derived_sql
 from cdc_core.lake.emptied_partitions import emptied_scn
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
+from cdc_core.lake.foreign_changes import replaced_hint, replaced_words
 from cdc_core.lake.history import read_commits, read_log
 from cdc_core.lake.merge import merge_report, merged
 from cdc_core.lake.quarantine import QuarantineTable
@@ -140,6 +141,12 @@ def rebuild_mirror(work: TableWork, schema: TableSchema, *, is_inexact: bool = F
             "there is no change log to rebuild from",
             hint="`redolake table resnapshot OWNER.TABLE --fresh` reads the table again from Oracle.",
             **work.facts(path=work.changelog),
+        )
+    if (found := log.foreign.replacing) is not None:
+        raise LakeError(
+            replaced_words("changelog", found),
+            hint=replaced_hint("changelog"),
+            **work.facts(delta_version=found.version),
         )
     version = log.version
     work.set_damaged_mirror_aside()

@@ -36,6 +36,9 @@ TRUNCATED_PROPERTY = "redolake.truncated"
 PARTITIONS_PROPERTY = "redolake.partitions"
 """Change log property: the SCN of the last DDL that removed partitions with their rows, once the mirror has none of them any more."""
 
+FORGETS_PROPERTY = "delta.setTransactionRetentionDuration"
+"""Makes Delta forget transaction identifiers of that age, which are the positions of a table. Nothing of ours sets it."""
+
 GENERATION_PROPERTY = "redolake.generation"
 """Which generation of the table this is: an older one is moved aside when a newer one begins."""
 

@@ -74,6 +74,11 @@ class Vector:
         return {name: value for name, value in said.items() if value is not None}
 
     @property
+    def file(self) -> str | None:
+        """Its file in the table's folder; None where it stands in the log, or elsewhere."""
+        return _file_of(self) if self.storage == _BESIDE else None
+
+    @property
     def is_readable(self) -> bool:
         """Is it kept in the log or beside the table's files, and not elsewhere?"""
         return self.storage in (_INLINE, _BESIDE)

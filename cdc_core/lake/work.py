@@ -16,10 +16,12 @@ from cdc_core.config import ExecutorsFrom
 from cdc_core.errors import LakeError, PreflightError
 from cdc_core.lake.appending import NewFile, commit_files, create_table, remove_unnamed, write_file
 from cdc_core.lake.counting import count_rows
+from cdc_core.lake.foreign_changes import ForeignChanges
 from cdc_core.lake.history import DeltaLog, folder_exists, move_aside, read_log
 from cdc_core.lake.sent import check_written
 from cdc_core.lake.spark import expect_small_work, translated
 from cdc_core.lake.tables import (
+    FORGETS_PROPERTY,
     GENERATION_PROPERTY,
     TRUNCATED_PROPERTY,
     changelog_path,
@@ -30,6 +32,7 @@ from cdc_core.lake.tables import (
     mirror_properties,
 )
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import DeltaLayer
 from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import OPTIONAL, change_schema
@@ -59,11 +62,14 @@ def no_fence() -> None:
 @dataclass(frozen=True, slots=True)
 class DeltaPosition:
     """The scn_high of the last window in each Delta table, by Delta's own transaction identifiers; None before the first. ``emptied_scn`` is
-    the SCN of the last TRUNCATE that emptied the mirror, 0 without one."""
+    the SCN of the last TRUNCATE that emptied the mirror, 0 without one. ``foreign`` are changes of somebody else, ``forgetful`` the tables that are
+    to forget transaction identifiers."""
 
     changelog_scn: int | None
     mirror_scn: int | None
     emptied_scn: int = 0
+    foreign: Mapping[DeltaLayer, ForeignChanges] = field(default_factory=dict)
+    forgetful: tuple[DeltaLayer, ...] = ()
 
 
 @dataclass(slots=True)
@@ -182,10 +188,14 @@ class TableWork:
         for log, path in ((changelog, self.changelog), (mirror, self.mirror)):
             if log is not None:
                 self.known_generation(log, path)
+        logs: dict[DeltaLayer, DeltaLog | None] = {"changelog": changelog, "mirror": mirror}
+        there = {layer: log for layer, log in logs.items() if log is not None}
         return DeltaPosition(
             changelog.transactions.get(self.window_app) if changelog else None,
             mirror.transactions.get(self.window_app) if mirror else None,
             int(mirror.properties.get(TRUNCATED_PROPERTY, 0)) if mirror else 0,
+            {layer: log.foreign for layer, log in there.items()},
+            tuple(layer for layer, log in there.items() if FORGETS_PROPERTY in log.properties),
         )
 
     def require_mirror(self) -> DeltaLog:

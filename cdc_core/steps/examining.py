@@ -18,9 +18,11 @@ from cdc_core.errors import (
     SchemaMismatchError,
     UnsupportedTypeError,
 )
+from cdc_core.lake.foreign_changes import LAYER_WORDS, replaced_hint
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.open import open_landing
 from cdc_core.model.findings import Finding
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.patterns import TablePattern
 from cdc_core.model.reports import FoundTable
 from cdc_core.oracle.database import OracleDatabase
@@ -31,6 +33,7 @@ from cdc_core.schema.dictionary import Queries, read_table_schema
 from cdc_core.source import OpenSource
 from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
+from cdc_core.steps.foreign import foreign_changes
 from cdc_core.steps.matching import look_up, with_matches
 from cdc_core.steps.windows.lost import find_lost
 
@@ -134,10 +137,16 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
         states = [one for one in ctx.store.tables(ctx.source) if one.mirror_scn is not None]
         for state in states:
             try:
+                findings += _gone_files(ctx, state.table)
                 lost = find_lost(ctx, state)
             except (LakeError, LandingDamagedError) as error:
                 findings.append(Finding(error.what_happened, error.hint, state.table))
                 continue
+            position = ctx.lake.position(state.table, state.generation)
+            findings += [
+                Finding(problem, remedy, state.table, is_problem=False)
+                for problem, remedy in foreign_changes(state.table, position)
+            ]
             if lost:
                 findings.append(
                     Finding(
@@ -149,6 +158,16 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
                     )
                 )
     return findings, len(states)
+
+
+def _gone_files(ctx: Context, table: TableId) -> Iterator[Finding]:
+    for layer, names in ctx.lake.gone_files(table).items():
+        if names:
+            yield Finding(
+                f"{len(names)} files of the {LAYER_WORDS[layer]} are gone, the first of them {names[0]}",
+                f"Restore them. Without a copy: {replaced_hint(layer, table.argument)}",
+                table,
+            )
 
 
 def as_last_found(config: SourceConfig) -> SourceConfig:

@@ -18,6 +18,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.keys import key_values
 from cdc_core.snapshot.plan import ChunkKeys, chunk_part
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.foreign import refuse_foreign
 from cdc_core.steps.overtaken import overtaken_at_chunk
 from cdc_core.steps.snapshots.files import ChunkFiles, taken
 from cdc_core.steps.snapshots.shared import (
@@ -57,6 +58,7 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
         table = ctx.table_record(key.table)
         if _is_of_an_earlier_stream(record, table):
             return _report(ctx, record, started, TableApplied(table=key.table, skipped=True))
+        refuse_foreign(table, ctx.lake.position(key.table, table.generation))
         manifest, _ = chunk_manifest(ctx, key)
         manifest = replace(manifest, schema=_taken_in(ctx, manifest.schema, manifest.scn))
         paths = ctx.landing.local_paths(

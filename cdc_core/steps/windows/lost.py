@@ -19,6 +19,7 @@ from cdc_core.model.chunks import NEW_ROWS
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context
+from cdc_core.steps.foreign import foreign_changes, refuse_foreign
 from cdc_core.steps.windows.parts import stream_end
 
 _LOG = logging.getLogger(__name__)
@@ -40,6 +41,10 @@ class LostPart:
 
 def lost_parts(ctx: Context, state: TableRecord) -> list[LostPart]:
     """What the table takes again before it goes on, in order. Result and errors are those of :func:`find_lost`."""
+    for problem, remedy in foreign_changes(
+        state.table, ctx.lake.position(state.table, state.generation)
+    ):
+        _LOG.warning("%s: %s. %s.", state.table, problem, remedy)
     if found := find_lost(ctx, state):
         _LOG.warning(
             "the mirror is behind the metadata store and takes windows again table=%s mirror=%d store=%d windows=%d",
@@ -53,12 +58,13 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
     missing, which the next step says.
 
     Raises:
-        LakeError: Landing does not hold what is lost, or the change log is older than the mirror.
+        LakeError: Landing does not hold what is lost, the change log is older than the mirror, or somebody else put other rows into one of them.
     """
     table, position = state.table, state.mirror_scn
     if position is None:
         return []
     log = ctx.lake.position(table, state.generation)
+    refuse_foreign(state, log)
     begun = max(state.snapshot_scn or 0, log.emptied_scn)
     has, logged = max(begun, log.mirror_scn or 0), max(begun, log.changelog_scn or 0)
     retired = _retired(ctx, state, has)

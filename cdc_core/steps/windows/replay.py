@@ -13,6 +13,7 @@ from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.foreign import refuse_foreign
 from cdc_core.steps.windows.apply import late_commits_above, redo_inputs, summed
 from cdc_core.steps.windows.parts import stream_end, stretches
 from cdc_core.steps.windows.shared import (
@@ -78,6 +79,7 @@ def _replay_table(
         return TableApplied(table=table, skipped=True)
     with ctx.writing(table) as lease:
         state = ctx.table_record(table)
+        refuse_foreign(state, ctx.lake.position(table, state.generation), ["changelog"])
         versions = [ctx.visible(one.schema) for one in ctx.store.schema_versions(ctx.source, table)]
         latest, covered = versions[-1], ctx.store.covered_scn(ctx.source, table)
         is_inexact = lacks_commits(ctx, state)

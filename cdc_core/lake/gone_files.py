@@ -1,0 +1,37 @@
+"""Which files that a Delta table's newest version names are not there any more?
+
+Asked by who examines a source: one listing of the folder, and the names that the log has. What a window needs is met when it is read.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import pyarrow.fs as pafs
+
+from cdc_core.lake.added_files import read_added
+from cdc_core.lake.history import filesystem_of, read_log
+from cdc_core.lake.log_files import log_names
+from cdc_core.lake.storage import storing
+
+
+def gone_files(path: str) -> list[str]:
+    """Names of the data files and of the files with deletion vectors that are gone, sorted; none without a table.
+
+    Raises:
+        LakeError: The log cannot be read.
+        StoreUnavailableError: The disk or the bucket fails.
+    """
+    log = read_log(path)
+    if log is None:
+        return []
+    filesystem, root = filesystem_of(path)
+    with storing("looking for the files of a Delta table", path=path):
+        added = read_added(filesystem, root, log_names(filesystem, root), log.version)
+        found = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
+    there = {one.path.removeprefix(root).lstrip("/") for one in found if one.is_file}
+    named = {unquote(name) for name in added if "://" not in name and not name.startswith("/")}
+    named |= {
+        one.vector.file for one in added.values() if one.vector is not None and one.vector.file
+    }
+    return sorted(named - there)
