@@ -48,6 +48,7 @@ from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import replaced
 from cdc_core.lake.sent import check_removed
 from cdc_core.lake.spark import translated
+from cdc_core.lake.staging import found_rows
 from cdc_core.lake.tables import (
     CHANGELOG_INDEXED,
     MIRROR_INDEXED,
@@ -140,7 +141,9 @@ def apply_chunk(
                 if removes:
                     gone = _asked_keys(work, manifest, schema, landed.keys(), asked or ())
                     rows += gone.num_rows
-                    changes = chain(changes, deletions(gone, name, manifest.scn, schema, moment))
+                    changes = chain(
+                        changes, deletions(gone.to_batches(), name, manifest.scn, schema, moment)
+                    )
                 work.append_rows(
                     work.changelog,
                     change_schema(schema),
@@ -262,21 +265,21 @@ def remove_gone(
     name = f"{snapshot_id}/{GONE}"
     found: int | None = None
     if app not in changelog.transactions:
-        with translated("looking for keys that are gone", **work.facts()):
-            keys = session.sql(_gone_sql(work, snapshot_id, scn_lowest, schema)).toArrow()
-        found = keys.num_rows
-        if found == 0:
-            return TableApplied(table=work.table, seconds=time.monotonic() - started)
-        work.append_rows(
-            work.changelog,
-            change_schema(schema),
-            deletions(keys, name, scn_lowest, schema),
-            "appending deletions to the change log",
-            lambda: metadata,
-            (app, 1),
-            indexed=CHANGELOG_INDEXED,
-            rows=found,
-        )
+        sql = _gone_sql(work, snapshot_id, scn_lowest, schema)
+        with found_rows(work, session, sql, doing="looking for keys that are gone") as keys:
+            found = keys.rows
+            if found == 0:
+                return TableApplied(table=work.table, seconds=time.monotonic() - started)
+            work.append_rows(
+                work.changelog,
+                change_schema(schema),
+                deletions(keys.batches(), name, scn_lowest, schema),
+                "appending deletions to the change log",
+                lambda: metadata,
+                (app, 1),
+                indexed=CHANGELOG_INDEXED,
+                rows=found,
+            )
     counts = _without(work, session, name, scn_lowest, schema, metadata, (app, 1), found)
     return _report(work, counts, counts[0]["num_deleted_rows"] if counts else 0, started)
 

@@ -18,8 +18,10 @@ the mirror did not have: it is refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -33,7 +35,7 @@ from cdc_core.lake.history import DeltaLog, read_log
 from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.sent import check_removed
-from cdc_core.lake.spark import translated
+from cdc_core.lake.staging import FoundRows, found_rows
 from cdc_core.lake.tables import (
     CHANGELOG_INDEXED,
     PARTITIONS_PROPERTY,
@@ -49,9 +51,9 @@ from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import TableSchema
-from cdc_core.schema.types import arrow_schema, arrow_type
-from cdc_core.stage.absent_names import as_listed
+from cdc_core.schema.types import arrow_type
 from cdc_core.stage.layout import COMMIT_SCN, change_schema
+from cdc_core.stage.snapshot import absent_of_keys, key_images, repeated
 
 
 def empty_partitions(
@@ -82,26 +84,27 @@ def empty_partitions(
         mirrored = in_mirror(work, schema)
         where = " OR ".join(f"({rows_sql(one, mirrored, scn)})" for one in truncation.partitions)
         keys = ", ".join(map(quote_name, mirrored.key))
-        with translated("looking for the rows of partitions", **work.facts()):
-            gone = session.sql(
-                f"SELECT {keys} FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {scn} AND ({where})"
-            ).toArrow()
-        mirrored_rows = gone.num_rows
-        if read_scn >= scn:
-            others = _unmirrored(work, session, truncation, schema, where)
-            gone = pa.concat_tables([gone, others.cast(gone.schema)])
-        found = gone.num_rows
-        if found:
-            work.append_rows(
-                work.changelog,
-                change_schema(schema),
-                as_listed([_deletions(gone, truncation, schema, work)], schema),
-                "appending deletions to the change log",
-                lambda: with_widths(metadata, work.changelog, schema, {}),
-                (work.partitions_app, scn),
-                indexed=CHANGELOG_INDEXED,
-                rows=found,
-            )
+        sql = f"SELECT {keys} FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {scn} AND ({where})"
+        with ExitStack() as held:
+            parts = [held.enter_context(found_rows(work, session, sql, doing=_LOOKING))]
+            mirrored_rows = parts[0].rows
+            if read_scn >= scn:
+                parts.append(
+                    held.enter_context(_unmirrored(work, session, truncation, schema, where))
+                )
+            found = sum(part.rows for part in parts)
+            if found:
+                gone = chain.from_iterable(part.batches(list(schema.key)) for part in parts)
+                work.append_rows(
+                    work.changelog,
+                    change_schema(schema),
+                    _deletions(gone, truncation, schema, work),
+                    "appending deletions to the change log",
+                    lambda: with_widths(metadata, work.changelog, schema, {}),
+                    (work.partitions_app, scn),
+                    indexed=CHANGELOG_INDEXED,
+                    rows=found,
+                )
     deleted = 0
     if mirrored_rows != 0:
         same = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
@@ -124,9 +127,10 @@ def empty_partitions(
     return TableApplied(table=work.table, changes=found or 0, rows_deleted=deleted)
 
 
+@contextmanager
 def _unmirrored(
     work: TableWork, session: Any, truncation: Truncation, schema: TableSchema, where: str
-) -> pa.Table:
+) -> Iterator[FoundRows]:
     """Keys of rows that were the partitions' by the change log, of those that the mirror does not have from before the DDL.
 
     Raises:
@@ -146,18 +150,23 @@ def _unmirrored(
         hint=RESNAPSHOT_HINT,
         **work.facts(scn=truncation.scn),
     )
-    try:
-        with translated("looking for the rows of partitions", **work.facts()):
-            found = session.sql(
-                f"SELECT {keys}, ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) AS _cdc_unknown"
-                f" FROM ({derived}) d LEFT ANTI JOIN (SELECT * FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {truncation.scn}) m ON {same}"
-                f" WHERE d._cdc_kind = 'row' AND (ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) OR {where})"
-            ).toArrow()
-    except DecodeError as error:
-        raise unknown from error
-    if pc.any(found["_cdc_unknown"]).as_py():
-        raise unknown
-    return found.select(list(schema.key))
+    sql = (
+        f"SELECT {keys}, ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) AS {_IS_UNKNOWN}"
+        f" FROM ({derived}) d LEFT ANTI JOIN (SELECT * FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {truncation.scn}) m ON {same}"
+        f" WHERE d._cdc_kind = 'row' AND (ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) OR {where})"
+    )
+    with ExitStack() as held:
+        try:
+            rows = found_rows(work, session, sql, doing=_LOOKING, part="unmirrored")
+            found = held.enter_context(rows)
+        except DecodeError as error:
+            raise unknown from error
+        if any(pc.any(batch[_IS_UNKNOWN]).as_py() for batch in found.batches([_IS_UNKNOWN])):
+            raise unknown
+        yield found
+
+
+_LOOKING, _IS_UNKNOWN = "looking for the rows of partitions", "_cdc_unknown"
 
 
 def _columns_of(rows: PartitionRows, schema: TableSchema, scn: int) -> list[str]:
@@ -227,31 +236,21 @@ def rows_sql(rows: PartitionRows, schema: TableSchema, scn: int) -> str:
 
 
 def _deletions(
-    keys: pa.Table, truncation: Truncation, schema: TableSchema, work: TableWork
-) -> pa.RecordBatch:
+    keys: Iterable[pa.RecordBatch], truncation: Truncation, schema: TableSchema, work: TableWork
+) -> Iterator[pa.RecordBatch]:
     """``d`` rows of the change log; they carry the key alone."""
-    rows, absent = keys.num_rows, [one for one in schema.column_names if one not in schema.key]
-    fields = list(arrow_schema(schema))
-    image = pa.StructArray.from_arrays(
-        [
-            keys[one.name].combine_chunks().cast(one.type)
-            if one.name in schema.key
-            else pa.nulls(rows, one.type)
-            for one in fields
-        ],
-        fields=fields,
-    )
+    absent, target = absent_of_keys(schema), change_schema(schema)
     values = change_values(truncation, schema, work) | {
         "_cdc_op": "d",
         "_cdc_absent": absent,
         "_cdc_before_absent": absent,
         "_cdc_skipped": truncation.skipped,
     }
-    target = change_schema(schema)
-    columns = [
-        image.cast(one.type)
-        if one.name == "before"
-        else pa.repeat(pa.scalar(values.get(one.name), one.type), rows)
-        for one in target
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=target)
+    for image in key_images(keys, schema):
+        columns = [
+            image.cast(one.type)
+            if one.name == "before"
+            else repeated(values.get(one.name), len(image), one.type)
+            for one in target
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=target)
