@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,22 +177,25 @@ def read_commits(path: str) -> tuple[DeltaCommit, ...]:
     return tuple(found)
 
 
-def newest_metadata(path: str, name: str) -> Any:
-    """What the newest of our commits that has a name in its user metadata says there; None if no commit does.
-
-    Commits are read newest first, and those between two of ours are few.
-    """
+def newest_commits(path: str) -> Iterator[DeltaCommit]:
+    """The commits that the log of the Delta table at ``path`` still has, newest first, read one by one."""
     log = read_log(path)
     filesystem, root = filesystem_of(path)
     for version in range(-1 if log is None else log.version, -1, -1):
         try:
             actions = actions_of(filesystem, f"{log_folder(root)}/{commit_name(version)}")
         except FileNotFoundError:  # from here on the log is cleaned up
-            return None
-        metadata = _commit(version, actions).metadata
-        if name in metadata:
-            return metadata[name]
-    return None
+            return
+        yield _commit(version, actions)
+
+
+def newest_metadata(path: str, name: str) -> Any:
+    """What the newest of our commits that has a name in its user metadata says there; None if no commit does.
+
+    Commits are read newest first, and those between two of ours are few.
+    """
+    said = (one.metadata[name] for one in newest_commits(path) if name in one.metadata)
+    return next(said, None)
 
 
 def version_at(commits: Sequence[DeltaCommit], scn: int) -> int | None:

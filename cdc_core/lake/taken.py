@@ -6,7 +6,13 @@ from dataclasses import dataclass, field, replace
 
 from cdc_core.lake.emptied_partitions import emptied_scn as partitions_scn
 from cdc_core.lake.evolution import known_schema
-from cdc_core.lake.history import DeltaCommit, DeltaLog, read_commits, read_log
+from cdc_core.lake.history import (
+    DeltaCommit,
+    DeltaLog,
+    newest_commits,
+    read_commits,
+    read_log,
+)
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.truncating import emptied_scn, truncated_scn
 from cdc_core.lake.work import TableWork
@@ -63,6 +69,19 @@ def read_taken(work: TableWork) -> Taken:
         windows=windows,
         lacks_mirror=mirror is None and bool(transactions),
     )
+
+
+def brought_by(work: TableWork, scn_high: int) -> TableApplied:
+    """What the window that ends there has brought the mirror, by the log; nothing where it made no commit. Reads the newest commits, down to
+    those of an earlier window."""
+    for commit in newest_commits(work.mirror):
+        if commit.metadata.get("kind") != "window":
+            continue
+        if int(commit.metadata["scn_high"]) == scn_high and commit.metadata.get("changes"):
+            return replace(_brought(work, commit), skipped=True)
+        if int(commit.metadata["scn_high"]) < scn_high:
+            break
+    return TableApplied(table=work.table, skipped=True)
 
 
 def _of_changelog(

@@ -46,6 +46,7 @@ from cdc_core.lake.sent import Sent
 from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import StagedRows, staged_by_executors, staged_rows
 from cdc_core.lake.tables import CHANGELOG_INDEXED
+from cdc_core.lake.taken import brought_by
 from cdc_core.lake.unseen import unseen_keys, write_inserted
 from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest, moment_of
@@ -105,6 +106,9 @@ def apply_window(
     where = work.facts(window=window.key)
     done = work.position()
     if done.mirror_scn is not None and done.mirror_scn >= window.scn_high:
+        if position is not None and position < window.scn_high:
+            # The process ended before the metadata store heard of it: it shall know what there is to lose.
+            return brought_by(work, window.scn_high)
         return TableApplied(table=work.table, skipped=True)
     _check_order(where, done.mirror_scn, position, window.scn_low)
     committed = read_committed(transactions_paths, work.table, window, late_above=late_above)

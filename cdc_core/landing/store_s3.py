@@ -20,7 +20,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cdc_core.config import S3LandingConfig
-from cdc_core.errors import ConfigError, StoreUnavailableError
+from cdc_core.errors import ConfigError, LandingDamagedError, StoreUnavailableError
 from cdc_core.landing.damage import landed_already, missing_file
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
 from cdc_core.landing.store import LandingWriter
@@ -124,9 +124,13 @@ class S3LandingStore:
         """Paths of the files in the cache, downloaded where needed, verified."""
         paths = [self._cache / folder / file.name for file in files]
         for path, file in zip(paths, files, strict=True):
-            if not path.is_file() or path.stat().st_size != file.bytes:
+            try:
+                self._verifier.verify(path, file)
+            except (
+                LandingDamagedError
+            ):  # not there, cut, or from before the window was captured again
                 self._download(folder, file.name, path)
-            self._verifier.verify(path, file)
+                self._verifier.verify(path, file)
         return [str(path) for path in paths]
 
     def scratch(self) -> BinaryIO:

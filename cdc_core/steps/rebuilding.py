@@ -53,6 +53,8 @@ def rebuild_mirror(ctx: Context, table: TableId) -> StepReport:
             is_inexact=lacks_commits(ctx, record),
             fence=lease.check,
         )
+        # The change log may be ahead of the metadata store; windows without changes leave no mark in it.
+        written = ctx.lake.position(table, record.generation).mirror_scn or 0
     _LOG.info("mirror rebuilt table=%s rows=%d", table, rows)
     return ctx.reported(
         StepReport(
@@ -61,7 +63,7 @@ def rebuild_mirror(ctx: Context, table: TableId) -> StepReport:
             seconds=seconds_since(started),
             rows=rows,
             table=table,
-            scn_high=record.mirror_scn,
+            scn_high=max(record.mirror_scn, written),
             tables=(TableApplied(table=table, rows_inserted=rows),),
         )
     )

@@ -36,7 +36,7 @@ from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
 from cdc_core.landing.store_parquet import FileVerifier
-from cdc_core.landing.store_s3 import _CONFIG
+from cdc_core.landing.store_s3 import _CONFIG, S3LandingStore
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
@@ -213,12 +213,19 @@ def test_rows_leave_memory_with_their_row_group(
 
 
 def test_a_file_changed_after_it_was_verified_is_refused(store: LandingStore) -> None:
+    """And loaded again where it is a copy of what is in S3."""
     landed = land(store)
     [path] = store.local_paths(FOLDER, [landed])
     content = bytearray(Path(path).read_bytes())
     content[20] ^= 1
     Path(path).write_bytes(content)
     os.utime(path, ns=(1, 1))
+    if isinstance(
+        store, S3LandingStore
+    ):  # it was a copy, perhaps from before a window was captured again
+        [again] = store.local_paths(FOLDER, [landed])
+        assert hashlib.sha256(Path(again).read_bytes()).hexdigest() == landed.sha256
+        return
     with pytest.raises(LandingDamagedError, match="SHA-256"):
         store.local_paths(FOLDER, [landed])
 

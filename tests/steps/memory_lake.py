@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -200,7 +200,9 @@ class MemoryLake:
         app = f"{generation}"
         done = found.transactions.get(app)
         if done is not None and done >= window.scn_high:
-            return TableApplied(table=table, skipped=True)
+            brought = found.brought.get(window.scn_high, TableApplied(table=table))
+            is_noted = position is None or position >= window.scn_high
+            return replace(TableApplied(table=table) if is_noted else brought, skipped=True)
         if (done is not None and done > window.scn_low) or (
             position is not None and position < window.scn_low
         ):

@@ -8,14 +8,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 
 from oracle_embedded.redo import DEFAULT_WARTS, LobRows
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of
+from tests.steps.harness import Source, source_of, table_id
 from tests.steps.key_walks import KINDS, Walk, create, put
+from tests.steps.memory_lake import MemoryLake
 from tests.steps.reducing_lake import ReducingLake
+from tests.steps.test_lost_windows import FolderLake
 
 SHORT = [(0, LobRows.BLOCKS), (1, LobRows.PIECES)]
 LONG = [(seed, shape) for seed in range(2, 40) for shape in LobRows]
@@ -143,6 +148,33 @@ def test_a_lob_that_is_written_between_changes_of_key_is_kept(
         source.windows()
         assert source.record("T").reason is None
         source.check_current("T")
+
+
+def test_small_windows_of_such_changes_need_no_spark(oracle: Oracle, tmp_path: Path) -> None:
+    """What the changes lack comes from the mirror's files; of other columns of these rows nothing is read."""
+    create(oracle, "T", "clob-and-blob", rows=6)
+    options = {"capture": {"close_at": "online"}, "lake": {"rewrite_mirrors_up_to_mb": 128}}
+    with source_of(oracle, tmp_path, "T", **options) as source:
+        source.lake = cast("MemoryLake", FolderLake())
+        source.run()
+        with oracle.owner() as connection:
+            cursor = connection.cursor()
+            for sql in (TO_101, WRITE[0].format(101), TO_201, "UPDATE T SET ID = ID + 1"):
+                put(cursor, sql, dict(LARGE) if ":c" in sql else {})
+                connection.commit()
+            cursor.execute("DELETE FROM T WHERE ID = 3")
+            connection.commit()
+        source.windows()
+        assert source.record("T").reason is None
+        table = DeltaTable(
+            str(Path(source.pipeline.config.lake.path) / f"src/mirror/{table_id('T').path}")
+        )
+        query = QueryBuilder().register("t", table).execute('SELECT "ID", "N", "C", "B" FROM t')
+        found = sorted(tuple(row.values()) for row in pa.table(query.read_all()).to_pylist())
+        position = source.record("T").mirror_scn
+        assert position is not None
+        assert found == sorted(source.oracle_rows("T", position))
+        assert [row[0] for row in found] == [4, 5, 6, 7, 202]
 
 
 def walked(source: Source, oracle: Oracle, rng: random.Random, kinds: list[str]) -> list[str]:

@@ -185,6 +185,29 @@ def test_windows_that_were_retired_meanwhile_are_not_passed_over(
     assert "older than windows that were retired" in (source.record("ONE").reason or "")
 
 
+def test_a_window_whose_step_ended_before_the_store_heard_of_it_is_not_passed_over(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next attempt finds it in the mirror, and tells the store what it has brought."""
+    source.run()
+    backup = copied(source)
+
+    def ends(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    source.oracle.run(*WORK)
+    with monkeypatch.context() as patched:
+        patched.setattr("cdc_core.steps.windows.apply.note_quarantine", ends)
+        with pytest.raises(KeyboardInterrupt):
+            source.windows()
+    source.close()
+    source.windows()
+    restored(source, backup, "mirror", "changelog")
+    change(source, "INSERT INTO ONE VALUES (11, 'z')")
+    assert source.record("ONE").reason is None
+    assert rows(source, "mirror", '"ID", "NOTE"') == AT_LAST
+
+
 def test_tables_that_lost_nothing_take_nothing_again(
     oracle: Oracle, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
