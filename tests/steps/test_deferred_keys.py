@@ -283,3 +283,29 @@ def test_the_mirror_is_the_table_whatever_its_rows_share(tmp_path: Path, seeds: 
                 schedule.finish()
             double += schedule.double
     assert double, "some of these transactions are taken back by their commit"
+
+
+def test_a_child_whose_redo_comes_before_its_parent_s(tmp_path: Path) -> None:
+    """A foreign key that is checked at the commit; a transaction that it takes back leaves nothing."""
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE PARENT (ID NUMBER(9) PRIMARY KEY)",
+            "CREATE TABLE CHILD (ID NUMBER(9) PRIMARY KEY, PARENT_ID NUMBER(9)"
+            " REFERENCES PARENT DEFERRABLE INITIALLY DEFERRED)",
+        )
+        with source_of(oracle, tmp_path, "PARENT", "CHILD") as source:
+            source.run()
+            with oracle.owner() as connection:
+                cursor = connection.cursor()
+                cursor.execute("INSERT INTO CHILD VALUES (1, 7)")
+                cursor.execute("INSERT INTO PARENT VALUES (7)")
+                connection.commit()
+                cursor.execute("UPDATE CHILD SET PARENT_ID = 8")
+                cursor.execute("UPDATE PARENT SET ID = 8")
+                connection.commit()
+                cursor.execute("INSERT INTO CHILD VALUES (2, 99)")
+                with pytest.raises(Exception, match="ORA-02091"):
+                    connection.commit()
+            source.run()
+            source.check_current("PARENT", "CHILD")
+            assert source.lake.image(table_id("CHILD")) == [(1, 8)]

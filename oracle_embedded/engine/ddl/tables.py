@@ -422,7 +422,7 @@ def _foreign_key(
     return Constraint(
         name=name, kind="R", columns=columns, referenced=parent.object_id, referenced_constraint=key.name,
         delete_rule=spec.delete_rule or "NO ACTION", enabled=spec.enabled, generated=generated,
-        validated=spec.validated, deferrable=spec.deferrable,
+        validated=spec.validated, deferrable=spec.deferrable, deferred=spec.deferred,
     )  # fmt: skip
 
 

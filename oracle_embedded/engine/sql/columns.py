@@ -309,10 +309,8 @@ def read_state(stream: TokenStream) -> tuple[bool, bool] | None:
 def _read_constraint_state(stream: TokenStream, spec: ddl.ConstraintSpec) -> ddl.ConstraintSpec:
     while True:
         if stream.is_word("INITIALLY", "DEFERRED"):
-            if spec.kind not in "PU":
-                raise unsupported(
-                    "foreign keys and conditions that are checked at the commit", stream.token.start
-                )
+            if spec.kind not in "PUR":
+                raise unsupported("conditions that are checked at the commit", stream.token.start)
             stream.take_word("INITIALLY", "DEFERRED")
             spec = replace(spec, deferrable=True, deferred=True)
         elif (

@@ -1,7 +1,9 @@
-"""Which keys does a transaction leave unchecked until its end, and does one of them stand in two rows then?
+"""Which keys and foreign keys does a transaction leave unchecked until its end, and is one of them violated then?
 
 Oracle keeps such a key by an index that is not unique: rows of the transaction may share it for a while. Of rows that other
 transactions have written and not committed, a statement waits for the end here, as it does for keys that are checked at once.
+
+A foreign key that is left for the end lets a child be written before its parent, and a parent go before its child.
 
 Source: SQL Language Reference 19c, constraint ("constraint_state") and SET CONSTRAINT[S]; Database Concepts 19c, "Deferrable
 Constraints".
@@ -29,6 +31,8 @@ class Deferral:
     for_all: bool | None = None
     chosen: dict[ConstraintId, bool] = field(default_factory=dict)
     unchecked: set[tuple[int, tuple[int, ...], tuple[Value, ...]]] = field(default_factory=set)
+    orphans: set[tuple[int, str, tuple[Value, ...]]] = field(default_factory=set)
+    """Object id of a child's table, name of its foreign key, values: rows with these may have no parent."""
 
     @property
     def is_set(self) -> bool:
@@ -51,7 +55,8 @@ class Deferral:
 def violation(
     store: Store, deferral: Deferral, number: int, constraints: Collection[ConstraintId] = ()
 ) -> OracleError | None:
-    """ORA-00001 for the first key that a row of the transaction (its number) shares; of some constraints only, if any are given."""
+    """ORA-00001 for the first key that a row of the transaction (its number) shares, ORA-02291 for the first child without a parent; of some
+    constraints only, if any are given."""
     for object_id, columns, values in sorted(deferral.unchecked, key=repr):
         table = store.catalog.by_id(object_id)
         if not isinstance(table, TableDef):
@@ -68,7 +73,43 @@ def violation(
         ]
         if len(versions) > 1 and SCN_MAX + number in versions:
             return unique_violated(table, constraint.name)
+    return _orphan(store, deferral, number, constraints)
+
+
+def _orphan(
+    store: Store, deferral: Deferral, number: int, constraints: Collection[ConstraintId]
+) -> OracleError | None:
+    """ORA-02291 for the first child without a parent."""
+    for object_id, name, values in sorted(deferral.orphans, key=repr):
+        table = store.catalog.by_id(object_id)
+        if not isinstance(table, TableDef) or (
+            constraints and (object_id, name) not in constraints
+        ):
+            continue
+        key = next((item for item in table.foreign_keys if item.name == name), None)
+        parent = None if key is None else store.catalog.by_id(key.referenced)
+        if key is None or not isinstance(parent, TableDef):
+            continue
+        target = next(one for one in parent.constraints if one.name == key.referenced_constraint)
+        if _is_there(store, table, key.columns, values, number) and not _is_there(
+            store, parent, target.columns, values, number
+        ):
+            return OracleError(
+                2291, f"integrity constraint ({table.owner}.{name}) violated - parent key not found"
+            )
     return None
+
+
+def _is_there(
+    store: Store, table: TableDef, columns: tuple[int, ...], values: tuple[Value, ...], number: int
+) -> bool:
+    """Has a row that the transaction sees these values?"""
+    test, params = matching(columns, values, text_columns(table))
+    row = store.writer.sqlite.execute(
+        f"SELECT 1 FROM t{table.object_id} WHERE (vf <= ? OR vf = ?) AND {test}",
+        (SCN_MAX, SCN_MAX + number, *params),
+    ).fetchone()
+    return row is not None
 
 
 def unique_violated(table: TableDef, name: str) -> OracleError:

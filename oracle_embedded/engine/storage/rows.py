@@ -276,6 +276,9 @@ class RowWriter:
         child = [values[internal_id] for internal_id in key.columns]
         if any(value is None for value in child):
             return
+        if self.transaction.deferral.covers(table, key):
+            self.transaction.deferral.orphans.add((table.object_id, key.name, tuple(child)))
+            return
         self.pending.append(partial(self._check_parent, table, key, child))
 
     def _check_parent(self, table: TableDef, key: Constraint, child: list[Value]) -> None:
@@ -343,6 +346,8 @@ class RowWriter:
             elif deleting and foreign.delete_rule == "SET NULL":
                 self.transactions.claim(self.transaction, child, [rid])
                 self.update(child, rid, image, dict.fromkeys(foreign.columns))
+            elif self.transaction.deferral.covers(child, foreign):
+                self.transaction.deferral.orphans.add((child.object_id, foreign.name, tuple(key)))
             else:
                 raise OracleError(
                     2292,

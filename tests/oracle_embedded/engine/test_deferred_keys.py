@@ -181,3 +181,69 @@ def test_an_old_double_key_that_nobody_touches_is_left_alone(sql: Client) -> Non
     sql("insert into n values (1, 5)")
     with pytest.raises(OracleError, match="ORA-02091"):
         sql("commit")
+
+
+@pytest.fixture
+def family(sql: Client) -> Client:
+    """A foreign key that is checked at the commit, as those of Django are."""
+    sql("create table parent (id number(9) primary key)")
+    sql(
+        "create table child (id number(9) primary key, parent_id number(9)"
+        f" constraint child_fk references parent {DEFERRED})"
+    )
+    return sql
+
+
+def test_a_child_may_come_before_its_parent(family: Client) -> None:
+    family("insert into child values (1, 7)")
+    family("insert into child values (2, null)")
+    family("insert into parent values (7)")
+    family("commit")
+    family("update parent set id = 8")
+    family("update child set parent_id = 8 where id = 1")
+    family("commit")
+    family("delete from parent")
+    family("delete from child")
+    family("commit")
+    assert family("select count(*) from child") == [("0",)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["insert into child values (1, 7)"],
+        ["insert into parent values (7)", "insert into child values (1, 7)", "delete from parent"],
+        [
+            "insert into parent values (7)",
+            "insert into child values (1, 7)",
+            "update parent set id = 9",
+        ],
+    ],
+)
+def test_a_child_without_a_parent_takes_the_transaction_back(
+    family: Client, changes: list[str]
+) -> None:
+    for change in changes:
+        family(change)
+    with pytest.raises(
+        OracleError, match=r"transaction rolled back\n.*CHILD_FK.*parent key not found"
+    ) as caught:
+        family("commit")
+    assert caught.value.code == 2091
+    assert family("select count(*) from child") == family("select count(*) from parent") == [("0",)]
+
+
+def test_what_a_savepoint_takes_back_needs_no_parent(family: Client) -> None:
+    family("savepoint s")
+    family("insert into child values (1, 7)")
+    family("rollback to s")
+    family("insert into parent values (1)")
+    family("commit")
+    assert family("select count(*) from parent") == [("1",)]
+
+
+def test_a_foreign_key_is_checked_at_once_when_told_so(family: Client) -> None:
+    family("set constraints child_fk immediate")
+    with pytest.raises(OracleError, match="parent key not found") as caught:
+        family("insert into child values (1, 7)")
+    assert caught.value.code == 2291
