@@ -17,7 +17,7 @@ from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.errors import NotYetError
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import TableComparison
+from cdc_core.model.reports import LeftOut, TableComparison
 
 CHECK_NAME = "mirror_equals_oracle"
 
@@ -58,41 +58,40 @@ def reconcile_checks(
         }
         with dagster_failures(context, names.retries):
             pipeline = redolake.source(names.source, open_pipeline)
-            found = _compared(pipeline, list(chosen.values()))
+            left_out, compared, scn = _compared(pipeline, list(chosen.values()))
             show_streams(context.instance, pipeline.records, names, chosen.values())
         for key, table in chosen.items():
-            one = found[table]
-            if isinstance(one, NotYetError):
-                yield _not_yet(key, one)
+            if str(table) in left_out:
+                yield _not_compared(key, left_out[str(table)])
             else:
-                yield _result(key, names.key("mirror", table), *one)
+                yield _result(key, names.key("mirror", table), scn, compared[str(table)])
 
     return reconcile
 
 
 def _compared(
     pipeline: SourcePipeline, tables: Sequence[TableId]
-) -> dict[TableId, tuple[int, TableComparison] | NotYetError]:
-    """Each table's comparison with its SCN, all at one SCN; where some cannot be compared now, such as one behind an ad
-    hoc snapshot that its windows have not reached, why, and the others one by one."""
+) -> tuple[dict[str, LeftOut], dict[str, TableComparison], int]:
+    """The tables that cannot be compared now, such as one behind an ad hoc snapshot that its windows have not reached; the
+    comparisons of the others, and the one SCN of these."""
     try:
         found = pipeline.reconcile(list(tables))
     except NotYetError as error:
-        if len(tables) == 1:
-            return {tables[0]: error}
-        return {table: _compared(pipeline, [table])[table] for table in tables}
-    return {table: (found.scn, one) for table, one in zip(tables, found.tables, strict=True)}
+        left = [LeftOut(str(one), error.what_happened, error.hint) for one in tables]
+        return {one.table: one for one in left}, {}, 0
+    left_out = {one.table: one for one in found.left_out}
+    return left_out, {one.table: one for one in found.tables}, found.scn
 
 
-def _not_yet(key: dg.AssetKey, error: NotYetError) -> dg.AssetCheckResult:
+def _not_compared(key: dg.AssetKey, one: LeftOut) -> dg.AssetCheckResult:
     """Nothing was compared, which is a state of things and no difference: a warning, and the next comparison settles it."""
     return dg.AssetCheckResult(
         asset_key=key,
         check_name=CHECK_NAME,
         passed=False,
         severity=dg.AssetCheckSeverity.WARN,
-        description=f"not compared: {error}",
-        metadata={"cdc/what_to_do": error.hint or "See the message."},
+        description=f"not compared: {one.reason}",
+        metadata={"cdc/what_to_do": one.way_out or "See the message."},
     )
 
 

@@ -337,11 +337,13 @@ def _what_to_write(detail: Any, path: KeyPath) -> str:
         return str(error)
     if kind == "value_error":
         return str(error)
-    if kind == "string_pattern_mismatch":
+    if kind == "string_pattern_mismatch" and path == (ATTRIBUTES, "name"):
         return (
             "write a name of lower-case letters, digits and _ that starts with a letter, "
             "at most 40 characters"
         )
+    if kind == "string_pattern_mismatch":
+        return f"none of the forms that this option takes{_described_option(path[1:])}"
     if kind == "union_tag_invalid":
         return f"unknown kind {context['tag']!r}; write one of {context['expected_tags']}"
     if kind == "union_tag_not_found":
@@ -353,6 +355,12 @@ def _lowered(text: str) -> str:
     text = text.removeprefix("Input ").replace("valid tuple", "list").replace("Tuple", "list")
     text = re.sub(r"valid dictionary( or instance of \w+)?", "mapping of keys to values", text)
     return text[:1].lower() + text[1:]
+
+
+def _described_option(path: KeyPath) -> str:
+    """The description of the option at a path, or of the one whose entry the path is."""
+    found = (_described(path[:end]) for end in range(len(path), 0, -1))
+    return next(filter(None, found), "")
 
 
 def _described(path: KeyPath) -> str:

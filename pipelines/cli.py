@@ -96,6 +96,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     data.run: "Do all pending work once, or keep running.",
     inspect.status: "Show the status of a source and its tables.",
     listings.windows: "List windows: times, states, changes.",
+    listings.at: "Show the Delta versions of one consistent cut.",
     listings.signals: "List signals and their outcomes.",
     inspect.reconcile: "Compare the tables with Oracle at one SCN.",
     data.repair: "Reread rows that differ from Oracle.",
@@ -104,7 +105,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     data.replay: "Replay windows that were already applied.",
 }
 ON_EACH = (
-    data.apply, listings.windows, listings.signals, data.repair, maintain.maintain,
+    data.apply, listings.windows, listings.at, listings.signals, data.repair, maintain.maintain,
 )  # fmt: skip
 """Where a configuration lists several pluggable databases, these work on all of them; most others want ``--pdb``."""
 WITH_PDB: dict[Callable[..., None], Callable[..., None]] = {

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from cdc_core.errors import ConfigError
-from cdc_core.lake.training import compile_decoder, train_class_archive
+from cdc_core.lake.training import NoArchive, compile_decoder, train_class_archive
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, install_jars, verify_jars
 from cdc_core.runtime.java import JavaHome, find_java
@@ -88,8 +88,12 @@ def prepare(runtime: Path | None = None, *, java: JavaHome, say: Say = print) ->
     with ThreadPoolExecutor(max_workers=1) as beside:  # Spark trains in a process of its own
         archive = beside.submit(train_class_archive, runtime, java)
         compile_decoder()
-    if archive.result() is None:
-        say("This Java makes no class archive; Spark starts some seconds later than it could")
+    found = archive.result()
+    if isinstance(found, NoArchive):
+        say(
+            f"Spark's class archive was not made ({found.value}): Spark starts some seconds later than it could. "
+            "`redolake setup` tries again."
+        )
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:

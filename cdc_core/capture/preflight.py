@@ -67,6 +67,7 @@ SELECT DATABASE_ROLE, OPEN_MODE, LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENT
 _FORCE_LOGGING = "SELECT FORCE_LOGGING FROM V$DATABASE"
 _ALL_COLUMN_GROUPS = """
 SELECT OWNER, TABLE_NAME FROM ALL_LOG_GROUPS WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING'"""
+_VISIBLE = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE {tables}"
 _LOB_TABLES = """
 SELECT DISTINCT OWNER, TABLE_NAME
   FROM ALL_TAB_COLS
@@ -264,7 +265,12 @@ def _check_force_logging(session: OracleSession) -> Iterator[Finding]:
 
 def _check_logging(session: OracleSession, tables: Sequence[TableConfig]) -> Iterator[Finding]:
     """All columns name the row of a change, and say what it was. Where the ROWID names it, capture goes on with less, but in tables with
-    LOBs, whose rows LogMiner shows without it."""
+    LOBs, whose rows LogMiner shows without it. ALL_LOG_GROUPS has nothing of a table that the capture user may not read, so
+    nothing is said of one."""
+    condition, binds = tables_condition([one.table for one in tables], "OWNER", "TABLE_NAME")
+    found = session.fetch_all(_VISIBLE.format(tables=condition), binds)
+    visible = {TableId(owner, name) for owner, name in found}
+    tables = [one for one in tables if one.table in visible]
     logged = {TableId(owner, name) for owner, name in session.fetch_all(_ALL_COLUMN_GROUPS)}
     loose = [one.table for one in tables if one.identity == "rowid" and one.table not in logged]
     with_lobs: set[TableId] = set()

@@ -8,11 +8,13 @@ ignores them without a word. Run as a module it is the training run itself.
 
 from __future__ import annotations
 
-import logging
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,8 +32,6 @@ from cdc_core.lake.spark import (
 )
 from cdc_core.runtime.java import JavaHome
 
-log = logging.getLogger(__name__)
-
 TRAINING_SECONDS_MAX = 300
 BASE_SECONDS_MAX = 60
 
@@ -41,8 +41,16 @@ def compile_decoder() -> None:
     warm_up()
 
 
-def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:
-    """Make the class archive for this Java unless it is there; None where this Java cannot make one.
+class NoArchive(Enum):
+    """Why there is no class archive, for people."""
+
+    UNSUPPORTED = "this Java makes none"
+    TOO_SLOW = f"it took more than {TRAINING_SECONDS_MAX} s"
+    FAILED = "the training run failed"
+
+
+def train_class_archive(runtime: Path, java: JavaHome) -> Path | NoArchive:
+    """Make the class archive for this Java unless it is there, or say why there is none.
 
     It takes about half a minute and 150 to 200 MB. Without it everything works, and starts some seconds later. Archives that
     were made for another Java or other jars go.
@@ -51,31 +59,42 @@ def train_class_archive(runtime: Path, java: JavaHome) -> Path | None:
     if archive.is_file():
         return archive
     if not _has_own_base(java) and not _make_base(java, base_archive(archive)):
-        log.debug("this Java lets no class archive be made; Spark starts some seconds later")
-        return None
+        return NoArchive.UNSUPPORTED
     fresh = archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     command = [sys.executable, "-m", "cdc_core.lake.training", str(runtime), str(fresh)]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=Path(cdc_core.__file__).parent.parent,
-            env={**os.environ, "JAVA_HOME": str(java.home)},
-            capture_output=True,
-            timeout=TRAINING_SECONDS_MAX,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        log.debug("the training run for Spark's class archive took too long; starts stay slow")
-        return None
-    if done.returncode != 0 or not fresh.is_file():
-        log.debug("this Java made no class archive; Spark starts some seconds later than it could")
+    why = _run_training(command, {**os.environ, "JAVA_HOME": str(java.home)})
+    if why is not None or not fresh.is_file():
         fresh.unlink(missing_ok=True)
-        return None
+        return why or NoArchive.FAILED
     fresh.replace(archive)
     for other in set(runtime.glob("classes-*.jsa")) - {archive, base_archive(archive)}:
         other.unlink(missing_ok=True)  # a JVM that runs on it keeps its pages
     return archive
+
+
+def _run_training(command: list[str], environ: dict[str, str]) -> NoArchive | None:
+    """Run the training in a process group of its own; one that takes too long ends with its JVM.
+
+    The JVM writes the archive after Python has ended. It holds the output's pipe until then.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=Path(cdc_core.__file__).parent.parent,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        process.communicate(timeout=TRAINING_SECONDS_MAX)
+        return None if process.returncode == 0 else NoArchive.FAILED
+    except subprocess.TimeoutExpired:
+        return NoArchive.TOO_SLOW
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _has_own_base(java: JavaHome) -> bool:

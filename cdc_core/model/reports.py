@@ -14,7 +14,7 @@ from cdc_core.model.transactions import LedgerState, OpenTransaction
 StepKind = Literal[
     "snapshot-planned", "chunk-landed", "chunk-applied", "windows-planned", "window-captured", "window-applied",
     "window-replayed", "signal-taken", "signal-rejected", "table-joined", "table-stopped", "table-resumed",
-    "mirror-rebuilt", "table-rebuilt",
+    "mirror-rebuilt", "table-rebuilt", "repair-planned",
 ]  # fmt: skip
 
 QueryEngine = Literal["spark", "duckdb"]
@@ -44,7 +44,7 @@ class TableApplied:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
     """One finished step. ``key`` is the window's or chunk's key; ``rows`` are redo rows or table rows; ``bytes`` landed;
-    ``stopped`` names tables that the step had to stop while the others went on."""
+    ``stopped`` names tables that the step had to stop while the others went on, ``left_out`` those that cannot take the step."""
 
     kind: StepKind
     key: str
@@ -58,6 +58,7 @@ class StepReport:
     facts: dict[str, int] = field(default_factory=dict)
     repeated: bool = False
     stopped: tuple[StreamEnd, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 Reporter = Callable[[StepReport], None]
@@ -86,6 +87,15 @@ class StateRebuilt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotProgress:
+    """A snapshot of one table beside its first one (ad hoc, repair) whose chunks are not all applied."""
+
+    snapshot_id: str
+    chunks_applied: int
+    chunks_planned: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
     """How one table stands. ``position`` is the SCN of which the mirror is an exact image, None before the snapshot is done,
     ``position_time`` its time in UTC (ISO 8601) where that is known; ``consistent_from`` the SCN that the position must reach
@@ -93,7 +103,8 @@ class TableStatus:
     it does not go on by itself; ``stopped_scn`` is where its stream ended; ``asked_by`` who asked for that (``command``,
     ``configuration``, ``policy``), None where nobody did; ``read_again`` what policies had it read again for;
     ``rest_waits`` why a table that has left does not take what belongs to it still; ``in_quarantine`` counts redo rows that could
-    not be decoded, so that as many rows of the mirror may be missing, stale or left over."""
+    not be decoded, so that as many rows of the mirror may be missing, stale or left over; ``snapshots`` are ad hoc ones (and
+    repairs) that have chunks to apply."""
 
     table: str
     state: str
@@ -114,6 +125,7 @@ class TableStatus:
     read_again: tuple[Answered, ...] = ()
     rest_waits: str | None = None
     in_quarantine: int = 0
+    snapshots: tuple[SnapshotProgress, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,11 +202,39 @@ class TableComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A table that a command over several tables could not take: why, and what the operator types."""
+
+    table: str
+    reason: str
+    way_out: str
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorVersion:
+    """The version of a mirror's Delta table that is the table as of a cut's SCN."""
+
+    table: str
+    version: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The versions of mirrors that together show Oracle ``AS OF SCN``; ``left_out`` have no such version."""
+
+    scn: int
+    tables: tuple[MirrorVersion, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """All tables compared at one SCN."""
+    """Tables compared at one SCN, and those that cannot be compared at it: nothing is proved of these."""
 
     scn: int
     tables: tuple[TableComparison, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def differences(self) -> int:

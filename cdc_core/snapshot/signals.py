@@ -1,6 +1,6 @@
-"""What can be asked for from outside, and how is a signal table in Oracle read?
+"""What can be asked for from outside?
 
-The JSON is Debezium's, so that senders need not change: a signal ``execute-snapshot`` with ``{"type": "incremental",
+The JSON has the form of Debezium's: a signal ``execute-snapshot`` with ``{"type": "incremental",
 "data-collections": ["OWNER.TABLE"], "additional-conditions": [{"data-collection": "OWNER.TABLE", "filter": "ID > 5"}]}``, or a
 signal ``schema-changes`` with ``{"database": "ORCLPDB1", "schema": "OWNER", "changes": [{"type": "ALTER", "id": "…", "table": {…}}]}``,
 whose tables have the form of Debezium's schema history.
@@ -9,27 +9,19 @@ whose tables have the form of Debezium's schema history.
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from cdc_core.config import SourceConfig
-from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId, parts_of
 from cdc_core.model.scn import SCN_MAX, Scn
-from cdc_core.model.signals import SIGNAL_ID_MAX, SIGNAL_TYPE_MAX, Signal
-from cdc_core.oracle.session import OracleSession
+from cdc_core.model.signals import SIGNAL_ID_MAX, Signal
 from cdc_core.schema.given import GivenColumn, GivenTable, check_given
 from cdc_core.state.texts import storable
 
 EXECUTE_SNAPSHOT = "execute-snapshot"
 SCHEMA_CHANGES = "schema-changes"
-ORACLE_CHANNEL = "oracle"
-_WATERMARKS = frozenset({"snapshot-window-open", "snapshot-window-close"})
-_QUERY = "SELECT ID, TYPE, DATA FROM {table} ORDER BY ID"
-_COMMITTED = "SELECT ORA_ROWSCN FROM {table} WHERE ID = :id"
 
 
 class _SignalModel(BaseModel):
@@ -66,6 +58,12 @@ class ExecuteSnapshot(_SignalModel):
     def tables(self) -> tuple[TableId, ...]:
         """The tables meant, each once."""
         return tuple(dict.fromkeys(map(table_from_collection, self.data_collections)))
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """The databases that names in three parts begin with, each once."""
+        named = map(database_of_collection, self.data_collections)
+        return tuple(dict.fromkeys(one for one in named if one is not None))
 
     def condition_of(self, table: TableId) -> str | None:
         """The first condition for a table, None without one."""
@@ -156,13 +154,6 @@ class SchemaChanges(_SignalModel):
         )
 
 
-class KnownSignals(Protocol):
-    """What reading a signal table needs of the metadata store."""
-
-    def signals(self, source: str) -> Sequence[Signal]:
-        """All signals of a source."""
-
-
 def parse_signal(kind: str, data: dict[str, Any]) -> ExecuteSnapshot | SchemaChanges:
     """Understand a signal.
 
@@ -239,44 +230,13 @@ def table_from_collection(text: str) -> TableId:
     return TableId.parse(name)
 
 
-def read_signal_table(
-    session: OracleSession, config: SourceConfig, store: KnownSignals
-) -> list[Signal]:
-    """Signals of the configured table that the store does not know yet, by id. The table is only read.
-
-    A row whose data is no JSON object comes as a rejected signal. Watermark rows that Debezium leaves in such tables are
-    passed over.
-
-    Raises:
-        ConfigError: No signal table is configured.
-        PreflightError: It is not there or may not be read.
-    """
-    if config.signals.table is None:
-        raise ConfigError("no signal table is configured", hint="Name one under signals.table.")
-    table = TableId.parse(config.signals.table)
-    known = {signal.id for signal in store.signals(config.name)}
-    rows = session.fetch_all(_QUERY.format(table=table.sql))
-    found = [
-        _record(config.name, str(row[0]), str(row[1] or ""), row[2])
-        for row in rows
-        if row[1] not in _WATERMARKS
-    ]
-    return [signal for signal in found if signal.id not in known]
-
-
-def committed_scn(session: OracleSession, config: SourceConfig, signal: Signal) -> Scn | None:
-    """At or above which SCN did a row of the signal table commit? None where Oracle does not say.
-
-    ORA_ROWSCN is that of the row's block, unless the table has ROWDEPENDENCIES: an upper bound (SQL Language Reference 19c).
-    """
-    if signal.channel != ORACLE_CHANNEL or config.signals.table is None:
+def database_of_collection(text: str) -> str | None:
+    """The database part of ``DATABASE.OWNER.TABLE``, None without one; in upper case unless it is in quotes."""
+    parts = parts_of(text.strip().replace("\\.", "."))
+    if len(parts) != 3:
         return None
-    table = TableId.parse(config.signals.table)
-    try:
-        rows = session.fetch_all(_COMMITTED.format(table=table.sql), {"id": signal.id})
-    except PreflightError:  # a view has none
-        return None
-    return Scn(int(rows[0][0])) if rows and rows[0][0] is not None else None
+    quoted, plain = parts[0]
+    return quoted or plain.upper()
 
 
 def refusal_of_id(signal_id: str) -> str | None:
@@ -288,33 +248,9 @@ def refusal_of_id(signal_id: str) -> str | None:
     return None
 
 
-def _record(source: str, signal_id: str, kind: str, text: str | None) -> Signal:
-    """A row of the table, whatever is in it: what cannot be a signal is a rejected one, under an id that the store can hold."""
-    refusal = refusal_of_id(signal_id)
-    try:
-        data = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        data = None
-    if len(kind) > SIGNAL_TYPE_MAX:
-        refusal = refusal or f"its type has more than {SIGNAL_TYPE_MAX} characters"
-    if not isinstance(data, dict):
-        refusal = refusal or "its data is not a JSON object"
-    if refusal is None:
-        return Signal(id=signal_id, source=source, type=kind, data=data, channel=ORACLE_CHANNEL)
-    return Signal(
-        id=signal_id if refusal_of_id(signal_id) is None else _shortened(signal_id),
-        source=source,
-        type=storable(kind)[:SIGNAL_TYPE_MAX],
-        data={},
-        channel=ORACLE_CHANNEL,
-        state="rejected",
-        reason=refusal,
-    )
-
-
-def _shortened(signal_id: str) -> str:
-    """A stand-in for an id that the store cannot hold: its beginning, and a digest that tells it from others with that beginning."""
-    digest = hashlib.sha256(signal_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def shortened_id(signal_id: str, content: str) -> str:
+    """A stand-in for an id that cannot be recorded: its beginning, and a digest that tells it from others with that beginning."""
+    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{storable(signal_id)[: SIGNAL_ID_MAX - 20]}… {digest}"
 
 

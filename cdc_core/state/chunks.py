@@ -100,6 +100,15 @@ class ChunkQueries:
             rows = connection.execute(query.group_by(*place)).all()
         return {(TableId(owner, name), one): (int(done), n) for owner, name, one, done, n in rows}
 
+    def signal_progress(self, source: str) -> dict[str, tuple[int, int]]:
+        """Every signal that planned chunks: how many of them are applied, and how many there are."""
+        applied = func.sum(case((CHUNKS.c.state == "applied", 1), else_=0))
+        mine = (CHUNKS.c.source == source) & CHUNKS.c.signal_id.is_not(None)
+        query = select(CHUNKS.c.signal_id, applied, func.count()).where(mine)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.group_by(CHUNKS.c.signal_id)).all()
+        return {signal: (int(done), n) for signal, done, n in rows}
+
     def plan_chunks(self, chunks: Sequence[ChunkRecord]) -> None:
         """Add planned chunks, all or none. Those that are there already are left as they are."""
         with self._database.writing() as connection:

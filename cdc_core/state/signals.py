@@ -9,10 +9,11 @@ from sqlalchemy import Connection, and_, insert, select, update
 
 from cdc_core.errors import TerminalError
 from cdc_core.landing.manifest import SignalOutcome
+from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal, SignalState
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.tables import SIGNALS
+from cdc_core.state.tables import SIGNAL_TABLES, SIGNALS
 
 
 class SignalQueries:
@@ -98,6 +99,21 @@ class SignalQueries:
                 update(SIGNALS).where(_is(source, signal_id)).values(state=state, reason=reason)
             )
 
+    def signal_table_scn(self, source: str, name: str) -> Scn | None:
+        """The SCN from which on rows of a signal table are signals; None before the first look at it."""
+        query = select(SIGNAL_TABLES.c.scn).where(_table_is(source, name))
+        with self._database.reading() as connection:
+            found = connection.execute(query).scalar()
+            return None if found is None else Scn(found)
+
+    def begin_signal_table(self, source: str, name: str, scn: Scn) -> None:
+        """Note the first look at a signal table. Repeatable: the first SCN stays."""
+        with self._database.writing() as connection:
+            if not connection.execute(
+                select(SIGNAL_TABLES.c.scn).where(_table_is(source, name))
+            ).first():
+                connection.execute(insert(SIGNAL_TABLES).values(source=source, name=name, scn=scn))
+
 
 def settle_signals(connection: Connection, source: str, outcomes: Sequence[SignalOutcome]) -> None:
     """Note inside the caller's transaction what became of definitions that signals brought: it is
@@ -117,6 +133,10 @@ def settle_signals(connection: Connection, source: str, outcomes: Sequence[Signa
                 data=text_from_json({**record.data, "scn": own[0].scn}),
             )
         )
+
+
+def _table_is(source: str, name: str) -> Any:
+    return and_(SIGNAL_TABLES.c.source == source, SIGNAL_TABLES.c.name == name)
 
 
 def _is(source: str, signal_id: str) -> Any:

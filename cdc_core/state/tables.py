@@ -189,6 +189,14 @@ SIGNALS = Table(
     Column("created", Float, nullable=False),
 )
 
+SIGNAL_TABLES = Table(
+    "signal_tables",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("name", String(300), primary_key=True),
+    Column("scn", BigInteger, nullable=False),
+)
+
 LEASES = Table(
     "leases",
     METADATA,

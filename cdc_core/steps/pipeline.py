@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from functools import partial
@@ -24,6 +25,7 @@ from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import (
+    Cut,
     FoundTable,
     Holder,
     Maintenance,
@@ -37,11 +39,11 @@ from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.model.streams import StreamEnd
 from cdc_core.source import EarlyRedo, OpenSource
+from cdc_core.steps import exact, maintaining, policies, rebuilding, reconciling, signals
 from cdc_core.steps import holders as work_holders
-from cdc_core.steps import maintaining, policies, rebuilding, reconciling, signals
 from cdc_core.steps import status as source_status
 from cdc_core.steps import tables as table_fates
-from cdc_core.steps.context import Context, OpenLake
+from cdc_core.steps.context import Context, OpenLake, seconds_since
 from cdc_core.steps.lookahead import carry_chunks, carry_windows
 from cdc_core.steps.overtaken import looking_again, overtaken_where_forgotten
 from cdc_core.steps.records import Records
@@ -430,12 +432,27 @@ class Pipeline:
         return reconciling.reconcile(self._ctx, tables, scn=scn, keys_max=keys_max)
 
     def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:
-        """Compare, read again what differs, and put it right (:func:`reconciling.start_repair`), yielding each finished step."""
+        """Compare, read again what differs, and put it right (:func:`reconciling.start_repair`), yielding each finished step.
+
+        Where tables could not be compared, the first report names them.
+        """
+        started = time.monotonic()
         with self._kept():
-            planned = reconciling.start_repair(self._ctx, tables)
+            planned, left_out = reconciling.start_repair(self._ctx, tables)
+        if left_out:
+            yield StepReport(
+                kind="repair-planned",
+                key=self._ctx.source,
+                seconds=seconds_since(started),
+                left_out=tuple(left_out),
+            )
         yield from looking_again(
             lambda: self._carry_chunks([one for one in self.pending_chunks() if one in planned])
         )
+
+    def cut_at(self, scn: int | None = None) -> Cut:
+        """The version of every mirror for one SCN (:func:`exact.cut_at`)."""
+        return exact.cut_at(self._ctx, scn)
 
     def status(self, *, ask_oracle: bool = True) -> SourceStatus:
         """How the source stands (:func:`source_status.status`)."""

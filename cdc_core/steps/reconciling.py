@@ -10,7 +10,11 @@ from functools import partial
 from typing import Any
 
 from cdc_core.config import LocalLandingConfig
-from cdc_core.errors import ConfigError, NotYetError
+from cdc_core.errors import (
+    CdcError,
+    SnapshotTooOldError,
+    TerminalError,
+)
 from cdc_core.lake.comparing import (
     Differences,
     MirrorComparison,
@@ -24,7 +28,7 @@ from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.open import open_landing
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import Reconciliation, TableComparison
+from cdc_core.model.reports import LeftOut, Reconciliation, TableComparison
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
@@ -34,7 +38,7 @@ from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import ChunkKeys, ChunkPart, ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.readable import readable_spans, within
+from cdc_core.steps.exact import exact_tables
 from cdc_core.steps.snapshots.apply import settle_quarantine
 from cdc_core.steps.snapshots.plan import plan_parts, start_snapshot
 
@@ -58,30 +62,38 @@ def reconcile(
     more. Two rows that differ have the same digest once in 2^60 times.
 
     Args:
-        tables: All captured tables when None.
-        scn: The upper end of an applied window; by default that of the last window that all tables have taken.
+        tables: All captured tables when None. One that cannot be compared at the SCN (paused behind it, stopped, not read
+            yet, ahead of it by an ad hoc snapshot) is named in ``left_out``; the others are compared.
+        scn: The upper end of an applied window; by default that of the last window that all tables in their stream have taken.
         keys_max: How many of the differing keys to name. They are row values: for the operator who asks.
 
     Raises:
         ConfigError: ``scn`` is not the end of an applied window.
-        NotYetError: No window was applied, or an ad hoc snapshot is newer than the position.
-        SnapshotTooOldError: Oracle no longer has the undo for the SCN.
+        NotYetError: No table can be compared, and why the first one cannot.
+        SnapshotTooOldError: Oracle no longer has the undo for the SCN, of a table that is compared alone.
     """
-    wanted = ctx.configured(tables)
-    at = _position(ctx, wanted, scn)
+    at, comparable, left_out = exact_tables(ctx, ctx.configured(tables), scn)
     compared = []
-    for table in wanted:
+    for table in comparable:
         started = time.monotonic()
-        found = _compare(ctx, table, at, keys_max=keys_max)
+        try:
+            found = _compare(ctx, table, at, keys_max=keys_max)
+        except (TerminalError, SnapshotTooOldError) as error:
+            if len(comparable) == 1:
+                raise
+            left_out.append(_failed(table, error))
+            continue
         one = _comparison(table, found, seconds_since(started))
         ctx.store.keep_comparison(
             ctx.source, table, scn=at, rows=one.rows_oracle, differences=one.differences
         )
         compared.append(one)
-    return Reconciliation(at, tuple(compared))
+    return Reconciliation(at, tuple(compared), tuple(left_out))
 
 
-def start_repair(ctx: Context, tables: list[TableId] | None = None) -> list[ChunkKey]:
+def start_repair(
+    ctx: Context, tables: list[TableId] | None = None
+) -> tuple[list[ChunkKey], list[LeftOut]]:
     """Compare, and plan an ad hoc snapshot of what differs, as of the SCN that was compared.
 
     Up to :data:`REPAIR_KEYS_MAX` keys of a table are read again by themselves: the chunk replaces what the mirror has of them,
@@ -92,16 +104,21 @@ def start_repair(ctx: Context, tables: list[TableId] | None = None) -> list[Chun
     Rows in quarantine up to that SCN count no more once the chunks are applied, or at once where nothing differs.
 
     Returns:
-        The planned chunks; none if nothing differs.
+        The planned chunks, none if nothing differs; and the tables that cannot be compared.
 
     Raises:
         ConfigError, NotYetError, SnapshotTooOldError: As for :func:`reconcile`.
     """
-    wanted = ctx.configured(tables)
-    at = _position(ctx, wanted, None)
+    at, comparable, left_out = exact_tables(ctx, ctx.configured(tables), None)
     planned: list[ChunkKey] = []
-    for table in wanted:
-        found = _compare(ctx, table, at, keys_max=REPAIR_KEYS_MAX + 1)
+    for table in comparable:
+        try:
+            found = _compare(ctx, table, at, keys_max=REPAIR_KEYS_MAX + 1)
+        except (TerminalError, SnapshotTooOldError) as error:
+            if len(comparable) == 1:
+                raise
+            left_out.append(_failed(table, error))
+            continue
         if found.differences.count + found.wanted.differences_beyond:
             if found.schema.is_by_all_columns:
                 planned += start_snapshot(ctx, [table])
@@ -111,7 +128,7 @@ def start_repair(ctx: Context, tables: list[TableId] | None = None) -> list[Chun
         else:
             with ctx.writing(table) as lease:
                 settle_quarantine(ctx, ctx.table_record(table), at, lease.check)
-    return planned
+    return planned, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,42 +154,8 @@ def _parts_to_repair(found: _Found) -> list[ChunkPart] | None:
     ]
 
 
-def _position(ctx: Context, tables: list[TableId], scn: int | None) -> Scn:
-    records = [ctx.table_record(table) for table in tables]
-    behind = [record.table for record in records if record.mirror_scn is None]
-    if behind:
-        raise NotYetError(
-            "these tables have no complete first snapshot yet",
-            hint="Run `redolake snapshot`, which continues where it stopped.",
-            tables=", ".join(map(str, behind)),
-        )
-    low = min(record.mirror_scn for record in records if record.mirror_scn is not None)
-    at = low if scn is None else Scn(scn)
-    if scn is not None:
-        _check_boundary(ctx, at, low)
-    ahead = [record for record in records if (record.consistent_scn or 0) > at]
-    if ahead:
-        raise NotYetError(
-            "an ad hoc snapshot was read at a newer SCN, so these mirrors are ahead of the position in part",
-            hint="Run `redolake run` until the position has passed it, then reconcile.",
-            tables=", ".join(str(record.table) for record in ahead),
-            position=at,
-            consistent_from=max(record.consistent_scn or 0 for record in ahead),
-        )
-    return at
-
-
-def _check_boundary(ctx: Context, at: Scn, position: Scn) -> None:
-    windows = ctx.store.windows(ctx.source)
-    ends = [record.window.scn_high for record in windows]
-    spans = readable_spans(ctx.source_record().snapshot_scn, windows)
-    if at > position or (at not in ends and not within(spans, at, at)):
-        near = sorted((end for end in ends if end <= position), key=lambda end: abs(end - at))[:3]
-        raise ConfigError(
-            "mirrors equal Oracle at the ends of applied windows, and this SCN is none",
-            hint=f"Nearest ends: {', '.join(map(str, sorted(near))) or 'none yet'}.",
-            scn=at,
-        )
+def _failed(table: TableId, error: CdcError) -> LeftOut:
+    return LeftOut(str(table), error.what_happened, error.hint)
 
 
 def _compare(ctx: Context, table: TableId, at: Scn, *, keys_max: int) -> _Found:

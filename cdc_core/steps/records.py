@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import reduce
@@ -156,6 +156,30 @@ class Records:
     def signals(self, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
         """Signals in the order in which they came, of all or of some states."""
         return self._store.signals(self._source, states=states)
+
+    def tables_behind(self, windows: Sequence[WindowRecord]) -> dict[int, list[TableId]]:
+        """By ordinal of a window that was applied: the tables in their stream that have not taken it, such as paused ones."""
+        states = [
+            one
+            for one in self._store.tables(self._source)
+            if one.mirror_scn is not None and one.state in ("paused", "failed", "ready")
+        ]
+        return {
+            window.ordinal: [
+                one.table
+                for one in states
+                if one.first_ordinal <= window.ordinal
+                and (one.stopped_scn is None or one.stopped_scn > window.window.scn_low)
+                and (one.mirror_scn or 0)
+                < min(window.window.scn_high, one.stopped_scn or window.window.scn_high)
+            ]
+            for window in windows
+            if window.state == "applied"
+        }
+
+    def signal_progress(self) -> dict[str, tuple[int, int]]:
+        """By signal that planned chunks: how many of them are applied, and how many there are."""
+        return self._store.signal_progress(self._source)
 
     def columns(self, table: TableId, scn: Scn) -> list[ColumnReport]:
         """The table's columns as of an SCN, with the widest values that they had so far; none where its definition is not known."""

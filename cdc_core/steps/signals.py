@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cdc_core.errors import CdcError, ConfigError, FencedError, TransientError
@@ -19,20 +20,24 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.oracle.database import current_scn
 from cdc_core.schema.given import GivenTable
+from cdc_core.snapshot.signal_table import committed_scn, take_rows
 from cdc_core.snapshot.signals import (
     SCHEMA_CHANGES,
     ExecuteSnapshot,
     SchemaChanges,
-    committed_scn,
     definitions_of,
     parse_signal,
-    read_signal_table,
     refusal_of_id,
 )
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.plan import start_snapshot
 
 LOG = logging.getLogger("cdc_core.steps")
+_OUR_NAMES = (
+    "SELECT SYS_CONTEXT('USERENV', 'CON_NAME'), SYS_CONTEXT('USERENV', 'DB_NAME'),"
+    " SYS_CONTEXT('USERENV', 'SERVICE_NAME') FROM DUAL"
+)
+"""What Debezium may call the database: its ``database.pdb.name`` or ``database.dbname``."""
 
 
 def add_signal(ctx: Context, signal: Signal) -> None:
@@ -69,15 +74,44 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
     """
     taken = []
     with ctx.lease("signals", wait_seconds=30):
-        if ctx.config.signals.table is not None:
+        if ctx.config.signals.table is not None and (position := _position(ctx)) is not None:
             with ctx.database.session() as session:
-                for signal in read_signal_table(session, ctx.config, ctx.store):
-                    ctx.store.add_signal(signal)
+                take_rows(session, ctx.config, ctx.store, position)
         for signal in ctx.store.signals(ctx.source, states=("pending", "taken")):
             keys = _act(ctx, signal)
             if keys is not None:
                 taken.append((signal, keys))
     return taken
+
+
+def _position(ctx: Context) -> Scn | None:
+    """Up to which SCN the source has captured; None before its first snapshot has an SCN."""
+    newest = ctx.store.windows(
+        ctx.source, newest_first=True, limit=1, states=("captured", "applied")
+    )
+    if newest:
+        return newest[0].window.scn_high
+    record = ctx.store.source(ctx.source)
+    return record.snapshot_scn if record else None
+
+
+def _check_databases(ctx: Context, named: Sequence[str]) -> None:
+    """A name in three parts is of this database.
+
+    Raises:
+        ConfigError: It is of another one.
+    """
+    if not named:
+        return
+    with ctx.database.session() as session:
+        ours = {str(name) for name in session.fetch_all(_OUR_NAMES)[0] if name}
+    strange = [name for name in named if name not in ours]
+    if strange:
+        raise ConfigError(
+            "data-collections names tables of another database",
+            hint=f"This source reads {' or '.join(sorted(ours))}; write OWNER.TABLE or that database's name.",
+            databases=", ".join(strange),
+        )
 
 
 def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
@@ -86,6 +120,7 @@ def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
         request = parse_signal(signal.type, signal.data)
         if isinstance(request, SchemaChanges):
             return _take_definitions(ctx, signal, request)
+        _check_databases(ctx, request.databases)
         if signal.state == "pending":
             ctx.store.take_signal(ctx.source, signal.id)
         keys = _planned_before(ctx, signal) or _plan(ctx, signal, request)
@@ -119,10 +154,7 @@ def _take_definitions(
     if signal.state == "taken":
         return None
     ctx.configured(list(request.tables))
-    newest = ctx.store.windows(
-        ctx.source, newest_first=True, limit=1, states=("captured", "applied")
-    )
-    captured = newest[0].window.scn_high if newest else Scn(0)
+    captured = _position(ctx) or Scn(0)
     if request.scn is not None and request.scn <= captured:
         raise ConfigError(
             "the redo of this SCN was captured before the signal was taken",

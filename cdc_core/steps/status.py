@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
-from cdc_core.model.reports import Answered, SourceStatus, TableStatus, TransactionStatus
+from cdc_core.model.reports import (
+    Answered,
+    SnapshotProgress,
+    SourceStatus,
+    TableStatus,
+    TransactionStatus,
+)
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.database import current_scn
 from cdc_core.steps.context import Context
@@ -77,6 +84,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 asked_by=record.asked_by if record else None,
                 rest_waits=record.rest_waits if record else None,
                 in_quarantine=record.in_quarantine if record else 0,
+                snapshots=_beside(counts_of_chunks, table, snapshot_id),
                 read_again=tuple(
                     Answered(f"on_{one.trouble}", one.at.isoformat(timespec="seconds"), one.reason)
                     for one in (record.read_again if record else ())
@@ -99,6 +107,17 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         transactions_evicted=evicted,
         windows_inexact=ctx.store.inexact_windows(ctx.source),
         oldest_open=_oldest_open(ctx, ledger, now),
+    )
+
+
+def _beside(
+    counts: Mapping[tuple[TableId, str], tuple[int, int]], table: TableId, own: str | None
+) -> tuple[SnapshotProgress, ...]:
+    """The unfinished snapshots of a table other than the one that it began with."""
+    return tuple(
+        SnapshotProgress(snapshot_id=snapshot, chunks_applied=applied, chunks_planned=planned)
+        for (of, snapshot), (applied, planned) in sorted(counts.items(), key=lambda one: one[0][1])
+        if of == table and snapshot != own and applied < planned
     )
 
 

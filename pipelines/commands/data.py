@@ -15,10 +15,11 @@ import typer
 from cdc_core.errors import ConfigError, LeaseHeldError, TransientError, noticing_memory
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
-from pipelines.commands.inspect import EXIT_DIFFERENT, show_reconciliation
+from pipelines.commands.inspect import EXIT_DIFFERENT, show_left_out, show_reconciliation
 from pipelines.commands.pdbs import all_opened, each, print_stopped
 from pipelines.commands.shared import (
     EXIT_ERROR,
+    EXIT_TABLES_FAILED,
     ConfigOption,
     TablesOption,
     counted,
@@ -317,9 +318,12 @@ def replay(
     """Replay windows that were already applied, in any order: an undamaged mirror stays as it is, a damaged one is repaired."""
     with opened(config, oracle=False) as pipeline:
         chosen = _chosen(pipeline, windows, scn_from, scn_to)
-        for window in chosen:
-            pipeline.replay_window(window, tables_of(table))
+        reports = [pipeline.replay_window(window, tables_of(table)) for window in chosen]
         out().print(f"{counted(len(chosen), 'window')} replayed")
+    left_out = [one for report in reports for one in report.left_out]
+    if left_out:
+        show_left_out("replayed everywhere", left_out, out())
+        raise typer.Exit(EXIT_TABLES_FAILED)
 
 
 def repair(table: TablesOption = None, config: ConfigOption = None) -> None:
@@ -331,15 +335,20 @@ def repair(table: TablesOption = None, config: ConfigOption = None) -> None:
     """
     with opened(config) as pipeline:
         tables = tables_of(table)
-        chunks = [step for step in pipeline.repair(tables) if step.kind == "chunk-applied"]
+        steps = list(pipeline.repair(tables))
+        chunks = [step for step in steps if step.kind == "chunk-applied"]
         if not chunks:
             out().print("Nothing differs.")
+            left_out = [one for step in steps for one in step.left_out]
+            show_left_out("compared", left_out, out())
+            if left_out:
+                raise typer.Exit(EXIT_TABLES_FAILED)
             return
         rows = counted(sum(step.rows for step in chunks), "row")
         out().print(f"{counted(len(chunks), 'chunk')} read again, {rows}")
         found = pipeline.reconcile(tables)
         show_reconciliation(found, out())
-    if found.differences:
+    if found.differences or found.left_out:
         raise typer.Exit(EXIT_DIFFERENT)
 
 

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from cdc_core.errors import CdcError
 from cdc_core.model.reports import (
+    LeftOut,
     Reconciliation,
     SourceStatus,
     TableStatus,
@@ -106,6 +107,8 @@ def reconcile(
 ) -> None:
     """Compare every mirror with Oracle AS OF one SCN: all rows, all columns. Exit code 1 on a difference.
 
+    A table that cannot be compared at that SCN (paused, stopped, ahead of it by an ad hoc snapshot) is named with the reason;
+    the others are compared, and the exit code is 1.
     Redolake counts, digests and searches each side for duplicate keys separately, then compares keys where the digests differ.
     Oracle is read in chunks of snapshot.chunk_rows rows, so a table of any size needs little memory and disk.
     `redolake repair` fixes what differs.
@@ -119,11 +122,12 @@ def reconcile(
             {
                 "scn": found.scn,
                 "tables": [{**asdict(one), "keys": list(one.keys)} for one in found.tables],
+                "left_out": [asdict(one) for one in found.left_out],
             }
         )
     else:
         show_reconciliation(found, out())
-    if found.differences:
+    if found.differences or found.left_out:
         raise typer.Exit(EXIT_DIFFERENT)
 
 
@@ -211,6 +215,18 @@ def show_status(found: SourceStatus, console: Console) -> None:
                 f"[red]{one.table}[/] cannot apply its remaining changes: {escape(one.rest_waits)}"
             )
             console.print(f"  `redolake table resume {shlex.quote(one.table)}` tries again.")
+        if one.consistent_from is not None:
+            console.print(
+                f"[yellow]{one.table}[/] is no exact image before its position reaches SCN {one.consistent_from}: a snapshot read "
+                "rows of it at that SCN. `redolake run` gets it there.",
+                soft_wrap=True,
+            )
+        for snapshot in one.snapshots:
+            console.print(
+                f"[yellow]{one.table}[/] snapshot {snapshot.snapshot_id}: {snapshot.chunks_applied} of "
+                f"{counted(snapshot.chunks_planned, 'chunk')} applied. `redolake snapshot` or `redolake run` applies the others.",
+                soft_wrap=True,
+            )
         if one.in_quarantine:
             console.print(
                 f"[red]{one.table}[/] has {one.in_quarantine} redo rows in quarantine: rows of its mirror are missing, stale or left "
@@ -244,10 +260,20 @@ def show_reconciliation(found: Reconciliation, console: Console) -> None:
     for one in found.tables:
         if one.keys:
             console.print(f"[red]{one.table}[/] differs at: {escape(', '.join(one.keys))}")
+    show_left_out("compared", found.left_out, console)
     if found.differences:
         console.print(
             "`redolake reconcile --keys 20` names rows by their keys, `redolake repair` fixes them."
         )
+
+
+def show_left_out(done: str, left_out: Sequence[LeftOut], console: Console) -> None:
+    """Name the tables that a command could not take, with the reason and the way out, each once."""
+    for one in dict.fromkeys(left_out):
+        console.print(
+            f"[yellow]{one.table}[/] was not {done}: {escape(one.reason)}", soft_wrap=True
+        )
+        console.print(f"  {escape(one.way_out)}", soft_wrap=True)
 
 
 def _open_text(one: TransactionStatus) -> str:

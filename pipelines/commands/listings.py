@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,10 +12,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from cdc_core.errors import ConfigError
-from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, print_json
+from pipelines.commands.inspect import show_left_out
+from pipelines.commands.shared import (
+    EXIT_TABLES_FAILED,
+    ConfigOption,
+    JsonOption,
+    opened,
+    out,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from cdc_core.model.records import WindowRecord
+    from cdc_core.model.reports import Cut, MirrorVersion
     from cdc_core.model.signals import Signal
     from cdc_core.steps import Pipeline
 
@@ -25,6 +35,7 @@ STATE_COLOURS = {
     "captured": "yellow",
     "done": "green",
     "rejected": "red",
+    "running": "yellow",
     "taken": "yellow",
 }
 MomentOption = Annotated[
@@ -54,8 +65,19 @@ def windows(
             ended_to=_moment(until),
         )[::-1]
         changes = _changes(pipeline, found)
+        behind = {
+            ordinal: list(map(str, tables))
+            for ordinal, tables in pipeline.records.tables_behind(found).items()
+        }
     if json:
-        print_json({"windows": [_window_json(one, changes.get(one.ordinal, {})) for one in found]})
+        print_json(
+            {
+                "windows": [
+                    _window_json(one, changes.get(one.ordinal, {}), behind.get(one.ordinal, []))
+                    for one in found
+                ]
+            }
+        )
         return
     table = Table(box=None, pad_edge=False)
     for column in ("end (UTC)", "window", "state", "changes"):
@@ -71,6 +93,11 @@ def windows(
         )
     out().print(table if found else "No windows.")
     for one in found:
+        if behind.get(one.ordinal):
+            out().print(
+                f"[yellow]{one.window.key}[/] is not applied to {', '.join(behind[one.ordinal])}: `redolake status` says why",
+                soft_wrap=True,
+            )
         if one.inexact:
             out().print(
                 f"[yellow]{one.window.key}[/]: commits of {', '.join(one.inexact.tables)} from SCN {one.inexact.scn} on came to "
@@ -81,27 +108,98 @@ def windows(
             out().print(f"[red]{one.window.key}[/]: {escape(one.last_error)}", soft_wrap=True)
 
 
+def at(
+    moment: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SCN|TIME]",
+            help="An SCN, or a time in UTC such as 2026-11-22T15:00. Default: the newest SCN that all tables have.",
+        ),
+    ] = None,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Print a Spark SQL view for each table.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show which Delta version of every mirror is the state of Oracle as of one SCN: one consistent cut over all tables.
+
+    A time means the last window that ended at or before it. A table that has no such version (paused before, ahead by an ad hoc
+    snapshot) is named with the reason, and the exit code is 1.
+
+    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    """
+    with opened(config, oracle=False) as pipeline:
+        found = pipeline.cut_at(_scn_at(pipeline, moment))
+    if json:
+        print_json(asdict(found))
+    elif sql:
+        for one in found.tables:
+            out().print(_view(one), soft_wrap=True, highlight=False)
+    else:
+        _show_cut(found)
+    if found.left_out:
+        if not json:
+            show_left_out("in this cut", found.left_out, out())
+        raise typer.Exit(EXIT_TABLES_FAILED)
+
+
+def _scn_at(pipeline: Pipeline, moment: str | None) -> int | None:
+    if moment is None or moment.isdigit():
+        return None if moment is None else int(moment)
+    windows = pipeline.records.windows(newest_first=True, ended_to=_moment(moment))
+    ends = [one.window.scn_high for one in windows if one.state == "applied" and not one.inexact]
+    if not ends:
+        raise ConfigError(
+            "no window that was applied ended at or before this time",
+            hint="`redolake windows` lists the ends of windows.",
+            time=moment[:40],
+        )
+    return ends[0]
+
+
+def _show_cut(found: Cut) -> None:
+    table = Table(box=None, pad_edge=False, title=f"Mirrors as of SCN {found.scn}")
+    for column in ("table", "version", "path"):
+        table.add_column(column, overflow="fold")
+    for one in found.tables:
+        table.add_row(one.table, str(one.version), one.path)
+    out().print(table)
+
+
+def _view(one: MirrorVersion) -> str:
+    name = "_".join(part.strip('"').lower() for part in one.table.split("."))
+    quoted = name.replace("`", "``")
+    path = one.path.replace("`", "``")
+    return f"CREATE OR REPLACE TEMPORARY VIEW `{quoted}` AS SELECT * FROM delta.`{path}` VERSION AS OF {one.version};"
+
+
 def signals(
     limit: LimitOption = SIGNALS_SHOWN, config: ConfigOption = None, json: JsonOption = False
 ) -> None:
     """List signals: what was asked for, when, what became of it, and why one was rejected.
 
+    A snapshot is running as long as chunks of it are not applied, and done after that.
+
     The reference page "What --json prints" names the keys of --json, which stay as they are.
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.records.signals()[-limit:]
+        progress = pipeline.records.signal_progress()
     if json:
-        print_json({"signals": [_signal_json(one) for one in found]})
+        print_json({"signals": [_signal_json(one, progress) for one in found]})
         return
     table = Table(box=None, pad_edge=False)
-    for column in ("created (UTC)", "id", "state", "tables"):
+    for column in ("created (UTC)", "id", "state", "chunks", "tables"):
         table.add_column(column, overflow="fold")
     for one in found:
-        colour = STATE_COLOURS.get(one.state, "default")
+        state = _state(one, progress)
+        applied, planned = progress.get(one.id, (0, 0))
         table.add_row(
             f"{one.created:%Y-%m-%d %H:%M:%S}" if one.created else "–",
             escape(one.id),
-            f"[{colour}]{one.state}[/]",
+            f"[{STATE_COLOURS.get(state, 'default')}]{state}[/]",
+            f"{applied}/{planned}" if planned else "–",
             escape(", ".join(_tables(one))) or "–",
         )
     out().print(table if found else "No signals.")
@@ -118,7 +216,7 @@ def _changes(pipeline: Pipeline, found: list[WindowRecord]) -> dict[int, dict[st
     }
 
 
-def _window_json(one: WindowRecord, changes: dict[str, int]) -> dict[str, Any]:
+def _window_json(one: WindowRecord, changes: dict[str, int], behind: list[str]) -> dict[str, Any]:
     return {
         "window": one.window.key,
         "key": one.key,
@@ -128,6 +226,7 @@ def _window_json(one: WindowRecord, changes: dict[str, int]) -> dict[str, Any]:
         "redo_rows": one.rows,
         "bytes": one.bytes,
         "changes": changes,
+        "not_applied_to": behind,
         "captured": _iso(one.captured),
         "applied": _iso(one.applied),
         "last_error": one.last_error,
@@ -135,11 +234,20 @@ def _window_json(one: WindowRecord, changes: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _signal_json(one: Signal) -> dict[str, Any]:
+def _state(one: Signal, progress: Mapping[str, tuple[int, int]]) -> str:
+    """``running`` is a snapshot that was planned and has chunks that are not applied yet."""
+    applied, planned = progress.get(one.id, (0, 0))
+    return "running" if one.state == "done" and applied < planned else one.state
+
+
+def _signal_json(one: Signal, progress: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
+    applied, planned = progress.get(one.id, (0, 0))
     return {
         "id": one.id,
         "type": one.type,
-        "state": one.state,
+        "state": _state(one, progress),
+        "chunks_applied": applied,
+        "chunks_planned": planned,
         "created": _iso(one.created),
         "channel": one.channel,
         "tables": _tables(one),

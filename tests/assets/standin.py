@@ -185,6 +185,11 @@ class StandIn:
         self.store.plan_chunks(planned)
         return [ChunkKey(chunk.table, chunk.snapshot_id, chunk.number) for chunk in planned]
 
+    def left_behind(
+        self, tables: list[TableId] | None = None
+    ) -> tuple[list[ChunkKey], list[ScnWindow]]:
+        return self.pending_chunks(tables), []
+
     def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:
         return [
             ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)

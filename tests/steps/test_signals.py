@@ -107,3 +107,88 @@ def test_a_table_in_its_first_snapshot_needs_no_second_one(pipeline: Pipeline) -
 
 def _dies(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
+
+
+SIGNALS = f"{OWNER}.ASKED"
+ASK = f'{{"data-collections": ["{OWNER}.ONE"]}}'
+
+
+@pytest.fixture
+def asked(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
+    """A source whose signal table has a past: an old request, and Debezium's watermarks."""
+    oracle.run(
+        "CREATE TABLE ASKED (ID VARCHAR2(42), TYPE VARCHAR2(32), DATA VARCHAR2(2048))",
+        f"INSERT INTO ASKED VALUES ('old', 'execute-snapshot', '{ASK}')",
+        "INSERT INTO ASKED VALUES ('x-open', 'snapshot-window-open', '{}')",
+    )
+    config = oracle.config(tmp_path, "ONE", "TWO", signals={"table": SIGNALS})
+    with Pipeline(config, open_lake=MemoryLake().open) as opened:
+        yield opened
+    oracle.run("DROP TABLE ASKED PURGE")
+
+
+def states(pipeline: Pipeline) -> dict[str, tuple[str, str]]:
+    found = pipeline.records.signals()
+    return {one.id: (one.state, one.reason or "") for one in found}
+
+
+def test_rows_that_were_there_before_the_source_are_not_acted_on(
+    asked: Pipeline, oracle: Oracle
+) -> None:
+    assert asked.take_signals() == [], "a source that has not begun takes nothing yet"
+    assert states(asked) == {}
+    list(asked.run_snapshot())
+    oracle.run(f"INSERT INTO ASKED VALUES ('new', 'execute-snapshot', '{ASK}')")
+    assert [signal.id for signal, _ in asked.take_signals()] == ["new"]
+    found = states(asked)
+    assert found["old"][0] == "rejected"
+    assert "before Redolake's position" in found["old"][1]
+    assert found["new"] == ("done", "")
+    assert set(found) == {"old", "new"}, "watermarks are no signals"
+
+
+def test_rows_are_taken_in_the_order_of_their_commits(asked: Pipeline, oracle: Oracle) -> None:
+    list(asked.run_snapshot())
+    for name in ("z", "a", "m"):
+        oracle.run(f"INSERT INTO ASKED VALUES ('{name}', 'execute-snapshot', '{ASK}')")
+    assert [signal.id for signal, _ in asked.take_signals()] == ["z", "a", "m"]
+
+
+def test_an_id_that_comes_again_with_another_request_is_named(
+    asked: Pipeline, oracle: Oracle
+) -> None:
+    list(asked.run_snapshot())
+    oracle.run(f"INSERT INTO ASKED VALUES ('s', 'execute-snapshot', '{ASK}')")
+    assert len(asked.take_signals()) == 1
+    two = ASK.replace("ONE", "TWO")
+    oracle.run(
+        "DELETE FROM ASKED WHERE ID = 's'",
+        f"INSERT INTO ASKED VALUES ('s', 'execute-snapshot', '{two}')",
+    )
+    for _ in range(2):
+        assert asked.take_signals() == []
+        [again] = [one for one in asked.records.signals() if one.id.startswith("s…")]
+        assert again.state == "rejected"
+        assert "its id was used" in (again.reason or "")
+
+
+def test_a_table_of_another_database_is_rejected(asked: Pipeline, oracle: Oracle) -> None:
+    list(asked.run_snapshot())
+    for name, database in (("far", "NOSUCHPDB"), ("near", oracle.database.engine.container_name)):
+        data = ASK.replace(OWNER, f"{database}.{OWNER}")
+        oracle.run(f"INSERT INTO ASKED VALUES ('{name}', 'execute-snapshot', '{data}')")
+    assert [signal.id for signal, _ in asked.take_signals()] == ["near"]
+    assert "another database" in states(asked)["far"][1]
+
+
+def test_a_snapshot_is_running_until_its_chunks_are_applied(pipeline: Pipeline) -> None:
+    list(pipeline.run_snapshot())
+    pipeline.add_signal(signal("s1", ONE))
+    pipeline.take_signals()
+    assert pipeline.records.signal_progress() == {"s1": (0, 1)}
+    [one, two] = pipeline.status(ask_oracle=False).tables
+    assert [(each.chunks_applied, each.chunks_planned) for each in one.snapshots] == [(0, 1)]
+    assert two.snapshots == ()
+    list(pipeline.run_snapshot())
+    assert pipeline.records.signal_progress() == {"s1": (1, 1)}
+    assert pipeline.status(ask_oracle=False).tables[0].snapshots == ()

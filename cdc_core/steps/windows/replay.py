@@ -9,8 +9,8 @@ from cdc_core.errors import NotYetError
 from cdc_core.landing.manifest import SchemaChange, WindowManifest
 from cdc_core.leases import POLL_SECONDS
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import WindowRecord
-from cdc_core.model.reports import StepReport, TableApplied
+from cdc_core.model.records import TableRecord, WindowRecord
+from cdc_core.model.reports import LeftOut, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.foreign import refuse_foreign
@@ -27,35 +27,50 @@ from cdc_core.steps.windows.shared import (
 def replay_window(
     ctx: Context, window: ScnWindow, tables: list[TableId] | None = None
 ) -> StepReport:
-    """Take an old window again: its keys are derived once more from the change log, so an undamaged mirror stays as it is.
+    """Replay an old window: its keys are derived once more from the change log, so an undamaged mirror stays as it is.
+
+    A table that has not applied the window (paused, stopped) is named in ``left_out``; the others are replayed.
 
     Raises:
-        NotYetError: A table has not taken the window yet: apply it first.
+        NotYetError: No table has applied the window yet.
     """
     started = time.monotonic()
     _give_way(ctx)
     record = captured_window(ctx, window)
     manifest, _ = ctx.window_manifest(window)
     wanted = set(manifest.tables_held if tables is None else tables)
+    records = {state.table: state for state in ctx.store.tables(ctx.source)}
     ends = {
-        state.table: end
-        for state in ctx.store.tables(ctx.source)
-        if state.table in wanted and (end := stream_end(state, manifest)) is not None
+        table: end
+        for table, state in records.items()
+        if table in wanted and (end := stream_end(state, manifest)) is not None
     }
-    positions = {state.table: state.mirror_scn or 0 for state in ctx.store.tables(ctx.source)}
+    positions = {table: state.mirror_scn or 0 for table, state in records.items()}
     missing = [table for table, end in ends.items() if positions[table] < end]
-    if missing:
+    left_out = tuple(_left_out(records[table]) for table in missing)
+    if left_out and len(left_out) == len(ends):
         raise NotYetError(
             "only a window that was applied can be replayed",
-            hint="Run `redolake run` (or materialize the window) first.",
+            hint=left_out[0].way_out,
             window=window.key,
-            tables=", ".join(map(str, missing)),
+            tables=", ".join(one.table for one in left_out),
         )
-    touched = [table for table in ends if str(table) in manifest.tables_committed]
+    touched = [
+        table for table in ends if table not in missing and str(table) in manifest.tables_committed
+    ]
     applied = side_by_side(
         ctx, touched, lambda table: _replay_table(ctx, record, manifest, table, ends[table])
     )
-    return ctx.reported(window_report("window-replayed", window, started, applied, repeated=True))
+    report = window_report("window-replayed", window, started, applied, repeated=True)
+    return ctx.reported(replace(report, left_out=left_out))
+
+
+def _left_out(record: TableRecord) -> LeftOut:
+    return LeftOut(
+        str(record.table),
+        record.reason or f"it has not applied this window: its mirror is at {record.mirror_scn}",
+        record.way_out or "Run `redolake run` (or materialize the window) first.",
+    )
 
 
 def _give_way(ctx: Context) -> None:
