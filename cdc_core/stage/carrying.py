@@ -166,7 +166,7 @@ class CarriedValues:
 _NONE = np.empty(0, dtype=np.int64)
 
 NOTHING_CARRIED = CarriedValues(
-    (), _NONE, _NONE, _NONE, _NONE, pa.array([], pa.string()), pa.table({})
+    (), _NONE, _NONE, _NONE, _NONE, pa.nulls(0, pa.string()), pa.table({})
 )
 
 
