@@ -58,7 +58,7 @@ class LogMinerConfig(ConfigModel):
     """Where the values of LOBs, XMLTYPEs and long strings come from that the redo carries in part: after `DBMS_LOB.WRITE`, `WRITEAPPEND`,
     `ERASE` or `TRIM` on a value that the transaction did not write itself, for example. ``redo``, the default: from nowhere; ``on_undecodable`` says what becomes of such a row.
     ``reselect``: Redolake reads them by key as of the commit of their transaction, and lands them with the window. Oracle needs the undo since
-    then, and runs a query for up to 100 commits with such changes. (Debezium's ReselectColumnsPostProcessor reads the row as it is now.)"""
+    then, and runs a query for up to 100 commits with such changes. (Debezium's ReselectColumnsPostProcessor does the same, and reads the row as it is now where the undo is gone.)"""
 
     query_filter: QueryFilterMode = "in"
     """How the query of V$LOGMNR_CONTENTS says of which tables it wants rows. ``in``, the default: by their names and object numbers, in lists.

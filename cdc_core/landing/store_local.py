@@ -23,6 +23,9 @@ from cdc_core.landing.store_parquet import (
     unavailable,
 )
 
+PRIVATE = 0o700
+"""Redo and rows are for the user who captures them. A folder that is there already keeps its rights."""
+
 
 class LocalLandingStore:
     """A :class:`~cdc_core.landing.store.LandingStore` in a local folder."""
@@ -31,7 +34,7 @@ class LocalLandingStore:
         self._root = Path(path).absolute()
         self._verifier = FileVerifier()
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
+            self._root.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(
                 "the landing folder cannot be made",

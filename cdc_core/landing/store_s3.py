@@ -47,7 +47,7 @@ class S3LandingStore:
         self._cache = Path(config.cache).absolute()
         self._verifier = FileVerifier()
         try:
-            self._cache.mkdir(parents=True, exist_ok=True)
+            self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(
                 "the cache folder of the landing store cannot be made",

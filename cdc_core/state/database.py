@@ -159,6 +159,10 @@ def _checked(url: str) -> URL:
         folder = Path(str(parsed.database)).absolute().parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            # Plans of chunks and SCNs are for the user who captures; SQLite gives its journals the rights of the file.
+            file = Path(str(parsed.database))
+            if not file.exists():
+                file.touch(mode=0o600)
         except OSError as error:
             raise ConfigError(
                 "the folder of the metadata store cannot be made", hint=_URLS, folder=folder

@@ -102,7 +102,7 @@ def configuration_text(
 ) -> str:
     """The configuration file; ``tables`` are the lines under that key."""
     lines = [
-        "# Written by `redolake init`. Every option: docs/reference/configuration.md.",
+        "# Written by `redolake init`. Every option: the reference page Configuration.",
         "type: assets.components.OracleCdc",
         "attributes:",
         f"  name: {name}",

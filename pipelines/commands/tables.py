@@ -235,7 +235,7 @@ def events(
 ) -> None:
     """Print the SQL query that shows a table's change log as Debezium's events: before, after, source, transaction, op and ts_ms.
 
-    Make a view of it, or filter it by _cdc_commit_scn. docs/reference/change-log.md says what each field holds.
+    Make a view of it, or filter it by _cdc_commit_scn. The reference page "Change log and mirror format" says what each field holds.
     """
     with opened(config, oracle=False) as pipeline:
         query = pipeline.records.events_sql(
