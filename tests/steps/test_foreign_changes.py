@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+from pyarrow.fs import LocalFileSystem
 
 from cdc_core.lake.history import read_log
+from cdc_core.lake.log_writing import GUARD_FEATURE, put_commit
 from tests.steps.harness import Source, table_id
 from tests.steps.test_lost_windows import (
     FolderLake,
@@ -171,3 +175,95 @@ def test_a_replay_names_the_file_of_the_change_log_that_is_gone(source: Source) 
     source.pipeline.rebuild_from_landing(table_id("ONE"))
     assert source.pipeline.replay_window(window)
     assert rows(source, "mirror", '"ID", "NOTE"') == ROWS
+
+
+def with_vectors(mirror: Path, *, is_guarded: bool) -> None:
+    """Deletion vectors switched on, as `redolake maintain` does it with the guard, and an older release did without."""
+    log = mirror / "_delta_log"
+    actions = [json.loads(line) for file in sorted(log.glob("*.json")) for line in file.read_text().splitlines()]  # fmt: skip
+    protocol = [one["protocol"] for one in actions if "protocol" in one][-1]
+    metadata = [one["metaData"] for one in actions if "metaData" in one][-1]
+    features = {*protocol.get("writerFeatures", ()), "deletionVectors", "appendOnly", "invariants"}
+    readers = [*{*protocol.get("readerFeatures", ()), "deletionVectors"}]
+    writers = [*features, *([GUARD_FEATURE] if is_guarded else [])]
+    properties = {**metadata["configuration"], "delta.enableDeletionVectors": "true"}
+    commit = [
+        {"commitInfo": {"timestamp": 1, "operation": "SET TBLPROPERTIES", "userMetadata": json.dumps({"kind": "maintenance"})}},
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": readers, "writerFeatures": writers}},
+        {"metaData": {**metadata, "configuration": properties}},
+    ]  # fmt: skip
+    put_commit(LocalFileSystem(), str(mirror), DeltaTable(mirror).version() + 1, commit)
+
+
+def vectored(source: Source, *, is_guarded: bool) -> Path:
+    source.run()
+    change(source, *(f"INSERT INTO ONE VALUES ({at}, 'n')" for at in range(20, 60)))
+    mirror = folders(source)["mirror"]
+    with_vectors(mirror, is_guarded=is_guarded)
+    source.close()
+    change(source, "UPDATE ONE SET NOTE = 'y' WHERE ID = 21")
+    assert list(mirror.glob("deletion_vector_*.bin")), "the window marked a row"
+    return mirror
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda table: table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True), id="vacuum"),
+        pytest.param(lambda table: table.optimize.compact(), id="optimize"),
+        pytest.param(lambda table: table.delete('"ID" = 1'), id="delete"),
+    ],
+)  # fmt: skip
+def test_delta_rs_keeps_its_hands_off_a_mirror_with_vectors(
+    source: Source, call: Callable[[DeltaTable], object]
+) -> None:
+    """It refuses before it removes anything, reads the mirror as before, and windows are marked as before."""
+    mirror = vectored(source, is_guarded=True)
+    vectors, before = set(mirror.glob("*.bin")), rows(source, "mirror", '"ID", "NOTE"')
+    with pytest.raises(CommitFailedError, match="DomainMetadata"):
+        call(DeltaTable(mirror))
+    assert set(mirror.glob("*.bin")) == vectors
+    assert rows(source, "mirror", '"ID", "NOTE"') == before
+    change(source, "UPDATE ONE SET NOTE = 'z' WHERE ID = 22", "DELETE FROM ONE WHERE ID = 23")
+    after = dict(before) | {22: "z"}
+    assert rows(source, "mirror", '"ID", "NOTE"') == sorted(one for one in after.items() if one[0] != 23)  # fmt: skip
+    assert len(set(mirror.glob("*.bin"))) > len(vectors)
+
+
+def test_without_the_guard_vacuum_of_delta_rs_removes_what_is_in_use_and_is_named(
+    source: Source,
+) -> None:
+    mirror = vectored(source, is_guarded=False)
+    DeltaTable(mirror).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    assert not list(mirror.glob("*.bin")), "or delta-rs has learned it, and the guard may go"
+    change(source, "UPDATE ONE SET NOTE = 'z' WHERE ID = 22")
+    record = source.record("ONE")
+    assert record.state == "failed"
+    assert "a deletion vector of the Delta table is gone" in (record.reason or "")
+    assert "VACUUM of delta-rs" in (record.way_out or "")
+    assert f"table rebuild {table_id('ONE')}" in (record.way_out or "")
+
+
+@pytest.mark.parametrize("layer", ["mirror", "changelog"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda table: table.optimize.compact(), id="compact"),
+        pytest.param(lambda table: table.optimize.z_order([table.schema().fields[0].name]), id="z-order"),
+        pytest.param(lambda table: table.vacuum(168, dry_run=False), id="vacuum"),
+        pytest.param(lambda table: table.vacuum(168, dry_run=False, full=True), id="vacuum-full"),
+        pytest.param(lambda table: table.create_checkpoint(), id="checkpoint"),
+        pytest.param(lambda table: table.cleanup_metadata(), id="clean-up"),
+        pytest.param(lambda table: table.alter.set_table_properties({"delta.logRetentionDuration": "interval 60 days"}), id="properties"),
+        pytest.param(lambda table: table.alter.set_table_properties({"delta.checkpointInterval": "1"}), id="checkpoints"),
+    ],
+)  # fmt: skip
+def test_what_harms_nothing_of_a_table(
+    source: Source, layer: str, call: Callable[[DeltaTable], object]
+) -> None:
+    filled(source)
+    call(DeltaTable(folders(source)[layer]))
+    assert [one[0] for one in examined(source)] == [True]
+    change(source, "INSERT INTO ONE VALUES (11, 'z')", "DELETE FROM ONE WHERE ID = 10")
+    assert source.record("ONE").state == "ready"
+    assert rows(source, "mirror", '"ID", "NOTE"') == [*ROWS[:3], (11, "z")]

@@ -9,7 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.errors import ConfigError, LakeError, LandingDamagedError
 from cdc_core.model.identifiers import TableId
@@ -74,6 +76,40 @@ def test_a_lost_mirror_comes_back(
         with oracle.owner() as connection:
             verdict = compare(connection, "T", ("ID",), mirror, found.scn)
         assert verdict == Verdict(20, 20, 0, 0, 0, 0)
+
+
+@pytest.mark.spark
+def test_a_mirror_that_somebody_restored_comes_back_by_the_words_that_name_it(
+    tmp_path: Path, spark_process: None
+) -> None:
+    """The error's command, then the one that takes the table up again."""
+    with running_oracle() as oracle:
+        oracle.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(30))", "INSERT INTO T VALUES (1, 'n')")  # fmt: skip
+        lake = {
+            "path": str(tmp_path / "lake"),
+            "driver_memory": "1g",
+            "rewrite_mirrors_up_to_mb": 128,
+        }
+        config = oracle.config(tmp_path, "T", lake=lake)
+        with Pipeline(config) as pipeline:
+            list(pipeline.run_once())
+            oracle.run("UPDATE T SET NOTE = 'new'", "INSERT INTO T VALUES (2, 'm')")
+            list(pipeline.run_once())
+            [mirror] = (tmp_path / "lake" / "src" / "mirror").iterdir()
+            DeltaTable(mirror).restore(1)
+            oracle.run("INSERT INTO T VALUES (3, 'k')")
+            list(pipeline.run_once())
+            [record] = pipeline.records.tables()
+            assert record.state == "failed"
+            assert f"redolake table rebuild {T}`" in (record.way_out or "")
+            assert f"redolake table resume {T}`" in (record.way_out or "")
+            pipeline.rebuild_mirror(T)
+            pipeline.resume_tables([T])
+            list(pipeline.run_once())
+            assert [one.state for one in pipeline.records.tables()] == ["ready"]
+        found = QueryBuilder().register("t", DeltaTable(mirror)).execute('SELECT "ID", "NOTE" FROM t')  # fmt: skip
+        rows = sorted(tuple(one.values()) for one in pa.table(found.read_all()).to_pylist())
+        assert rows == [(1, "new"), (2, "m"), (3, "k")]
 
 
 def test_a_table_without_a_complete_snapshot_has_nothing_to_rebuild(tmp_path: Path) -> None:
