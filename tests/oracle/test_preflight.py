@@ -55,6 +55,7 @@ def session_with(**more: Any) -> FakeSession:
         "OBJECT_TYPE FROM ALL_OBJECTS": [("TABLE",)],
         "ALL_LOG_GROUPS": [("HR", "EMP")],
         "ALL_TAB_COLS": [column("ID")],
+        "FROM ALL_TABLES WHERE (": [("HR", "EMP")],
         "C.VALIDATED": [],
         "ALL_CONSTRAINTS": [("HR", "EMP", "ID", "NOT DEFERRABLE")],
         "NESTED = 'YES'": [],
