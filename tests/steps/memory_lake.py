@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_core.config import LakeConfig, MaintenanceConfig
+from cdc_core.decode.defaults import default_scalar
 from cdc_core.decode.widened import widened
 from cdc_core.errors import CdcError, LakeError, NotYetError, RowsGoneError, SchemaMismatchError
 from cdc_core.lake.beside import BesideName
@@ -655,6 +656,7 @@ def _settled(found: MemoryTable, schema: TableSchema, read_scn: int = 0) -> Tabl
         return known
     _rename(found, known, followed)
     _widen(found, followed, evolution.widened)
+    _add(found, known, followed)
     return followed
 
 
@@ -685,6 +687,23 @@ def _rename(found: MemoryTable, known: TableSchema, schema: TableSchema) -> None
         absent = [schema.present_name(name, known) for name in change["_cdc_absent"]]
         change |= {"before": named(change["before"]), "after": named(change["after"])}
         change["_cdc_absent"] = absent
+
+
+def _add(found: MemoryTable, known: TableSchema, schema: TableSchema) -> None:
+    """Rows that are there have the default of columns that are added; what the change log says of them stays as it is."""
+    there = {schema.present_name(name, known) for name in known.column_names}
+    defaults = {
+        column.name: scalar.cast(arrow_type(column)).as_py()
+        for column in schema.columns
+        if column.name not in there and (scalar := default_scalar(column)) is not None
+    }
+    if not defaults:
+        return
+    for values, _, _ in found.rows.values():
+        values |= {name: value for name, value in defaults.items() if name not in values}
+    for place, change in enumerate(found.history):
+        images = {side: change[side] and defaults | change[side] for side in ("before", "after")}
+        found.history[place] = change | images
 
 
 def _widen(found: MemoryTable, schema: TableSchema, columns: Sequence[str]) -> None:
