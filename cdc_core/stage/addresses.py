@@ -23,6 +23,7 @@ from cdc_core.stage.differing import are_same
 from cdc_core.stage.statements import (
     Statements,
     codes_of,
+    is_unclosed,
     known_row_ids,
     statements_of,
     transactions_of,
@@ -119,7 +120,13 @@ def _may_go_on(
     last = last[is_open]
     names = zip(*(rows[name].take(last).to_pylist() for name in ("xid", "commit_scn")), strict=True)
     goes_on = [ends.get(name, newest) >= newest for name in names]
-    found: Flags = np.isin(cut.number, cut.number[last[np.array(goes_on, dtype=np.bool_)]])
+    held = cut.number[last[np.array(goes_on, dtype=np.bool_)]]
+    first = cut.place[held]
+    # Whether a row piece stands behind another one says whose is what follows.
+    pieces = is_unclosed(operation, row_id)
+    behind = pieces[first] & (first > 0) & pieces[first - 1]
+    behind &= transaction[first] == transaction[first - 1]
+    found: Flags = np.isin(cut.number, np.append(held, held[behind] - 1))
     return found
 
 

@@ -11,6 +11,8 @@ A call of DBMS_LOB begins with a locator that has the ROWID; what it writes may 
 saw an INTERNAL row there; what then comes without a locator has no address.)
 Every other row has its ROWID and is a statement of its own.
 
+An INSERT of several rows may show all row pieces first (seen on 26ai). What then closes one by values is told by them; an INTERNAL row is not.
+
 So rows of one transaction and table are cut into statements, in LogMiner's order. A statement whose rows have one ROWID is about that
 row. It has no address if nothing closes it (a release may show no INTERNAL rows), if it has two ROWIDs, or if its beginnings have
 different RS_IDs.
@@ -93,7 +95,20 @@ def statements_of(
     starts |= (operation == Operation.UPDATE) & is_known & is_known[first]
     number = np.cumsum(starts) - 1
     place = np.flatnonzero(starts)
-    return Statements(number, _addresses(number, place, operation, row_id, rs_id), place)
+    address = _addresses(number, place, operation, row_id, rs_id)
+    # An INTERNAL row names no values: behind row pieces that stand together it may close any of them.
+    behind = np.zeros(len(operation), dtype=np.bool_)
+    behind[1:] = follows[1:] & is_unclosed(operation, row_id)[:-1]
+    behind &= is_unclosed(operation, row_id)
+    last = operation[np.append(place[1:], len(operation))[: len(place)] - 1]
+    lost = behind[place] & (last == Operation.INTERNAL)
+    return Statements(number, np.where(lost[number], -1, address), place)
+
+
+def is_unclosed(operation: npt.NDArray[np.int32], row_id: Numbers) -> Flags:
+    """Per row: is it the row piece of an INSERT, whose ROWID another row has?"""
+    found: Flags = (operation == Operation.INSERT) & (row_id < 0)
+    return found
 
 
 def _addresses(

@@ -36,7 +36,10 @@ SHAPES: tuple[tuple[LobRows, frozenset[Wart]], ...] = (
 """How rows are written, and which switches are on."""
 REASONS = {
     "key": ("does not show which rows are of that statement", "the redo carries a part of a LOB"),
-    "rowid": ("does not show the ROWID of a row of a table with LOBs",),
+    "rowid": (
+        "does not show the ROWID of a row of a table with LOBs",
+        "the redo carries a part of a LOB",
+    ),
     "committed": (),
 }
 """What may stop a table of each kind: by key, an UPDATE of a large LOB that is taken back; by ROWID, an INSERT of several rows whose row pieces
