@@ -29,6 +29,8 @@ from cdc_core.schema.table import IN_ROW_BYTES_MAX, Column, TableSchema
 _BYTES_EACH = {"VARCHAR2": 4, "CHAR": 4, "NVARCHAR2": 3, "NCHAR": 3, "RAW": 1}
 """The most bytes that a character may have: AL32UTF8, and UTF8 as the national set."""
 _LENGTH_WITHOUT = 1
+_GUARD = re.compile(r"SYS_NC\d{5}\$")
+"""What Oracle calls the hidden column by which it tells a NULL from a DEFAULT that a row does not hold yet."""
 _UNUSED = re.compile(r"SYS_C\d*_.+\$")
 """What Oracle calls a column that is unused: the dictionary shows it so, and a text hides it under such a name."""
 
@@ -121,15 +123,33 @@ def _added(
 ) -> TableSchema | None:
     if one.name in (*version.column_names, *version.stored):
         return None
-    stored = (
-        (*version.stored, one.name) if version.stored and not one.is_virtual else version.stored
-    )
+    stored = _stored_with(version, one, present)
     if one.is_virtual or one.name in (*config.columns_exclude, *version.excluded):
         return replace(version, stored=stored).without([one.name])
     column = None if one.is_computed else _column(one, _named(present, one.name))
     if column is None:
         return None
     return replace(version, columns=(*version.columns, column), stored=stored)
+
+
+def _stored_with(
+    version: TableSchema, one: DescribedColumn, present: TableSchema | None
+) -> tuple[str, ...]:
+    """The stored columns behind an ADD; none where nothing says which they are.
+
+    Since 12c a nullable column with a DEFAULT may bring a hidden column beside it, once for each table. The text does not say
+    so; the present definition shows whether the table has one, and in front of which column it stands.
+    """
+    if not version.stored or one.is_virtual:
+        return version.stored
+    has_default = one.is_nullable and (one.default or "NULL").upper() != "NULL"
+    if not has_default or any(map(_GUARD.fullmatch, version.stored)):
+        return (*version.stored, one.name)
+    if present is None or one.name not in present.stored:
+        return ()
+    place = present.stored.index(one.name)
+    guards = [name for name in present.stored[:place] if _GUARD.fullmatch(name)]
+    return (*version.stored, *guards, one.name)
 
 
 def _modified(
