@@ -18,6 +18,7 @@ from oracle_embedded.engine.ddl.tables import (
     stored_type,
     with_column,
     with_constraint,
+    with_guard,
     with_index,
     with_log_group,
 )
@@ -37,6 +38,9 @@ from oracle_embedded.values import number_from_decimal
 
 _COLUMNS = frozenset(
     {"add column", "modify column", "drop column", "set unused", "drop unused", "rename column"}
+)
+_GUARDED = frozenset(
+    {"text", "number", "float", "double", "date", "timestamp", "ltz", "tz", "raw", "ids", "iym"}
 )
 _STRUCTURAL = (_COLUMNS - {"rename column"}) | {"add constraint"} | MOVING
 """What the past of a table cannot be looked back over. A column that was renamed is found in the past as well, under its present name: RENAME
@@ -108,6 +112,9 @@ def _apply(run: DdlRun, table: TableDef, verb: str, argument: Any) -> TableDef:
 
 def _add_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDef:
     store = run.session.database.store
+    if _brings_guard(table, spec):
+        table = with_guard(table)
+        store.add_column(table.object_id, table.columns[-1].internal_id, None)
     changed = with_column(run, table, spec)
     if spec.expression is not None:
         return changed
@@ -126,6 +133,16 @@ def _add_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
     for constraint in spec.constraints:
         changed = with_constraint(run, changed, constraint)
     return changed
+
+
+def _brings_guard(table: TableDef, spec: nodes.ColumnSpec) -> bool:
+    """Does the column come with the hidden one that tells a NULL from a DEFAULT that rows do not hold yet, as a nullable column with
+    a DEFAULT does since 12c, once for each table?"""
+    is_plain = not (table.is_index_organized or table.temporary or table.cluster)
+    has_default = (spec.default_text or "NULL").upper() != "NULL" and spec.nullable is not False
+    is_short = spec.type is not None and spec.type.family in _GUARDED
+    has_none = not any(column.is_guard for column in table.columns)
+    return is_plain and has_default and is_short and has_none and spec.identity is None
 
 
 def _number_rows(run: DdlRun, table: TableDef, column: ColumnDef) -> None:

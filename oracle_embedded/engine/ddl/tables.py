@@ -180,6 +180,23 @@ def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
     )
 
 
+def with_guard(table: TableDef) -> TableDef:
+    """The table with the hidden column that tells a NULL from a DEFAULT that rows do not hold yet: NULL in these, a bit in others.
+
+    Source: rows of real dictionaries and of redo in public reports.
+    """
+    number = table.next_internal_id
+    column = ColumnDef(
+        internal_id=number,
+        name=f"SYS_NC{len((*table.columns, *table.virtual, *table.unused)) + 1:05d}$",
+        type=SqlType(OraType.RAW, length=126),
+        default_text="HEXTORAW('01')",
+        is_invisible=True,
+        is_guard=True,
+    )
+    return replace(table, columns=(*table.columns, column), next_internal_id=number + 1)
+
+
 def _with_virtual(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDef:
     """The table with one more column that no row holds. Source: SQL Language Reference 19c, CREATE TABLE, virtual_column_definition."""
     if any(column.name == spec.name for column in table.named):

@@ -212,7 +212,7 @@ def _column(
         "DEFAULT_ON_NULL": "YES" if column.identity == "BY DEFAULT ON NULL" else "NO",
         "IDENTITY_COLUMN": "YES" if column.identity else "NO", "HIDDEN_COLUMN": "YES" if position is None else "NO", "VIRTUAL_COLUMN": "YES" if column.expression else "NO",
         "SEGMENT_COLUMN_ID": place, "INTERNAL_COLUMN_ID": internal, "QUALIFIED_COL_NAME": column.name,
-        "USER_GENERATED": "NO" if is_unused or column.name == ARCHIVE_STATE else "YES", "COLLATION": "USING_NLS_COMP" if text else None,
+        "USER_GENERATED": "NO" if is_unused or column.is_guard or column.name == ARCHIVE_STATE else "YES", "COLLATION": "USING_NLS_COMP" if text else None,
     }  # fmt: skip
 
 
@@ -229,6 +229,8 @@ def _columns(view: View) -> Iterator[Row]:
         if isinstance(item, TableDef):
             internal = _internal_ids(item)
             for position, column in enumerate(item.named, 1):
+                if column.is_guard:
+                    continue
                 place = item.segment_ids.get(column.internal_id)
                 shown = None if column.is_invisible else position
                 number = internal[column.internal_id]
@@ -239,12 +241,16 @@ def _columns(view: View) -> Iterator[Row]:
 
 
 def _all_columns(view: View) -> Iterator[Row]:
-    """The columns, and those that are unused."""
+    """The columns, those that are unused, and those that Oracle made for itself."""
     yield from _columns(view)
     for table in _wanted_tables(view):
         if table.original_name:
             continue
         internal = _internal_ids(table)
+        for column in table.columns:
+            if column.is_guard:
+                place, number = table.segment_ids[column.internal_id], internal[column.internal_id]
+                yield _column(table.owner, table.name, None, place, number, column)
         for column in table.unused:
             place, number = table.segment_ids[column.internal_id], internal[column.internal_id]
             yield _column(table.owner, table.name, None, place, number, column, is_unused=True)

@@ -29,7 +29,7 @@ class ColumnDef:
     """A column; ``internal_id`` never changes and names the storage column ``c<internal_id>``.
 
     One that ``is_invisible`` must be named to be seen. One that became visible again stands behind the others, at ``position``; else
-    the internal id is the place. A virtual column has an ``expression`` and is stored nowhere.
+    the internal id is the place. A virtual column has an ``expression`` and is stored nowhere. Oracle made one that ``is_guard``.
     """
 
     internal_id: int
@@ -40,6 +40,7 @@ class ColumnDef:
     comment: str | None = None
     identity: str | None = None
     is_invisible: bool = False
+    is_guard: bool = False
     position: int = 0
     expression: str | None = None
 
