@@ -171,6 +171,7 @@ class TransactionLedger:
         self._ended_whole: list[pa.RecordBatch] = []
         self._undone = [one for one in by_age if one.state in _SET_ASIDE]
         self._gone: dict[str, Entry] = {}
+        self._doubtful: list[Entry] = []
         self._ddl_commits: dict[str, int | None] = {}
         self.rows = 0
         self.committed = 0
@@ -249,6 +250,9 @@ class TransactionLedger:
                 self._leave(entry, one.event.slot)
                 self._give_up(entry, one.event)
         self._displaced = {}
+        for entry in self._doubtful:  # undo rows can stand behind the ROLLBACK row
+            if entry.state == "open" and entry.rows and not entry.has_changes:
+                entry.state = "undone"
         self._ended.sort(key=_commit_ordinal)
         met = [
             one
@@ -419,6 +423,7 @@ class TransactionLedger:
             return True
         if entry.state in OVER:  # rows without an address are read by each pass again
             return False
+        self._doubtful.append(entry)
         is_undone = not stream.has_changes(entry, event.at)
         is_new = event.scn > self._window.scn_low
         if is_undone or (is_new and self._is_by_statement(stream, entry, event)):

@@ -75,6 +75,7 @@ _UNREAD = """
    AND (SCN > :{low} OR OPERATION_CODE IN ({ends}){threads})"""
 _COMMITTED = """
    AND (COMMIT_SCN > :commit_low OR COMMIT_SCN IS NULL)"""
+_IS_HOLE = f"OPERATION_CODE = {int(Operation.MISSING_SCN)}"
 _START = (
     "BEGIN SYS.DBMS_LOGMNR.START_LOGMNR(STARTSCN => :scn_low, ENDSCN => :scn_high,{file}"
     " OPTIONS => {options}); END;"
@@ -149,9 +150,9 @@ def mined_batches(
     binds: dict[str, object] = {"scn_low": reading.mining_low, "scn_high": scn_high, **named}
     container = ""
     if session.is_cdb and session.container != ROOT:
-        # Inside a pluggable database the view has the rows of that one alone; that they name it is documented for the root.
+        # A hole is one of the log, which is nobody's alone. Inside a pluggable database the view has the rows of that one alone; that they name it is documented for the root.
         of_none = " OR SRC_CON_NAME IS NULL" if logs_by == "scn_range" else ""
-        container = f" AND (SRC_CON_NAME = :container{of_none})"
+        container = f" AND (SRC_CON_NAME = :container{of_none} OR {_IS_HOLE})"
         binds["container"] = session.container
     unread, unread_binds = _unread(reading)
     schema = MINED_SCHEMA
@@ -173,7 +174,7 @@ def mined_of_all(
     rows: int,
 ) -> Generator[pa.RecordBatch]:
     """The rows of several pluggable databases in one pass, with ``scn_low < SCN <= scn_high``: of each those that :func:`mined_batches`
-    gives in a session that is in it; what was read before is left out for each by its own position.
+    gives in a session that is in it; what was read before is left out for each by its own position. A hole in the redo is everybody's.
 
     Args:
         session: In the root.
@@ -191,7 +192,7 @@ def mined_of_all(
         parts.append(f"(SRC_CON_NAME = :p{number}_container{condition}{unread})")
         binds |= {f"p{number}_container": container, **named, **unread_binds}
     select = _SELECT.format(more=", SRC_CON_NAME", container="")
-    sql = f"{select}\n AND ({' OR '.join(parts)})"
+    sql = f"{select}\n AND ({' OR '.join(parts)} OR {_IS_HOLE})"
     return _fetched(session, sql, binds, rows=rows, schema=MINED_SCHEMA.append(CONTAINER))
 
 

@@ -23,6 +23,7 @@ from cdc_core.capture.mining import CONTAINER, MINED_SCHEMA, mined_of_all, minin
 from cdc_core.capture.proving import ProvedLogs, refuse_changed
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import CdcError
+from cdc_core.model.operations import Operation
 
 _LOG = logging.getLogger(__name__)
 
@@ -116,6 +117,8 @@ class _Share:
         if self._is_out:
             return
         mine = pc.equal(batch.column(CONTAINER.name), self.container)
+        hole = pc.equal(batch.column("operation_code"), int(Operation.MISSING_SCN))
+        mine = pc.or_(pc.fill_null(mine, False), hole)
         rows = batch.select(MINED_SCHEMA.names).filter(mine)
         self._held.append(self.wanted.taken_from(rows))
         try:

@@ -51,6 +51,9 @@ SELECT O.DATA_OBJECT_ID, E.RELATIVE_FNO, E.BLOCK_ID, E.BLOCKS
    AND O.OWNER = E.OWNER AND O.OBJECT_NAME = E.SEGMENT_NAME AND O.DATA_OBJECT_ID IS NOT NULL
    AND (O.SUBOBJECT_NAME = E.PARTITION_NAME OR (O.SUBOBJECT_NAME IS NULL AND E.PARTITION_NAME IS NULL))
  ORDER BY O.DATA_OBJECT_ID, E.RELATIVE_FNO, E.BLOCK_ID"""
+_BIGFILE = 1024
+"""RELATIVE_FNO of the file of a bigfile tablespace; those of other files are lower."""
+_BLOCK_BITS = 22
 _ROWID_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 Bound = tuple[str, ...]
@@ -234,7 +237,14 @@ def bound_expression(column: Column, bind: str) -> str:
 
 
 def rowid_text(data_object_id: int, file: int, block: int) -> str:
-    """The extended ROWID of row 0 of a block, as Oracle prints it."""
+    """The extended ROWID of row 0 of a block, as Oracle prints it.
+
+    A ROWID has ten bits for the file and 22 for the block. The one file of a bigfile tablespace, the default of 23ai, is shown with
+    the relative number 1024 and uses all 32 for the block, of which the text shows the first ten as the file.
+    Source: Oracle Database Reference 19c, ROWID data type; DBMS_ROWID, ``ts_type_in``.
+    """
+    if file == _BIGFILE:
+        file, block = divmod(block, 2**_BLOCK_BITS)
     parts = ((data_object_id, 6), (file, 3), (block, 6), (0, 3))
     return "".join(_digits(number, width) for number, width in parts)
 

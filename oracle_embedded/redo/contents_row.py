@@ -370,6 +370,7 @@ _NO_ADDRESS = {
     **{COLUMN_NAMES.index(name): NUMBERS[0] for name in ("RBASQN", "RBABLK", "RBABYTE")},
 }
 _INTERNAL = {COLUMN_NAMES.index("OPERATION"): b"INTERNAL"}
+_NO_CONTAINER = {COLUMN_NAMES.index("SRC_CON_NAME"): None, COLUMN_NAMES.index("SRC_CON_ID"): None}
 _NO_THREAD = {COLUMN_NAMES.index("THREAD#"): NUMBERS[0]}
 
 
@@ -383,12 +384,17 @@ def without_thread(row: Row) -> Row:
     return _replaced(row, _NO_THREAD)
 
 
+def without_container(row: Row) -> Row:
+    """The row as it looks when it belongs to no container."""
+    return _replaced(row, _NO_CONTAINER)
+
+
 def internal(row: Row) -> Row:
     """The row of an operation that LogMiner has no statement for: only its code tells what it is."""
     return _replaced(row, _INTERNAL)
 
 
-def _replaced(row: Row, others: Mapping[int, bytes]) -> Row:
+def _replaced(row: Row, others: Mapping[int, bytes | None]) -> Row:
     """Columns that the query does not read stay None."""
     return tuple(
         others.get(at, value) if value is not None else None for at, value in enumerate(row)

@@ -223,6 +223,7 @@ class Miner:
         start, end = _scn(arguments["STARTSCN"]), _scn(arguments["ENDSCN"])
         state = self.state(session)
         state.mining = None
+        self._sink.write_log()
         if not in_root(session):
             state.added = self._chosen(start, end)
         elif self._database.closed_containers:

@@ -160,6 +160,7 @@ class Reading:
         self._transactions: dict[int | None, layout.TransactionFacts] = {}
         self._partials: dict[int, layout.TransactionFacts] = {}
         self._partial_xids = Wart.PARTIAL_XIDS in contents.warts
+        self._unsupported_undo = contents.settings.unsupported_undo
         self._spurious_rollbacks = Wart.SPURIOUS_ROLLBACKS in contents.warts
         self._partial_xid_every = contents.settings.partial_xid_every
         together = {Wart.LOB_STATEMENTS, Wart.LOB_INSERTS_TOGETHER}
@@ -207,7 +208,10 @@ class Reading:
         )
         log = self._log(first.log_id)
         assert log is not None, "it was added"
-        return self._make(missing, log, layout.NO_TRANSACTION, layout.NO_OBJECT, None)
+        row = self._make(missing, log, layout.NO_TRANSACTION, layout.NO_OBJECT, None)
+        return (
+            layout.without_container(row) if Wart.HOLES_OF_NOBODY in self._contents.warts else row
+        )
 
     def _rows(self) -> Iterator[layout.Row]:
         """The rows of the range, record by record. What is done for each is in one place: calls would cost as much as the work."""
@@ -259,6 +263,8 @@ class Reading:
         if thing.lobs is not None or not thing.is_supported:
             return None
         rollback = flags & s.FLAG_ROLLBACK
+        if rollback and self._unsupported_undo:
+            return None
         redo = thing.statements.redo(
             op,
             rollback,
@@ -325,7 +331,9 @@ class Reading:
         rollback = flags & s.FLAG_ROLLBACK
         if rollback and self._partial_xids:
             transaction = self._shown(record.tx, transaction, log)
-        if not thing.is_supported:
+        if not thing.is_supported or (
+            rollback and self._unsupported_undo and self._is_undo_of_commit(record)
+        ):
             part = record._replace(op=layout.OP_UNSUPPORTED)
             yield self._make(
                 part, log, transaction, thing.facts, _UNSUPPORTED, rollback=rollback, row_id=record.row_id,
@@ -363,6 +371,10 @@ class Reading:
                     ssn=row.ssn,
                 )
                 yield made if row.is_named else layout.internal(made)
+
+    def _is_undo_of_commit(self, record: store.Record) -> bool:
+        assert record.tx is not None
+        return store.read_transaction(self._connection, record.tx).end_scn == record.scn
 
     def _statements(self, thing: _Object, record: store.Record, rollback: int) -> Sequence[LobRow]:
         """The statements of a change."""

@@ -18,6 +18,7 @@ Row = Sequence[Any]
 """A row of ``redo_record``, whose columns are those of :class:`~oracle_embedded.redo.store.Record`."""
 
 _SCN = store.Record._fields.index("scn")
+_ENDS = f"{s.OP_COMMIT}, {s.OP_ROLLBACK}"
 _SCN_MAX = 2**63 - 1
 
 
@@ -83,7 +84,7 @@ class Records:
         """A transaction's records, in the order of the redo."""
         rows = self._connection.execute(
             f"SELECT {store.RECORD_COLUMNS} FROM redo_record"
-            " WHERE id BETWEEN ? AND ? AND tx = ? ORDER BY id",
+            f" WHERE id BETWEEN ? AND ? AND tx = ? ORDER BY op <> {s.OP_START}, op IN ({_ENDS}), id",
             (transaction.first_id, transaction.last_id, transaction.tx),
         )
         return map(store.Record._make, rows)

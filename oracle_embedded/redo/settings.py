@@ -53,6 +53,15 @@ class Wart(StrEnum):
     BOOLEAN, JSON or VECTOR, come with code 255 and without a statement. Met on 23ai; Oracle Database Utilities 19c, "LogMiner Requirements", on
     names, "Supported Data Types, Storage Attributes, and Database and Redo Log File Versions", on nested tables."""
 
+    HOLES_OF_NOBODY = "HOLES_OF_NOBODY"
+    """The row of a hole in the redo (MISSING_SCN) names no container: the log is that of all. Not measured; the manual says of SRC_CON_NAME
+    that it is there "with a dictionary" only."""
+
+    GATHERED_WRITES = "GATHERED_WRITES"
+    """One write of the log gathers the strands of all transactions that have ended since the last one, in any order: a COMMIT can stand in
+    front of its transaction's rows, and a slot's next START in front of the end of the one before. The log is written when somebody looks
+    at it. Said by maintainers of a redo parser, with real redo; needs :attr:`LATE_REDO`."""
+
     REUSED_LOGS = "REUSED_LOGS"
     """START_LOGMNR raises ORA-01368 for an online log that was written over since it was added; otherwise ORA-00310, as while
     rows are fetched. Both were met on real databases."""
@@ -93,6 +102,8 @@ DEFAULTS: Mapping[Wart, bool] = {
     Wart.LOB_UPDATES_UNPLACED: False,
     Wart.LOB_OFFSETS_IN_UNITS: False,
     Wart.UNSUPPORTED_ROWS: True,
+    Wart.HOLES_OF_NOBODY: True,
+    Wart.GATHERED_WRITES: False,
     Wart.REUSED_LOGS: False,
 }
 """Which oddities a database shows unless its settings say otherwise."""
@@ -110,7 +121,8 @@ class RedoSettings:
 
     ``warts`` are the oddities that are shown; they can be changed while the database runs. A strand is full at
     ``strand_records`` records or ``strand_bytes`` estimated redo bytes. Of every ``partial_xid_every`` transactions one
-    shows partial XIDs. ``lob_rows`` is the shape of one release, ``xml_rows`` how documents are stored.
+    shows partial XIDs. With ``unsupported_undo`` undo rows of a rollback to a savepoint come with code 255, and with the SCN of their
+    transaction's COMMIT: seen on 19c, in rows of production; shown here of transactions that ended before their redo is read. ``lob_rows`` is the shape of one release, ``xml_rows`` how documents are stored.
     """
 
     log_bytes: int = 4 * 1024 * 1024
@@ -123,6 +135,7 @@ class RedoSettings:
     strand_records: int = 500
     strand_bytes: int = 64 * 1024
     partial_xid_every: int = 2
+    unsupported_undo: bool = False
     lob_rows: LobRows = LobRows.BLOCKS
     xml_rows: XmlRows = XmlRows.BINARY
 

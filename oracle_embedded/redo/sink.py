@@ -107,6 +107,8 @@ class Sink:
         self.writer.late = Wart.LATE_REDO in warts
         if not self.writer.late:
             self.writer.bind()
+        elif Wart.GATHERED_WRITES not in warts:
+            self.writer.gather()
 
     def load_supplemental(self) -> None:
         """Read which supplemental logging is on for the database."""
@@ -257,6 +259,7 @@ class Sink:
         A real instance does so all the time. Without it the last commit would stay the last redo, and who mines below
         LAST_REDO_CHANGE# would never see it. The redo of other containers counts: it is in the same log.
         """
+        self.write_log()
         if math.isinf(self._settings.idle_redo_seconds):
             return
         with self._database.writing():
@@ -264,6 +267,12 @@ class Sink:
             idle = self._settings.clock() - last.last_time
             if not last.last_is_internal or idle >= self._settings.idle_redo_seconds:
                 self.write_internal()
+
+    def write_log(self) -> None:
+        """Write the log, as the log writer has before a COMMIT was answered."""
+        if Wart.GATHERED_WRITES in self.warts:
+            with self._database.writing():
+                self.writer.gather()
 
     def write_dictionary(self) -> None:
         """Write the dictionary into the redo, as DBMS_LOGMNR_D.BUILD does with STORE_IN_REDO_LOGS."""
@@ -358,7 +367,10 @@ class Sink:
         if is_written:
             self._note(info.xid, scn, OP_COMMIT if committed else OP_ROLLBACK, flags=flags)
         ended = self._transactions.pop(info.xid)
-        self.writer.bind_transaction(ended.thread, ended.tx)
+        if committed and self._settings.unsupported_undo and ended.tx in self._undone:
+            self.writer.move_undo(ended.thread, ended.tx, scn)
+        if not (Wart.GATHERED_WRITES in self.warts and self.writer.late):
+            self.writer.bind_transaction(ended.thread, ended.tx)
         self.connection.execute(
             "UPDATE redo_transaction SET end_scn = ?, end_time = ?, last_id = ?, committed = ?,"
             " undone = ? WHERE tx = ?",

@@ -76,6 +76,15 @@ class Strands:
             connection.execute("DELETE FROM redo_strand WHERE tx = ?", (tx,))
         return strand.records
 
+    def move_undo(self, tx: int, scn: int) -> None:
+        """Give the undo rows that wait in a transaction's strand an SCN."""
+        strand = self._strands.get(tx)
+        if strand is not None:
+            strand.records = [
+                (size, (scn, *record[1:]) if record[4] & 1 and record[5] is not None else record)
+                for size, record in strand.records
+            ]
+
     def transactions(self) -> list[int]:
         """Transactions with redo that is not in the log, in the order in which their strands began."""
         return list(self._strands)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
-from oracle_embedded.api import DatabaseView, OracleError
+from oracle_embedded.api import DatabaseView, OracleError, RowOp
 from oracle_embedded.redo import store, threads
 from oracle_embedded.redo.logs import LogWriter, Shared, capacity_of
 from oracle_embedded.redo.settings import RedoSettings
-from oracle_embedded.redo.strands import Held, Strands
+from oracle_embedded.redo.strands import Held, Sized, Strands
 
 _BATCH_ROWS = 1000
 _MARK_ROWS = 1000
@@ -36,6 +38,23 @@ Row = tuple[
     bytes | None,  # before
     bytes | None,  # after
 ]
+
+
+def _shuffled(strands: list[list[Sized]], dice: Random) -> Iterator[Sized]:
+    """Records of ended transactions in any order but that of each one's changes."""
+    keyed: list[tuple[float, Sized]] = []
+    for strand in strands:
+        changes = [one for one in strand if not _is_control(one)]
+        places = sorted(dice.random() for _ in changes)
+        keyed += zip(places, changes, strict=True)
+        keyed += [(dice.random(), one) for one in strand if _is_control(one)]
+    return (one for _, one in sorted(keyed, key=lambda pair: pair[0]))
+
+
+def _is_control(record: Sized) -> bool:
+    """Does a record begin or end its transaction, or else change no row?"""
+    _size, (_scn, _time, _tx, op, *_rest) = record
+    return op > RowOp.UPDATE
 
 
 @dataclass(slots=True)
@@ -212,8 +231,41 @@ class RedoWriter:
         for size, record in own.strands.take(self.connection, tx):
             self._write(own.logs, size, record)
 
+    def move_undo(self, thread: int, tx: int, scn: int) -> None:
+        """Give the undo rows of a transaction an SCN, that of its COMMIT."""
+        self.flush()
+        self._threads[thread].strands.move_undo(tx, scn)
+        moved = "UPDATE {} SET scn = ? WHERE tx = ? AND flags & 1 AND object IS NOT NULL"
+        for table in ("redo_record", "redo_strand"):
+            self.connection.execute(moved.format(table), (scn, tx))
+        # What the sparse index says of records before a mark no longer holds.
+        self.connection.execute("DELETE FROM redo_mark")
+
+    def gather(self) -> None:
+        """Write the strands of all transactions that have ended, in one log write: each strand's changes stand in their order, and what
+        begins and ends transactions anywhere."""
+        for thread, own in self._threads.items():
+            ended = [tx for tx in own.strands.transactions() if self._has_ended(tx)]
+            if not ended:
+                continue
+            dice = Random(thread << 32 | own.logs.position)  # noqa: S311 - the same for the same redo
+            for size, record in _shuffled(
+                [own.strands.take(self.connection, tx) for tx in ended], dice
+            ):
+                self._write(own.logs, size, record)
+            self.connection.executemany(
+                "UPDATE redo_transaction SET last_id = ? WHERE tx = ?",
+                [(self.next_id - 1, tx) for tx in ended],
+            )
+
+    def _has_ended(self, tx: int) -> bool:
+        query = "SELECT end_scn FROM redo_transaction WHERE tx = ?"
+        (end,) = self.connection.execute(query, (tx,)).fetchone()
+        return end is not None
+
     def bind(self) -> None:
         """Write what waits in all strands to the logs."""
+        self.gather()
         for number in self._threads:
             self._bind_thread(number)
 
@@ -291,6 +343,7 @@ class RedoWriter:
         other.beside.append(self)
 
     def _switch_own(self, thread: RedoThread, scn: int) -> None:
+        self.gather()
         self._bind_thread(thread.logs.thread)
         self.flush()
         thread.logs.switch(scn)

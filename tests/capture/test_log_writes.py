@@ -241,6 +241,19 @@ def test_a_row_behind_its_rollback_is_no_open_transaction() -> None:
     assert (found.committed, found.opened, found.doubts) == ({}, {}, set())
 
 
+def test_undo_rows_behind_a_doubtful_rollback_set_their_transaction_aside() -> None:
+    """Nothing is left of it, so nobody waits for it."""
+    rows = [
+        row(START, X, scn=150), row(UPDATE, X, scn=151), row(ROLLBACK, f"{X[:8]}ffffffff", scn=155),
+        row(UPDATE, X, scn=152, rollback=1),
+    ]  # fmt: skip
+    ledger = TransactionLedger((), WINDOW, ["HR.EMP", "HR.Dept"], snapshot_scn=100, mined_from=50)
+    for one in RowReader(0, [EMP, DEPT], Reading(0, (), {})).read(iter([batch(*rows)])):
+        ledger.take(one)
+    ledger.finish()
+    assert [one.state for one in ledger.open_transactions()] == ["undone"]
+
+
 def test_a_start_still_evicts_what_nothing_in_the_pass_ends() -> None:
     found = _case(
         row(START, X, scn=150), row(UPDATE, X, scn=151), row(START, NEXT, scn=160), row(COMMIT, NEXT, scn=161)

@@ -226,6 +226,7 @@ def running_oracle(
     nls_sort: str = "",
     nls_comp: str = "",
     idle_redo_seconds: float | None = None,
+    unsupported_undo: bool = False,
 ) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
     are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``, documents in
@@ -236,6 +237,7 @@ def running_oracle(
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
     settings = RedoSettings(
         strand_records=strand_records,
+        unsupported_undo=unsupported_undo,
         lob_rows=lob_rows,
         xml_rows=xml_rows,
         idle_redo_seconds=IDLE_REDO_SECONDS if idle_redo_seconds is None else idle_redo_seconds,

@@ -107,6 +107,16 @@ def test_rowids_are_printed_as_oracle_prints_them() -> None:
     assert rowid_text(6696, 19, 6871) == "AAABooAATAAABrXAAA"
 
 
+def test_a_rowid_of_a_bigfile_tablespace_has_all_its_bits_for_the_block() -> None:
+    """Its file is shown as 1024, which ten bits do not hold."""
+    assert rowid_text(6696, 1024, 6871) == rowid_text(6696, 0, 6871)
+    assert rowid_text(6696, 1024, 2**22) == rowid_text(6696, 1, 0)
+    last = rowid_text(6696, 1024, 2**32 - 1)
+    assert last == rowid_text(6696, 1023, 2**22 - 1)
+    bounds = cut_extents([(1, 1024, 2**22 - 8, 8), (1, 1024, 2**22, 8)], 2)
+    assert bounds == [(rowid_text(1, 1, 0),)]
+
+
 @pytest.mark.parametrize(
     ("extents", "chunks", "expected"),
     [
