@@ -91,6 +91,12 @@ def statements_of(
     starts |= ~has_head[first] & np.isin(operation, BEGINNINGS)
     first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
     starts |= ~has_head[first] & is_known & np.isin(operation, _CLOSING)
+    # Behind a call, a locator without the ROWID begins a statement; further ones go on with it.
+    first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
+    after_call = np.flatnonzero(np.isin(operation, BEGINNINGS) & ~is_known & begins_known[first])
+    _, once = np.unique(np.cumsum(starts)[after_call], return_index=True)
+    starts[after_call[once]] = True
+    first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
     # An UPDATE never closes what began with a ROWID: it is a statement behind a call of DBMS_LOB.
     starts |= (operation == Operation.UPDATE) & is_known & is_known[first]
     number = np.cumsum(starts) - 1

@@ -78,6 +78,8 @@ def addressed(rows: pa.Table, *, cut: int | None = None, ends: int = 1000) -> li
         pytest.param([(INS, "?"), (DEL, "R")], "0? 1R", id="a-delete-closes-nothing"),
         pytest.param([(INS, "?1"), (LOCATE, "?2"), (WRITE, "?"), (CLOSE, "R")], "0? 1? 2?", id="two-addresses-of-redo"),
         pytest.param([(LOCATE, "R"), (WRITE, "?"), (LOCATE, "S"), (WRITE, "?")], "0R 1R 2S 3S", id="calls-of-dbms-lob"),
+        pytest.param([(LOCATE, "R"), (WRITE, "?"), (LOCATE, "?1"), (WRITE, "?"), (LOCATE, "?1"), (CLOSE, "S")], "0R 1R 2S 3S 4S", id="a-statement-behind-a-call"),
+        pytest.param([(LOCATE, "R"), (WRITE, "?"), (LOCATE, "?1"), (WRITE, "?"), (UPD, "S")], "0R 1R 2S 3S 4S", id="an-update-closes-a-statement-behind-a-call"),
         pytest.param([(LOCATE, "R"), (WRITE, "?"), (CLOSE, "R"), (UPD, "S")], "0R 1R 3S", id="a-closed-call"),
         pytest.param([(LOCATE, "R"), (WRITE, "?"), (CLOSE, "S")], "0? 1?", id="a-call-that-another-row-closes"),
         pytest.param([(LOCATE, "R"), (WRITE, "?"), (UPD, "S")], "0R 1R 2S", id="an-update-behind-a-call"),
