@@ -25,19 +25,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
-from sqlalchemy import (
-    Column,
-    Connection,
-    Engine,
-    MetaData,
-    String,
-    Table,
-    create_engine,
-    delete,
-    event,
-    inspect,
-    select,
-)
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
@@ -54,8 +42,6 @@ IDLE_SECONDS = 60
 """After how long PostgreSQL ends a writer that stands still in the middle of its transaction, so that others get theirs."""
 VERSION_TABLE = "redolake_alembic_version"
 """Holds the revision of the store's tables."""
-_SHARED_VERSION_TABLE = "alembic_version"
-"""Where earlier versions kept it."""
 
 
 _READS: Mapping[str, Mapping[str, Any]] = {
@@ -234,7 +220,6 @@ def _migrate(database: Database) -> None:
         if _revision(connection) == scripts.get_current_head():
             return
     with database.writing() as connection:
-        _take_over_revision(connection, scripts)
         try:
             _upgrade(connection, scripts)
         except CommandError as error:
@@ -243,10 +228,6 @@ def _migrate(database: Database) -> None:
                 hint="Run the newer version, or name another store under state.url.",
                 revision=_revision(connection),
             ) from error
-
-
-_FIRST_TABLES = frozenset({"sources", "tables", "windows", "chunks", "signals", "leases"})
-"""Of the tables that every store has had from the first revision on."""
 
 
 @cache
@@ -269,22 +250,6 @@ def _upgrade(connection: Connection, scripts: ScriptDirectory) -> None:
     context = MigrationContext.configure(connection, opts=options)
     with Operations.context(context):
         context.run_migrations()
-
-
-def _take_over_revision(connection: Connection, scripts: ScriptDirectory) -> None:
-    """Move the revision of a store that an earlier version wrote out of the table that other programs use for theirs."""
-    there = set(inspect(connection).get_table_names())
-    if VERSION_TABLE in there or not there >= {_SHARED_VERSION_TABLE, *_FIRST_TABLES}:
-        return
-    shared = Table(_SHARED_VERSION_TABLE, MetaData(), Column("version_num", String(32)))
-    known = {script.revision for script in scripts.walk_revisions()}
-    found = set(connection.execute(select(shared.c.version_num)).scalars())
-    if ours := found & known:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-        context.stamp(scripts, max(ours))
-        connection.execute(delete(shared).where(shared.c.version_num.in_(ours)))
-        if found == ours:  # an empty one would let its other user think that it has no tables
-            shared.drop(connection)
 
 
 def _revision(connection: Connection) -> str | None:

@@ -6,10 +6,9 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Engine, create_engine, text
 
 from cdc_core.errors import LeaseHeldError, StoreUnavailableError
 from cdc_core.landing.manifest import SchemaChange
@@ -18,7 +17,6 @@ from cdc_core.model.records import TableRecord
 from cdc_core.model.signals import Signal
 from cdc_core.model.streams import StreamEnd
 from cdc_core.state import database
-from cdc_core.state.database import VERSION_TABLE
 from cdc_core.state.store import Store
 from cdc_core.state.texts import storable
 from tests.state.test_store import (  # noqa: F401
@@ -37,7 +35,6 @@ from tests.state.test_store import (  # noqa: F401
 from tests.state.writing import save_table
 
 FOREIGN_REVISION = "29b539ebc72a"
-REVISION_OF_BEFORE = "0014"
 ROLES = {
     "repeatable-read": "-cdefault_transaction_isolation=repeatable\\ read",
     "serializable": "-cdefault_transaction_isolation=serializable",
@@ -80,13 +77,6 @@ def foreign_revisions(engine: Engine) -> list[str] | None:
         return list(connection.execute(text("SELECT version_num FROM alembic_version")).scalars())
 
 
-def make_older(connection: Connection) -> None:
-    """Let a store be one of an earlier version, which kept its revision where other programs do."""
-    connection.execute(text(f"DROP TABLE {VERSION_TABLE}"))
-    connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) PRIMARY KEY)"))
-    connection.execute(text(f"INSERT INTO alembic_version VALUES ('{REVISION_OF_BEFORE}')"))
-
-
 def test_another_program_that_keeps_a_revision_may_have_come_first(empty: Engine) -> None:
     begin_other_program(empty)
     for _ in range(2):
@@ -101,33 +91,6 @@ def test_another_program_that_keeps_a_revision_may_come_later(empty: Engine) -> 
     assert foreign_revisions(empty) is None
     begin_other_program(empty)
     with Store.open(url_of(empty)) as store:
-        assert store.source("src") == SOURCE
-
-
-@pytest.mark.parametrize("foreign", [[], [FOREIGN_REVISION]], ids=["alone", "beside-another"])
-def test_a_store_of_before_gives_the_shared_table_of_revisions_free(
-    empty: Engine, foreign: list[str]
-) -> None:
-    with Store.open(url_of(empty)) as store:  # noqa: F811
-        store.save_source(SOURCE)
-    with empty.connect() as connection:
-        make_older(connection)
-        for revision in foreign:
-            connection.execute(text(f"INSERT INTO alembic_version VALUES ('{revision}')"))
-    with Store.open(url_of(empty)) as store:
-        assert store.source("src") == SOURCE
-    assert foreign_revisions(empty) == (foreign or None)
-
-
-def test_a_store_in_a_file_of_before_is_taken_over(tmp_path: Path) -> None:
-    path = f"sqlite:///{tmp_path / 'state.db'}"
-    with Store.open(path) as store:  # noqa: F811
-        store.save_source(SOURCE)
-    engine = create_engine(path)
-    with engine.begin() as connection:
-        make_older(connection)
-    engine.dispose()
-    with Store.open(path) as store:
         assert store.source("src") == SOURCE
 
 

@@ -27,16 +27,34 @@ def upgrade() -> None:
         sa.Column("seconds", sa.Float()),
         sa.Column("apply_seconds", sa.Float()),
         sa.Column("manifest_sha256", sa.String(length=64)),
-        sa.Column("last_error", sa.Text()),
+    )
+    op.create_table(
+        "comparisons",
+        sa.Column("source", sa.String(length=40), primary_key=True),
+        sa.Column("owner", sa.String(length=128), primary_key=True),
+        sa.Column("name", sa.String(length=128), primary_key=True),
+        sa.Column("scn", sa.BigInteger(), nullable=False),
+        sa.Column("compared", sa.Float(), nullable=False),
+        sa.Column("rows_compared", sa.BigInteger(), nullable=False),
+        sa.Column("differences", sa.BigInteger(), nullable=False),
+    )
+    op.create_table(
+        "found_tables",
+        sa.Column("source", sa.String(length=40), primary_key=True),
+        sa.Column("owner", sa.String(length=128), primary_key=True),
+        sa.Column("name", sa.String(length=128), primary_key=True),
+        sa.Column("columns_exclude", sa.Text(), nullable=False),
+        sa.Column("left_out", sa.Text(), nullable=False),
     )
     op.create_table(
         "leases",
-        sa.Column("name", sa.String(length=200), primary_key=True),
+        sa.Column("name", sa.String(length=800), primary_key=True),
         sa.Column("holder", sa.String(length=300)),
         sa.Column("token", sa.BigInteger(), nullable=False),
         sa.Column("seconds", sa.Float(), nullable=False),
         sa.Column("heartbeat", sa.Float(), nullable=False),
         sa.Column("expires", sa.Float(), nullable=False),
+        sa.Column("expires_uptime", sa.Float()),
     )
     op.create_table(
         "open_transactions",
@@ -48,6 +66,14 @@ def upgrade() -> None:
         sa.Column("tables", sa.Text(), nullable=False),
         sa.Column("rows", sa.BigInteger(), nullable=False),
         sa.Column("username", sa.String(length=128)),
+        sa.Column("undone", sa.BigInteger(), nullable=False),
+        sa.Column("state", sa.String(length=20), nullable=False),
+        sa.Column("session_id", sa.BigInteger()),
+        sa.Column("serial", sa.BigInteger()),
+        sa.Column("absent_scn", sa.BigInteger()),
+        sa.Column("start_timestamp", sa.DateTime()),
+        sa.Column("client_id", sa.String(length=64)),
+        sa.Column("windows", sa.Text()),
     )
     op.create_table(
         "schema_versions",
@@ -57,6 +83,12 @@ def upgrade() -> None:
         sa.Column("scn_from", sa.BigInteger(), primary_key=True),
         sa.Column("schema", sa.Text(), nullable=False),
         sa.Column("ddl", sa.Text()),
+    )
+    op.create_table(
+        "signal_tables",
+        sa.Column("source", sa.String(length=40), primary_key=True),
+        sa.Column("name", sa.String(length=300), primary_key=True),
+        sa.Column("scn", sa.BigInteger(), nullable=False),
     )
     op.create_table(
         "signals",
@@ -72,13 +104,11 @@ def upgrade() -> None:
     op.create_table(
         "sources",
         sa.Column("name", sa.String(length=40), primary_key=True),
-        sa.Column("generation", sa.Integer(), nullable=False),
         sa.Column("snapshot_scn", sa.BigInteger()),
         sa.Column("mining_low", sa.BigInteger()),
         sa.Column("resetlogs_change", sa.BigInteger()),
         sa.Column("database_name", sa.String(length=128)),
         sa.Column("dbid", sa.BigInteger()),
-        sa.Column("last_error", sa.Text()),
     )
     op.create_table(
         "tables",
@@ -90,7 +120,33 @@ def upgrade() -> None:
         sa.Column("snapshot_scn", sa.BigInteger()),
         sa.Column("consistent_scn", sa.BigInteger()),
         sa.Column("mirror_scn", sa.BigInteger()),
-        sa.Column("last_error", sa.Text()),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("first_ordinal", sa.BigInteger(), nullable=False),
+        sa.Column("mining_low", sa.BigInteger()),
+        sa.Column("stopped_scn", sa.BigInteger()),
+        sa.Column("reason", sa.Text()),
+        sa.Column("way_out", sa.Text()),
+        sa.Column("since", sa.Float()),
+        sa.Column("asked_by", sa.String(length=20)),
+        sa.Column("trouble", sa.String(length=20)),
+        sa.Column("read_again", sa.Text()),
+        sa.Column("rest_waits", sa.Text()),
+        sa.Column("in_quarantine", sa.BigInteger(), nullable=False, server_default="0"),
+        sa.Column("revision", sa.BigInteger(), nullable=False),
+    )
+    op.create_table(
+        "window_tables",
+        sa.Column("source", sa.String(length=40), primary_key=True),
+        sa.Column("ordinal", sa.BigInteger(), primary_key=True),
+        sa.Column("owner", sa.String(length=128), primary_key=True),
+        sa.Column("name", sa.String(length=128), primary_key=True),
+        sa.Column("changes", sa.BigInteger(), nullable=False),
+        sa.Column("rows_inserted", sa.BigInteger(), nullable=False),
+        sa.Column("rows_updated", sa.BigInteger(), nullable=False),
+        sa.Column("rows_deleted", sa.BigInteger(), nullable=False),
+        sa.Column("quarantined", sa.BigInteger(), nullable=False, server_default="0"),
+        sa.Column("seconds", sa.Float(), nullable=False),
+        sa.Column("applied", sa.Float(), nullable=False),
     )
     op.create_table(
         "windows",
@@ -108,6 +164,13 @@ def upgrade() -> None:
         sa.Column("captured", sa.Float()),
         sa.Column("applied", sa.Float()),
         sa.Column("last_error", sa.Text()),
+        sa.Column("positions", sa.Text()),
+        sa.Column("key", sa.String(length=80)),
+        sa.Column("ended", sa.Float()),
+        sa.Column("bytes", sa.BigInteger()),
+        sa.Column("facts", sa.Text()),
+        sa.Column("is_idle", sa.Boolean()),
+        sa.Column("inexact", sa.Text()),
         sa.UniqueConstraint("source", "scn_high"),
         sa.UniqueConstraint("source", "scn_low"),
     )
