@@ -235,7 +235,7 @@ def _records(rows: pa.Table) -> npt.NDArray[np.int64]:
     """A number for each redo record; -1 where the RS_ID names none."""
     if "rs_id" not in rows.schema.names:
         return np.full(rows.num_rows, -1)
-    texts = rows["rs_id"].combine_chunks()
+    texts = rows["rs_id"].combine_chunks().cast(pa.string())  # none at all: of type null
     names_none = pc.fill_null(pc.match_substring_regex(texts, _NO_RECORD), True)
     return codes_of(pa.chunked_array([pc.if_else(names_none, pa.scalar(None, texts.type), texts)]))
 
