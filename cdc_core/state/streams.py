@@ -244,6 +244,19 @@ def end_stream(
         )  # fmt: skip
 
 
+def cut_stream(connection: Connection, source: str, end: StreamEnd, now: float) -> None:
+    """End a table's stream, which may have ended later, inside the caller's transaction: nothing behind the end is taken."""
+    record = table_row(connection, source, end.table)
+    if record is not None:
+        put_table(
+            connection,
+            replace(
+                record, state="failed", reason=end.reason, way_out=end.way_out, since=moment(now),
+                stopped_scn=Scn(end.scn), asked_by=None, rest_waits=None, trouble=end.trouble,
+            ),
+        )  # fmt: skip
+
+
 def _remark(
     connection: Connection, record: TableRecord, reason: str, way_out: str, now: float
 ) -> bool:

@@ -25,10 +25,12 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import SCN_MAX, Scn
+from cdc_core.model.streams import StreamEnd
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.database import Database
 from cdc_core.state.ledger import first_open_ordinal, replace_ledger
 from cdc_core.state.sources import put_table, table_row, table_rows
+from cdc_core.state.streams import cut_stream
 from cdc_core.state.tables import WINDOW_TABLES, WINDOWS
 from cdc_core.state.window_rows import keep_counts, window_from_row, window_values
 
@@ -101,15 +103,22 @@ class WindowHistoryQueries:
                 connection.execute(delete(WINDOW_TABLES).where(named))
 
     def unrecord_captured(
-        self, source: str, ordinal: int, before: Sequence[OpenTransaction]
+        self,
+        source: str,
+        ordinal: int,
+        before: Sequence[OpenTransaction],
+        ends: Sequence[StreamEnd] = (),
     ) -> None:
         """Let the windows from ``ordinal`` on be planned ones that are not captured. ``before`` are the transactions that were open
-        at the beginning of the first of them. What tables have taken stays as it is."""
+        at the beginning of the first of them. What tables have taken stays as it is; the streams of those that cannot go on from
+        there have ``ends``."""
         with self._database.writing() as connection:
             again = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal >= ordinal)
             values = {"state": "planned", "manifest_sha256": None, "is_idle": False}
             connection.execute(update(WINDOWS).where(again).values(values))
             replace_ledger(connection, source, before)
+            for end in ends:
+                cut_stream(connection, source, end, self._database.now())
 
     def restore_window(self, record: WindowRecord) -> None:
         """Write a planned window with its own number into a store that is made anew."""

@@ -158,6 +158,7 @@ def recapture(
             out().print(
                 f"{counted(len(read), 'window')} read again; `redolake run` applies what waits."
             )
+            exit_if_tables_failed(pipeline)
 
 
 def _need(record: WindowRecord, *, is_needed: bool) -> str:

@@ -87,6 +87,8 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
         raise _cannot(state, "the mirror is older than its snapshot", mirror=has)
     if retired > has:
         raise _cannot(state, "the mirror is older than windows that were retired", mirror=has)
+    if _lacks_what_moved(ctx, state, has, position):
+        raise _cannot(state, "the mirror is older than a window that was read again", mirror=has)
     return list(_parts(ctx, state, has, position))
 
 
@@ -111,6 +113,17 @@ def _parts(ctx: Context, state: TableRecord, above: int, up_to: Scn) -> Iterator
         low = Scn(max(above, record.window.scn_low))
         if end is not None and low < end:
             yield LostPart(record, manifest, ScnWindow(low, end))
+
+
+def _lacks_what_moved(ctx: Context, state: TableRecord, has: int, position: int) -> bool:
+    """Does the mirror stand in a window that lacked commits, and does the later one that brought them not do so any more?"""
+    table = str(state.table)
+    stands_in = ctx.store.windows_after(ctx.source, Scn(has - 1), until=Scn(has))
+    keys = {one.inexact.window for one in stands_in if one.inexact and table in one.inexact.tables}
+    return any(
+        record.window.key in keys and table not in ctx.window_manifest(record.window)[0].tables_late
+        for record in ctx.store.windows_after(ctx.source, Scn(has), until=Scn(position))
+    )
 
 
 def _cannot(state: TableRecord, what: str, **facts: object) -> LakeError:

@@ -5,7 +5,8 @@ A window that every table has taken, and in which no transaction began that a ta
 The rows of a window are numbered as they are read, and the ledger of open transactions names them by their numbers. A window that is
 read again may number them otherwise: a table may have left since. So everything from the lost window on is read again, in order,
 each with the ledger of the one before. The windows keep their bounds, so tables that have them already take nothing
-twice. If something ends the process in between, the same command goes on: nothing is forgotten before the redo
+twice. A commit that one of them lacked, and a later one brought late, is now where it belongs: a table that stands between the two has
+it from neither and leaves the stream. If something ends the process in between, the same command goes on: nothing is forgotten before the redo
 of the first of these windows has landed again.
 """
 
@@ -24,11 +25,12 @@ from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest
 from cdc_core.landing.open import open_landing
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.scn import SCN_MAX, ScnWindow
+from cdc_core.model.streams import StreamEnd
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.source import WindowWork
 from cdc_core.steps.context import Context
 from cdc_core.steps.windows.capture import window_work
-from cdc_core.steps.windows.shared import captured_window, verify_files
+from cdc_core.steps.windows.shared import captured_window, lacks_commits, verify_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,25 @@ def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
             ctx.changes.capture_window(work, ctx.landing)
         for record in again[1:]:
             ctx.landing.remove(window_folder(ctx.source, record.window))
-        ctx.store.unrecord_captured(ctx.source, first.ordinal, ledger)
+        ctx.store.unrecord_captured(ctx.source, first.ordinal, ledger, _ends_of_lacking(ctx, first))
+
+
+def _ends_of_lacking(ctx: Context, first: WindowRecord) -> list[StreamEnd]:
+    """The tables that have ``first`` or a later window as it was without commits that a window behind their position was to bring:
+    read again, it brings none. Those that stand before ``first`` take all windows as they are now."""
+    return [
+        StreamEnd(
+            table.table,
+            table.mirror_scn,
+            "a window that the table has was read again; it now holds commits that the table was to get with a later window",
+            f"`redolake table resnapshot {table.table.argument}` reads the table again.",
+        )
+        for table in ctx.store.tables(ctx.source)
+        if table.mirror_scn is not None
+        and table.mirror_scn > max(first.window.scn_low, table.snapshot_scn or 0)
+        and (table.is_captured or table.takes_windows or table.rest_waits is not None)
+        and lacks_commits(ctx, table)
+    ]
 
 
 def _from_the_start(ctx: Context, work: WindowWork) -> WindowWork:
