@@ -2,7 +2,7 @@
 
 A lease is a row of the metadata store. Its holder renews it from a thread; a holder that stopped doing so, or that this process
 would see if it ran (:mod:`cdc_core.state.machine`), loses it. Whoever takes over gets a higher token, and the former holder is refused at its next
-check (:class:`~cdc_core.errors.FencedError`), right before it would commit.
+effect (:class:`~cdc_core.errors.FencedError`); :mod:`cdc_core.state.fencing` lists all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from cdc_core.errors import FencedError, LeaseHeldError, TransientError
@@ -93,9 +93,11 @@ def _take_from_dead(store: Store, name: str) -> bool:
 
 @contextmanager
 def held(
-    store: Store, name: str, *, seconds: float, wait_seconds: float = 0
+    store: Store, name: str, *, seconds: float, wait_seconds: float = 0, of_process: bool = False
 ) -> Iterator[HeldLease]:
     """Hold the lease ``name`` for the block, waiting up to ``wait_seconds`` for a living holder to give it back.
+
+    What the calling thread writes to the store in the block asks for the lease, unless it is one ``of_process``.
 
     Raises:
         LeaseHeldError: A living holder has it still.
@@ -113,6 +115,7 @@ def held(
             time.sleep(POLL_SECONDS)
     holding = HeldLease(store, lease, seconds)
     try:
-        yield holding
+        with nullcontext() if of_process else store.holding(lease):
+            yield holding
     finally:
         holding.release()

@@ -109,10 +109,11 @@ class ChunkQueries:
             rows = connection.execute(query.group_by(CHUNKS.c.signal_id)).all()
         return {signal: (int(done), n) for signal, done, n in rows}
 
-    def plan_chunks(self, chunks: Sequence[ChunkRecord]) -> None:
-        """Add planned chunks, all or none. Those that are there already are left as they are."""
+    def plan_chunks(self, chunks: Sequence[ChunkRecord]) -> list[ChunkRecord]:
+        """Add planned chunks of snapshots, all or none of each; return what the snapshots have: one that is planned stays as it is,
+        since chunks of two plans may overlap, or leave a gap between them."""
         with self._database.writing() as connection:
-            add_chunks(connection, chunks)
+            return add_chunks(connection, chunks)
 
     def record_chunk_landed(self, manifest: ChunkManifest, manifest_sha256: str) -> None:
         """Note that a chunk has landed; the table is consistent from its SCN on at the earliest. Repeatable.
@@ -178,12 +179,37 @@ def write_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:
         connection.execute(insert(CHUNKS).values(_values(chunk)))
 
 
-def add_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:
-    """Add planned chunks inside the caller's transaction."""
+def add_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> list[ChunkRecord]:
+    """Add the plans of snapshots that have none inside the caller's transaction; return what each snapshot has."""
+    planned: list[ChunkRecord] = []
+    for place, plan in _by_snapshot(chunks).items():
+        known = _chunks_of(connection, *place)
+        if not known:
+            write_chunks(connection, plan)
+        planned += known or plan
+    return planned
+
+
+def _by_snapshot(
+    chunks: Sequence[ChunkRecord],
+) -> dict[tuple[str, TableId, str], list[ChunkRecord]]:
+    found: dict[tuple[str, TableId, str], list[ChunkRecord]] = {}
     for chunk in chunks:
-        place = (chunk.source, chunk.table, chunk.snapshot_id, chunk.number)
-        if _chunk(connection, *place) is None:
-            connection.execute(insert(CHUNKS).values(_values(chunk)))
+        found.setdefault((chunk.source, chunk.table, chunk.snapshot_id), []).append(chunk)
+    return found
+
+
+def _chunks_of(
+    connection: Connection, source: str, table: TableId, snapshot_id: str
+) -> list[ChunkRecord]:
+    query = select(CHUNKS).where(
+        CHUNKS.c.source == source,
+        CHUNKS.c.owner == table.owner,
+        CHUNKS.c.name == table.name,
+        CHUNKS.c.snapshot_id == snapshot_id,
+    )
+    rows = connection.execute(query.order_by(CHUNKS.c.number)).mappings()
+    return [_chunk_from_row(row) for row in rows]
 
 
 def _raise_consistent_scn(connection: Connection, manifest: ChunkManifest) -> None:

@@ -30,6 +30,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from cdc_core.errors import ConfigError, PreflightError, StoreUnavailableError
+from cdc_core.state.fencing import HeldLeases, refuse_lost
 from cdc_core.state.machine import Machine
 from cdc_core.state.texts import storable_parameters
 
@@ -64,6 +65,7 @@ class Database:
         self._engine = engine
         self._clock = clock
         self.machine = machine
+        self.held_leases = HeldLeases()
         self._counting = threading.Lock()
         self.changes = 0
         """Transactions of this process that may have changed something; those of leases do not count."""
@@ -76,12 +78,18 @@ class Database:
 
     @contextmanager
     def writing(self, *, leases_only: bool = False) -> Iterator[Connection]:
-        """A transaction that writes, with no other writer beside it; committed when the block ends well."""
+        """A transaction that writes, with no other writer beside it; committed when the block ends well.
+
+        Raises:
+            FencedError: The calling thread has lost a lease that it works under, and must not change anything.
+        """
         with _translated(), self._engine.connect() as connection:
             options = _WRITES_AFTER_ITS_TURN[connection.dialect.name]
             connection = connection.execution_options(**options)
             try:
                 with connection.begin():
+                    if not leases_only:
+                        refuse_lost(connection, self.held_leases.here)
                     yield connection
             finally:  # a commit that raises may have been one
                 if not leases_only:

@@ -6,14 +6,17 @@ database's clock. So a host whose clock is wrong, or is put right, neither steal
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import and_, insert, select, update
+from sqlalchemy import insert, select, update
 
-from cdc_core.errors import FencedError, LeaseHeldError
+from cdc_core.errors import LeaseHeldError
 from cdc_core.model.records import Lease
 from cdc_core.state.database import Database
+from cdc_core.state.fencing import is_held, lost, refuse_lost
 from cdc_core.state.tables import LEASES
 
 
@@ -61,14 +64,9 @@ class LeaseQueries:
         with self._database.writing(leases_only=True) as connection:
             now = self._database.now_for_all(connection)
             values = {"heartbeat": now, **self._end(lease.holder, now, lease.seconds)}
-            done = connection.execute(update(LEASES).where(_is_ours(lease)).values(values))
+            done = connection.execute(update(LEASES).where(is_held(lease)).values(values))
             if done.rowcount != 1:
-                raise FencedError(
-                    "this process lost its lease to another one",
-                    hint="Nothing was damaged: the other process continues the work.",
-                    lease=lease.name,
-                    token=lease.token,
-                )
+                raise lost(lease)
             return _lease(
                 lease.name,
                 {
@@ -82,7 +80,22 @@ class LeaseQueries:
     def release_lease(self, lease: Lease) -> None:
         """Give a lease back. Does nothing if it is lost already."""
         with self._database.writing(leases_only=True) as connection:
-            connection.execute(update(LEASES).where(_is_ours(lease)).values(holder=None))
+            connection.execute(update(LEASES).where(is_held(lease)).values(holder=None))
+
+    def holding(self, lease: Lease) -> AbstractContextManager[None]:
+        """For the block, each transaction in which the calling thread writes asks that the lease is still its own."""
+        return self._database.held_leases.holding(lease)
+
+    def fence_here(self) -> Callable[[], None]:
+        """What asks that the leases that the calling thread holds now are still its own; raises FencedError if not."""
+        leases = self._database.held_leases.here
+
+        def ask() -> None:
+            if leases:
+                with self._database.reading() as connection:
+                    refuse_lost(connection, leases)
+
+        return ask
 
     def leases(self) -> list[Lease]:
         """Leases that are held, expired ones too, by name."""
@@ -106,14 +119,6 @@ class LeaseQueries:
         if row["expires_uptime"] is not None and machine.shares_uptime(row["holder"]):
             return float(row["expires_uptime"] - machine.uptime())
         return float(row["expires"] - now)
-
-
-def _is_ours(lease: Lease) -> Any:
-    return and_(
-        LEASES.c.name == lease.name,
-        LEASES.c.token == lease.token,
-        LEASES.c.holder == lease.holder,
-    )
 
 
 def _lease(name: str, values: Any, *, is_expired: bool = False) -> Lease:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, and_, delete
 
-from cdc_core.errors import ConfigError
+from cdc_core.errors import ConfigError, NotYetError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import AskedBy, ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
@@ -20,6 +20,7 @@ from cdc_core.state.records import SchemaVersion
 from cdc_core.state.schemas import put_schema
 from cdc_core.state.sources import put_table, table_row
 from cdc_core.state.tables import CHUNKS
+from cdc_core.state.window_rows import last_window
 
 
 class StreamQueries:
@@ -31,8 +32,19 @@ class StreamQueries:
         """Let a table join, for the first time or again: its redo is captured from ``record.first_ordinal`` on.
 
         Chunks of an earlier snapshot that were not applied are forgotten, and the definition that the snapshot reads is kept.
+
+        Raises:
+            NotYetError: A window that does not know of the table was planned since ``record`` was made.
         """
         with self._database.writing() as connection:
+            last = last_window(connection, record.source)
+            if record.first_ordinal != (last.ordinal + 1 if last else 0):
+                raise NotYetError(
+                    "a window was planned while the table joined, and does not know of it",
+                    hint="Run the command again: the table joins with the next window.",
+                    source=record.source,
+                    table=record.table,
+                )
             _forget_chunks(connection, record)
             put_schema(connection, record.source, schema, None)
             put_table(
@@ -46,12 +58,26 @@ class StreamQueries:
 
     def plan_stream_chunks(
         self, record: TableRecord, schema: TableSchema, chunks: Sequence[ChunkRecord]
-    ) -> None:
-        """Plan the chunks of a joining table, read as of ``record.snapshot_scn``, all or none."""
+    ) -> list[ChunkRecord]:
+        """Plan the chunks of a joining table, read as of ``record.snapshot_scn``, all or none; return what its snapshot has.
+
+        Raises:
+            NotYetError: The table has not the stream any more for which the chunks were planned.
+        """
         with self._database.writing() as connection:
-            put_schema(connection, record.source, schema, None)
-            add_chunks(connection, chunks)
-            put_table(connection, record)
+            known = table_row(connection, record.source, record.table)
+            if known is None or _stream(known) != _stream(record):
+                raise NotYetError(
+                    "the table has begun another stream, or left, while its chunks were planned",
+                    hint="`redolake snapshot` reads and applies the chunks that are planned now.",
+                    source=record.source,
+                    table=record.table,
+                )
+            planned = add_chunks(connection, chunks)
+            if planned == list(chunks):
+                put_schema(connection, record.source, schema, None)
+                put_table(connection, record)
+            return planned
 
     def stop_table(
         self,
@@ -64,15 +90,22 @@ class StreamQueries:
         state: Literal["failed", "removed"] = "failed",
         asked_by: AskedBy | None = None,
         trouble: Trouble | None = None,
-    ) -> None:
+        failed_as: TableRecord | None = None,
+    ) -> bool:
         """Stop a table: at ``scn`` its stream ends; without it, its redo is still captured, and it can be resumed.
 
         A stream that has ended keeps its end. If its table fails on what still belongs to it, that waits, until it is resumed.
+
+        Args:
+            failed_as: How the table stood when it failed; one that stands otherwise by now is left alone.
+
+        Returns:
+            Whether the table was looked at: False where it is not known, or was left alone.
         """
         with self._database.writing() as connection:
             record = table_row(connection, source, table)
-            if record is None:
-                return
+            if record is None or (failed_as and _place(failed_as) != _place(record)):
+                return False
             if record.is_captured:
                 self._stop(connection, record, reason, way_out, scn, state, asked_by, trouble)
             elif state == "removed":
@@ -83,6 +116,7 @@ class StreamQueries:
                     record, state="failed", rest_waits=reason, trouble=trouble, asked_by=None
                 )
                 put_table(connection, waiting)
+            return True
 
     def answer(self, record: TableRecord, *, before: TableRecord) -> None:
         """Write what a policy answers to a table, unless something else has become of it since it stood as ``before``."""
@@ -221,6 +255,15 @@ class StreamQueries:
                 since=moment(self._database.now()), asked_by=asked_by, trouble=trouble,
             ),
         )  # fmt: skip
+
+
+def _stream(record: TableRecord) -> tuple[object, ...]:
+    """What tells one stream of a table from an earlier or a later one, and from its end."""
+    return record.first_ordinal, record.generation, record.mining_low, record.state
+
+
+def _place(record: TableRecord) -> tuple[object, ...]:
+    return (*_stream(record), record.snapshot_id, record.mirror_scn)
 
 
 def end_stream(

@@ -197,7 +197,7 @@ class WindowProgressQueries:
     ) -> None:
         """Move positions forward inside one window, to its end or to where a table's stream ends; all or none.
 
-        A table that is there already, or further, is left alone. ``applied`` is what the window brought to a table;
+        A table that is there already, or further, is left alone, and so is one that has begun another stream since. ``applied`` is what the window brought to a table;
         what is known of it already stays.
 
         Raises:
@@ -295,6 +295,8 @@ def _moves(window: WindowRecord, table: TableId, record: TableRecord | None, scn
         )
     if record.mirror_scn is not None and record.mirror_scn >= scn:
         return False
+    if record.state == "snapshotting" or record.first_ordinal > window.ordinal:
+        return False  # it has begun anew since, and its snapshot will say where it stands
     bounds = window.window
     if not bounds.scn_low < scn <= bounds.scn_high:
         raise WindowConflictError(

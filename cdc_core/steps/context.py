@@ -24,6 +24,7 @@ from cdc_core.errors import (
 )
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.definitions import KeptDefinitions
+from cdc_core.landing.fenced import FencedLanding
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import (
     MANIFEST_NAME,
@@ -154,7 +155,8 @@ class Context:
         """The landing store."""
         with self._lock:
             if self._landing is None:
-                self._landing = open_landing(self._written.landing)
+                landing = open_landing(self._written.landing)
+                self._landing = FencedLanding(landing, lambda: self.store.fence_here())
             return self._landing
 
     @property
@@ -178,7 +180,9 @@ class Context:
             self._lake = self._store = None
 
     @contextmanager
-    def lease(self, work: str, *, wait_seconds: float = 0) -> Iterator[HeldLease]:
+    def lease(
+        self, work: str, *, wait_seconds: float = 0, of_process: bool = False
+    ) -> Iterator[HeldLease]:
         """Hold ``<source>/<work>`` for the block, so that two processes never do the same work at once.
 
         Raises:
@@ -186,7 +190,11 @@ class Context:
         """
         name = f"{self.source}/{work}"
         with held(
-            self.store, name, seconds=self._written.state.lease_seconds, wait_seconds=wait_seconds
+            self.store,
+            name,
+            seconds=self._written.state.lease_seconds,
+            wait_seconds=wait_seconds,
+            of_process=of_process,
         ) as lease:
             yield lease
 
@@ -227,7 +235,7 @@ class Context:
                     raise
             with ExitStack() as taking:
                 try:
-                    self._writer = taking.enter_context(self.lease("lake-writer"))
+                    self._writer = taking.enter_context(self.lease("lake-writer", of_process=True))
                 except LeaseHeldError as error:
                     raise SecondWriterError(
                         "another process writes to this lake, whose store has no atomic commits",

@@ -142,7 +142,7 @@ class Pipeline:
 
     def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[object]:
         """Hold ``<source>/<work>`` for the block (:meth:`Context.lease`)."""
-        return self._ctx.lease(work, wait_seconds=wait_seconds)
+        return self._ctx.lease(work, wait_seconds=wait_seconds, of_process=True)
 
     def holders(self, work: str) -> list[Holder]:
         """Who holds ``<source>/<work>`` and what is below it, and who of them is dead (:func:`holders.holders`)."""

@@ -63,13 +63,29 @@ _TROUBLES: tuple[tuple[type[CdcError], Trouble], ...] = (
 """Which errors a policy is about; the first that fits counts."""
 
 
-def stop_table(ctx: Context, table: TableId, error: CdcError, *, scn: int) -> StreamEnd:
-    """Let a table fail in the lake, at the SCN that its mirror shows, while its redo goes on being captured."""
+def stop_table(
+    ctx: Context,
+    table: TableId,
+    error: CdcError,
+    *,
+    scn: int,
+    failed_as: TableRecord | None = None,
+) -> StreamEnd | None:
+    """Let a table fail in the lake, at the SCN that its mirror shows, while its redo goes on being captured. None where another process has
+    brought the table on since it stood as ``failed_as``: the error is then about what was."""
     way_out = way_back(table, error)
     trouble = next((one for kind, one in _TROUBLES if isinstance(error, kind)), None)
-    ctx.store.stop_table(
-        ctx.source, table, reason=error.what_happened, way_out=way_out, trouble=trouble
+    is_stopped = ctx.store.stop_table(
+        ctx.source,
+        table,
+        reason=error.what_happened,
+        way_out=way_out,
+        trouble=trouble,
+        failed_as=failed_as,
     )
+    if failed_as is not None and not is_stopped:
+        _LOG.warning("another process brought the table on table=%s error=%s", table, error.message)
+        return None
     end = StreamEnd(table, scn, error.what_happened, way_out, trouble)
     _LOG.warning("table stopped table=%s scn=%d reason=%s", table, scn, error.message)
     _TRACEBACKS.debug("table stopped table=%s", table, exc_info=error)
@@ -118,6 +134,7 @@ def stopping_table(ctx: Context, record: TableRecord) -> Iterator[None]:
             _refuse_joining(ctx, record, error)
             return
         end = stop_table(ctx, record.table, error, scn=record.snapshot_scn or 0)
+        assert end is not None
         ctx.reported(
             StepReport(
                 kind="table-stopped",
@@ -141,6 +158,7 @@ def stops_table(ctx: Context, table: TableId) -> Iterator[None]:
     except READING_ERRORS as error:
         record = ctx.table_record(table)
         end = stop_table(ctx, table, error, scn=record.mirror_scn or record.snapshot_scn or 0)
+        assert end is not None
         raise TableStoppedError(end.reason, hint=end.way_out, table=table) from error
 
 

@@ -441,6 +441,49 @@ def test_chunks_go_from_planned_over_landed_to_applied_once(store: Store) -> Non
     assert store.chunks("src", EMP, "s2") == []
 
 
+def test_a_snapshot_has_the_chunks_of_one_plan(store: Store) -> None:
+    """Two plans cut a table at other places: together they would read some rows twice."""
+    first = [chunk(1), chunk(2)]
+    assert store.plan_chunks(first) == first
+    other = [replace(one, range={"kind": "key"}) for one in (chunk(1), chunk(2), chunk(3))]
+    assert store.plan_chunks([*other, chunk(1, DEPT)]) == [*first, chunk(1, DEPT)]
+    assert store.chunks("src", EMP) == first
+    store.record_chunk_landed(chunk_manifest(1), "a" * 64)
+    assert [one.state for one in store.plan_chunks(other)] == ["landed", "planned"]
+
+
+def test_a_table_joins_with_the_window_that_is_planned_next_or_not_at_all(planned: Store) -> None:
+    record = TableRecord(source="src", table=EMP, snapshot_id="s250", snapshot_scn=Scn(250))
+    with pytest.raises(NotYetError, match="window was planned while the table joined"):
+        planned.begin_stream(replace(record, first_ordinal=1), schema_of(scn=250))
+    assert planned.table("src", EMP) == TableRecord(source="src", table=EMP)
+    joining = replace(record, first_ordinal=2)
+    planned.begin_stream(joining, schema_of(scn=250))
+    found = planned.table("src", EMP)
+    assert found is not None
+    assert (found.state, found.first_ordinal) == ("snapshotting", 2)
+    planned.advance_tables("src", window(100, 200), {EMP: Scn(200)})
+    assert planned.table("src", EMP) == found, "its snapshot says where it stands"
+    stale = replace(found, first_ordinal=1)
+    with pytest.raises(NotYetError, match="another stream"):
+        planned.plan_stream_chunks(stale, schema_of(scn=250), [chunk(1)])
+    assert planned.plan_stream_chunks(found, schema_of(scn=250), [chunk(1)]) == [chunk(1)]
+
+
+def test_a_table_that_has_gone_on_is_not_stopped_by_an_error_of_before(planned: Store) -> None:
+    before = TableRecord(source="src", table=EMP, state="ready", mirror_scn=Scn(100))
+    save_table(planned, before)
+    planned.advance_tables("src", window(100, 200), {EMP: Scn(200)})
+    assert not planned.stop_table("src", EMP, reason="old", way_out="none", failed_as=before)
+    now = planned.table("src", EMP)
+    assert now is not None
+    assert now.state == "ready"
+    assert planned.stop_table("src", EMP, reason="new", way_out="none", failed_as=now)
+    stopped = planned.table("src", EMP)
+    assert stopped is not None
+    assert stopped.state == "failed"
+
+
 def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
     store.plan_chunks([chunk(1)])
     with pytest.raises(NotYetError, match="not landed yet"):
@@ -479,7 +522,8 @@ def test_a_whole_snapshot_knows_every_key_as_of_its_oldest_chunk(store: Store) -
     applied("s3", [200], condition="ID > 1")
     applied("s4", [210], range={"kind": "keys", "keys": [["1"]]})
     applied("s5", [220])
-    applied("s5", [0, 220], state="landed")
+    waits = replace(chunk(1, snapshot="s5"), condition=None, range=whole, scn=Scn(220))
+    store.restore_chunks([replace(waits, state="landed")])
     assert store.covered_scn("src", EMP) == 150
     assert store.covered_scn("src", DEPT) == 0
 

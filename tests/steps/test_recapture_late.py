@@ -18,7 +18,7 @@ from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from pipelines.cli import app
 from pipelines.commands import data, tables
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
 NAMES = ("ONE", "TWO", "THREE")
@@ -141,7 +141,7 @@ def test_a_lake_of_before_cannot_take_the_commit_from_windows_that_were_read_aga
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its copy has the first window as it was without the commit, and the second one as it is now does not bring it."""
-    short, bringing = short_window(source)
+    short, _ = short_window(source)
     source.run()
     lose(source, short)
     list(source.pipeline.recapture(needed_only=False))

@@ -42,9 +42,9 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
     """
     started = time.monotonic()
     with (
-        stops_table(ctx, key.table),
         overtaken_at_chunk(ctx, key),
         ctx.writing(key.table) as lease,
+        stops_table(ctx, key.table),
         taken(files, key) as ahead,
     ):
         record = chunk_record(ctx, key)

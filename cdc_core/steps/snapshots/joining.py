@@ -356,5 +356,4 @@ def _plan_chunks(
         )
         for number, part in enumerate(ranges)
     ]
-    ctx.store.plan_stream_chunks(record, replace(schema, scn_from=scn), chunks)
-    return chunks
+    return ctx.store.plan_stream_chunks(record, replace(schema, scn_from=scn), chunks)

@@ -70,8 +70,7 @@ def start_snapshot(
         planned = plan_joining(ctx, session, joining)
         others = [table for table in ad_hoc if table not in counted]
         extra = _plan_ad_hoc(session, ctx, others, conditions or {}, signal_id)
-        ctx.store.plan_chunks(extra)
-        planned += extra
+        planned += ctx.store.plan_chunks(extra)
         if planned:
             ctx.reported(
                 StepReport(
@@ -115,8 +114,7 @@ def plan_parts(
             )
             for number, part in enumerate(parts)
         ]
-        ctx.store.plan_chunks(planned)
-        return [_key(record) for record in planned]
+        return [_key(record) for record in ctx.store.plan_chunks(planned)]
 
 
 def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[ChunkKey]:

@@ -55,9 +55,9 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
     started = time.monotonic()
     folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
     with (
-        stops_table(ctx, key.table),
         overtaken_at_chunk(ctx, key),
         ctx.lease(f"chunk/{key.table}/{key.key}", wait_seconds=30),
+        stops_table(ctx, key.table),
     ):
         record = chunk_record(ctx, key)
         repeated = ctx.landing.exists(folder, MANIFEST_NAME)

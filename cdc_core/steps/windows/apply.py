@@ -63,6 +63,7 @@ def apply_window(
         record = captured_window(ctx, window)
         manifest, _ = ctx.window_manifest(window)
         parts = _parts(ctx, manifest, tables)
+        before = {one.table: one for one in ctx.store.tables(ctx.source)}
         untouched = {
             table: part.scn_high
             for table, part in parts.items()
@@ -78,7 +79,7 @@ def apply_window(
 
         done = dict(zip(todo, side_by_side(ctx, todo, work), strict=True))
         done |= _again_alone(done, work)
-        stopped = _stop_failed(ctx, done, manifest)
+        stopped = _stop_failed(ctx, done, manifest, before)
         if stopped:
             answer_policies(ctx)
         applied = [one for one in done.values() if isinstance(one, TableApplied)]
@@ -377,9 +378,13 @@ def _behind_the_lake(ctx: Context, state: TableRecord, part: ScnWindow) -> tuple
 
 
 def _stop_failed(
-    ctx: Context, done: Mapping[TableId, TableApplied | CdcError], manifest: WindowManifest
+    ctx: Context,
+    done: Mapping[TableId, TableApplied | CdcError],
+    manifest: WindowManifest,
+    before: Mapping[TableId, TableRecord],
 ) -> tuple[StreamEnd, ...]:
-    """Stop the tables that an error was about. What stops all of several tables is not about one of them, and is raised."""
+    """Stop the tables that an error was about, as long as they stand as they did ``before``. What stops all of several tables is not about one
+    of them, and is raised."""
     failed = {table: error for table, error in done.items() if isinstance(error, CdcError)}
     if (
         len(failed) > 1
@@ -387,10 +392,11 @@ def _stop_failed(
         and all(isinstance(error, LakeError) for error in failed.values())
     ):
         raise next(iter(failed.values()))
-    return tuple(
-        stop_table(ctx, table, error, scn=manifest.window.scn_low)
+    ends = [
+        stop_table(ctx, table, error, scn=manifest.window.scn_low, failed_as=before[table])
         for table, error in failed.items()
-    )
+    ]
+    return tuple(end for end in ends if end is not None)
 
 
 def late_commits_above(manifest: WindowManifest, state: TableRecord, covered: int) -> int | None:
