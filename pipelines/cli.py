@@ -48,6 +48,11 @@ metadata = typer.Typer(
     rich_markup_mode=None,
     help="Recover the metadata store: positions, windows, chunks and states of tables.",
 )
+source = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Decide what becomes of a whole source.",
+)
 definitions = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -149,6 +154,10 @@ metadata.command("rebuild", short_help="Rebuild the store from landing and lake.
     for_one(state.rebuild)
 )
 metadata.callback()(lambda: None)
+source.command("skip-gap", short_help="Continue behind redo that is gone for good.")(
+    for_one(data.skip_gap)
+)
+source.callback()(lambda: None)
 definitions.command("show", short_help="Columns of a table, and the history of its definition.")(
     for_one(schema.show)
 )
@@ -160,6 +169,7 @@ app.add_typer(
 )
 app.add_typer(table, name="table", short_help="Add, remove, pause, resume single tables.")
 app.add_typer(definitions, name="schema", short_help="Show a table's definition and its history.")
+app.add_typer(source, name="source", short_help="Skip redo that is gone for good.")
 app.add_typer(metadata, name="state", short_help="Rebuild a lost metadata store.")
 app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
 

@@ -23,7 +23,7 @@ SELECT L.THREAD#, L.SEQUENCE#, MIN(F.MEMBER), L.FIRST_CHANGE#, L.NEXT_CHANGE#, L
  GROUP BY L.THREAD#, L.SEQUENCE#, L.FIRST_CHANGE#, L.NEXT_CHANGE#, L.BYTES, L.STATUS"""
 _ARCHIVED = """
 SELECT A.THREAD#, A.SEQUENCE#, A.NAME, A.FIRST_CHANGE#, A.NEXT_CHANGE#, A.BLOCKS * A.BLOCK_SIZE, {status}, A.ARCHIVED,
-       A.DEST_ID
+       A.DEST_ID, (SYSDATE - A.COMPLETION_TIME) * 86400
   FROM V$ARCHIVED_LOG A, V$DATABASE D
  WHERE A.NEXT_CHANGE# > :scn AND A.STANDBY_DEST = 'NO'
    AND A.RESETLOGS_CHANGE# = D.RESETLOGS_CHANGE# AND A.RESETLOGS_TIME = D.RESETLOGS_TIME"""
@@ -39,6 +39,10 @@ SELECT A.THREAD#, MAX(A.SEQUENCE#), MAX(A.NEXT_CHANGE#)
 _THREADS = """
 SELECT THREAD#, STATUS, ENABLED, ENABLE_CHANGE#, DISABLE_CHANGE#, CHECKPOINT_CHANGE#, LAST_REDO_CHANGE# FROM V$THREAD"""
 
+MISSING_SECONDS = 300
+"""How long after a later log was archived one that neither V$LOG nor V$ARCHIVED_LOG shows counts as gone. Archiver processes finish in any
+order, and a standby registers logs as they arrive."""
+
 _FIRST_SEQUENCE = 1
 """Of each thread, in each incarnation."""
 
@@ -52,7 +56,7 @@ class RedoLog:
     """One copy of one redo log; thread and sequence name the log. Its redo has ``first_change <= SCN < next_change``.
 
     ``state``: ``current`` is being written (``next_change`` is then ``SCN_MAX``), ``online`` was and may be overwritten,
-    ``archived`` stays, ``gone`` was deleted, ``before`` ended before the range that was asked for (only its sequence counts).
+    ``archived`` stays (since ``archived_seconds``), ``gone`` was deleted, ``before`` ended before the range that was asked for (only its sequence counts).
     """
 
     thread: int
@@ -63,6 +67,7 @@ class RedoLog:
     bytes: int
     state: LogState
     destination: int = 0
+    archived_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +268,7 @@ def _cover_thread(thread: RedoThread, logs: list[RedoLog], first: int, last: int
         after = chosen[-1]
         log = by_sequence.get(after.sequence + 1)
         if log is None:
-            raise _not_ready(thread, after.sequence + 1, after.next_change)
+            raise _missing(thread, logs, after.sequence + 1, after.next_change)
         if log.state == "gone":
             raise _gone(log)
         if log.first_change < after.next_change:
@@ -298,7 +303,7 @@ def _starting_log(thread: RedoThread, logs: list[RedoLog], first: int) -> RedoLo
                 if later.state == "gone":
                     raise _gone(later)
                 return later
-            raise _not_ready(thread, earlier.sequence + 1, first)
+            raise _missing(thread, logs, earlier.sequence + 1, first)
     if logs and logs[-1].next_change <= first:
         raise _not_ready(thread, logs[-1].sequence + 1, first)
     if not logs:
@@ -317,7 +322,33 @@ def _starting_log(thread: RedoThread, logs: list[RedoLog], first: int) -> RedoLo
     )
 
 
-_NEW_SNAPSHOT = "Restore the archived logs (RMAN: RESTORE ARCHIVELOG), or start the source over with a snapshot of all its tables."
+_NEW_SNAPSHOT = (
+    "Restore the archived logs (RMAN: RESTORE ARCHIVELOG), or run `redolake source skip-gap`: the tables that need this redo leave, "
+    "and `redolake table resnapshot` brings each back behind the gap."
+)
+
+
+def _missing(
+    thread: RedoThread, logs: Sequence[RedoLog], sequence: int, scn: int
+) -> LogsNotReadyError | RedoUnavailableError:
+    """A log that nobody shows: late, or gone for good once a later one has been archived for :data:`MISSING_SECONDS`."""
+    later = [log for log in logs if log.sequence > sequence and log.state in ("archived", "gone")]
+    if not any(log.archived_seconds >= MISSING_SECONDS for log in later):
+        return _not_ready(thread, sequence, scn)
+    known = {log.sequence for log in logs}
+    last = next(one - 1 for one in range(sequence + 1, max(known) + 1) if one in known)
+    which = str(sequence) if last == sequence else f"{sequence}-{last}"
+    until = "" if last == sequence else f" UNTIL SEQUENCE {last}"
+    word = "SEQUENCE" if last == sequence else "FROM SEQUENCE"
+    return RedoUnavailableError(
+        "a redo log that the window needs is neither online nor archived, although later ones are archived",
+        hint=f"In RMAN, RESTORE ARCHIVELOG {word} {sequence}{until} THREAD {thread.thread}; or, if the files are there, "
+        "CATALOG START WITH '<their folder>'. If they are lost, `redolake source skip-gap` lets the tables that need this redo leave, and "
+        "`redolake table resnapshot` brings each back behind the gap.",
+        thread=thread.thread,
+        sequence=which,
+        scn=scn,
+    )
 
 
 def _not_ready(thread: RedoThread, sequence: int, scn: int) -> LogsNotReadyError:
@@ -356,7 +387,7 @@ def _online_log(row: tuple[object, ...]) -> RedoLog:
 
 
 def _archived_log(row: tuple[object, ...]) -> RedoLog:
-    thread, sequence, name, first, following, size, status, archived, destination = row
+    thread, sequence, name, first, following, size, status, archived, destination, age = row
     usable = status == "A" and archived == "YES" and name is not None
     return RedoLog(
         thread=_int(thread),
@@ -367,6 +398,7 @@ def _archived_log(row: tuple[object, ...]) -> RedoLog:
         bytes=_int(size),
         state="archived" if usable else "gone",
         destination=_int(destination),
+        archived_seconds=float(str(age)) if age is not None else 0.0,
     )
 
 

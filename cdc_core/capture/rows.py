@@ -37,7 +37,8 @@ def _refuse_hole(rows: pa.RecordBatch) -> None:
     if holes.any():
         raise RedoUnavailableError(
             "LogMiner found a hole in the redo (MISSING_SCN)",
-            hint="Restore the missing archived logs, or start the source over with a snapshot of all its tables.",
+            hint="Restore the missing archived logs, or run `redolake source skip-gap`: the tables that need this redo leave, and "
+            "`redolake table resnapshot` brings each back behind the gap.",
             scn=rows.column("scn")[int(np.argmax(holes))].as_py(),
         )
 

@@ -100,6 +100,11 @@ class PolicyConfig(ConfigModel):
     (``snapshot.chunk_by: rowid``), or whose columns were renamed and dropped, when a DDL came. ``resnapshot`` starts that snapshot again at a newer
     SCN, once; if the same happens again, Redolake stops the table. Other chunks are read at a newer SCN each."""
 
+    on_redo_gone: Literal["stop", "resnapshot"] = "stop"
+    """Redo that the table needs is gone for good: an archived log was deleted, or is missing while later ones are archived. ``stop`` leaves the
+    table where it is, and every window waits until you restore the log or run ``redolake source skip-gap``. ``resnapshot`` ends the
+    table's stream before the gap and rereads the table behind it with a new snapshot."""
+
     dropped_columns: Literal["keep", "drop"] = "keep"
     """What becomes of a column of the mirror that Oracle dropped or set unused. ``keep``: it stays, and is NULL in all rows that are written from
     then on. ``drop``: it goes, by Delta's column mapping, with the table's next changes; so do those that were dropped before you chose it.
@@ -184,6 +189,9 @@ class TableConfig(ConfigModel):
 
     on_snapshot_too_old: Literal["stop", "resnapshot"] | None = None
     """As ``policies.on_snapshot_too_old``, for this table; by default that of the source."""
+
+    on_redo_gone: Literal["stop", "resnapshot"] | None = None
+    """As ``policies.on_redo_gone``, for this table; by default that of the source."""
 
     dropped_columns: Literal["keep", "drop"] | None = None
     """As ``policies.dropped_columns``, for this table; by default that of the source."""

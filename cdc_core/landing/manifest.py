@@ -115,6 +115,7 @@ class WindowManifest:
     table with several segments only where its rows are known by ROWID.
     ``files_by_table`` says, per table, which of the redo files have rows of it, by their place among them; None where a version
     captured it that did not lay rows out by table.
+    It ``is_gap`` where no table takes part in it, so nothing was read.
     ``planned`` is what the metadata store knew of it, ``landed`` the moment of the manifest (ISO 8601, UTC); both are None where a version
     that did not say so captured it.
     """
@@ -148,6 +149,7 @@ class WindowManifest:
     data_objects: dict[str, DataObjects] = field(default_factory=dict)
     landed: str | None = None
     signals: tuple[SignalOutcome, ...] = ()
+    is_gap: bool = False
 
     def files_of(self, table: TableId) -> tuple[LandedFile, ...]:
         """The redo files that may have rows of a table."""
@@ -178,6 +180,7 @@ class WindowManifest:
             "transactions_late": self.transactions_late,
             "schema_changes": len(self.schema_changes),
             "logs": len(self.logs),
+            **({"is_gap": 1} if self.is_gap else {}),
         }
 
 

@@ -143,6 +143,11 @@ class WindowRecord:
     is_idle: bool = False
     inexact: Inexact | None = None
 
+    @property
+    def is_gap(self) -> bool:
+        """Was nothing read of it, since no table takes part in it?"""
+        return bool(self.facts.get("is_gap"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkRecord:

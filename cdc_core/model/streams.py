@@ -21,6 +21,7 @@ Trouble = Literal[
     "undecodable",
     "unlogged",
     "snapshot_too_old",
+    "redo_gone",
 ]
 """What a table may meet that cannot be followed and that the configuration has a policy for: ``on_truncate`` and so on."""
 

@@ -279,8 +279,8 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
     if code in _UNREADABLE:
         return RedoUnreadableError(
             "LogMiner cannot open a redo log that the control file names",
-            hint="Restore the file, or CROSSCHECK ARCHIVELOG ALL in RMAN; if it is gone, `redolake table resnapshot` adds each "
-            "table back with a new snapshot.",
+            hint="Restore the file, or CROSSCHECK ARCHIVELOG ALL in RMAN; if it is gone, run `redolake source skip-gap`, then "
+            "`redolake table resnapshot` for each table that it names.",
             ora=code,
             **_file_named(text),
         )

@@ -111,6 +111,8 @@ class StreamQueries:
             elif state == "removed":
                 end = record.stopped_scn if scn is None else min(scn, record.stopped_scn or scn)
                 self._stop(connection, record, reason, way_out, end, state, asked_by)
+            elif scn is not None and record.stopped_scn is not None:
+                put_table(connection, replace(record, stopped_scn=min(scn, record.stopped_scn)))
             elif scn is None and record.takes_windows:
                 waiting = replace(
                     record, state="failed", rest_waits=reason, trouble=trouble, asked_by=None

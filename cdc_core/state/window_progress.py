@@ -147,7 +147,9 @@ class WindowProgressQueries:
                 last_error=None,
                 bytes=sum(file.bytes for file in files),
                 facts=text_from_json(manifest.facts),
-                is_idle=is_empty and same_ledger(connection, source, ledger),
+                is_idle=is_empty
+                and not manifest.is_gap
+                and same_ledger(connection, source, ledger),
             )
             if manifest.late_scn is not None:
                 _mark_inexact(connection, record, manifest, manifest.late_scn)

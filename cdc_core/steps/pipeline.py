@@ -336,6 +336,11 @@ class Pipeline:
             for record in again:
                 yield self.capture_window(record.window)
 
+    def skip_gap(self) -> tuple[WindowRecord, list[TableRecord]] | None:
+        """Let windows go on behind redo that is gone (:func:`window_capture.skip_gap`)."""
+        with self._kept():
+            return window_capture.skip_gap(self._ctx)
+
     def retire_windows(self) -> list[WindowRecord]:
         """Forget windows that are not needed any more (:func:`window_retire.retire_windows`)."""
         with self._kept():

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cdc_core.config import MatchedTable, TableConfig
-from cdc_core.errors import ConfigError, NotYetError, PreflightError
+from cdc_core.errors import CdcError, ConfigError, NotYetError, PreflightError
 from cdc_core.landing.layout import chunk_folder, window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
@@ -30,6 +30,7 @@ from cdc_core.state.records import SchemaVersion
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import captured_objects, join_tables
 from cdc_core.steps.snapshots.plan import start_snapshot
+from cdc_core.steps.windows.capture import gap_ahead, tables_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -66,7 +67,8 @@ def resnapshot_tables(
     """Read tables anew and let them go on from there, whatever they met; return the chunks of the snapshot.
 
     A table that goes on by itself keeps its stream, and its rows are put right by an ad hoc snapshot; but for one whose configuration
-    no longer leaves a column out, which joins anew with it, and one whose equal rows are counted, which begins new Delta tables.
+    no longer leaves a column out, which joins anew with it, one whose equal rows are counted, which begins new Delta tables, and one that needs
+    redo which is gone, which begins a new stream behind the gap.
 
     Args:
         fresh: Begin new Delta tables and move the old ones aside.
@@ -76,10 +78,12 @@ def resnapshot_tables(
     """
     wanted = ctx.configured(list(tables))
     newest = ctx.store.newest_schemas(ctx.source)
+    cut_off = _behind_gap(ctx)
     ready = {
         record.table
         for record in _records(ctx, wanted)
         if record.state == "ready"
+        and record.table not in cut_off
         and not ctx.config.table(record.table).counts_rows
         and not _asked_for_again(ctx, ctx.config.table(record.table), newest[record.table])
     }
@@ -87,6 +91,16 @@ def resnapshot_tables(
     keys = _join(ctx, joining, fresh=fresh) if joining else []
     again = [table for table in wanted if table not in joining]
     return keys + (start_snapshot(ctx, again) if again else [])
+
+
+def _behind_gap(ctx: Context) -> set[TableId]:
+    """The tables that need redo which is gone, so none of their streams can go on."""
+    try:
+        found = gap_ahead(ctx)
+    except CdcError as error:  # which the next run says too
+        _LOG.info("whether redo is gone cannot be said now: %s", error)
+        return set()
+    return set() if found is None else {one.table for one in tables_of(ctx, found[0])}
 
 
 def pause_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:

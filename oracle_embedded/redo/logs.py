@@ -178,6 +178,16 @@ class LogWriter:
         )
         self._forget_overwritten()
 
+    def forget_archived(self, sequence: int) -> None:
+        """Let a deleted log's entry age out of the control file: V$ARCHIVED_LOG does not show it any more.
+
+        Raises:
+            OracleError: ORA-00308 when there is no such archived log.
+        """
+        log_id = self._archived(sequence).log_id
+        self.delete_archived(sequence)
+        self.connection.execute("DELETE FROM redo_log WHERE log_id = ?", (log_id,))
+
     def remove_archived(self, sequence: int) -> None:
         """Remove the file of an archived log, as ``rm`` does: its entry stays as it was.
 

@@ -87,6 +87,16 @@ class Redo:
         with self.database.writing():
             self.sink.writer.delete_archived(sequence, thread)
 
+    def forget_archived_log(self, sequence: int, *, thread: int = FIRST) -> None:
+        """Delete an archived log whose entry has aged out of the control file, or that was never cataloged after a restore: V$ARCHIVED_LOG
+        shows later ones only.
+
+        Raises:
+            OracleError: ORA-00308 when there is none of that sequence.
+        """
+        with self.database.writing():
+            self.sink.writer.forget_archived(sequence, thread)
+
     def remove_archived_log(self, sequence: int, *, thread: int = FIRST) -> None:
         """Remove the file of an archived log behind the control file's back, as ``rm`` does.
 

@@ -387,6 +387,11 @@ class RedoWriter:
         self.flush()
         self._known(thread).logs.delete_archived(sequence)
 
+    def forget_archived(self, sequence: int, thread: int) -> None:
+        """Delete an archived log, and its entry in the control file."""
+        self.flush()
+        self._known(thread).logs.forget_archived(sequence)
+
     def remove_archived(self, sequence: int, thread: int) -> None:
         """Remove the file of an archived log."""
         self.flush()

@@ -173,6 +173,27 @@ def _need(record: WindowRecord, *, is_needed: bool) -> str:
     )
 
 
+def skip_gap(config: ConfigOption = None) -> None:
+    """Skip redo that is gone for good, so that windows continue behind it.
+
+    Use it when `redolake run` stops because an archived log was deleted and you cannot restore it. Redolake tries to read the window once
+    more. If its redo is gone, the streams of all tables that need it end before it, and the window becomes a gap. `redolake table resnapshot`
+    then brings each of these tables back, into its present Delta tables. With `policies.on_redo_gone: resnapshot`, the next run does both.
+    """
+    with opened(config) as pipeline:
+        found = pipeline.skip_gap()
+        if found is None:
+            out().print("There is no gap: no window stopped because redo is gone.")
+            return
+        record, tables = found
+        out().print(f"{record.key} is a gap now.")
+        for table in tables:
+            out().print(
+                f"{table.table} left before it: `redolake table resnapshot {table.table.argument}` brings it back.",
+                soft_wrap=True,
+            )
+
+
 def apply(config: ConfigOption = None) -> None:
     """Apply captured windows to change logs and mirrors, in order. Needs no Oracle."""
     with opened(config, oracle=False) as pipeline:

@@ -106,22 +106,8 @@ def a_signal(source: Source) -> None:
     source.pipeline.add_signal(Signal(id="asked", source="src", type="execute-snapshot", data=data))
 
 
-def a_row_of_the_signal_table(source: Source) -> None:
-    source.run()
-    source.oracle.run(
-        "CREATE TABLE SIGNALS (ID VARCHAR2(42), TYPE VARCHAR2(32), DATA VARCHAR2(2048))",
-        f"""INSERT INTO SIGNALS VALUES ('row', 'execute-snapshot', '{{"data-collections": ["{OWNER}.ONE"]}}')""",
-    )
-
-
 def snapshots(source: Source) -> None:
     list(source.pipeline.run_snapshot())
-
-
-def reads_signals(source: Source) -> None:
-    source.more["signals"] = {"table": f"{OWNER}.SIGNALS"}
-    source.close()
-    source.pipeline.take_signals()
 
 
 def joins_again(source: Source) -> None:
@@ -230,7 +216,6 @@ EFFECTS = [
     Effect("remove a retired window", FencedLanding, "remove", old_windows, lambda one: one.pipeline.retire_windows(), lambda other: other.pipeline.retire_windows()),
     Effect("remove a window to read it again", FencedLanding, "remove", a_lost_window, recaptures, recaptures_and_goes_on),
     Effect("let windows be captured again", Store, "unrecord_captured", a_lost_window, recaptures, recaptures_and_goes_on),
-    Effect("take a row of the signal table", Store, "add_signal", a_row_of_the_signal_table, reads_signals, reads_signals),
     Effect("take a signal", Store, "take_signal", a_signal, lambda one: one.pipeline.take_signals(), everything),
     Effect("plan what a signal asks for", Store, "plan_chunks", a_signal, lambda one: one.pipeline.take_signals(), everything),
     Effect("end a signal", Store, "finish_signal", a_signal, lambda one: one.pipeline.take_signals(), everything),

@@ -44,6 +44,10 @@ class Suspended:
             self.meanwhile()
 
 
+NO_WORK = frozenset({"machine", "holding", "fence_here"})
+"""What notes something of this process, and asks nobody."""
+
+
 class Watched:
     """A store that says each of its calls first."""
 
@@ -52,7 +56,7 @@ class Watched:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._watched, name)
-        if not callable(found) or name == "machine":
+        if not callable(found) or name in NO_WORK:
             return found
 
         def call(*args: Any, **named: Any) -> Any:

@@ -62,8 +62,7 @@ def apply_window(
     with ctx.recorded(window), overtaken_at_window(ctx, window, ("applied",)):
         record = captured_window(ctx, window)
         manifest, _ = ctx.window_manifest(window)
-        parts = _parts(ctx, manifest, tables)
-        before = {one.table: one for one in ctx.store.tables(ctx.source)}
+        parts, before = _parts(ctx, manifest, tables)
         untouched = {
             table: part.scn_high
             for table, part in parts.items()
@@ -91,8 +90,8 @@ def apply_window(
 
 def _parts(
     ctx: Context, manifest: WindowManifest, tables: list[TableId] | None
-) -> dict[TableId, ScnWindow]:
-    """The tables that take the window now, each with its part."""
+) -> tuple[dict[TableId, ScnWindow], dict[TableId, TableRecord]]:
+    """The tables that take the window now, each with its part, and how they stand."""
     wanted = set(manifest.tables_held if tables is None else tables)
     _pass_retired(ctx, manifest, wanted)
     wanting = [
@@ -111,7 +110,7 @@ def _parts(
             window=manifest.window.key,
             position=min(record.mirror_scn or 0 for record, _ in wanting),
         )
-    return parts
+    return parts, {record.table: record for record, _ in wanting}
 
 
 def _others_untouched(

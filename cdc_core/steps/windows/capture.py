@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-from cdc_core.errors import ConfigError, NotYetError
+from cdc_core.errors import ConfigError, NotYetError, RedoUnavailableError, RedoUnreadableError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import ledger_from_landing
 from cdc_core.landing.manifest import MANIFEST_NAME, PlannedWindow
@@ -25,6 +25,7 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_window
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.signals import definitions_given
+from cdc_core.steps.windows.gap import begun_anew, land_gap, leave
 from cdc_core.steps.windows.reselecting import with_reselected
 from cdc_core.steps.windows.shared import verify_files
 
@@ -60,7 +61,7 @@ def capture_window(ctx: Context, window: ScnWindow, turn: Turn = _nothing_early)
         repeated = ctx.landing.exists(window_folder(ctx.source, window), MANIFEST_NAME)
         if not repeated and record.state == "planned":
             with turn(window) as early:
-                ctx.changes.capture_window(_work(ctx, record), ctx.landing, early)
+                _read(ctx, record, early)
         manifest, sha256 = ctx.window_manifest(window)
         verify_files(ctx, manifest)
         if record.state == "planned":
@@ -84,6 +85,66 @@ def capture_window(ctx: Context, window: ScnWindow, turn: Turn = _nothing_early)
         )
 
 
+def _read(ctx: Context, record: WindowRecord, early: EarlyRedo | None) -> None:
+    """Read a window into landing. Where its redo is gone, the tables leave whose policy says so, and it is read for the others."""
+    work = _work(ctx, record)
+    try:
+        land_window(ctx, work, early)
+    except RedoUnavailableError as error:
+        if "sequence" not in error.facts or isinstance(error, RedoUnreadableError):
+            raise  # another database or incarnation, or a file that may come back
+        asked = ctx.config.with_policy("redo_gone", "resnapshot")
+        leaving = [one for one in tables_of(ctx, record) if one.table in asked]
+        if not leave(ctx, record, leaving, error):
+            raise
+        land_window(ctx, _work(ctx, record), None)
+
+
+def land_window(ctx: Context, work: WindowWork, early: EarlyRedo | None = None) -> None:
+    """Read a window into landing; one without tables is a gap, of which nothing is read."""
+    if work.tables:
+        ctx.changes.capture_window(work, ctx.landing, early)
+    else:
+        land_gap(work, ctx.landing)
+
+
+def gap_ahead(ctx: Context) -> tuple[WindowRecord, RedoUnavailableError] | None:
+    """The first window that is not captured, if its redo is gone, and the error that says so. It is tried again: the redo may have come
+    back, and the window is captured then."""
+    planned = ctx.store.windows(ctx.source, states=("planned",), limit=1)
+    if not planned or planned[0].last_error is None:
+        return None
+    try:
+        capture_window(ctx, planned[0].window)
+    except RedoUnavailableError as error:
+        return planned[0], error
+    return None
+
+
+def skip_gap(ctx: Context) -> tuple[WindowRecord, list[TableRecord]] | None:
+    """Where redo of the first window that is not captured is gone: end the streams of all tables that need it, and let the window be a gap;
+    the window and the tables. None where there is no gap.
+
+    Raises:
+        RedoUnavailableError: It is not redo that lacks: the database is another one, or was opened with RESETLOGS.
+    """
+    found = gap_ahead(ctx)
+    if found is None:
+        return None
+    record, error = found
+    if {"expected", "resetlogs_change"} & error.facts.keys():
+        raise error
+    with ctx.lease("capture", wait_seconds=120):
+        left = leave(ctx, record, tables_of(ctx, record), error)
+    capture_window(ctx, record.window)
+    return record, left
+
+
+def tables_of(ctx: Context, record: WindowRecord) -> list[TableRecord]:
+    """The tables whose redo a window holds, or is to hold."""
+    return [table for table in ctx.store.tables(ctx.source) if _belongs(ctx, table, record)]
+
+
 def _work(ctx: Context, record: WindowRecord) -> WindowWork:
     before = ctx.store.windows(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
     if before and before[0].state == "planned":
@@ -104,9 +165,9 @@ def window_work(
     ledger: Sequence[OpenTransaction],
 ) -> WindowWork:
     """What a window is read with, given the window before it and the transactions that were open then."""
-    streams = [table for table in ctx.store.tables(ctx.source) if _belongs(ctx, table, record)]
+    streams = tables_of(ctx, record)
     versions = ctx.store.versions_by_table(ctx.source)
-    return WindowWork(
+    work = WindowWork(
         source=ctx.source_record(),
         record=record,
         tables=[_schema(ctx, table, record, versions.get(table.table, ())) for table in streams],
@@ -131,6 +192,7 @@ def window_work(
         else None,
         given=definitions_given(ctx, record.window),
     )
+    return begun_anew(work) if before is not None and before.is_gap else work
 
 
 def _data_objects(

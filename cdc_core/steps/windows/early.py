@@ -153,4 +153,6 @@ def reading_early(ctx: Context, windows: Sequence[ScnWindow]) -> Iterator[EarlyR
 
 def _read(ctx: Context, window: ScnWindow, stop: threading.Event) -> EarlyRedo | None:
     work = window_work(ctx, ctx.window_record(window), None, ())
+    if not work.tables:
+        return None
     return ctx.changes.read_early(work, ctx.landing, stop)

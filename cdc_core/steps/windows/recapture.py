@@ -29,7 +29,7 @@ from cdc_core.model.streams import StreamEnd
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.source import WindowWork
 from cdc_core.steps.context import Context
-from cdc_core.steps.windows.capture import window_work
+from cdc_core.steps.windows.capture import land_window, window_work
 from cdc_core.steps.windows.shared import captured_window, lacks_commits, verify_files
 
 
@@ -108,7 +108,7 @@ def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
         is_whole = _is_whole(ctx, first)
         has_landed = not is_whole and _has_landed_anew(ctx, first)
         if is_whole or (is_alone and not has_landed):
-            late = _try_to_read(ctx, work)
+            late = _try_to_read(ctx, work) if work.tables else ()
             if is_alone and late:
                 raise RedoUnavailableError(
                     "the windows before this one were retired, and they were not idle: which transactions were open at its beginning "
@@ -119,7 +119,7 @@ def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
                 )
         if not has_landed:
             ctx.landing.remove(window_folder(ctx.source, first.window))
-            ctx.changes.capture_window(work, ctx.landing)
+            land_window(ctx, work)
         for record in again[1:]:
             ctx.landing.remove(window_folder(ctx.source, record.window))
         ctx.store.unrecord_captured(ctx.source, first.ordinal, ledger, _ends_of_lacking(ctx, first))
