@@ -22,7 +22,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.preflight_rows import check_rows
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.catalog import kinds_that_cannot_be_captured
-from cdc_core.schema.dictionary import near_names, read_each_schema, tables_condition
+from cdc_core.schema.dictionary import OF_ROWS, near_names, read_each_schema, tables_condition
 from cdc_core.schema.names import check_names
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema, is_number_text
@@ -30,9 +30,9 @@ from cdc_core.schema.types import arrow_schema, is_number_text
 _OBJECT_KINDS = "SELECT OBJECT_TYPE FROM ALL_OBJECTS WHERE OWNER = :owner AND OBJECT_NAME = :name"
 _UNDO = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'undo_retention'"
 _NUMBER_BYTES = "SELECT SYS.UTL_RAW.CAST_FROM_NUMBER(0) FROM DUAL"
-_COLLATED = """
+_COLLATED = f"""
 SELECT OWNER, TABLE_NAME, COLUMN_NAME, COLLATION FROM ALL_TAB_COLS
- WHERE {tables} AND COLLATION NOT IN ('BINARY', 'USING_NLS_COMP', 'USING_NLS_SORT', 'USING_NLS_SORT_CS')
+ WHERE {{tables}} AND {OF_ROWS} AND COLLATION NOT IN ('BINARY', 'USING_NLS_COMP', 'USING_NLS_SORT', 'USING_NLS_SORT_CS')
  ORDER BY OWNER, TABLE_NAME, INTERNAL_COLUMN_ID"""
 _COLUMNS = "SELECT OWNER, TABLE_NAME, COLUMN_NAME FROM ALL_TAB_COLS WHERE {tables}"
 _OF_KINDS = "Leave it out of `tables`; name the relational table that its rows are loaded into, or belong to"

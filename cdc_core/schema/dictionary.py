@@ -64,6 +64,10 @@ SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, DATA_LENGTH, CHAR_LENGTH, DATA
  ORDER BY OWNER, TABLE_NAME, INTERNAL_COLUMN_ID"""
 """In the order in which the columns came: an invisible one has no COLUMN_ID, and another one when it is visible again."""
 
+OF_ROWS = "(VIRTUAL_COLUMN = 'NO' OR USER_GENERATED = 'YES')"
+"""Of ALL_TAB_COLS: not a column that Oracle derives for itself, for an index on an expression or in descending order (SYS_NC0000n$) or
+for extended statistics (SYS_STS…). No row has those, no redo names them, and they come and go with no DDL of the table."""
+
 _PRIMARY_KEYS = """
 SELECT K.OWNER, K.TABLE_NAME, K.COLUMN_NAME, C.DEFERRABLE
   FROM ALL_CONSTRAINTS{as_of} C, ALL_CONS_COLUMNS{as_of} K
@@ -249,7 +253,7 @@ def schema_from_rows(
     Args:
         config: What the user wants of it.
         columns: Rows (name, type, length, char length, precision, scale, nullable, default, hidden by Oracle, virtual, segment
-            position) in order.
+            position) in order. Those that are hidden and virtual are no columns of the table.
         primary_key: Its columns; empty without one.
         unique_indexes: Columns of each unique index.
         character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``.
@@ -258,6 +262,8 @@ def schema_from_rows(
         primary_is_deferrable: Oracle may check the primary key at the end of a transaction. (An index that is unique is checked at once.)
         known_key: The key so far, which it stays as long as it is one of the table's.
     """
+    unique_indexes = _of_columns(columns, unique_indexes)
+    columns = [row for row in columns if not _is_derived(row)]
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
     if config.takes_what_it_can and config.identity != "all_columns":
         of_keys = {name for one in (primary_key, *unique_indexes) for name in one}
@@ -364,7 +370,7 @@ def _schema_of(
     columns = rows.columns.get(config.table)
     if not columns:
         raise _unknown_table(session, config.table)
-    _refuse_unmeasured(session, config, columns)
+    _refuse_unmeasured(session, config, [row for row in columns if not _is_derived(row)])
     _refuse_clustered(config, rows.clusters.get(config.table))
     keys = rows.keys.get(config.table, [])
     objects = rows.objects.get(config.table, [])
@@ -472,6 +478,24 @@ def _indexes(rows: Sequence[tuple[Any, ...]]) -> list[list[str]]:
     for owner, index, column in rows:
         found.setdefault((owner, index), []).append(column)
     return list(found.values())
+
+
+def _is_derived(row: tuple[Any, ...]) -> bool:
+    """Is a column one that Oracle made for an index or for statistics? See :data:`OF_ROWS`."""
+    return bool(row[8] == "YES" and row[9] == "YES")
+
+
+def _of_columns(
+    columns: Sequence[tuple[Any, ...]], indexes: Sequence[Sequence[str]]
+) -> list[list[str]]:
+    """The indexes with the columns that they are on in descending order in the place of what Oracle derives from them: values are as unique
+    from the last to the first. An index on another expression keeps a name that no column of the table has, and is no key.
+
+    Source: Oracle Database Reference 19c, ALL_IND_EXPRESSIONS; the expression of such a column is its name in quotes alone.
+    """
+    names = {f'"{row[0]}"': row[0] for row in columns if not _is_derived(row)}
+    turned = {row[0]: names.get((row[7] or "").strip()) for row in columns if _is_derived(row)}
+    return [[turned.get(name) or name for name in index] for index in indexes]
 
 
 def _column(row: tuple[Any, ...]) -> Column:

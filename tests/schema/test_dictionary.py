@@ -77,6 +77,30 @@ def test_a_table_without_a_key_that_has_documents_is_not_told_to_use_rowids() ->
         assert raised.value.hint.endswith("BODY.") != told
 
 
+def derived(name: str, of: str, kind: str = "RAW", length: int = 34) -> tuple[Any, ...]:
+    """A column that Oracle made for an index, or for statistics."""
+    return (name, kind, length, 0, None, None, "Y", of, "YES", "YES", None)
+
+
+def test_an_index_in_descending_order_is_a_key_and_one_on_an_expression_is_not() -> None:
+    columns = (row("A"), row("B"), derived("SYS_NC00003$", '"B" '), derived("SYS_NC00004$", 'UPPER("A")'))  # fmt: skip
+    assert build(EMP, *columns, unique=(("SYS_NC00004$",), ("A", "SYS_NC00003$"))).key == ("A", "B")
+    with pytest.raises(PreflightError, match="no primary key"):
+        build(EMP, *columns, unique=(("SYS_NC00004$",), ("A", "SYS_NC00004$")))
+
+
+def test_what_oracle_derives_for_indexes_and_statistics_is_no_column_of_the_table() -> None:
+    stored = (row("A"), ("N", "NUMBER", 22, 0, 9, 0, "Y", None, "NO", "NO", 2))
+    more = (
+        derived("SYS_NC00003$", '"N"', length=2251),
+        derived("SYS_NC00004$", "JSON_QUERY(\"N\", '$')", "CLOB", 4000),
+        derived("SYS_STSXYZ", 'SYS_OP_COMBINED_HASH("A","N")', "NUMBER", 22),
+    )
+    for identity in ("key", "rowid"):
+        config = TableConfig(name="hr.emp", identity=identity)
+        assert build(config, *stored, *more, primary=("A",)) == build(config, *stored, primary=("A",))  # fmt: skip
+
+
 def test_excluded_columns_are_left_out() -> None:
     config = TableConfig(name="hr.emp", columns_exclude=("B",))
     assert build(config, row("ID"), row("B"), primary=("ID",)).column_names == ("ID",)

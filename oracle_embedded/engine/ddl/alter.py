@@ -10,6 +10,7 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.from_items import columns_in
 from oracle_embedded.engine.ddl.companions import store_nested_tables
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
+from oracle_embedded.engine.ddl.hidden import is_on, with_new_name, without_indexes
 from oracle_embedded.engine.ddl.partitions import ACTIONS, MOVING, alter_partitions
 from oracle_embedded.engine.ddl.tables import (
     check_default,
@@ -258,15 +259,13 @@ def _drop_columns(run: DdlRun, table: TableDef, names: tuple[str, ...]) -> Table
             raise OracleError(12991, "column is referenced in a multi-column constraint")
         for item in touching:
             table = _drop_constraint(run, table, item.name)
-        for index in table.indexes:
-            if column.internal_id in index.columns:
-                run.session.database.store.drop_index(index.object_id)
+        going = [index for index in table.indexes if is_on(table, index, column)]
+        for index in going:
+            run.session.database.store.drop_index(index.object_id)
+        table = without_indexes(table, going)
         table = replace(
             table,
             columns=tuple(item for item in table.columns if item.internal_id != column.internal_id),
-            indexes=tuple(
-                index for index in table.indexes if column.internal_id not in index.columns
-            ),
             log_groups=tuple(
                 group for group in table.log_groups if column.internal_id not in group.columns
             ),
@@ -294,7 +293,7 @@ def _rename_column(table: TableDef, old: str, new: str) -> TableDef:
         raise ora(957)
     _refuse_used(table, old)
     return replace(
-        table,
+        with_new_name(table, old, new),
         columns=tuple(
             replace(item, name=new) if item is column else item for item in table.columns
         ),

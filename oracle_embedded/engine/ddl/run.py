@@ -23,6 +23,7 @@ from oracle_embedded.engine.ddl.clusters import (
 from oracle_embedded.engine.ddl.companions import drop_companions
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
 from oracle_embedded.engine.ddl.editions import change_editions
+from oracle_embedded.engine.ddl.hidden import with_hidden, without_indexes
 from oracle_embedded.engine.ddl.partitions import truncated
 from oracle_embedded.engine.ddl.programs import (
     alter_program,
@@ -38,11 +39,11 @@ from oracle_embedded.engine.ddl.recycle_bin import (
 )
 from oracle_embedded.engine.ddl.sequences import create_sequence
 from oracle_embedded.engine.ddl.session import alter_session, alter_system
-from oracle_embedded.engine.ddl.tables import create_table, virtual_value
+from oracle_embedded.engine.ddl.tables import create_table
 from oracle_embedded.engine.ddl.types import create_type, drop_type
 from oracle_embedded.engine.ddl.users import create_user, drop_user, grant
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.run.constraints import check_unique_rows
+from oracle_embedded.engine.run.constraints import check_unique_values
 from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ddl_nodes as nodes
@@ -161,8 +162,6 @@ def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
     expressions: tuple[str, ...] = ()
     if node.has_expressions:
         expressions = tuple(text for text, _ in node.columns)
-        for text in expressions:
-            virtual_value(run, table, text)
     for column_name, _ in () if expressions else node.columns:
         column = table.by_name.get(column_name)
         if column is None:
@@ -171,15 +170,16 @@ def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
             datatype = column.type.data_type()
             raise OracleError(2327, f"cannot create index on expression with datatype {datatype}")
         columns.append(column.internal_id)
-    same = (tuple(columns), expressions)
-    if any((index.columns, index.expressions) == same for index in table.indexes):
+    descending = tuple(flag for _, flag in node.columns)
+    table, keys, values = with_hidden(run, table, node.columns)
+    if any((index.keys or index.columns) == (keys or tuple(columns)) for index in table.indexes):
         raise OracleError(1408, "such column list already indexed")
     session.database.transactions.check_no_locks(table.object_id, session.transaction)
     if node.unique:
-        check_unique_rows(
-            session.database.store,
+        check_unique_values(
+            session,
             table,
-            tuple(columns),
+            values if expressions else tuple(f"c{internal_id}" for internal_id in columns),
             OracleError(1452, "cannot CREATE UNIQUE INDEX; duplicate keys found"),
         )
     index = IndexDef(
@@ -187,9 +187,11 @@ def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
         owner=owner,
         name=name,
         columns=tuple(columns),
-        descending=() if expressions else tuple(flag for _, flag in node.columns),
+        descending=descending,
         unique=node.unique,
         expressions=expressions,
+        keys=keys,
+        values=values if node.unique and expressions else (),
         is_bitmap=node.bitmap,
     )
     if columns:
@@ -428,13 +430,7 @@ def _drop_index(run: DdlRun, node: nodes.Drop) -> None:
                     "DROP ANY INDEX"
                 ):
                     raise ora(1031)
-                run.put(
-                    replace(
-                        table,
-                        indexes=tuple(item for item in table.indexes if item is not index),
-                        changed=run.now,
-                    )
-                )
+                run.put(replace(without_indexes(table, [index]), changed=run.now))
                 run.session.database.store.drop_index(index.object_id)
                 run.about(owner, index.name, index.object_id)
                 return

@@ -188,7 +188,7 @@ def with_guard(table: TableDef) -> TableDef:
     number = table.next_internal_id
     column = ColumnDef(
         internal_id=number,
-        name=f"SYS_NC{len((*table.columns, *table.virtual, *table.unused)) + 1:05d}$",
+        name=f"SYS_NC{table.next_place:05d}$",
         type=SqlType(OraType.RAW, length=126),
         default_text="HEXTORAW('01')",
         is_invisible=True,
@@ -363,7 +363,7 @@ def _with_key(
             25188,
             "cannot drop/disable/defer the primary key constraint for index-organized tables or sorted hash cluster",
         )
-    existing = next((index for index in table.indexes if index.columns == columns), None)
+    existing = next((one for one in table.indexes if one.columns == columns and not one.keys), None)
     if spec.deferrable and existing is not None and existing.unique:
         raise OracleError(1408, "such column list already indexed")
     made = Constraint(

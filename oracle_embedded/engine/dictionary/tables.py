@@ -251,14 +251,17 @@ def _all_columns(view: View) -> Iterator[Row]:
             if column.is_guard:
                 place, number = table.segment_ids[column.internal_id], internal[column.internal_id]
                 yield _column(table.owner, table.name, None, place, number, column)
+        for column in table.hidden:
+            number = internal[column.internal_id]
+            yield _column(table.owner, table.name, None, None, number, column)
         for column in table.unused:
             place, number = table.segment_ids[column.internal_id], internal[column.internal_id]
             yield _column(table.owner, table.name, None, place, number, column, is_unused=True)
 
 
 def _internal_ids(table: TableDef) -> dict[int, int]:
-    """The place of each column among all: stored, virtual and unused ones, in the order in which they came."""
-    every = sorted(column.internal_id for column in (*table.named, *table.unused))
+    """The place of each column among all: stored, virtual, unused and hidden ones, in the order in which they came."""
+    every = sorted(one.internal_id for one in (*table.named, *table.unused, *table.hidden))
     return {internal_id: place for place, internal_id in enumerate(every, 1)}
 
 
@@ -417,9 +420,9 @@ def _index_columns(view: View) -> Iterator[Row]:
     for table in _named_tables(view):
         for index in table.indexes:
             for position, (internal_id, descending) in enumerate(
-                zip(index.columns, index.descending, strict=True), 1
+                zip(index.keys or index.columns, index.descending, strict=True), 1
             ):
-                column = table.by_id[internal_id]
+                column = table.by_id.get(internal_id) or table.hidden_by_id[internal_id]
                 yield {
                     "INDEX_OWNER": index.owner, "INDEX_NAME": index.name, "TABLE_OWNER": table.owner, "TABLE_NAME": table.name,
                     "COLUMN_NAME": column.name, "COLUMN_POSITION": position, "COLUMN_LENGTH": data_length(column.type),
@@ -435,7 +438,7 @@ def _index_type(table: TableDef, index: IndexDef) -> str:
     if index == table.top_index:
         return "IOT - TOP"
     kind = "BITMAP" if index.is_bitmap else "NORMAL"
-    return f"FUNCTION-BASED {kind}" if index.expressions else kind
+    return f"FUNCTION-BASED {kind}" if index.keys else kind
 
 
 @VIEWS.family(
@@ -446,11 +449,12 @@ def _index_type(table: TableDef, index: IndexDef) -> str:
 def _index_expressions(view: View) -> Iterator[Row]:
     for table in _named_tables(view):
         for index in table.indexes:
-            for position, text in enumerate(index.expressions, 1):
-                yield {
-                    "INDEX_OWNER": index.owner, "INDEX_NAME": index.name, "TABLE_OWNER": table.owner, "TABLE_NAME": table.name,
-                    "COLUMN_EXPRESSION": text, "COLUMN_POSITION": position,
-                }  # fmt: skip
+            for position, internal_id in enumerate(index.keys, 1):
+                if (column := table.hidden_by_id.get(internal_id)) is not None:
+                    yield {
+                        "INDEX_OWNER": index.owner, "INDEX_NAME": index.name, "TABLE_OWNER": table.owner, "TABLE_NAME": table.name,
+                        "COLUMN_EXPRESSION": column.expression, "COLUMN_POSITION": position,
+                    }  # fmt: skip
 
 
 def _partitioned(view: View) -> Iterator[tuple[TableDef, Partitioning]]:

@@ -111,12 +111,24 @@ def check_unique_rows(
     store: Store, table: TableDef, columns: tuple[int, ...], error: OracleError
 ) -> None:
     """Raise the error if two rows have the same key; keys of NULLs only do not count."""
-    names = ", ".join(f"c{internal_id}" for internal_id in columns)
-    present = " OR ".join(f"c{internal_id} IS NOT NULL" for internal_id in columns)
-    if _any(
-        store,
-        f"SELECT 1 FROM t{table.object_id} WHERE {present} GROUP BY {names} HAVING count(*) > 1",
-    ):
+    names = tuple(f"c{internal_id}" for internal_id in columns)
+    _refuse_double(store, table, names, error)
+
+
+def check_unique_values(
+    session: SessionState, table: TableDef, values: tuple[str, ...], error: OracleError
+) -> None:
+    """Raise the error if two rows have the same values of compiled expressions; those of which all are NULL do not count."""
+    session.enter(session.database.store.writer.context)
+    _refuse_double(session.database.store, table, values, error)
+
+
+def _refuse_double(
+    store: Store, table: TableDef, values: tuple[str, ...], error: OracleError
+) -> None:
+    present = " OR ".join(f"{value} IS NOT NULL" for value in values)
+    rows = f"SELECT 1 FROM t{table.object_id} WHERE {present}"
+    if _any(store, f"{rows} GROUP BY {', '.join(values)} HAVING count(*) > 1"):
         raise error
 
 

@@ -490,8 +490,6 @@ def _read_index(stream: TokenStream, *, unique: bool) -> nodes.CreateIndex:
     skip_storage_clauses(stream)
     if stream.take_word("LOCAL"):
         skip_storage_clauses(stream)
-    if unique and has_expressions:
-        raise unsupported("unique indexes on expressions", start)
     return nodes.CreateIndex(name, table, tuple(columns), unique, has_expressions=has_expressions)
 
 

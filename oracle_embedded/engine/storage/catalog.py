@@ -135,6 +135,10 @@ class IndexDef:
     generated: bool = False
     expressions: tuple[str, ...] = ()
     """What it is on, as typed, where that is more than columns."""
+    keys: tuple[int, ...] = ()
+    """What it is on where hidden columns are among it, by internal ids: one that is on columns in ascending order has none."""
+    values: tuple[str, ...] = ()
+    """What a unique one on expressions is on, compiled."""
     is_bitmap: bool = False
     of_key: bool = False
 
@@ -155,7 +159,8 @@ class TableDef:
     """One version of a table; ``column_version`` counts the DDLs that changed its columns.
 
     One that is index-organized lives in the index of its primary key. ``unused`` are columns that SET UNUSED took out of the table
-    and that its rows hold still; ``virtual`` are those that no row holds.
+    and that its rows hold still; ``virtual`` are those that no row holds, and so are the ``hidden`` ones, which Oracle makes for indexes on
+    expressions, and in descending order, for itself.
     """
 
     object_id: int
@@ -186,6 +191,7 @@ class TableDef:
     """What a table in the recycle bin was called."""
     unused: tuple[ColumnDef, ...] = ()
     virtual: tuple[ColumnDef, ...] = ()
+    hidden: tuple[ColumnDef, ...] = ()
     policies: tuple[RowPolicy, ...] = ()
     redaction: Redaction | None = None
     cluster: int = 0
@@ -250,9 +256,24 @@ class TableDef:
             if item.kind in "PU" and item.enabled
         }
         for index in self.indexes:
-            if index.unique:
+            if index.unique and index.columns:
                 found.setdefault(index.columns, index.name)
         return tuple((name, columns) for columns, name in found.items())
+
+    @cached_property
+    def unique_values(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Names and compiled expressions of unique indexes that are on more than columns."""
+        return tuple((index.name, index.values) for index in self.indexes if index.values)
+
+    @cached_property
+    def hidden_by_id(self) -> dict[int, ColumnDef]:
+        """The hidden columns by internal id."""
+        return {column.internal_id: column for column in self.hidden}
+
+    @property
+    def next_place(self) -> int:
+        """The place of the next column among all: stored, virtual, unused and hidden ones."""
+        return len((*self.columns, *self.virtual, *self.unused, *self.hidden)) + 1
 
     @cached_property
     def deferrable_keys(self) -> dict[tuple[int, ...], Constraint]:

@@ -75,6 +75,7 @@ class RowWriter:
             raise violation
         for columns, constraint in table.deferrable_keys.items():
             self._check_key_later(table, constraint.name, columns, values, rid)
+        self._check_expressions_later(table, rid)
         return rid
 
     def _put(self, table: TableDef, shape: Shape, values: Image) -> int:
@@ -170,6 +171,7 @@ class RowWriter:
             if any(item in columns and old[item] != merged[item] for item in key):
                 self._check_key_later(table, name, key, merged, rid)
                 self._check_children_later(table, key, old, deleting=False)
+        self._check_expressions_later(table, rid)
         for foreign in table.foreign_keys:
             if any(item in columns for item in foreign.columns):
                 self._check_parent_later(table, foreign, merged)
@@ -230,6 +232,34 @@ class RowWriter:
         self, table: TableDef, columns: Sequence[int], values: Sequence[Value]
     ) -> tuple[str, list[object]]:
         return matching(columns, values, self._shape(table).texts)
+
+    def _check_expressions_later(self, table: TableDef, rid: int) -> None:
+        """Hold a row against unique indexes on expressions, at the end of the statement. Each row is looked at: no index helps."""
+        for name, values in table.unique_values:
+            self.pending.append(partial(self._check_expressions, table, name, values, rid))
+
+    def _check_expressions(
+        self, table: TableDef, name: str, values: tuple[str, ...], rid: int
+    ) -> None:
+        sqlite = self.transactions.store.writer.sqlite
+        rows = f"t{table.object_id}"
+        own = sqlite.execute(
+            f"SELECT {', '.join(values)} FROM {rows} WHERE rid = ?", (rid,)
+        ).fetchone()
+        if own is None or all(value is None for value in own):
+            return
+        of_own = f"(SELECT {{}} FROM {rows} WHERE rid = ?)"
+        test = " AND ".join(f"{value} IS {of_own.format(value)}" for value in values)
+        params: list[object] = [rid] * len(values)
+        found = sqlite.execute(
+            f"SELECT vf FROM {rows} WHERE rid <> ? AND {test}", (rid, *params)
+        ).fetchall()
+        for (version,) in found:
+            if version > SCN_MAX and version != self.transaction.mark:
+                raise Busy(version - SCN_MAX)
+        if found:
+            raise unique_violated(table, name)
+        self._check_past(table, test, params)
 
     def _check_unique(
         self, table: TableDef, name: str, columns: tuple[int, ...], values: Image, own: int | None

@@ -171,6 +171,7 @@ def test_the_dictionary_describes_tables(sql: Client) -> None:
         ("BIG", "CLOB", "4000", None, None, "Y", "0", None),
         ("F", "FLOAT", "22", "126", None, "Y", "0", None),
         ("W", "NVARCHAR2", "10", None, None, "Y", "5", "C"),
+        ("SYS_NC00011$", "RAW", "34", None, None, "Y", "0", None),
     ]
     assert sql("select constraint_name, constraint_type from user_constraints where table_name = 'T' order by 2 desc") == [
         ("T_PK", "P"), (sql.one("select constraint_name from user_constraints where constraint_type = 'C'"), "C"),
@@ -180,7 +181,7 @@ def test_the_dictionary_describes_tables(sql: Client) -> None:
         ("T_PK", "UNIQUE"),
     ]
     assert sql("select column_name, descend from user_ind_columns where index_name = 'T_I' order by column_position") == [
-        ("NAME", "ASC"), ("ID", "DESC"),
+        ("NAME", "ASC"), ("SYS_NC00011$", "DESC"),
     ]  # fmt: skip
     assert sql.one("select comments from user_col_comments where column_name = 'NAME'") == "who"
     assert sql.one("select data_default from user_tab_columns where column_name = 'AMOUNT'") == "0"
