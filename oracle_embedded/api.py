@@ -641,6 +641,12 @@ class DatabaseView(Protocol):
     def read_connection(self) -> sqlite3.Connection:
         """A fresh read-only connection on the same file; the caller closes it."""
 
+    def zone_at(self, scn: int) -> str:
+        """DBTIMEZONE as of an SCN: an offset, or the name of a region."""
+
+    def zone_minutes(self, zone: str, moment: bytes) -> int:
+        """By how much a zone is ahead of UTC at a moment in UTC, a TIMESTAMP's bytes."""
+
     def segment_version(self, object_id: int) -> TableVersion | None:
         """The present definition of the table that has a segment: its own, a partition's, or a top index; None if the segment is gone."""
 

@@ -66,6 +66,7 @@ def open_database(
     container_id: int = 3,
     nls_sort: str = "",
     nls_comp: str = "",
+    time_zone: str = "+00:00",
 ) -> OpenDatabase:
     """Open the database in a folder, making it if it is not there.
 
@@ -85,12 +86,20 @@ def open_database(
         container_id: Its number.
         nls_sort: NLS_SORT of the instance, with which sessions begin: a database keeps its own, BINARY unless said.
         nls_comp: NLS_COMP likewise.
+        time_zone: DBTIMEZONE of a new database: an offset, or the name of a region.
 
     Raises:
         ValueError: There is no such set or sort, or the database in the folder has another one.
     """
     sets = character_sets(character_set or "AL32UTF8", national_character_set or "AL16UTF16")
-    engine = Database(data_dir, now=now, sets=sets, container=container, container_id=container_id)
+    engine = Database(
+        data_dir,
+        now=now,
+        sets=sets,
+        container=container,
+        container_id=container_id,
+        time_zone=time_zone,
+    )
     for name, has in (
         (character_set, engine.character_sets.database.name),
         (national_character_set, engine.character_sets.national.name),

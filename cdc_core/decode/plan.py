@@ -52,7 +52,8 @@ class Kind(IntEnum):
 class ColumnPlan:
     """One captured column: where its literals go. ``precision`` and ``scale`` are those of the Arrow type; ``charset`` is
     Oracle's name of the character set of its text, ``is_number`` says that its stored bytes are a NUMBER, ``is_extended`` that it is a text or RAW
-    that Oracle stores as a LOB, ``is_xml`` that it holds documents."""
+    that Oracle stores as a LOB, ``is_xml`` that it holds documents. ``time_zone`` is DBTIMEZONE for a column WITH LOCAL TIME ZONE, empty where it is not known; None for
+    others."""
 
     name: str
     kind: Kind
@@ -63,6 +64,7 @@ class ColumnPlan:
     is_number: bool = False
     is_extended: bool = False
     is_xml: bool = False
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +135,7 @@ def plan_column(column: Column, schema: TableSchema | None = None) -> ColumnPlan
         is_number=column.data_type in NUMBER_TYPES,
         is_extended=column.is_extended,
         is_xml=column.data_type == "XMLTYPE",
+        time_zone=schema.time_zone if schema and column.is_local_time else None,
     )
 
 

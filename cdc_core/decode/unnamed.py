@@ -8,6 +8,7 @@ Source: Oracle Call Interface Programmer's Guide 19c, "Oracle Data Types" (NUMBE
 
 from __future__ import annotations
 
+import re
 import struct
 from datetime import datetime, timedelta
 
@@ -16,8 +17,11 @@ import numpy as np
 from cdc_core.decode.character_sets import stored_text
 from cdc_core.decode.literals import Bare, Call, Literal, LiteralRefusedError, Quoted
 from cdc_core.decode.plan import ColumnPlan, Kind
+from cdc_core.decode.printed import UTC_OFFSET
 from cdc_core.errors import RESNAPSHOT_HINT
 
+_OFFSET = re.compile(r"([+-]?)(\d\d?):(\d\d)", re.ASCII)
+_UTC_NAMES = frozenset({"UTC", "GMT", "Z"})
 _DATE_MASK = "SYYYY-MM-DD HH24:MI:SS"
 _TIMESTAMP_MASK = f"{_DATE_MASK}.FF9"
 _HINT_REPORT = f"Report the column's type and the number of hexadecimal digits. {RESNAPSHOT_HINT}"
@@ -27,7 +31,7 @@ def named_literal(stored: bytes, column: ColumnPlan) -> Literal:
     """The literal that stands for a column's stored bytes.
 
     Raises:
-        LiteralRefusedError: The bytes are not a value of the column's type, or its character set is not known.
+        LiteralRefusedError: The bytes are not a value of the column's type, or its character set or time zone is not known.
     """
     if column.is_number:
         return Bare(number_text(stored))
@@ -43,7 +47,7 @@ def named_literal(stored: bytes, column: ColumnPlan) -> Literal:
         case Kind.RAW | Kind.BLOB:
             return Call("HEXTORAW", (stored.hex(),))
         case Kind.ZONED:
-            return _zoned(stored)
+            return _zoned(stored) if column.time_zone is None else _local(stored, column.time_zone)
         case Kind.INTERVAL_YM:
             return _year_to_month(stored)
         case Kind.INTERVAL_DS:
@@ -92,10 +96,7 @@ def _moment(stored: bytes, kind: Kind) -> Call:
 def _zoned(stored: bytes) -> Call:
     """WITH TIME ZONE: the moment in UTC, then hour and minute of the offset with 20 and 60 added."""
     if len(stored) != 13:
-        raise LiteralRefusedError(
-            "a value WITH LOCAL TIME ZONE from before a DDL is in the database's time zone, which the redo does not tell",
-            RESNAPSHOT_HINT,
-        )
+        raise LiteralRefusedError("the bytes of a time with zone have a wrong length", _HINT_REPORT)
     if stored[11] & 0x80:
         raise LiteralRefusedError(
             "the time zone of a value from before a DDL is the number of a region",
@@ -103,12 +104,42 @@ def _zoned(stored: bytes) -> Call:
         )
     hours, minutes = stored[11] - 20, stored[12] - 60
     offset = timedelta(hours=hours, minutes=minutes)
-    moment = _moment(stored[:11], Kind.TIMESTAMP).arguments[0]
+    sign = "-" if offset < timedelta() else "+"
+    return _shifted(stored[:11], offset, f"{sign}{abs(hours):02d}:{abs(minutes):02d}")
+
+
+def _local(stored: bytes, database_zone: str) -> Call:
+    """WITH LOCAL TIME ZONE: a wall clock in the time zone of the database, which keeps its zone while it has such a column.
+
+    In a region's zone an hour of autumn comes twice, and Oracle's rules of regions may be others than the machine's: it is refused.
+
+    Source: Oracle Database Globalization Support Guide 19c, "TIMESTAMP WITH LOCAL TIME ZONE Data Type".
+    """
+    found = _OFFSET.fullmatch(database_zone)
+    if found is None and database_zone.upper() not in _UTC_NAMES:
+        raise LiteralRefusedError(
+            "a value WITH LOCAL TIME ZONE from before a DDL is in the time zone of the database, "
+            + ("which is a region" if database_zone else "which is not known"),
+            RESNAPSHOT_HINT,
+        )
+    offset = timedelta()
+    if found is not None:
+        offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
+        offset = -offset if found[1] == "-" else offset
+    return _shifted(stored, -offset, UTC_OFFSET)
+
+
+def _shifted(stored: bytes, by: timedelta, zone: str) -> Call:
+    """The literal of a moment that is so much later in the zone that it names."""
+    moment = _moment(stored, Kind.TIMESTAMP).arguments[0]
     if moment.startswith("-"):
         return Call("TO_TIMESTAMP_TZ", (moment,))  # which no type of the lake holds
-    there = datetime.fromisoformat(moment[1:20]) + offset
-    sign = "-" if offset < timedelta() else "+"
-    zone = f"{sign}{abs(hours):02d}:{abs(minutes):02d}"
+    try:
+        there = datetime.fromisoformat(moment[1:20]) + by
+    except (ValueError, OverflowError):
+        raise LiteralRefusedError(
+            "the bytes of a time with zone are no day of the years 1 to 9999", _HINT_REPORT
+        ) from None
     return Call("TO_TIMESTAMP_TZ", (f" {there.isoformat(sep=' ')}{moment[20:]} {zone}",))
 
 

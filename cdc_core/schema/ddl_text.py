@@ -107,15 +107,18 @@ def _described(one: Column) -> tuple[object, ...]:
 def _after(
     version: TableSchema, clause: ColumnClause, present: TableSchema | None, config: TableConfig
 ) -> TableSchema | None:
+    made: TableSchema | None
     match clause:
         case AddedColumn():
-            return _added(version, clause.column, present, config)
+            made = _added(version, clause.column, present, config)
         case ModifiedColumn():
-            return _modified(version, clause, present)
+            made = _modified(version, clause, present)
         case DroppedColumns():
-            return _dropped(version, clause)
+            made = _dropped(version, clause)
         case RenamedColumn():
             return _renamed(version, clause, config)
+    known = (version,) if present is None else (version, present)
+    return made and made.in_zone_of(*known)
 
 
 def _added(

@@ -88,7 +88,9 @@ _INDEX_ORGANIZED = (
 )
 _CLUSTERED = "SELECT OWNER, TABLE_NAME, CLUSTER_NAME FROM ALL_TABLES WHERE CLUSTER_NAME IS NOT NULL AND {tables}"
 _CHARACTER_SETS = """
-SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
+SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')
+ UNION ALL SELECT 'DBTIMEZONE', DBTIMEZONE FROM DUAL"""
+_LOCAL_TIMES = "SELECT OWNER, TABLE_NAME, COLUMN_NAME FROM ALL_TAB_COLS WHERE DATA_TYPE LIKE '%LOCAL TIME ZONE' AND {tables}"
 _RELEASE = "SELECT VERSION FROM PRODUCT_COMPONENT_VERSION WHERE PRODUCT LIKE 'Oracle%Database%'"
 _MEASURED_FROM = 23
 _LATER_DDL = """
@@ -256,7 +258,7 @@ def schema_from_rows(
             position) in order. Those that are hidden and virtual are no columns of the table.
         primary_key: Its columns; empty without one.
         unique_indexes: Columns of each unique index.
-        character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``.
+        character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``, and its ``DBTIMEZONE``.
         is_index_organized: Its rows have no ROWIDs of a place, and a key. Asked for where that matters: with LOBs, or where no key identifies
             rows.
         primary_is_deferrable: Oracle may check the primary key at the end of a transaction. (An index that is unique is checked at once.)
@@ -304,6 +306,7 @@ def schema_from_rows(
         stored=_stored(columns),
         charset=sets.get("NLS_CHARACTERSET", ""),
         ncharset=sets.get("NLS_NCHAR_CHARACTERSET", ""),
+        time_zone=sets.get("DBTIMEZONE", "") if any(one.is_local_time for one in captured) else "",
         masked=masks_of(config, captured),
         key_is_deferred=config.identity == "key"
         and not any(one and set(one) <= set(key) for one in checked),
@@ -341,6 +344,8 @@ class _Rows:
     character_sets: Mapping[str, str]
     index_organized: Set[TableId]
     clusters: Mapping[TableId, str]
+    local_times: Mapping[TableId, Set[str]] | None
+    """Columns WITH LOCAL TIME ZONE that the tables have now, where the rows are of the past."""
 
 
 def _read_rows(session: Queries, configs: Sequence[TableConfig], scn: Scn | None) -> _Rows:
@@ -361,7 +366,22 @@ def _read_rows(session: Queries, configs: Sequence[TableConfig], scn: Scn | None
             [one for one in configs if one.identity != "key" or _lobs(columns.get(one.table, []))],
         ),
         _clusters(session, [one for one in configs if one.identity == "rowid"]),
+        None if scn is None else _local_times(session, columns),
     )
+
+
+def _local_times(session: Queries, columns: _ByTable) -> dict[TableId, set[str]]:
+    """The columns WITH LOCAL TIME ZONE that tables have now, of those that had some."""
+    tables = [
+        one for one, rows in columns.items() if any(_column(row).is_local_time for row in rows)
+    ]
+    if not tables:
+        return {}
+    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
+    found: dict[TableId, set[str]] = {}
+    for owner, name, column in session.fetch_all(_LOCAL_TIMES.format(tables=condition), binds):
+        found.setdefault(TableId(owner, name), set()).add(column)
+    return found
 
 
 def _schema_of(
@@ -374,7 +394,7 @@ def _schema_of(
     _refuse_clustered(config, rows.clusters.get(config.table))
     keys = rows.keys.get(config.table, [])
     objects = rows.objects.get(config.table, [])
-    return schema_from_rows(
+    found = schema_from_rows(
         config,
         columns,
         [row[0] for row in keys],
@@ -386,6 +406,12 @@ def _schema_of(
         primary_is_deferrable=any(row[1] == "DEFERRABLE" for row in keys),
         known_key=known_key,
     )
+    # DBTIMEZONE is that of now. It was the same then, if a column has been there since that keeps it.
+    if rows.local_times is not None and not found.local_times & rows.local_times.get(
+        config.table, set()
+    ):
+        return replace(found, time_zone="")
+    return found
 
 
 def _clusters(session: Queries, configs: Sequence[TableConfig]) -> dict[TableId, str]:

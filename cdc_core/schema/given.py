@@ -129,7 +129,7 @@ def version_given(old: TableSchema, given: GivenTable, config: TableConfig) -> T
         stored=_stored(old, given),
         masked=masks_of(config, columns),
         has_lobs=old.has_lobs or any(column.is_lob for column in columns),
-    )
+    ).in_zone_of(old)
     arrow_schema(new)
     if old.is_by_row_id and new.has_lobs and not old.has_lobs:
         raise SchemaMismatchError(

@@ -58,6 +58,11 @@ class Column:
         return self.length > IN_ROW_BYTES_MAX.get(self.data_type, self.length)
 
     @property
+    def is_local_time(self) -> bool:
+        """Does the column hold times WITH LOCAL TIME ZONE, which blocks have in the database's time zone?"""
+        return self.data_type.endswith("WITH LOCAL TIME ZONE")
+
+    @property
     def may_be_empty(self) -> bool:
         """Has the column an empty value that is not NULL? An extended string has none, nor has an XMLTYPE."""
         return self.is_lob and not self.is_extended and self.data_type != "XMLTYPE"
@@ -106,7 +111,8 @@ class TableSchema:
 
     ``stored`` names all columns that rows hold, captured or not, in the order in which rows hold them
     (``SEGMENT_COLUMN_ID``): what LogMiner calls ``COL n`` is the n-th. ``charset`` and ``ncharset`` are the database's
-    character sets, in which LogMiner then shows text. Empty in versions that were stored before they were read.
+    character sets, in which LogMiner then shows text. Empty in versions that were stored before they were read. ``time_zone`` is the
+    database's (DBTIMEZONE), in which it then shows values WITH LOCAL TIME ZONE: empty where there is no such column, and where it is not known.
 
     ``key_is_deferred``: rows may share the key inside a transaction, since Oracle checks it at the end (a DEFERRABLE constraint) or not
     at all (a configured key that no unique index holds). ``key_is_configured``: the configuration names the key, not the table; no part of
@@ -133,6 +139,7 @@ class TableSchema:
     stored: tuple[str, ...] = field(default=())
     charset: str = ""
     ncharset: str = ""
+    time_zone: str = ""
     segments: tuple[int, ...] = field(default=(), compare=False)
     masked: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     dropped: tuple[str, ...] = field(default=(), compare=False)
@@ -169,6 +176,22 @@ class TableSchema:
     def is_undone_by_statement(self) -> bool:
         """May one undo row take back several redo rows, as in tables with LOBs?"""
         return self.has_lobs or any(column.is_lob for column in self.columns)
+
+    @property
+    def local_times(self) -> frozenset[str]:
+        """Names of the columns WITH LOCAL TIME ZONE."""
+        return frozenset(one.name for one in self.columns if one.is_local_time)
+
+    def in_zone_of(self, *others: TableSchema) -> TableSchema:
+        """The version with the time zone that it shares with another one of the table, the first that knows it; with none else.
+
+        Oracle keeps DBTIMEZONE as long as any table has a column WITH LOCAL TIME ZONE (ORA-30079), so versions that have one in common
+        have one zone.
+
+        Source: Oracle Database SQL Language Reference 19c, "ALTER DATABASE", set_time_zone_clause.
+        """
+        zones = [one.time_zone for one in others if one.local_times & self.local_times]
+        return replace(self, time_zone=next(filter(None, zones), ""))
 
     def as_in_rows(self) -> TableSchema:
         """The version with the columns that rows hold: without the ROWID, and without digest and number of equal rows."""
@@ -354,6 +377,7 @@ class TableSchema:
             stored=tuple(data.get("stored", ())),
             charset=data.get("charset", ""),
             ncharset=data.get("ncharset", ""),
+            time_zone=data.get("time_zone", ""),
             segments=tuple(data.get("segments", ())),
             masked=tuple((name, mask) for name, mask in data.get("masked", ())),
             dropped=tuple(data.get("dropped", ())),

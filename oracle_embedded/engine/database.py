@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import secrets
 import shutil
 import sqlite3
@@ -16,6 +17,7 @@ from pathlib import Path
 from oracle_embedded.api import (
     EngineSession,
     OracleError,
+    OraType,
     Procedure,
     RedoProvider,
     TableVersion,
@@ -26,6 +28,7 @@ from oracle_embedded.api import (
 from oracle_embedded.charsets import CharacterSets, character_sets
 from oracle_embedded.engine.compile.compilation import StoredFunction
 from oracle_embedded.engine.compile.dml import RowPlan
+from oracle_embedded.engine.datatypes import temporal
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.dictionary import (
     objects,
@@ -67,6 +70,7 @@ class Database:
         container_id: Its number; 1 is the root's, 2 the seed's.
         now: The clock, in seconds since 1970.
         sets: Character sets of a new database; one that is there keeps its own.
+        time_zone: DBTIMEZONE of a new database.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class Database:
         container_id: int = 3,
         now: Callable[[], float] = time.time,
         sets: CharacterSets | None = None,
+        time_zone: str = "+00:00",
     ) -> None:
         self._temporary = (
             None if folder is not None else Path(tempfile.mkdtemp(prefix="oracle_embedded_"))
@@ -140,6 +145,12 @@ class Database:
                     "national_character_set", self.character_sets.national.name
                 )
         self.first_scn = int(first or self.store.clock.value)
+        kept_zones = self.store.catalog.setting("time_zones")
+        self._zones: list[tuple[int, str]] = [
+            (scn, zone) for scn, zone in json.loads(kept_zones or f'[[0, "{time_zone}"]]')
+        ]
+        if kept_zones is None:
+            self._keep_zones(self._zones)
         kept = self.store.catalog.setting
         own = {name: kept(f"parameter.{name}") for name in ("NLS_SORT", "NLS_COMP")}
         self.nls = NLS_DEFAULTS | {name: value for name, value in own.items() if value}
@@ -159,6 +170,37 @@ class Database:
         self.add_procedures(provider.procedures)
         for constant in provider.constants:
             self.constants[constant.package.upper(), constant.name.upper()] = constant.value
+
+    def _keep_zones(self, zones: list[tuple[int, str]]) -> None:
+        with self.store.writing():
+            self.store.catalog.set_setting("time_zones", json.dumps(zones))
+        self._zones = zones
+
+    def zone_at(self, scn: int | None = None) -> str:
+        """DBTIMEZONE, now or as of an SCN: an offset, or the name of a region."""
+        found = [zone for since, zone in self._zones if scn is None or since <= scn]
+        return found[-1] if found else self._zones[0][1]
+
+    def zone_minutes(self, zone: str, moment: bytes) -> int:
+        """By how much a zone is ahead of UTC at a moment in UTC."""
+        return temporal.zone_offset(zone, temporal.instant(moment))
+
+    def set_time_zone(self, zone: str) -> None:
+        """Change DBTIMEZONE. On Oracle it is another one when the database starts again; here at once.
+
+        Source: Oracle Database SQL Language Reference 19c, "ALTER DATABASE", set_time_zone_clause.
+
+        Raises:
+            OracleError: ORA-30079 while a table has a column WITH LOCAL TIME ZONE; ORA-01882 for what is no zone.
+        """
+        temporal.zone_offset(zone, temporal.now())
+        for table in self.store.catalog.tables():
+            if any(column.stored.type is OraType.TIMESTAMP_LTZ for column in table.columns):
+                raise OracleError(
+                    30079,
+                    "cannot alter database timezone when database has TIMESTAMP WITH LOCAL TIME ZONE columns",
+                )
+        self._keep_zones([*self._zones, (self.current_scn(), zone)])
 
     def set_sort(self, sort: str, comparison: str) -> None:
         """Let sessions begin with this NLS_SORT and NLS_COMP, as parameters of the instance do; for ever.

@@ -394,6 +394,7 @@ class Session:
         context.nls = self.nls
         context.character_sets = database.character_sets
         context.time_zone = self.time_zone
+        context.database_zone = database.zone_at()
         context.now_utc = temporal.nanos_from_epoch(database.store.now())
         context.user = self.username
         context.schema = self.schema

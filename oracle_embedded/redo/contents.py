@@ -36,7 +36,7 @@ class Contents:
         settings: RedoSettings,
         faults: FaultRegistry,
     ) -> None:
-        self._database = database
+        self.database = database
         self._sink = sink
         self._miner = miner
         self._faults = faults
@@ -93,8 +93,8 @@ class Contents:
         columns: frozenset[str] | None,
     ) -> Iterator[layout.Row]:
         """Two connections: one holds still what it read at the start, the other sees what becomes of the logs."""
-        connection = self._database.read_connection()
-        watch = self._database.read_connection()
+        connection = self.database.read_connection()
+        watch = self.database.read_connection()
         try:
             connection.execute("BEGIN")
             reading = Reading(self, connection, session, mining, constraints, columns, watch=watch)
@@ -109,7 +109,7 @@ class Contents:
         """A stored definition, and its number, as the session's dictionary shows it."""
         row_version = store.unpack_table(packed)
         unnamed = Wart.UNNAMED_COLUMNS in self.warts
-        resolved = resolve(number, row_version, mining, self._database, unnamed=unnamed)
+        resolved = resolve(number, row_version, mining, self.database, unnamed=unnamed)
         return resolved, layout.object_facts(resolved, row_version)
 
     def lob_statements(self, statements: TableStatements) -> LobStatements:

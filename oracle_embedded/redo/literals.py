@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from oracle_embedded import values
-from oracle_embedded.api import EngineSession, OraType, StoredColumn, Value
+from oracle_embedded.api import DatabaseView, EngineSession, OraType, StoredColumn, Value
 from oracle_embedded.charsets import CharacterSets, bytes_from_text
 from oracle_embedded.days import day_of_number, number_of_day
 from oracle_embedded.redo.nls import compile_format
@@ -73,19 +74,28 @@ class Memo(dict[Value, bytes]):
 
 
 class LiteralCache:
-    """Makes memos for one NLS setting, sharing converters between columns of one kind."""
+    """Makes memos for one NLS setting, sharing converters between columns of one kind. ``database`` knows its
+    time zones."""
 
-    def __init__(self, nls: Nls, sets: CharacterSets) -> None:
+    def __init__(self, nls: Nls, sets: CharacterSets, database: DatabaseView) -> None:
         self._nls = nls
         self.character_sets = sets
+        self._database = database
         self._converters: dict[tuple[object, ...], Convert] = {}
 
-    def memo(self, column: StoredColumn, *, raw: bool) -> Memo:
-        """Literals of a column's values; ``raw`` when LogMiner knows neither name nor type of the column."""
-        key = (column.type, column.charset_form, column.precision, column.scale, raw)
+    def memo(self, column: StoredColumn, *, raw: bool, scn: int) -> Memo:
+        """Literals of a column's values; ``raw`` when LogMiner knows neither name nor type of the column, which its table has as of
+        ``scn``: the database keeps its time zone as long as there is a column WITH LOCAL TIME ZONE."""
+        is_moved = raw and column.type is OraType.TIMESTAMP_LTZ
+        zone = self._database.zone_at(scn) if is_moved else ""
+        key = (column.type, column.charset_form, column.precision, column.scale, raw, zone)
         if key not in self._converters:
             self._converters[key] = (
-                raw_converter(column, self.character_sets) if raw else converter(column, self._nls)
+                raw_converter(
+                    column, self.character_sets, partial(self._database.zone_minutes, zone)
+                )
+                if raw
+                else converter(column, self._nls)
             )
         return Memo(self._converters[key])
 
@@ -126,13 +136,17 @@ _ZONE = re.compile(r"\s*TZ(?:R|D|H(?::?TZM)?)\b", re.IGNORECASE)
 """What names a zone in a format, with the blank before it."""
 
 
-def raw_converter(column: StoredColumn, sets: CharacterSets) -> Convert:
+def raw_converter(
+    column: StoredColumn, sets: CharacterSets, zone_minutes: Callable[[bytes], int]
+) -> Convert:
     """The function from a column's stored value to ``HEXTORAW`` of the bytes that Oracle keeps in the block.
 
-    These are the stored ones but for text, which is in its character set there, and for a TIMESTAMP without a fraction, which
-    has the seven bytes of a DATE.
+    These are the stored ones but for text, which is in its character set there; for a TIMESTAMP without a fraction, which
+    has the seven bytes of a DATE; and for one WITH LOCAL TIME ZONE, which is in the time zone of the database, of which
+    ``zone_minutes`` tells the offset at a moment in UTC.
 
-    Source: Oracle Call Interface Programmer's Guide, "Data Types", on internal data types.
+    Source: Oracle Call Interface Programmer's Guide, "Data Types", on internal data types; Oracle Database Globalization Support Guide
+    19c, "TIMESTAMP WITH LOCAL TIME ZONE Data Type".
     """
     own = sets.of(column.charset_form)
     if own.is_utf8 and column.type in _TEXT_TYPES:
@@ -140,7 +154,14 @@ def raw_converter(column: StoredColumn, sets: CharacterSets) -> Convert:
     if not own.is_utf8 and column.type in _STORED_TEXTS:
         return lambda value: hextoraw(own.encode(value.decode()))
     if column.type in _TIMESTAMP_TYPES:
-        return lambda value: hextoraw(value.removesuffix(bytes(4)) if len(value) == 11 else value)
+        is_local = column.type is OraType.TIMESTAMP_LTZ
+
+        def stored(value: bytes) -> bytes:
+            if is_local:
+                value = _shifted(value, zone_minutes(value))
+            return hextoraw(value.removesuffix(bytes(4)) if len(value) == 11 else value)
+
+        return stored
     return hextoraw
 
 

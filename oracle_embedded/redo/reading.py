@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from oracle_embedded.api import (
+    DatabaseView,
     EngineSession,
     OraType,
     TableVersion,
@@ -94,6 +95,7 @@ class Catalog(Protocol):
     container_name: str
     container_id: int
     settings: RedoSettings
+    database: DatabaseView
 
     @property
     def warts(self) -> frozenset[Wart]:
@@ -143,7 +145,7 @@ class Reading:
         )
         nls = nls_of(session, strings=bool(mining.options & STRING_LITERALS_IN_STMT))
         self._sets = session.character_sets
-        self._literals = LiteralCache(nls, self._sets)
+        self._literals = LiteralCache(nls, self._sets, contents.database)
         dbid = store.read_meta(connection)["dbid"]
         container = session.parameter("CONTAINER").upper()
         self._make = layout.row_maker(

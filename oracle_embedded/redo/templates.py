@@ -122,7 +122,7 @@ class Template:
     def _memo(self, column: StoredColumn) -> str:
         name = f"memo{column.internal_id}"
         if name not in self.names:
-            self.names[name] = self.literals.memo(column, raw=self.raw)
+            self.names[name] = self.literals.memo(column, raw=self.raw, scn=self.table.scn_from)
         return name
 
     def compile(self, parts: Iterable[Part]) -> Render:

@@ -34,6 +34,7 @@ STORED = replace(
     stored=("HIDDEN$", *GOLDEN.column_names[:4], "GEO", *GOLDEN.column_names[4:]),
     charset="WE8MSWIN1252",
     ncharset="AL16UTF16",
+    time_zone="+05:45",
 )
 WHEN = datetime(1999, 12, 31, 23, 59, 58, 123456)
 CASES = [
@@ -71,6 +72,18 @@ CASES = [
         "1999-12-31 18:29:58.123456000 -05:30",
         id="offset",
     ),
+    pytest.param(
+        "LTZ",
+        timestamp_from_datetime(WHEN),
+        "1999-12-31 18:14:58.123456000 +00:00",
+        id="local-time",
+    ),
+    pytest.param(
+        "LTZ",
+        date_from_datetime(datetime(2024, 1, 1)),
+        "2023-12-31 18:15:00.000000000 +00:00",
+        id="local-time-without-fraction",
+    ),
     pytest.param("YM", interval_ym_from_months(-14), "-1-02", id="months"),
     pytest.param(
         "DS", interval_ds_from_nanos(-5_000_000_001), "-0 00:00:05.000000001", id="seconds"
@@ -89,6 +102,24 @@ def test_stored_bytes_are_the_value(column: str, stored: bytes, value: object) -
     [after] = decoded.after.to_pylist()
     assert repr(after[column]) == repr(value)
     assert decoded.absent.to_pylist() == [[name for name in GOLDEN.column_names if name != column]]
+
+
+@pytest.mark.parametrize(
+    ("zone", "value"),
+    [
+        ("+00:00", "1999-12-31 23:59:58.123456000 +00:00"),
+        ("00:00", "1999-12-31 23:59:58.123456000 +00:00"),
+        ("UTC", "1999-12-31 23:59:58.123456000 +00:00"),
+        ("-00:30", "2000-01-01 00:29:58.123456000 +00:00"),
+        ("-03:30", "2000-01-01 03:29:58.123456000 +00:00"),
+        ("+14:00", "1999-12-31 09:59:58.123456000 +00:00"),
+    ],
+)
+def test_a_local_time_is_read_in_the_zone_of_its_definition(zone: str, value: str) -> None:
+    """Versions that differ by the zone alone have plans of their own."""
+    text = _unnamed("LTZ", timestamp_from_datetime(WHEN))
+    decoded = decode_dml(pa.array([text]), replace(STORED, time_zone=zone))
+    assert decoded.after.to_pylist()[0]["LTZ"] == value
 
 
 def test_every_clause_may_be_without_names() -> None:
@@ -116,7 +147,21 @@ def test_every_clause_may_be_without_names() -> None:
         pytest.param(_unnamed("D", b"\x01\x02"), STORED, id="no-date"),
         pytest.param(_unnamed("BD", b"\x01\x02"), STORED, id="no-double"),
         pytest.param(
-            _unnamed("LTZ", timestamp_from_datetime(WHEN)), STORED, id="in-an-unknown-zone"
+            _unnamed("LTZ", timestamp_from_datetime(WHEN)),
+            replace(STORED, time_zone=""),
+            id="in-an-unknown-zone",
+        ),
+        pytest.param(
+            _unnamed("LTZ", timestamp_from_datetime(WHEN)),
+            replace(STORED, time_zone="Europe/Berlin"),
+            id="in-the-zone-of-a-region",
+        ),
+        pytest.param(
+            _unnamed("LTZ", timestamp_tz_from_datetime(WHEN, 60)), STORED, id="local-with-an-offset"
+        ),
+        pytest.param(_unnamed("TZ", timestamp_from_datetime(WHEN)), STORED, id="without-an-offset"),
+        pytest.param(
+            _unnamed("LTZ", date_from_datetime(datetime(1, 1, 1))), STORED, id="before-the-year-1"
         ),
         pytest.param(
             _unnamed("TZ", timestamp_from_datetime(WHEN) + b"\x94\x3c"), STORED, id="by-region"

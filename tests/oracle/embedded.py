@@ -225,6 +225,7 @@ def running_oracle(
     release: str = "19c",
     nls_sort: str = "",
     nls_comp: str = "",
+    time_zone: str = "+00:00",
     idle_redo_seconds: float | None = None,
     unsupported_undo: bool = False,
 ) -> Iterator[Oracle]:
@@ -232,7 +233,7 @@ def running_oracle(
     are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``, documents in
     that of ``xml_rows``.
     With ``extended_strings`` MAX_STRING_SIZE is EXTENDED; the character sets are AL32UTF8 and AL16UTF16 unless named. Its views name
-    ``release``. An idle instance writes redo of its own every ``idle_redo_seconds``."""
+    ``release``, and DBTIMEZONE is ``time_zone``. An idle instance writes redo of its own every ``idle_redo_seconds``."""
     clock = Clock()
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
     settings = RedoSettings(
@@ -252,6 +253,7 @@ def running_oracle(
         release=release,
         nls_sort=nls_sort,
         nls_comp=nls_comp,
+        time_zone=time_zone,
     )
     for wart in warts:
         database.redo.set_wart(wart, shown=True)

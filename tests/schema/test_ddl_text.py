@@ -269,3 +269,39 @@ def test_what_an_unread_text_names_may_have_become_anything() -> None:
     assert differing(OLD, PRESENT, ddl.replace("C DATE", "D DATE")) == ("C",)
     narrow = replace(OLD, columns=(replace(OLD.columns[0], precision=5), OLD.columns[1]))
     assert differing(narrow, PRESENT, ddl) == ("ID",)
+
+
+LOCAL = "TIMESTAMP(6) WITH LOCAL TIME ZONE"
+KEEPING = replace(OLD, columns=(*OLD.columns, column("L", LOCAL)), time_zone="+02:00")
+
+
+@pytest.mark.parametrize(
+    ("ddl", "old", "present", "zone"),
+    [
+        pytest.param("ALTER TABLE EMP ADD A NUMBER(5)", KEEPING, None, "+02:00", id="kept"),
+        pytest.param("ALTER TABLE EMP ADD M " + LOCAL, KEEPING, None, "+02:00", id="another"),
+        pytest.param("ALTER TABLE EMP RENAME COLUMN L TO M", KEEPING, None, "+02:00", id="renamed"),
+        pytest.param("ALTER TABLE EMP DROP COLUMN L", KEEPING, None, "", id="dropped"),
+        pytest.param(
+            "ALTER TABLE EMP ADD L " + LOCAL, replace(OLD, time_zone="+02:00"), None, "", id="added"
+        ),
+        pytest.param(
+            "ALTER TABLE EMP ADD L " + LOCAL,
+            OLD,
+            replace(KEEPING, time_zone="-01:00"),
+            "-01:00",
+            id="added-and-still-there",
+        ),
+        pytest.param(
+            "ALTER TABLE EMP ADD M " + LOCAL, OLD, KEEPING, "", id="added-and-another-is-there"
+        ),
+    ],
+)
+def test_the_zone_of_local_times_is_that_of_versions_with_a_column_in_common(
+    ddl: str, old: TableSchema, present: TableSchema | None, zone: str
+) -> None:
+    """Oracle changes DBTIMEZONE only while there is no such column."""
+    found = after(ddl, old, present, TableConfig(name="HR.EMP"))
+    assert found is not None
+    assert found.time_zone == zone
+    assert TableSchema.from_json(found.as_json()) == found

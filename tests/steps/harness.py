@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from cdc_core.config import SourceConfig
 from cdc_core.decode import number_text
+from cdc_core.decode.printed import zoned_text
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import StepReport, TableStatus
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
-from cdc_core.schema.types import is_number_text
+from cdc_core.schema.types import Printed, is_number_text, printed_as
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import chunk_query
 from cdc_core.steps import Pipeline
@@ -131,12 +132,14 @@ class Source:
 
 def _row(schema: TableSchema, fetched: tuple[Any, ...]) -> tuple[Any, ...]:
     """A row of :func:`chunk_query`, behind whose columns stands for each LOB whether it is empty, in place of NULL; numbers that are held as
-    text come in Oracle's own bytes."""
+    text come in Oracle's own bytes, times with zone as it prints them."""
     columns = schema.columns
     lobs = (at for at, column in enumerate(columns) if column.may_be_empty)
     row = [
         number_text(pa.array([value], pa.large_binary()))[0].as_py()
         if is_number_text(column)
+        else zoned_text(value)
+        if value is not None and printed_as(column) is Printed.ZONED
         else value
         for column, value in zip(columns, fetched, strict=False)
     ]

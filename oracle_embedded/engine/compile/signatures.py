@@ -139,7 +139,7 @@ SIGNATURES = {
     "CURRENT_TIMESTAMP": Signature("?N", "o_current_timestamp", _zoned(6), nullable=False),
     "LOCALTIMESTAMP": Signature("?N", "o_localtimestamp", SqlType(OraType.TIMESTAMP, scale=6), nullable=False),
     "SESSIONTIMEZONE": Signature("", "o_session_zone", types.varchar(75), nullable=False),
-    "DBTIMEZONE": Signature("", "o_database_zone", types.varchar(6), nullable=False),
+    "DBTIMEZONE": Signature("", "o_database_zone", types.varchar(64), nullable=False),
     "SYS_GUID": Signature("", "o_guid", types.raw(16), nullable=False),
     "USER": Signature("", "o_user", types.varchar(128), nullable=False),
     "UID": Signature("", "o_uid", types.NUMBER, nullable=False),

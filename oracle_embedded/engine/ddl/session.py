@@ -52,6 +52,7 @@ _SYSTEM_WITHOUT_EFFECT = frozenset(
     {"RESOURCE_LIMIT", "OPEN_CURSORS", "PROCESSES", "STATISTICS_LEVEL"}
 )
 _RETENTION_MAX = 2**31 - 1
+_DATABASE_ZONE = re.compile(r"SET\s+TIME_ZONE\s*=\s*'([^']+)'", re.IGNORECASE)
 _KILLED = re.compile(
     r"KILL SESSION (\d+)\s*,\s*(\d+)(?:\s*,\s*@\d+)?(?: IMMEDIATE| FORCE| NOREPLAY)*"
 )
@@ -72,7 +73,9 @@ def _set(session: SessionState, name: str, value: str) -> None:
         _check_format(value)
         session.nls[name] = value
     elif name == "TIME_ZONE":
-        zone = {"LOCAL": "+00:00", "DBTIMEZONE": "+00:00"}.get(value.upper(), value)
+        zone = {"LOCAL": "+00:00", "DBTIMEZONE": session.database.zone_at()}.get(
+            value.upper(), value
+        )
         temporal.zone_offset(zone, temporal.now())
         session.time_zone = zone
     elif name == "RECYCLEBIN":
@@ -161,6 +164,9 @@ def alter_system(session: SessionState, node: nodes.AlterSystem, text: str) -> N
         return
     if node.target == "SYSTEM" and words.startswith("KILL SESSION"):
         _kill_session(session, words)
+        return
+    if node.target != "SYSTEM" and (found := _DATABASE_ZONE.fullmatch(node.words.strip())):
+        database.set_time_zone(found[1])
         return
     hooks = (
         database.alter_system_hooks()

@@ -255,7 +255,7 @@ def _properties(view: View) -> Iterator[Row]:
     values = {
         "DEFAULT_PERMANENT_TABLESPACE": "USERS",
         "DEFAULT_TEMP_TABLESPACE": "TEMP",
-        "DBTIMEZONE": "+00:00",
+        "DBTIMEZONE": view.database.zone_at(),
         **_database_nls(view),
     }
     return ({"PROPERTY_NAME": name, "PROPERTY_VALUE": value} for name, value in values.items())

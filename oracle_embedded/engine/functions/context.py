@@ -40,6 +40,7 @@ class CallContext:
     nls: dict[str, str] = field(default_factory=lambda: dict(NLS_DEFAULTS))
     character_sets: CharacterSets = field(default_factory=CharacterSets)
     time_zone: str = "+00:00"
+    database_zone: str = "+00:00"
     now_utc: int = field(default_factory=temporal.now)
     user: str = ""
     schema: str = ""

@@ -288,7 +288,7 @@ _SECOND_ENTRIES: Entries = (
     ("o_localtimestamp", _local_timestamp, 0),
     ("o_localtimestamp", _local_timestamp, 1),
     ("o_session_zone", lambda context: context.time_zone, 0),
-    ("o_database_zone", lambda _context: "+00:00", 0),
+    ("o_database_zone", lambda context: context.database_zone, 0),
     ("o_scn_to_timestamp", _timestamp_from_scn, 1),
     ("o_timestamp_to_scn", _scn_from_timestamp, 1),
     ("o_tz_offset", _tz_offset, 1),

@@ -175,6 +175,12 @@ class DatabaseState(Protocol):
     def scn_time(self, scn: int) -> float | None:
         """When an SCN was current."""
 
+    def zone_at(self, scn: int | None = None) -> str:
+        """DBTIMEZONE, now or as of an SCN."""
+
+    def set_time_zone(self, zone: str) -> None:
+        """Change DBTIMEZONE."""
+
     def stored_function(self, session: SessionState, name: ast.Name) -> StoredFunction | None:
         """A stored function that a session's SQL may call."""
 

@@ -80,6 +80,14 @@ class FakeDatabase:
     def current_scn(self) -> int:
         return self.scn
 
+    def zone_at(self, scn: int) -> str:
+        assert scn
+        return "+00:00"
+
+    def zone_minutes(self, zone: str, moment: bytes) -> int:
+        assert (zone, bool(moment)) == ("+00:00", True)
+        return 0
+
     def next_scn(self) -> int:
         self.scn += 1
         return self.scn
