@@ -7,7 +7,7 @@ flight's number, its stage and how often it was changed since; so what a mirror 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -386,8 +386,7 @@ class MadeSource:
         transactions = kept.close()
         self._scn += ledger.numbers + 1
         window = ScnWindow(Scn(self._low), Scn(self._scn))
-        manifest = self._manifest(window, files, transactions, ledger)
-        manifest = replace(manifest, files_by_table=writing.by_table)
+        manifest = self._manifest(window, files, writing.by_table, transactions, ledger)
         self._low, self._ordinal = window.scn_high, self._ordinal + 1
         return MadeWindow(
             manifest,
@@ -436,6 +435,7 @@ class MadeSource:
         self,
         window: ScnWindow,
         files: tuple[LandedFile, ...],
+        by_table: dict[str, tuple[int, ...]],
         transactions: LandedFile,
         ledger: _Ledger,
     ) -> WindowManifest:
@@ -446,6 +446,7 @@ class MadeSource:
             ordinal=self._ordinal,
             mining_low=self._low,
             redo_files=files,
+            files_by_table=by_table,
             transactions_file=transactions,
             rows_by_table=rows,
             tables_committed=tuple(rows),

@@ -25,11 +25,6 @@ from cdc_core.schema.table import TableSchema
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_VERSION = 1
-_NEWEST_VERSIONS = {"window": 2}
-"""Kinds of manifests that have had several versions, all of which can be read; of the others there is :data:`MANIFEST_VERSION`.
-
-Version 2 of a window has ``files_by_table``, row groups with rows of one table each, and may name the set of its definitions.
-"""
 
 NO_ROW = -1
 """Stands for the ordinal of what no redo row says."""
@@ -113,8 +108,7 @@ class WindowManifest:
     inside the window, in order, with definitions that signals brought; ``signals`` what became of those. ``joined`` and ``left`` name the tables whose stream begins or ends here.
     ``data_objects`` are the numbers of the tables' data objects, as far as the dictionary showed them as of the window's end; of a
     table with several segments only where its rows are known by ROWID.
-    ``files_by_table`` says, per table, which of the redo files have rows of it, by their place among them; None where a version
-    captured it that did not lay rows out by table.
+    ``files_by_table`` says, per table, which of the redo files have rows of it, by their place among them.
     It ``is_gap`` where no table takes part in it, so nothing was read.
     ``planned`` is what the metadata store knew of it, ``landed`` the moment of the manifest (ISO 8601, UTC); both are None where a version
     that did not say so captured it.
@@ -125,6 +119,7 @@ class WindowManifest:
     ordinal: int
     mining_low: int
     redo_files: tuple[LandedFile, ...]
+    files_by_table: dict[str, tuple[int, ...]]
     transactions_file: LandedFile
     rows_by_table: dict[str, int]
     tables_committed: tuple[str, ...]
@@ -136,7 +131,6 @@ class WindowManifest:
     schema_changes: tuple[SchemaChange, ...]
     resetlogs_change: int
     seconds: float
-    files_by_table: dict[str, tuple[int, ...]] | None = None
     positions: tuple[ThreadPosition, ...] | None = None
     joined: tuple[StreamBegin, ...] = ()
     left: tuple[StreamEnd, ...] = ()
@@ -153,8 +147,6 @@ class WindowManifest:
 
     def files_of(self, table: TableId) -> tuple[LandedFile, ...]:
         """The redo files that may have rows of a table."""
-        if self.files_by_table is None:
-            return self.redo_files
         return tuple(self.redo_files[at] for at in self.files_by_table.get(str(table), ()))
 
     @cached_property
@@ -269,7 +261,10 @@ def read_window_manifest(
                 "window": ScnWindow(**data["window"]),
                 "redo_files": tuple(LandedFile(**file) for file in data["redo_files"]),
                 "transactions_file": LandedFile(**data["transactions_file"]),
-                "files_by_table": _files_by_table(data.get("files_by_table")),
+                "files_by_table": {
+                    table: tuple(data["files_by_table"][table])
+                    for table in _names(list(data["files_by_table"]))
+                },
                 "tables_committed": _names(data["tables_committed"]),
                 "tables_late": _names(data.get("tables_late", ())),
                 "positions": _positions(data.get("positions")),
@@ -315,12 +310,6 @@ def _names(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _files_by_table(data: dict[str, list[int]] | None) -> dict[str, tuple[int, ...]] | None:
-    if data is None:
-        return None
-    return {table: tuple(data[table]) for table in _names(list(data))}
-
-
 def _positions(data: list[dict[str, Any]] | None) -> tuple[ThreadPosition, ...] | None:
     return None if data is None else tuple(map(ThreadPosition.from_json, data))
 
@@ -354,7 +343,7 @@ def sealed(kind: str, data: dict[str, Any]) -> bytes:
     body = json.dumps(data, sort_keys=True, separators=(",", ":"))
     seal = {
         "kind": kind,
-        "version": _newest(kind),
+        "version": MANIFEST_VERSION,
         "sha256": digest_of(body.encode()),
         "body": data,
     }
@@ -375,7 +364,7 @@ def opened(kind: str, content: bytes, where: str) -> dict[str, Any]:
         version = int(seal["version"])
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(where, "it is not a manifest") from error
-    if version > _newest(kind):
+    if version > MANIFEST_VERSION:
         raise LandingDamagedError(
             "a newer version of Redolake wrote the manifest",
             hint="Run that version; an older one does not read what a newer one has landed.",
@@ -385,10 +374,6 @@ def opened(kind: str, content: bytes, where: str) -> dict[str, Any]:
     if found != (kind, right) or version < MANIFEST_VERSION:
         raise damaged(where, "its kind, version or digest is not the one expected")
     return body
-
-
-def _newest(kind: str) -> int:
-    return _NEWEST_VERSIONS.get(kind, MANIFEST_VERSION)
 
 
 def damaged(where: str, what: str) -> LandingDamagedError:

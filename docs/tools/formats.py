@@ -119,7 +119,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "mining_low": "Redo with `mining_low < SCN <= scn_high` was looked at.",
     "redo_files": "Each redo file: name, rows, bytes, SHA-256.",
     "transactions_file": "The transactions file, likewise.",
-    "files_by_table": "Per table the redo files with rows of it, by their place in `redo_files`. Null in windows of version 1, where any file may have them.",
+    "files_by_table": "Per table the redo files with rows of it, by their place in `redo_files`.",
     "rows_by_table": "Redo rows per captured table.",
     "tables_committed": "Tables that transactions committed in this window touched: the only ones that the lake visits.",
     "transactions_committed": "Number of transactions that committed.",

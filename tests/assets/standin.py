@@ -311,6 +311,7 @@ class StandIn:
             ordinal=record.ordinal,
             mining_low=record.mining_low,
             redo_files=(),
+            files_by_table={},
             transactions_file=LandedFile("transactions.parquet", 0, 0, ""),
             rows_by_table={} if idle else {str(table): 7 for table in self.tables},
             tables_committed=() if idle else tuple(map(str, self.tables)),

@@ -41,7 +41,7 @@ from tests.stage.landed import orders_schema
 ORDERS = orders_schema()
 MANIFEST = WindowManifest(
     source="src", window=ScnWindow(Scn(100), Scn(200)), ordinal=5, mining_low=100,
-    redo_files=(LandedFile("redo-00000.parquet", 3, 900, "ab" * 32),), transactions_file=LandedFile("t", 0, 0, ""),
+    redo_files=(LandedFile("redo-00000.parquet", 3, 900, "ab" * 32),), files_by_table={"SHOP.ORDERS": (0,)}, transactions_file=LandedFile("t", 0, 0, ""),
     rows_by_table={"SHOP.ORDERS": 3}, tables_committed=("SHOP.ORDERS",), transactions_committed=1, transactions_rolled_back=0,
     transactions_open=0, logs=(), schemas=(ORDERS,), schema_changes=(), resetlogs_change=1, seconds=0.5,
 )  # fmt: skip

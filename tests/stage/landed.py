@@ -314,6 +314,7 @@ class Source:
             ordinal=self.window_ordinal,
             mining_low=self.low,
             redo_files=(redo,),
+            files_by_table={str(self.schema.table): (0,)},
             transactions_file=ledger,
             rows_by_table={},
             tables_committed=(str(self.schema.table),),

@@ -109,7 +109,7 @@ def manifest_of(
     bounds: ScnWindow, ordinal: int, changes: tuple[SchemaChange, ...] = ()
 ) -> WindowManifest:
     return WindowManifest(
-        source="src", window=bounds, ordinal=ordinal, mining_low=90, redo_files=(),
+        source="src", window=bounds, ordinal=ordinal, mining_low=90, redo_files=(), files_by_table={},
         transactions_file=LandedFile("transactions.parquet", 0, 1, "0" * 64),
         rows_by_table={"HR.EMP": 4, "HR.Dept": 1}, tables_committed=("HR.EMP",),
         transactions_committed=1, transactions_rolled_back=0, transactions_open=1, logs=(),

@@ -14,7 +14,7 @@ from tests.stage.landed import orders_schema
 
 SCHEMA = orders_schema()
 MANIFEST = WindowManifest(
-    source="src", window=ScnWindow(Scn(100), Scn(200)), ordinal=5, mining_low=100, redo_files=(),
+    source="src", window=ScnWindow(Scn(100), Scn(200)), ordinal=5, mining_low=100, redo_files=(), files_by_table={},
     transactions_file=LandedFile("t", 0, 0, ""), rows_by_table={}, tables_committed=(), transactions_committed=0,
     transactions_rolled_back=0, transactions_open=0, logs=(), schemas=(SCHEMA,), schema_changes=(), resetlogs_change=1, seconds=0.0,
 )  # fmt: skip

@@ -129,6 +129,7 @@ class ScriptedSource:
             ordinal=work.record.ordinal,
             mining_low=work.record.mining_low,
             redo_files=tuple(redo),
+            files_by_table={table: (0,)} if rows else {},
             transactions_file=transactions,
             rows_by_table={table: len(rows)} if rows else {},
             tables_committed=(table,) if rows else (),

@@ -38,6 +38,7 @@ def land_gap(work: WindowWork, landing: LandingStore) -> None:
         ordinal=work.record.ordinal,
         mining_low=int(window.scn_low),
         redo_files=(),
+        files_by_table={},
         transactions_file=transactions_file,
         rows_by_table={},
         tables_committed=(),

@@ -70,7 +70,7 @@ _ATTEMPTS = 3
 
 def with_reselected(ctx: Context, record: WindowRecord, manifest: WindowManifest) -> WindowManifest:
     """Land what Oracle has of LOBs that the window's redo carries in part; the manifest names a file for each table that has some."""
-    files, by_table = list(manifest.redo_files), dict(manifest.files_by_table or {})
+    files, by_table = list(manifest.redo_files), dict(manifest.files_by_table)
     for schema in sorted(manifest.schemas, key=lambda one: str(one.table)):
         name = str(schema.table)
         if name not in manifest.tables_committed or not _has_lobs(schema):
