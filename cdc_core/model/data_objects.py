@@ -35,8 +35,6 @@ class DataObjects:
         )
 
     @classmethod
-    def from_json(cls, data: Any) -> DataObjects:
-        """Read its JSON form, or the numbers themselves, as older manifests have them."""
-        if isinstance(data, Mapping):
-            return cls(**data)
-        return cls.of([data] if isinstance(data, int) else data)
+    def from_json(cls, data: Mapping[str, Any]) -> DataObjects:
+        """Read its JSON form."""
+        return cls(**data)

@@ -76,7 +76,7 @@ WINDOWS = Table(
     Column("applied", Float),
     Column("last_error", Text),
     Column("positions", Text),
-    Column("key", String(80)),
+    Column("key", String(80), nullable=False),
     Column("ended", Float),
     Column("bytes", BigInteger),
     Column("facts", Text),

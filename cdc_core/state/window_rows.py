@@ -27,7 +27,6 @@ def window_from_row(row: Any) -> WindowRecord:
     for name in ("created", "captured", "applied", "ended"):
         values[name] = moment(values[name])
     values["positions"] = _positions_from_text(values["positions"])
-    values["key"] = values["key"] or bounds.key  # planned before windows had times
     values["facts"] = json_from_text(values["facts"] or "{}")
     values["is_idle"] = bool(values["is_idle"])
     values["inexact"] = _inexact_from_text(values["inexact"])

@@ -123,8 +123,6 @@ class Records:
         for found in self._store.windows_after(self._source, Scn(end - 1), until=end):
             if text in (found.key, found.window.key, found.window.folder):
                 return found
-            if text.endswith(f"_{found.window.key}"):  # a key of an earlier version
-                return found
         return None
 
     @property

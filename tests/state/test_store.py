@@ -311,19 +311,6 @@ def test_a_window_keeps_its_time_its_key_and_its_counts(planned: Store) -> None:
     assert repeated == [found], "a key is for ever"
 
 
-def test_windows_planned_before_they_had_times_keep_their_keys(planned: Store, url: str) -> None:
-    """What Dagster knows a window by never changes, whatever version made it."""
-    from sqlalchemy import create_engine, text
-
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE windows SET key = NULL, ended = NULL, is_idle = NULL"))
-    engine.dispose()
-    first = planned.windows("src")[0]
-    assert (first.key, first.ended, first.is_idle) == ("100-200", None, False)
-    assert planned.plan_windows("src", [window(300, 400)])[0].key > first.key
-
-
 def test_of_many_tables_those_that_may_move_do_or_none(planned: Store) -> None:
     """One call for all of them: what is there already stays, and one that cannot move keeps all where they are."""
     first, second = window(100, 200), window(200, 300)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.scn import SLACK_SECONDS
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
@@ -246,8 +245,3 @@ def test_a_snapshot_that_took_long_has_what_happened_before_it(
         go(oracle, source, MOVE, WINDOW)
         assert source.record("ONE").state == "ready", source.record("ONE").reason
         source.check_current("ONE", "TWO")
-
-
-def test_older_manifests_name_the_data_objects_themselves() -> None:
-    assert DataObjects.from_json([5, 3]) == DataObjects(count=2, total=8, squares=34, newest=5)
-    assert DataObjects.from_json(7) == DataObjects.of([7])

@@ -165,7 +165,7 @@ def upgrade() -> None:
         sa.Column("applied", sa.Float()),
         sa.Column("last_error", sa.Text()),
         sa.Column("positions", sa.Text()),
-        sa.Column("key", sa.String(length=80)),
+        sa.Column("key", sa.String(length=80), nullable=False),
         sa.Column("ended", sa.Float()),
         sa.Column("bytes", sa.BigInteger()),
         sa.Column("facts", sa.Text()),
