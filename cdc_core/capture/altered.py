@@ -8,7 +8,7 @@ Rows that were replaced without redo (:mod:`~cdc_core.capture.replaced`) are the
 definitions, that of a DDL which is not followed.
 
 LAST_DDL_TIME is exact to the second, and Oracle maps an SCN to a time with some seconds of slack: the times that are asked for end
-:data:`SLACK_SECONDS` before the window does, so that the row of a DDL found there is in this window or an earlier one. The times
+so much before the window does (:mod:`~cdc_core.schema.ddl_times`), so that the row of a DDL found there is in this window or an earlier one. The times
 of the windows join each other, so each DDL is asked for once. A later DDL moves LAST_DDL_TIME on, and the table comes up with a
 later window.
 
@@ -20,7 +20,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Protocol
 
 from cdc_core.capture.ddl_rows import DdlRow
@@ -36,8 +38,9 @@ from cdc_core.errors import (
 )
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import SLACK_SECONDS, Scn, ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd, Trouble
+from cdc_core.schema.ddl_times import ddl_times
 from cdc_core.schema.dictionary import read_each_schema, tables_condition
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.history import SchemaHistory
@@ -50,9 +53,10 @@ _SETTLED = """
 SELECT OWNER, OBJECT_NAME, CASE WHEN {is_altered} THEN 1 ELSE 0 END
   FROM ALL_OBJECTS
  WHERE OBJECT_TYPE = 'TABLE' AND {tables}
-   AND LAST_DDL_TIME <= CAST(SCN_TO_TIMESTAMP(:high) AS DATE) - :slack / 86400"""
-_ABOVE_LOW = "LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:low) AS DATE) - 1 / 24 - :slack / 86400"
-"""Both are the local time of the host, which goes back by an hour in autumn: what was altered an hour before is looked at again."""
+   AND LAST_DDL_TIME <= :before"""
+_ABOVE_LOW = "LAST_DDL_TIME > :low"
+_AGAIN = timedelta(hours=2)
+"""So much of the time before a window is looked at again: what is known of the host's zone may be more than when the last window asked."""
 _LOOSE_KEYS = """
 SELECT OWNER, TABLE_NAME
   FROM ALL_CONSTRAINTS
@@ -143,16 +147,18 @@ def _settled(session: Queries, window: ScnWindow, tables: Sequence[TableId]) -> 
     if not tables:
         return {}
     condition, names = tables_condition(tables, "OWNER", "OBJECT_NAME")
-    high = {**names, "high": window.scn_high, "slack": SLACK_SECONDS}
-    asked = ((_ABOVE_LOW, {**high, "low": window.scn_low}), ("1 = 1", high))
-    for is_altered, binds in asked:
-        try:
-            rows = session.fetch_all(_SETTLED.format(tables=condition, is_altered=is_altered), binds)  # fmt: skip
-        except SnapshotTooOldError:
-            continue
-        return {TableId(owner, name): bool(is_altered) for owner, name, is_altered in rows}
-    _LOG.info("Oracle maps the window to no time: a later one asks for DDL window=%s", window.key)
-    return {}
+    binds: dict[str, Any] = dict(names)
+    is_altered = "1 = 1"
+    with suppress(SnapshotTooOldError):
+        binds["low"] = ddl_times(session, window.scn_low).before - _AGAIN
+        is_altered = _ABOVE_LOW
+    try:
+        binds["before"] = ddl_times(session, window.scn_high).before
+    except SnapshotTooOldError:
+        _LOG.info("Oracle maps the window to no time: a later one asks for DDL window=%s", window.key)  # fmt: skip
+        return {}
+    rows = session.fetch_all(_SETTLED.format(tables=condition, is_altered=is_altered), binds)
+    return {TableId(owner, name): bool(is_within) for owner, name, is_within in rows}
 
 
 def _loose_keys(session: Queries, tables: Sequence[TableId]) -> set[TableId]:

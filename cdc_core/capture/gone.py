@@ -21,8 +21,9 @@ from typing import Any
 
 from cdc_core.errors import SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import SLACK_SECONDS, Scn, ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
+from cdc_core.schema.ddl_times import ddl_times
 from cdc_core.schema.dictionary import in_lists
 from cdc_core.schema.segments import PAST_ERRORS, Queries, ask_objects
 from cdc_core.schema.table import TableSchema
@@ -33,7 +34,7 @@ _THERE = """
 SELECT OBJECT_ID, OWNER, OBJECT_NAME FROM {{objects}}{as_of}
  WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_ID IN ({numbers})"""
 _SETTLED = """
-   AND LAST_DDL_TIME <= CAST(SCN_TO_TIMESTAMP(:high) AS DATE) - :slack / 86400"""
+   AND LAST_DDL_TIME <= :before"""
 _RECYCLED = "BIN$"
 
 
@@ -64,8 +65,8 @@ def _present_names(
     session: Queries, tables: Sequence[TableSchema], high: Scn
 ) -> dict[int, TableId]:
     """The names now of objects whose last DDL lies before an SCN."""
-    binds = {"high": high, "slack": SLACK_SECONDS}
     try:
+        binds = {"before": ddl_times(session, high).before}
         return _names(session, tables, _THERE + _SETTLED, "", binds)[0]
     except SnapshotTooOldError:  # Oracle maps the SCN to no time any more: a later window asks
         return {}

@@ -22,12 +22,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 
 from cdc_core.capture.ddl_rows import DdlRow
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import SLACK_SECONDS, Scn, ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.ddl_reading import read_ddl
+from cdc_core.schema.ddl_times import ddl_times
 from cdc_core.schema.dictionary import tables_condition
 from cdc_core.schema.segments import PAST_ERRORS, Queries, ask_objects, read_data_objects
 from cdc_core.schema.table import TableSchema
@@ -39,13 +41,13 @@ _ALTERED_PARTITIONS = f"""
 SELECT DISTINCT OWNER, OBJECT_NAME, OBJECT_TYPE
   FROM {{objects}}
  WHERE OBJECT_TYPE IN ({_OBJECT_TYPES}) AND OBJECT_TYPE <> 'TABLE'
-   AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:low) AS DATE) - :slack / 86400"""
+   AND LAST_DDL_TIME > :before"""
 _UNALTERED_PARENTS = f"""
 SELECT OWNER, OBJECT_NAME
   FROM {{{{objects}}}}
  WHERE OBJECT_TYPE IN ({_OBJECT_TYPES}) AND {{tables}}
  GROUP BY OWNER, OBJECT_NAME
-HAVING MAX(LAST_DDL_TIME) <= CAST(SCN_TO_TIMESTAMP(:low) AS DATE) - :slack / 86400"""
+HAVING MAX(LAST_DDL_TIME) <= :before"""
 _PARENTS = """
 SELECT C.OWNER, C.TABLE_NAME, P.OWNER, P.TABLE_NAME, C.DELETE_RULE
   FROM ALL_CONSTRAINTS C LEFT JOIN ALL_CONSTRAINTS P
@@ -204,8 +206,8 @@ def _may_be_replaced(
     """
     if not tables:
         return []
-    binds = {"low": window.scn_low, "slack": SLACK_SECONDS}
     try:
+        binds = {"before": ddl_times(session, window.scn_low).before}
         altered, _ = ask_objects(session, _ALTERED_PARTITIONS, binds)
         partitioned = _named(session, _PARTITIONED, tables)
         cascading = _with_altered_parents(session, tables, partitioned, binds)
@@ -225,7 +227,7 @@ def _with_altered_parents(
     session: Queries,
     tables: Sequence[TableId],
     partitioned: Set[TableId],
-    binds: Mapping[str, int],
+    binds: Mapping[str, datetime],
 ) -> set[TableId]:
     """Tables whose rows may go with a parent's, near or far, that was altered; a parent that one may not see counts as altered."""
     ancestors: dict[TableId, set[TableId | None]] = {table: set() for table in tables}

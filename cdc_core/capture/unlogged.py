@@ -28,8 +28,9 @@ from typing import Any, Protocol
 
 from cdc_core.errors import SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import SLACK_SECONDS, Scn, ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
+from cdc_core.schema.ddl_times import ddl_times
 from cdc_core.schema.dictionary import tables_condition
 from cdc_core.schema.table import TableSchema
 
@@ -47,7 +48,7 @@ _GROUPS = """
 SELECT OWNER, TABLE_NAME FROM ALL_LOG_GROUPS WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING' AND {tables}"""
 _ALTERED_LATER = """
 SELECT OWNER, OBJECT_NAME FROM ALL_OBJECTS
- WHERE OBJECT_TYPE = 'TABLE' AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:high) AS DATE) + :slack / 86400 AND {tables}"""
+ WHERE OBJECT_TYPE = 'TABLE' AND LAST_DDL_TIME > :behind AND {tables}"""
 _LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
 
 
@@ -180,7 +181,7 @@ def _altered_later(session: Queries, tables: Set[TableId], high: Scn) -> set[Tab
     condition, binds = tables_condition(tables, "OWNER", "OBJECT_NAME")
     sql = _ALTERED_LATER.format(tables=condition)
     try:
-        rows = session.fetch_all(sql, {**binds, "high": high, "slack": SLACK_SECONDS})
+        rows = session.fetch_all(sql, {**binds, "behind": ddl_times(session, high).behind})
     except SnapshotTooOldError:  # Oracle maps the SCN to no time any more
         return set()
     return {TableId(owner, name) for owner, name in rows}

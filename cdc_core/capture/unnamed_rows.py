@@ -28,9 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import SLACK_SECONDS, Scn, ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.ddl_reading import concerns_partitions
+from cdc_core.schema.ddl_times import ddl_times
 from cdc_core.schema.dictionary import in_lists
 from cdc_core.schema.segments import (
     PAST_ERRORS,
@@ -52,7 +53,7 @@ SELECT P.OBJECT_ID, P.OBJECT_TYPE, P.OBJECT_NAME, T.OBJECT_ID
 _UNALTERED = """
 SELECT OBJECT_ID FROM {{objects}}
  WHERE OBJECT_TYPE = 'TABLE' AND OBJECT_ID IN ({numbers})
-   AND LAST_DDL_TIME < CAST(SCN_TO_TIMESTAMP(:scn) AS DATE) - :slack / 86400"""
+   AND LAST_DDL_TIME < :before"""
 
 _TOP_INDEX = re.compile(r"SYS_IOT_TOP_(\d+)\Z")
 
@@ -201,11 +202,11 @@ def _objects(
 def _unaltered(session: Queries, tables: Sequence[TableSchema], scn: Scn) -> set[int]:
     """The numbers of the tables that no DDL has altered since an SCN."""
     found: set[int] = set()
-    for listed in in_lists(one.object_id for one in tables):
-        binds = {"scn": scn, "slack": SLACK_SECONDS}
-        try:
+    try:
+        binds = {"before": ddl_times(session, scn).before}
+        for listed in in_lists(one.object_id for one in tables):
             rows, _ = ask_objects(session, _UNALTERED.format(numbers=listed), binds)
-        except PAST_ERRORS:
-            rows = []  # Oracle maps the SCN to no time any more
-        found |= {int(number) for (number,) in rows}
+            found |= {int(number) for (number,) in rows}
+    except PAST_ERRORS:
+        return set()  # Oracle maps the SCN to no time any more
     return found

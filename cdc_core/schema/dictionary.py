@@ -23,8 +23,9 @@ from cdc_core.errors import (
     TransientError,
 )
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import SLACK_SECONDS, Scn
+from cdc_core.model.scn import Scn
 from cdc_core.schema.all_columns import refuse_all_columns
+from cdc_core.schema.ddl_times import ddl_times
 from cdc_core.schema.forms import in_forms
 from cdc_core.schema.table import (
     IN_ROW_BYTES_MAX,
@@ -94,10 +95,10 @@ _LOCAL_TIMES = "SELECT OWNER, TABLE_NAME, COLUMN_NAME FROM ALL_TAB_COLS WHERE DA
 _RELEASE = "SELECT VERSION FROM PRODUCT_COMPONENT_VERSION WHERE PRODUCT LIKE 'Oracle%Database%'"
 _MEASURED_FROM = 23
 _LATER_DDL = """
-SELECT OWNER, OBJECT_NAME, CASE WHEN LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn) AS DATE) + :slack / 86400 THEN 1 ELSE 0 END
+SELECT OWNER, OBJECT_NAME, CASE WHEN LAST_DDL_TIME > :behind THEN 1 ELSE 0 END
   FROM ALL_OBJECTS
  WHERE OBJECT_TYPE = 'TABLE' AND {tables}
-   AND LAST_DDL_TIME > CAST(SCN_TO_TIMESTAMP(:scn) AS DATE) - :slack / 86400"""
+   AND LAST_DDL_TIME > :before"""
 _NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_NAME = :name"
 
 _NO_KEY = (
@@ -178,13 +179,14 @@ def read_table_schemas(
         # No right to look back, no undo any more, or a dictionary table that was altered itself.
         if "ora" not in error.facts:
             raise
-        near = _refuse_later_ddl(session, configs, scn, error)
+        near, is_repeated = _refuse_later_ddl(session, configs, scn, error)
         found = _read(session, configs, keys, scn=None, valid_from=scn)
         same = {one.table for one in found if replace(one, scn_from=Scn(0)) in _timeless(before)}
         later = [
             table
             for table in near
-            if table not in same and (altered_after is None or altered_after(table, scn))
+            if table not in same
+            and (is_repeated or altered_after is None or altered_after(table, scn))
         ]
         if later:
             raise _altered(session, later, scn) from error
@@ -750,14 +752,14 @@ def _timeless(schemas: Sequence[TableSchema]) -> list[TableSchema]:
 
 def _refuse_later_ddl(
     session: Queries, configs: Sequence[TableConfig], scn: Scn, cause: Exception
-) -> list[TableId]:
-    """The tables whose last DDL lies within seconds of the SCN, before it or after it."""
+) -> tuple[list[TableId], bool]:
+    """The tables whose last DDL lies within seconds of the SCN, before it or after it, and whether these seconds are an hour, which the host's
+    clock repeats."""
     condition, binds = tables_condition(
         [config.table for config in configs], "OWNER", "OBJECT_NAME"
     )
-    binds |= {"scn": scn, "slack": SLACK_SECONDS}
     try:
-        changed = session.fetch_all(_LATER_DDL.format(tables=condition), binds)
+        times = ddl_times(session, scn)
     except SnapshotTooOldError as error:  # after some five days Oracle maps an SCN to no time
         raise SchemaMismatchError(
             "whether the tables were altered after this SCN is no longer known, and Oracle does not show their earlier definition",
@@ -765,10 +767,12 @@ def _refuse_later_ddl(
             tables=", ".join(str(config.table) for config in configs),
             scn=scn,
         ) from error
+    binds |= {"before": times.before, "behind": times.behind}
+    changed = session.fetch_all(_LATER_DDL.format(tables=condition), binds)
     later = [TableId(owner, name) for owner, name, is_certain in changed if is_certain]
     if later:
         raise _altered(session, later, scn) from cause
-    return [TableId(owner, name) for owner, name, _ in changed]
+    return [TableId(owner, name) for owner, name, _ in changed], bool(times.repeated)
 
 
 def _altered(session: Queries, tables: Sequence[TableId], scn: Scn) -> SchemaMismatchError:

@@ -19,6 +19,7 @@ from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.redo_address import RedoAddress
+from tests.oracle.fake_session import TIMES
 
 START, COMMIT, ROLLBACK, INSERT, DELETE = (
     Operation.START, Operation.COMMIT, Operation.ROLLBACK, Operation.INSERT, Operation.DELETE,
@@ -335,6 +336,8 @@ class WorldSession:
                 (log.thread, log.sequence, log.archived, log.first_change, log.next_change, 100, "A", "YES", 1)
                 for log in ended if log.next_change > asked["scn"]
             ]  # fmt: skip
+        if "SCN_TO_TIMESTAMP" in sql:
+            return TIMES
         if "LAST_DDL_TIME" in sql:
             return []  # nothing is altered in this world
         if "P.OBJECT_NAME = T.OBJECT_NAME" in sql:

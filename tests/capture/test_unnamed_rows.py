@@ -23,7 +23,7 @@ from cdc_core.schema.dictionary import LIST_MAX, in_lists
 from cdc_core.schema.segments import knowing, read_segments
 from cdc_core.schema.table import TableSchema
 from tests.capture.test_rows import DEPT, EMP, batch, row
-from tests.oracle.fake_session import FakeSession
+from tests.oracle.fake_session import TIMES, FakeSession
 
 WINDOW = ScnWindow(Scn(100), Scn(200))
 NO_RIGHT = PreflightError("the view cannot be read", ora="ORA-00942")
@@ -51,9 +51,12 @@ class Objects(FakeSession):
         self.sent.append((sql, dict(binds or {})))
         if "DBA_OBJECTS" in sql and not self.sees_all:
             raise NO_RIGHT
-        if "LAST_DDL_TIME" in sql:
+        if "SCN_TO_TIMESTAMP" in sql:
             if isinstance(self.unaltered, Exception):
                 raise self.unaltered
+            return TIMES
+        if "LAST_DDL_TIME" in sql:
+            assert not isinstance(self.unaltered, Exception)
             return [(number,) for number in self.unaltered or []]
         found = self.now if "AS OF SCN" not in sql else self.then[(binds or {})["scn"]]
         if isinstance(found, Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,10 @@ Answer = list[tuple[Any, ...]] | Exception | Callable[[Mapping[str, Any]], list[
 
 
 CHARACTER_SETS: Answer = [("NLS_CHARACTERSET", "AL32UTF8"), ("NLS_NCHAR_CHARACTERSET", "AL16UTF16")]
+
+
+TIMES = [(datetime(2026, 6, 1, 12), datetime(2026, 6, 1, 12), datetime(2026, 6, 1, 12))]
+"""Of an SCN, and of the present, in UTC and at the host."""
 
 
 class FakeSession:
@@ -30,7 +35,11 @@ class FakeSession:
         batches: list[pa.RecordBatch | Exception] | None = None,
         blocks: dict[str, Exception] | None = None,
     ) -> None:
-        self.answers = {**(answers or {}), "NLS_DATABASE_PARAMETERS": CHARACTER_SETS}
+        self.answers = {
+            **(answers or {}),
+            "NLS_DATABASE_PARAMETERS": CHARACTER_SETS,
+            "SELECT SCN_TO_TIMESTAMP(:scn), SYS_EXTRACT_UTC": TIMES,
+        }
         self.batches = batches or []
         self.blocks = blocks or {}
         self.sent: list[tuple[str, dict[str, Any]]] = []

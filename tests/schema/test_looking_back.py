@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,29 @@ def test_a_ddl_right_before_the_scn_is_in_the_definition(
     assert (found.column_names, asked) == (("ID", "V", "W"), [(TableId("DEMO", "EMP"), scn)])
     with pytest.raises(SchemaMismatchError, match="within seconds of it"):
         read_table_schema(session, config.tables[0], scn=scn)
+
+
+@pytest.mark.parametrize("away", [0, 4], ids=["in-that-hour", "that-night"])
+def test_a_ddl_of_the_hour_that_autumn_repeats_is_not_mistaken(
+    oracle: Oracle, config: SourceConfig, session: OracleSession, away: int
+) -> None:
+    """The host's clock goes back by an hour, as London's does, and a DDL behind the SCN has an earlier time."""
+    went_back = datetime(2027, 10, 31, 1 + away, 50, tzinfo=UTC).timestamp()
+    oracle.clock.ahead = went_back - time.time()
+    before = read_table_schema(session, config.tables[0])
+    scn = current_scn(session)
+    oracle.clock.ahead -= 3600 - 60
+    oracle.run("ALTER TABLE EMP ADD (W NUMBER(5))")
+    refuse(oracle, 1031, "AS OF SCN")
+
+    def found() -> tuple[str, ...]:
+        known = read_table_schema(
+            session, config.tables[0], scn=scn, before=before, altered_after=lambda *_: False
+        )
+        return known.column_names
+
+    if away:
+        assert found() == ("ID", "V", "W"), "no clock of the world goes back then"
+    else:
+        with pytest.raises(SchemaMismatchError, match="within seconds of it"):
+            found()

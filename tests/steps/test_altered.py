@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -263,16 +264,15 @@ def test_what_windows_that_are_too_old_could_not_ask_a_later_one_asks(
     position = source.record("ONE").mirror_scn
     oracle.run("DROP INDEX ONE_KEY")
     oracle.run("INSERT INTO ONE VALUES (1, 'second')")
-    unmapped = {"SCN_TO_TIMESTAMP(:low)": 2, "SCN_TO_TIMESTAMP(:high) AS DATE) -": 2}
-    for text, times in unmapped.items():
-        oracle.database.faults.arm(
-            Fault(
-                FaultKind.ORA_ERROR, FaultEvent.EXECUTE, sql_contains=text, code=8181, times=times
-            )
-        )
+    text = "SELECT SCN_TO_TIMESTAMP(:scn), SYS_EXTRACT_UTC"
+    too_old = Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, text, code=8181, times=0)
+    oracle.database.faults.arm(too_old)
     later(oracle, source)
+    oracle.database.faults.disarm_all()
     behind = source.record("ONE")
     assert behind.state == "ready", "nothing is known of that time"
+    oracle.clock.ahead += 2 * 3600
+    oracle.database.faults.arm(replace(too_old, times=1))
     later(oracle, source)
     one = source.record("ONE")
     assert one.state == "failed"

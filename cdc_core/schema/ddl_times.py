@@ -1,0 +1,83 @@
+"""Did a DDL come before an SCN, or behind it?
+
+LAST_DDL_TIME, and the time that Oracle maps an SCN to, are local times of the database's host: exact to the second, and to some seconds. In
+autumn the host's clock goes back, and an hour of local times comes twice. There, and nowhere else, the order of two times within an hour
+says nothing, so that a DDL counts as one that may have come before, or behind. Oracle tells the host's present offset from UTC and not its zone; every zone
+that has this offset now may be the one.
+
+Source: Oracle Database Reference 19c, ALL_OBJECTS; SQL Language Reference 19c, SCN_TO_TIMESTAMP, SYSTIMESTAMP ("in the time zone of the
+operating system").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo, available_timezones
+
+from cdc_core.model.scn import SLACK_SECONDS, Scn
+
+_TIMES = """
+SELECT SCN_TO_TIMESTAMP(:scn), SYS_EXTRACT_UTC(SYSTIMESTAMP), CAST(SYSTIMESTAMP AS TIMESTAMP) FROM DUAL"""
+_OFFSET_GRAIN = timedelta(minutes=15)
+_NEAR = timedelta(hours=3)
+"""No further from a time is the night whose repeated hour it may lie in, or next to."""
+
+
+class Queries(Protocol):
+    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession`."""
+
+    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class DdlTimes:
+    """What LAST_DDL_TIME says of an SCN: up to ``before`` the DDL came before it, above ``behind`` it came behind it, and between the two
+    nobody can tell. ``repeated`` is by how much the clock may have gone back near it."""
+
+    before: datetime
+    behind: datetime
+    repeated: timedelta
+
+
+def ddl_times(session: Queries, scn: Scn) -> DdlTimes:
+    """The local times around an SCN.
+
+    Raises:
+        SnapshotTooOldError: Oracle maps the SCN to no time, as after some five days.
+    """
+    [(at, now, local)] = session.fetch_all(_TIMES, {"scn": scn})
+    repeated = went_back(at, now, round((local - now) / _OFFSET_GRAIN) * _OFFSET_GRAIN)
+    slack = timedelta(seconds=SLACK_SECONDS) + repeated
+    whole = at.replace(microsecond=0)
+    return DdlTimes(whole - slack, whole + slack, repeated)
+
+
+def went_back(at: datetime, now: datetime, offset: timedelta) -> timedelta:
+    """By how much the clock of a host may have gone back near a local time.
+
+    Args:
+        at: The local time, some days ago at most.
+        now: The present, in UTC.
+        offset: What the host's clock is ahead of UTC now.
+    """
+    most = timedelta()
+    present, near = now.replace(tzinfo=UTC), (at - offset).replace(tzinfo=UTC)
+    for zone in _zones():
+        if _offset(present, zone) == offset:
+            back = _offset(near - _NEAR, zone) - _offset(near + _NEAR, zone)
+            most = max(most, back)
+    return most
+
+
+@cache
+def _zones() -> tuple[ZoneInfo, ...]:
+    return tuple(ZoneInfo(name) for name in sorted(available_timezones()))
+
+
+def _offset(at: datetime, zone: ZoneInfo) -> timedelta:
+    return at.astimezone(zone).utcoffset() or timedelta()
