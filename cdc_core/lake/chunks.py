@@ -23,6 +23,7 @@ its values changed. A list of keys that was asked for is different: the key deci
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -43,7 +44,7 @@ from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.emptied_partitions import refuse_older
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
-from cdc_core.lake.history import filesystem_of, read_commits, read_log
+from cdc_core.lake.history import filesystem_of, newest_commits, read_log
 from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import replaced
 from cdc_core.lake.sent import check_removed
@@ -160,7 +161,9 @@ def apply_chunk(
             mirror_schema(mirrored),
             mirror_file.result(),
             "appending a chunk to the mirror",
-            lambda: metadata,
+            lambda: json.dumps(
+                {**json.loads(metadata), "alone_at": mirror.version}, sort_keys=True
+            ),
             (app, 1),
             rows=manifest.rows,
         )
@@ -320,22 +323,26 @@ def _of_chunk(changes: str, name: str, op: str, columns: Sequence[str]) -> str:
 
 def holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
     """Does the mirror hold nothing but chunks of this snapshot that were read as of this SCN, by its own log from the
-    first commit on? Chunks of one SCN never overlap, so a row of one can be appended to the others'."""
+    first commit on? Chunks of one SCN never overlap, so a row of one can be appended to the others'.
+
+    A chunk that was appended says up to which commit this was so (``alone_at``), so that as a rule one commit is read, however many there are.
+    """
     if truncated_scn(work, read_log(work.changelog)) > scn:
         return False
-    commits = read_commits(work.mirror)
-    if not commits or commits[0].version != 0:
-        return False
-    return all(
-        commit.operation == "CREATE TABLE"
-        or commit.metadata.get("kind") == "schema"
-        or (
-            commit.metadata.get("kind") == "chunk"
-            and commit.metadata.get("snapshot") == snapshot_id
-            and commit.metadata.get("chunk_scn") == scn
-        )
-        for commit in commits
-    )
+    oldest = None
+    for commit in newest_commits(work.mirror):
+        oldest, said = commit.version, commit.metadata
+        if commit.operation == "CREATE TABLE" or said.get("kind") == "schema":
+            continue
+        if (said.get("kind"), said.get("snapshot"), said.get("chunk_scn")) != (
+            "chunk",
+            snapshot_id,
+            scn,
+        ):
+            return False
+        if said.get("alone_at") == commit.version - 1:
+            return True
+    return oldest == 0
 
 
 def _has_double_keys(work: TableWork, schema: TableSchema) -> bool:

@@ -7,7 +7,7 @@ call works in a Spark session of its own. Work on one table must not overlap; ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -478,6 +478,16 @@ class Lake:
         """Which files the table's Delta tables have by their logs and not in their folders; needs no Spark."""
         work = self._work(table, 0, no_fence)
         return {"changelog": gone_files(work.changelog), "mirror": gone_files(work.mirror)}
+
+    def layer_without(
+        self,
+        table: TableId,
+        generation: int,
+        snapshot_id: str,
+        chunks: Collection[tuple[str, int]],
+    ) -> DeltaLayer | None:
+        """Which of the table's Delta tables lacks one of some chunks that it had (:meth:`TableWork.layer_without`); needs no Spark."""
+        return self._work(table, generation, no_fence).layer_without(snapshot_id, chunks)
 
     def taken(self, table: TableId, generation: int = 0) -> Taken:
         """What the table's Delta tables have taken, by their own logs; needs no Spark."""

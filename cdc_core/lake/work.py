@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -197,6 +197,25 @@ class TableWork:
             {layer: log.foreign for layer, log in there.items()},
             tuple(layer for layer, log in there.items() if FORGETS_PROPERTY in log.properties),
         )
+
+    def layer_without(
+        self, snapshot_id: str, chunks: Collection[tuple[str, int]]
+    ) -> DeltaLayer | None:
+        """Which of both tables lacks one of some chunks with rows that it had, if any; where a table is missing, nothing is said.
+
+        A mirror that was written anew from its change log has no identifiers of the chunks of before, so of a mirror without those of the
+        first snapshot, ``snapshot_id``, nothing is said either.
+        """
+        changelog, mirror = read_log(self.changelog), read_log(self.mirror)
+        if changelog is None or mirror is None:
+            return None
+        apps = [self.chunk_app(*one) for one in chunks]
+        if any(app not in changelog.transactions for app in apps):
+            return "changelog"
+        first = self.chunk_app(snapshot_id, "")
+        is_whole = any(app.startswith(first) for app in mirror.transactions)
+        lacks = is_whole and any(app not in mirror.transactions for app in apps)
+        return "mirror" if lacks else None
 
     def require_mirror(self) -> DeltaLog:
         """The mirror's log.

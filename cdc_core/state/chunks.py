@@ -49,6 +49,23 @@ class ChunkQueries:
             rows = connection.execute(query.order_by(*order)).mappings()
             return [_chunk_from_row(row) for row in rows]
 
+    def chunks_beside(
+        self, source: str, table: TableId, snapshot_id: str, since: int
+    ) -> list[tuple[str, int]]:
+        """Which chunks with rows of other snapshots than a table's first, which was read as of ``since``, are applied: those of
+        signals, repairs, and rows that came without redo."""
+        query = select(CHUNKS.c.snapshot_id, CHUNKS.c.number).where(
+            CHUNKS.c.source == source,
+            CHUNKS.c.owner == table.owner,
+            CHUNKS.c.name == table.name,
+            CHUNKS.c.snapshot_id != snapshot_id,
+            CHUNKS.c.state == "applied",
+            CHUNKS.c.scn >= since,
+            CHUNKS.c.rows > 0,
+        )
+        with self._database.reading() as connection:
+            return [(str(row[0]), int(row[1])) for row in connection.execute(query)]
+
     def chunk(
         self, source: str, table: TableId, snapshot_id: str, number: int
     ) -> ChunkRecord | None:

@@ -10,15 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.config import LakeConfig
 from cdc_core.errors import DuplicateKeyError, FencedError
+from cdc_core.lake import history
 from cdc_core.lake.chunk_ahead import ChunkAhead
+from cdc_core.lake.chunks import holds_alone
 from cdc_core.lake.history import read_commits
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.log_files import Action, actions_of
 from cdc_core.lake.work import TableWork, no_fence
 from cdc_core.stage.snapshot import ChunkRows
 from tests.stage.landed import Chunk, Source, order, orders_schema, varchar
@@ -234,3 +238,72 @@ def test_nothing_is_written_ahead_for_a_mirror_that_has_other_rows(
     other = _chunk(source, snapshot="s2").manifest
     begun = lake.begin_chunk(other.schema, other.snapshot_id, other.number, other.scn, LANDED)
     assert begun is None
+
+
+def _chunks(source: Source, count: int) -> Iterator[Chunk]:
+    """Chunks of one row each, as of one SCN."""
+    scn = source.tick()
+    with_rows = source.state(scn)
+    assert len(with_rows) >= count
+    for number in range(count):
+        yield _chunk(
+            source, scn=scn, number=number, keep=lambda row, number=number: row["ID"] == number
+        )
+
+
+def test_the_commits_that_a_chunk_reads_are_as_many_behind_many_others(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source(tmp_path / "landing", orders_schema())
+    tx = source.begin()
+    for number in range(30):
+        tx.insert(order(number))
+    tx.commit()
+    chunks = list(_chunks(source, 30))
+    read: list[str] = []
+
+    def noted(files: pafs.FileSystem, path: str) -> list[Action]:
+        read.append(path)
+        return actions_of(files, path)
+
+    monkeypatch.setattr(history, "actions_of", noted)
+    counts = []
+    for chunk in chunks:
+        read.clear()
+        assert chunk.apply(lake).rows_inserted == 1
+        assert holds_alone(
+            lake._work(chunk.manifest.schema.table, 0, no_fence), "s1", chunk.manifest.scn
+        )
+        counts.append(len(read))
+    assert counts[2:] == [counts[2]] * 28
+    assert _files(tmp_path) == [30, 30]
+
+
+def test_rows_of_others_among_chunks_are_seen_wherever_they_stand(
+    lake: Lake, source: Source, tmp_path: Path
+) -> None:
+    """Also where they came between a chunk's look at the mirror and its commit."""
+    first, second, third, other = (*_chunks(source, 3), _chunk(source, number=9))
+    scn = first.manifest.scn
+    work = lake._work(first.manifest.schema.table, 0, no_fence)
+    first.apply(lake)
+    assert holds_alone(work, "s1", scn)
+    assert not holds_alone(work, "s2", scn)
+    assert not holds_alone(work, "s1", other.manifest.scn)
+    mirror = DeltaTable(work.mirror)
+    foreign = mirror.to_pyarrow_table()
+    came = 0
+
+    def fence() -> None:
+        nonlocal came
+        came += 1
+        if came == 1:  # right before the change log's commit
+            write_deltalake(work.mirror, foreign, mode="append")
+
+    second.apply(lake, fence=fence)
+    assert came >= 2
+    newest = [one.metadata.get("kind") for one in read_commits(work.mirror)][-2:]
+    assert newest == [None, "chunk"]
+    assert not holds_alone(work, "s1", scn)
+    with pytest.raises(AssertionError, match="Spark was asked for"):
+        third.apply(lake)

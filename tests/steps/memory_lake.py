@@ -8,7 +8,7 @@ asked, in order.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, cast
@@ -32,7 +32,7 @@ from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifes
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.partition_rows import PartitionRows
-from cdc_core.model.reports import TableApplied, TableMaintained
+from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 from cdc_core.schema.evolution import holding, judge, refuse_mixed_values
@@ -551,6 +551,19 @@ class MemoryLake:
         """By the transaction identifiers."""
         done = self.tables[table].transactions.get(f"{generation}")
         return DeltaPosition(done, done, self.tables[table].truncated_scn)
+
+    def layer_without(
+        self,
+        table: TableId,
+        generation: int,
+        snapshot_id: str,
+        chunks: Collection[tuple[str, int]],
+    ) -> DeltaLayer | None:
+        """By the transaction identifiers: both tables are one here."""
+        assert snapshot_id
+        done = self.tables[table].transactions
+        has = all(f"{generation}/chunk/{name}/{number}" in done for name, number in chunks)
+        return None if has else "mirror"
 
     def taken(self, table: TableId, generation: int = 0) -> Taken:
         """By the transaction identifiers too."""

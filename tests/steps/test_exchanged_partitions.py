@@ -188,7 +188,7 @@ def test_a_mirror_from_before_the_rows_came_is_noticed(oracle: Oracle, tmp_path:
         source.windows()
         record = source.record("P")
         assert (record.state, record.trouble) == ("failed", None)
-        assert "older than its snapshot" in (record.reason or "")
+        assert "older than rows that were read again, or read without redo" in (record.reason or "")
         source.pipeline.rebuild_from_landing(P)
         source.windows()
         source.check_current("P")

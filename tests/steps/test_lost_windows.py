@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +14,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.config import LakeConfig
 from cdc_core.lake.lake import Lake
+from cdc_core.model.scn import Scn
+from cdc_core.steps.snapshots.plan import plan_parts
 from pipelines import doctor
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
@@ -65,8 +68,9 @@ def change(source: Source, *statements: str) -> None:
 
 def copied(source: Source) -> dict[str, Path]:
     """What a backup has of both tables now."""
+    place = Path(tempfile.mkdtemp(prefix="backup", dir=source.path))
     return {
-        layer: Path(shutil.copytree(folder, source.path / "backup" / layer))
+        layer: Path(shutil.copytree(folder, place / layer))
         for layer, folder in folders(source).items()
     }
 
@@ -226,3 +230,59 @@ def test_tables_that_lost_nothing_take_nothing_again(
         change(source, "INSERT INTO ONE VALUES (12, 'z')")
         source.check_current("ONE")
     assert "takes windows again" not in caplog.text
+
+
+class SparkLake:
+    """Delta tables in a folder, with Spark where rows are read again."""
+
+    def open(self, config: LakeConfig, source: str) -> Lake:
+        return Lake.open(config, source)
+
+
+def read_again(source: Source) -> None:
+    """What a signal does: the whole table is read once more."""
+    ctx = source.pipeline._ctx
+    scn = Scn(source.oracle.database.engine.current_scn())
+    plan_parts(ctx, table_id("ONE"), scn, prefix="a", parts=None)
+    source.run()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("layers", [("mirror", "changelog"), ("mirror",)], ids=["both", "mirror"])
+def test_rows_that_were_read_again_and_lost_stop_the_table(
+    source: Source, layers: tuple[str, ...]
+) -> None:
+    """No window is lost with them, so nothing else says that they are."""
+    source.lake = cast("MemoryLake", SparkLake())
+    source.run()
+    read_again(source)
+    change(source, "INSERT INTO ONE VALUES (10, 'x')")
+    backup = copied(source)
+    read_again(source)
+    assert [one[0] for one in examined(source)] == [True]
+    later = copied(source) if len(layers) == 1 else {}
+    change(source, "CREATE TABLE TWO (ID NUMBER)")
+    assert source.record("ONE").reason is None
+    restored(source, backup, *layers)
+    [(is_fine, found, remedy)] = examined(source)
+    assert not is_fine
+    assert (
+        f"{'change log' if len(layers) == 2 else 'mirror'} is older than rows that were read again"
+        in found
+    )
+    assert f"table rebuild --from-landing {OWNER}.ONE" in remedy
+    if later:
+        restored(source, later, *layers)
+        assert [one[0] for one in examined(source)] == [True]
+
+
+def test_a_snapshot_without_rows_has_no_commit_that_could_be_lost(source: Source) -> None:
+    source.oracle.run("DELETE FROM ONE")
+    source.run()
+    change(source, "INSERT INTO ONE VALUES (1, 'a')")
+    backup = copied(source)
+    change(source, "INSERT INTO ONE VALUES (2, 'b')")
+    restored(source, backup, "mirror", "changelog")
+    change(source, "INSERT INTO ONE VALUES (3, 'c')")
+    assert source.record("ONE").reason is None
+    assert rows(source, "mirror", '"ID", "NOTE"') == [(1, "a"), (2, "b"), (3, "c")]

@@ -1,9 +1,9 @@
 """Which windows has a table taken by the metadata store, and lost since: its Delta tables were restored from an older copy, or their last
-commits never reached the disk?
+commits never reached the disk? And which chunks of signals and repairs?
 
 A mirror's own log says which window brought it changes last, the metadata store which windows brought it some. What lies between is taken
 again, in order, before the next window: else it would be missing without an error. Windows whose changes the change log has still are not
-appended to it twice.
+appended to it twice. A chunk that is lost stops the table.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cdc_core.errors import LakeError
+from cdc_core.lake.foreign_changes import LAYER_WORDS
 from cdc_core.landing.kept import kept_retired
 from cdc_core.landing.manifest import WindowManifest
-from cdc_core.model.chunks import NEW_ROWS
 from cdc_core.model.records import TableRecord, WindowRecord
+from cdc_core.model.reports import DeltaLayer
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context
 from cdc_core.steps.foreign import foreign_changes, refuse_foreign
@@ -70,18 +71,26 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
     retired = _retired(ctx, state, has)
     is_lost = retired > has or _brought(ctx, state, has, position)
     is_older = logged < has and _brought(ctx, state, logged, has)
-    if not is_lost and not is_older:
+    layer = _layer_without_chunks(ctx, state)
+    if not is_lost and not is_older and layer is None:
         return []
     taken = ctx.lake.taken(table, state.generation)
     if taken.schema_scn is None or taken.lacks_mirror:
         return []
     if is_older:
         raise _cannot(state, "the change log is older than its mirror", changelog=logged, mirror=has)  # fmt: skip
+    if layer is not None:
+        raise _cannot(
+            state,
+            f"the {LAYER_WORDS[layer]} is older than rows that were read again, or read without redo",
+            mirror=has,
+        )
     chunks = [
         one
-        for one in ctx.store.chunks(ctx.source, table, states=["applied"])
-        if one.snapshot_id == state.snapshot_id
-        or (one.snapshot_id.startswith(NEW_ROWS) and one.scn >= (state.snapshot_scn or 0))
+        for one in ctx.store.chunks(
+            ctx.source, table, snapshot_id=state.snapshot_id, states=["applied"]
+        )
+        if one.rows != 0  # a chunk without rows makes no commit
     ]
     if any((one.snapshot_id, one.number) not in taken.chunks for one in chunks):
         raise _cannot(state, "the mirror is older than its snapshot", mirror=has)
@@ -90,6 +99,19 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
     if _lacks_what_moved(ctx, state, has, position):
         raise _cannot(state, "the mirror is older than a window that was read again", mirror=has)
     return list(_parts(ctx, state, has, position))
+
+
+def _layer_without_chunks(ctx: Context, state: TableRecord) -> DeltaLayer | None:
+    """Which of both Delta tables lacks a chunk of a signal or a repair that the metadata store says is applied."""
+    if state.snapshot_id is None:
+        return None
+    # The store is asked first: what it knows is committed before.
+    chunks = ctx.store.chunks_beside(
+        ctx.source, state.table, state.snapshot_id, state.snapshot_scn or 0
+    )
+    if not chunks:
+        return None
+    return ctx.lake.layer_without(state.table, state.generation, state.snapshot_id, chunks)
 
 
 def _retired(ctx: Context, state: TableRecord, has: int) -> int:
