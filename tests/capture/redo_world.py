@@ -333,7 +333,7 @@ class WorldSession:
             return [(log.thread, log.sequence, log.next_change) for log in old.values()]
         if "A.BLOCKS" in sql:
             return [
-                (log.thread, log.sequence, log.archived, log.first_change, log.next_change, 100, "A", "YES", 1)
+                (log.thread, log.sequence, log.archived, log.first_change, log.next_change, 100, "A", "YES", 1, 0)
                 for log in ended if log.next_change > asked["scn"]
             ]  # fmt: skip
         if "SCN_TO_TIMESTAMP" in sql:
@@ -348,8 +348,8 @@ class WorldSession:
             return [(501, "HR", "EMP")]
         if "SUPPLEMENTAL_LOG_DATA_MIN" in sql:
             return [("YES", "YES")]
-        if "END_RESETLOGS_SCN" in sql:
-            return [(None,)]
+        if "END_RESETLOGS_SCN" in sql or "DATA_OBJECT_ID), MAX(" in sql:
+            return []
         if "UNRECOVERABLE_CHANGE#" in sql or "FROM ALL_TABLES" in sql:
             return []
         if "THREAD_SQN" in sql:

@@ -92,7 +92,7 @@ def test_the_copy_of_the_first_named_destination_is_read(names: tuple[str, ...],
             "FROM V$LOG L": [(1, 8, "/r8", 800, 900, 50, "INACTIVE")],
             "MAX(A.SEQUENCE#)": [],
             "A.BLOCKS": [
-                (1, 8, f"/{name}/8", 800, 900, 40, "A", "YES", number)
+                (1, 8, f"/{name}/8", 800, 900, 40, "A", "YES", number, 60)
                 for name, number in (("two", 2), ("one", 1), ("ten", 10))
             ],
         }

@@ -73,7 +73,8 @@ def answers(**more: Any) -> dict[str, Any]:
         "FROM V$LOGMNR_LOGS": [(0,)],
         "SUPPLEMENTAL_LOG_DATA_MIN": [("YES", "YES")],
         "UNRECOVERABLE_CHANGE#": [],
-        "END_RESETLOGS_SCN": [(None,)],
+        "END_RESETLOGS_SCN": [],
+        "DATA_OBJECT_ID), MAX(": [],
         "FROM ALL_TABLES": [],
         "P.OBJECT_NAME = T.OBJECT_NAME": [],
         "SELECT OBJECT_ID, OWNER": [(501, "HR", "EMP"), (502, "HR", "Dept")],
@@ -241,7 +242,7 @@ def test_a_log_that_logminer_misses_makes_the_window_wait(landing: LandingStore)
 
 def test_a_log_overwritten_during_the_pass_makes_it_start_again(landing: LandingStore) -> None:
     before, after = (1, 5, "/redo5", 80, None, 9, "CURRENT"), (1, 6, "/redo5", 300, None, 9, "CURRENT")  # fmt: skip
-    archived = [(1, 5, "/arc5", 80, 300, 9, "A", "YES", 1)]
+    archived = [(1, 5, "/arc5", 80, 300, 9, "A", "YES", 1, 0)]
 
     def is_over() -> bool:
         return any("V$LOGMNR_CONTENTS" in sql for sql, _ in session.sent)

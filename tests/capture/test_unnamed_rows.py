@@ -243,7 +243,7 @@ def test_rows_of_a_segment_that_is_gone_land_under_the_tables_name() -> None:
         row(Operation.START, seg_owner=None, table_name=None, data_obj=900),
     ]
     [taken] = reader.read(iter([batch(*rows)]))
-    assert taken.tables.tolist() == [0, 0, -1, -1, -1, -1, -1, -1]
+    assert taken.tables.tolist() == [-1, 0, 0, -1, -1, -1, -1, -1], "a START stands before its rows"
     assert reader.unnamed == {700: Seen(150, 160, 2)}
     found = reader.landing_rows(taken)
     assert found is not None

@@ -129,7 +129,7 @@ def test_snapshot_and_capture_take_both_to_one_scn_in_steps_of_their_own(
     windows = {name: one["windows"] for name, one in found_json("windows")["pdbs"].items()}
     assert [one["key"] for one in windows[ONE]] == [one["key"] for one in windows[TWO]]
     assert redolake("apply").exit_code == 0
-    [end] = [one["key"].split("-")[-1] for one in windows[ONE]]
+    [end] = [one["key"].split("_")[-1] for one in windows[ONE]]
     assert f"can be read as of SCN {end}." in redolake("status").output
     again = redolake("snapshot", "--table", "DEMO.U")
     assert again.exit_code == 0, again.output
