@@ -169,11 +169,10 @@ def count_events(work: TableWork, scn_low: int, scn_high: int) -> pa.Table:
     log = read_log(work.changelog)
     if log is None:
         return kinds.empty_table()
-    wanted = f"_cdc_window > {scn_low} AND _cdc_window <= {scn_high} AND _cdc_snapshot IS NULL AND _cdc_op <> 't'"
-    if (
-        "_cdc_skipped" in log.columns
-    ):  # not in one that an older release began and no window reached since
-        wanted += " AND _cdc_skipped IS NULL"
+    wanted = (
+        f"_cdc_window > {scn_low} AND _cdc_window <= {scn_high} AND _cdc_snapshot IS NULL AND _cdc_op <> 't' "
+        "AND _cdc_skipped IS NULL"
+    )
     found = queried(
         work,
         "changelog",

@@ -88,11 +88,6 @@ class _Dialect(ABC):
         """A name in quotes."""
         return f"{self.quotes}{identifier.replace(self.quotes, self.quotes * 2)}{self.quotes}"
 
-    def moment(self, one: LoggedTable, name: str, zone: str) -> str:
-        """The same of one of our columns; NULL where the change log does not have it."""
-        column = _own(one, name, "BIGINT")
-        return self.micros(column, zone) if column.startswith("c.") else column
-
 
 class _Spark(_Dialect):
     quotes = "`"
@@ -193,7 +188,7 @@ CROSS JOIN parts p
 LEFT JOIN numbered n
   ON n.collection = {sql.text(str(table))} AND n.scn = c._cdc_commit_scn AND n.ordinal = c._cdc_ordinal
   AND n.part = p.part AND c._cdc_snapshot IS NULL
-WHERE (p.part = 1 OR ({moved})) AND {_own(own, "skipped", "STRING")} IS NULL
+WHERE (p.part = 1 OR ({moved})) AND c._cdc_skipped IS NULL
 """
 
 
@@ -202,7 +197,7 @@ def _numbered_sql(one: LoggedTable, sql: _Dialect) -> str:
         f"    SELECT {sql.text(str(one.table))} AS collection, c._cdc_commit_scn AS scn, c._cdc_xid AS xid,"
         f" c._cdc_ordinal AS ordinal, p.part\n"
         f"    FROM {sql.relation(one.path)} c CROSS JOIN parts p\n"
-        f"    WHERE {_own(one, 'skipped', 'STRING')} IS NULL AND c._cdc_snapshot IS NULL AND (p.part = 1 OR ({_moved_sql(one, sql)}))"
+        f"    WHERE c._cdc_skipped IS NULL AND c._cdc_snapshot IS NULL AND (p.part = 1 OR ({_moved_sql(one, sql)}))"
     )
 
 
@@ -227,7 +222,7 @@ def _value(one: LoggedTable, image: str, column: str, sql: _Dialect) -> str:
 
 def _columns(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
     moved = f"({_moved_sql(one, sql)})"
-    landed = sql.moment(one, "landed", UTC)
+    landed = sql.micros("c._cdc_landed", UTC)
     is_change = "c._cdc_snapshot IS NULL"
     transaction = {
         "id": "c._cdc_xid",
@@ -294,7 +289,7 @@ def _rows_that_list(schema: TableSchema, column: str) -> dict[str, str]:
 
 def _source(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
     zone = origin.time_zone
-    at = sql.moment(one, "timestamp", zone)
+    at = sql.micros("c._cdc_timestamp", zone)
     no_text, is_change = "CAST(NULL AS STRING)", "c._cdc_snapshot IS NULL"
     return {
         "version": sql.text(origin.version),
@@ -313,19 +308,13 @@ def _source(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
         "commit_scn": f"CASE WHEN {is_change} THEN CAST(c._cdc_commit_scn AS STRING) END",
         "lcr_position": no_text,
         "rs_id": "TRIM(c._cdc_rs_id)",
-        "ssn": _own(one, "ssn", "BIGINT"),
+        "ssn": "c._cdc_ssn",
         "redo_thread": "c._cdc_thread",
         "user_name": "c._cdc_username",
         "redo_sql": no_text,
         "row_id": "c._cdc_row_id",
-        "commit_ts_ms": sql.millis(sql.moment(one, "commit_timestamp", zone)),
-        "start_scn": f"CAST({_own(one, 'start_scn', 'BIGINT')} AS STRING)",
-        "start_ts_ms": sql.millis(sql.moment(one, "start_timestamp", zone)),
+        "commit_ts_ms": sql.millis(sql.micros("c._cdc_commit_timestamp", zone)),
+        "start_scn": "CAST(c._cdc_start_scn AS STRING)",
+        "start_ts_ms": sql.millis(sql.micros("c._cdc_start_timestamp", zone)),
         "txSeq": "n.change_order",
     }
-
-
-def _own(one: LoggedTable, name: str, kind: str) -> str:
-    """One of our columns; NULL where the change log is of a version that did not have it."""
-    column = f"_cdc_{name}"
-    return f"c.{column}" if column in one.log.columns else f"CAST(NULL AS {kind})"

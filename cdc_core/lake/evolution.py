@@ -42,7 +42,6 @@ from cdc_core.schema.evolution import Evolution, holding, judge, refuse_mixed_va
 from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type
-from cdc_core.stage.layout import CHANGE_FIELDS
 
 _IMAGES = ("before", "after")
 
@@ -157,7 +156,6 @@ def settle_schema(work: TableWork, schema: TableSchema, read_scn: int = 0) -> Ta
     if log is None or known is None:
         return schema
     refuse_mixed_values(known, schema, read_scn)
-    _add_own_columns(work, log)
     followed = _followed(known, schema)
     if not (known.displaced or (followed is not None and followed[1].displaced)):
         return _settle(work, known, followed)
@@ -252,14 +250,6 @@ def _renames_between(known: TableSchema, newest: TableSchema) -> list[TableSchem
         if step.column_names != found[-1].column_names:
             found.append(step)
     return found[1:]
-
-
-def _add_own_columns(work: TableWork, log: DeltaLog) -> None:
-    """Give a change log that an earlier release made the columns of ours that it lacks; NULL in them says that nobody knows."""
-    missing = [(column, kind) for column, kind in CHANGE_FIELDS if column not in log.columns]
-    if missing:
-        ddl = ", ".join(f"{column} {spark_type(kind)}" for column, kind in missing)
-        _alter(work, work.changelog, f"ADD COLUMNS ({ddl})")
 
 
 def _reach(

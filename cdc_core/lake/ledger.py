@@ -1,7 +1,7 @@
 """How wide have a table's values been? The type ledger: each commit that appends to a change log carries the widths of all that is there.
 
 The newest commit has them, so that a ledger is never behind the rows, needs nothing else to be kept or rebuilt, and begins anew with new
-Delta tables. Rows that an older Redolake appended are not in it.
+Delta tables.
 """
 
 from __future__ import annotations
