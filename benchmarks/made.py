@@ -314,6 +314,7 @@ class _Ledger:
                 ],
                 "table_rows": [int(n) for n in entry["counts"] if n],
                 "rows": int(entry["counts"].sum()),
+                "windows": [],
             }
             for at, (xid, entry) in enumerate(zip(xids, self.entries, strict=True))
         ]

@@ -93,7 +93,7 @@ class Entry:
     stated_scn: int = 0
     start_timestamp: datetime | None = None
     client_id: str | None = None
-    windows: tuple[int, ...] | None = ()
+    windows: tuple[int, ...] = ()
     met_scn: int = 0
     change_scn: int = 0
 
@@ -111,8 +111,7 @@ class Entry:
         """Add captured rows of a table that land with a window."""
         before = self.tables.get(table, 0)
         self.tables[table] = None if before is None else before + rows
-        if self.windows is not None:
-            self.windows = with_window(self.windows, window)
+        self.windows = with_window(self.windows, window)
 
     @property
     def by_table(self) -> dict[str, int | None]:

@@ -87,7 +87,7 @@ TRANSACTION_SCHEMA = pa.schema(
         pa.field("start_timestamp", pa.timestamp("s")),  # database time of its START row, no zone
         pa.field("client_id", pa.string()),  # CLIENT_IDENTIFIER of the session that began it
         pa.field(
-            "windows", pa.list_(pa.int64())
+            "windows", pa.list_(pa.int64()), nullable=False
         ),  # runs of windows in which its captured rows landed
     ]
 )

@@ -42,14 +42,13 @@ def ledger_from_landing(landing: LandingStore, manifest: WindowManifest) -> list
 
 
 def ledger_from_rows(rows: Iterable[dict[str, Any]]) -> list[OpenTransaction]:
-    """The ledger that :func:`ledger_batch` wrote, and after windows of before it had all these columns."""
+    """The ledger that :func:`ledger_batch` wrote."""
     names = [one.name for one in fields(OpenTransaction)]
     return [
         OpenTransaction(
-            **{name: row[name] for name in names if row.get(name) is not None}
+            **{name: row[name] for name in names if row[name] is not None}
             | {"start_scn": row["start_scn"]}
-            | {name: tuple(row.get(name) or ()) for name in ("tables", "table_rows")}
-            | {"windows": None if row.get("windows") is None else tuple(row["windows"])}
+            | {name: tuple(row[name] or ()) for name in ("tables", "table_rows", "windows")}
         )
         for row in rows
     ]
@@ -59,8 +58,8 @@ def ledger_batch(ledger: Iterable[OpenTransaction]) -> pa.RecordBatch:
     """The ledger after a window as ``TRANSACTION_SCHEMA``; what says how a transaction ended is NULL."""
     rows = [
         {name: getattr(one, name) for name in (each.name for each in fields(OpenTransaction))}
-        | {"tables": list(one.tables), "table_rows": list(one.table_rows), "late": False}
-        | {"windows": None if one.windows is None else list(one.windows)}
+        | {name: list(getattr(one, name)) for name in ("tables", "table_rows", "windows")}
+        | {"late": False}
         for one in ledger
     ]
     return pa.RecordBatch.from_pylist(rows, schema=TRANSACTION_SCHEMA)

@@ -29,8 +29,7 @@ class OpenTransaction:
     was first found not to know it, ``session_id`` and ``serial`` name the session that began it, ``client_id`` is that session's
     CLIENT_IDENTIFIER, and ``start_timestamp`` the database's time then, without a zone.
 
-    ``windows`` are the windows in which its captured rows landed, as :func:`with_window` writes them; None where a version that did
-    not note them saw it first.
+    ``windows`` are the windows in which its captured rows landed, as :func:`with_window` writes them.
     """
 
     xid: str
@@ -48,7 +47,7 @@ class OpenTransaction:
     table_rows: tuple[int | None, ...] = ()
     start_timestamp: datetime | None = None
     client_id: str | None = None
-    windows: tuple[int, ...] | None = None
+    windows: tuple[int, ...] = ()
 
     @property
     def is_over(self) -> bool:

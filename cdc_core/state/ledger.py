@@ -58,15 +58,14 @@ def _ledger_values(source: str, one: OpenTransaction) -> dict[str, Any]:
         if column.name != "source"
     }
     tables = list(zip(one.tables, one.table_rows, strict=True) if one.table_rows else one.tables)
-    windows = None if one.windows is None else text_from_json(list(one.windows))
+    windows = text_from_json(list(one.windows))
     return {**values, "source": source, "tables": text_from_json(tables), "windows": windows}
 
 
 def _ledger_from_row(row: Any) -> OpenTransaction:
     values = dict(row)
     del values["source"]
-    windows = values["windows"]
-    values["windows"] = None if windows is None else tuple(json_from_text(windows))
+    values["windows"] = tuple(json_from_text(values["windows"]))
     tables = json_from_text(values["tables"])
     if not any(isinstance(table, list) for table in tables):
         # None, or of a version that did not count by table: names alone.

@@ -162,7 +162,7 @@ OPEN_TRANSACTIONS = Table(
     Column("absent_scn", BigInteger),
     Column("start_timestamp", DateTime),
     Column("client_id", String(64)),
-    Column("windows", Text),
+    Column("windows", Text, nullable=False),
 )
 
 SCHEMA_VERSIONS = Table(

@@ -58,7 +58,7 @@ TRANSACTION: Mapping[str, str] = {
     "absent_scn": "SCN at which Oracle was first found to no longer know it.",
     "start_timestamp": "Database time at which it began, without a zone, if that was seen.",
     "client_id": "CLIENT_IDENTIFIER of the session that began it.",
-    "windows": "The windows in which its captured rows landed, as runs of ordinals (first, last, first, last …): apply reads these. At most 64 runs, so a window may be named that has none. NULL where a version that did not note them saw the transaction first.",
+    "windows": "The windows in which its captured rows landed, as runs of ordinals (first, last, first, last …): apply reads these. At most 64 runs, so a window may be named that has none.",
 }
 CHANGE: Mapping[str, str] = {
     "_cdc_op": "`c` insert, `u` update, `d` delete, `r` row read by a snapshot chunk, `t` TRUNCATE of the table (with `on_truncate: follow`), without images.",

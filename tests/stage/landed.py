@@ -256,6 +256,7 @@ class Source:
             "tables": [str(self.schema.table)] if tx.first_ordinal >= 0 else [],
             "table_rows": [tx.rows] if tx.first_ordinal >= 0 else [],
             "rows": tx.rows,
+            "windows": [],
         }
 
     def ddl(

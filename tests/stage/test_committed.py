@@ -22,7 +22,7 @@ WINDOW, ORDINAL = ScnWindow(Scn(100), Scn(200)), 5
 def found(folder: Path, *rows: dict[str, Any]) -> CommittedTransactions:
     usual: dict[str, Any] = {field.name: None for field in TRANSACTION_SCHEMA} | {
         "state": "commit", "commit_scn": 150, "first_ordinal": ORDINAL << ORDINAL_SHIFT,
-        "commit_ordinal": (ORDINAL << ORDINAL_SHIFT) + 9, "has_rollback": False, "tables": ["HR.EMP"], "rows": 1,
+        "commit_ordinal": (ORDINAL << ORDINAL_SHIFT) + 9, "has_rollback": False, "tables": ["HR.EMP"], "rows": 1, "windows": [],
     }  # fmt: skip
     full = [{**usual, "xid": f"{number:016x}", **row} for number, row in enumerate(rows)]
     path = folder / "transactions.parquet"

@@ -28,7 +28,7 @@ def landed(folder: Path, table_rows: Any, rows: list[tuple[str, int]]) -> tuple[
     """A window with one transaction, of which the ledger counted ``table_rows``, and its redo rows: (table, operation)."""
     entry = {field.name: None for field in TRANSACTION_SCHEMA} | {
         "xid": "aa", "state": "commit", "commit_scn": 150, "first_ordinal": FIRST, "commit_ordinal": FIRST + 99,
-        "has_rollback": False, "tables": ["HR.DEPT", "HR.EMP"], "table_rows": table_rows, "rows": 0,
+        "has_rollback": False, "tables": ["HR.DEPT", "HR.EMP"], "table_rows": table_rows, "rows": 0, "windows": [],
     }  # fmt: skip
     redo = [
         {field.name: None for field in REDO_SCHEMA} | {

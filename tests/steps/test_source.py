@@ -114,7 +114,7 @@ class ScriptedSource:
             {
                 "xid": row["xid"], "state": "commit", "start_scn": row["scn"], "commit_scn": row["scn"],
                 "commit_ordinal": row["ordinal"] + len(rows), "first_ordinal": row["ordinal"], "has_rollback": False,
-                "tables": [table], "rows": 1,
+                "tables": [table], "rows": 1, "windows": [work.record.ordinal] * 2,
             }
             for row in rows
         ]  # fmt: skip

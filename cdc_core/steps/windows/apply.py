@@ -450,18 +450,14 @@ def windows_holding(path: str, above: int, table: str, ordinal: int) -> set[int]
         path: The window's transactions file.
         ordinal: The window's number.
     """
-    names = ["state", "commit_scn", "first_ordinal", "tables"]
     with pq.ParquetFile(path) as file:
-        noted = [name for name in ("windows",) if name in file.schema_arrow.names]
-        rows = file.read(columns=[*names, *noted])
+        rows = file.read(columns=["state", "commit_scn", "first_ordinal", "tables", "windows"])
     earlier = pc.less(rows["first_ordinal"], ordinal << ORDINAL_SHIFT)
     rows = rows.filter(pc.and_(pc.equal(rows["state"], "commit"), earlier))
     found: set[int] = set()
     for row in rows.to_pylist():
         if row["commit_scn"] > above and table in row["tables"]:
-            # A version that did not note the windows began to read the transaction: any since its first row.
-            runs = row.get("windows") or [row["first_ordinal"] >> ORDINAL_SHIFT, ordinal]
-            for run in windows_of(runs):
+            for run in windows_of(row["windows"]):
                 found.update(run)
     return {one for one in found if one < ordinal}
 

@@ -73,7 +73,7 @@ def upgrade() -> None:
         sa.Column("absent_scn", sa.BigInteger()),
         sa.Column("start_timestamp", sa.DateTime()),
         sa.Column("client_id", sa.String(length=64)),
-        sa.Column("windows", sa.Text()),
+        sa.Column("windows", sa.Text(), nullable=False),
     )
     op.create_table(
         "schema_versions",
