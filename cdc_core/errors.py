@@ -7,12 +7,16 @@ them all, one a line.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
 ANY_TABLE = "OWNER.TABLE"
 """Stands in a hint's commands for the table that the error is about; the error puts its fact ``table`` there."""
+ANY_COLUMN = "COLUMN_NAME"
+"""Stands in a hint's options for the column that the error is about; the error puts its fact ``column`` there."""
 
 
 class CdcError(Exception):
@@ -25,7 +29,9 @@ class CdcError(Exception):
         super().__init__(message)
         self.message = message
         table = getattr(facts.get("table"), "argument", None)
-        self.hint = hint if table is None else hint.replace(ANY_TABLE, table)
+        column = facts.get("column")
+        hint = hint if table is None else hint.replace(ANY_TABLE, table)
+        self.hint = hint.replace(ANY_COLUMN, in_yaml(column)) if isinstance(column, str) else hint
         self.facts = facts
 
     def listing(self, problems: Sequence[str]) -> Self:
@@ -57,6 +63,38 @@ REPORT_HINT = "This is a fault of Redolake. Report it with this text; the runboo
 RESNAPSHOT = f"`redolake table resnapshot {ANY_TABLE}`"
 RESNAPSHOT_HINT = f"{RESNAPSHOT} reads the table again from Oracle."
 """The hint where nothing but the table's present rows helps."""
+
+
+def in_yaml(name: str) -> str:
+    """A column's name as a configuration file takes it: between quotes unless it is a plain word that YAML leaves one."""
+    is_plain = _PLAIN.fullmatch(name) and name.upper() not in _YAML_WORDS
+    return name if is_plain else json.dumps(name, ensure_ascii=False)
+
+
+_PLAIN = re.compile(r"[^\W\d][\w$]*")
+_YAML_WORDS = frozenset({"Y", "N", "YES", "NO", "ON", "OFF", "TRUE", "FALSE", "NULL"})
+
+
+def no_day_hint(*columns: str, as_text: bool = True) -> str:
+    """The hint where a date is none of Delta's calendar.
+
+    Args:
+        columns: Those that have one, if that is known.
+        as_text: The columns can be held as text, which has room for every day of Oracle's.
+    """
+    names = [in_yaml(one) for one in columns] or [ANY_COLUMN]
+    options = ", ".join(f"{one}: text" for one in names)
+    others = (
+        f"Without such days, by a correction of the row in Oracle or by `columns_exclude: "
+        f"[{', '.join(names)}]` of the table, {RESNAPSHOT} reads the table again."
+    )
+    if not as_text:
+        return others
+    return (
+        f"Set `columns_as: {{{options}}}` for the table, which holds every day of Oracle's "
+        f"calendar, then run `redolake table resnapshot --fresh {ANY_TABLE}`. {others}"
+    )
+
 
 DEBUG_HINT = "Run the command again as `redolake --debug …` to see the cause in full."
 """The hint where another program's words say more, which may quote row values."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal
 
 from cdc_core.config import LogMinerConfig
-from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
+from cdc_core.errors import RESNAPSHOT, LogsNotReadyError, RedoUnavailableError
 from cdc_core.model.scn import OPEN_ENDED_FROM, SCN_MAX, Scn
 from cdc_core.oracle.session import OracleSession
 
@@ -324,7 +324,7 @@ def _starting_log(thread: RedoThread, logs: list[RedoLog], first: int) -> RedoLo
 
 _NEW_SNAPSHOT = (
     "Restore the archived logs (RMAN: RESTORE ARCHIVELOG), or run `redolake source skip-gap`: the tables that need this redo leave, "
-    "and `redolake table resnapshot` brings each back behind the gap."
+    f"and {RESNAPSHOT} brings each back behind the gap."
 )
 
 
@@ -344,7 +344,7 @@ def _missing(
         "a redo log that the window needs is neither online nor archived, although later ones are archived",
         hint=f"In RMAN, RESTORE ARCHIVELOG {word} {sequence}{until} THREAD {thread.thread}; or, if the files are there, "
         "CATALOG START WITH '<their folder>'. If they are lost, `redolake source skip-gap` lets the tables that need this redo leave, and "
-        "`redolake table resnapshot` brings each back behind the gap.",
+        f"{RESNAPSHOT} brings each back behind the gap.",
         thread=thread.thread,
         sequence=which,
         scn=scn,

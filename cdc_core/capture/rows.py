@@ -19,7 +19,7 @@ from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.shown_names import ShownNames
 from cdc_core.capture.unnamed_rows import Seen, note_rows
-from cdc_core.errors import DecodeError, RedoUnavailableError
+from cdc_core.errors import RESNAPSHOT, DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import CONTROL, Operation
@@ -38,7 +38,7 @@ def _refuse_hole(rows: pa.RecordBatch) -> None:
         raise RedoUnavailableError(
             "LogMiner found a hole in the redo (MISSING_SCN)",
             hint="Restore the missing archived logs, or run `redolake source skip-gap`: the tables that need this redo leave, and "
-            "`redolake table resnapshot` brings each back behind the gap.",
+            f"{RESNAPSHOT} brings each back behind the gap.",
             scn=rows.column("scn")[int(np.argmax(holes))].as_py(),
         )
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.errors import DecodeError
+from cdc_core.errors import ANY_TABLE, DecodeError
 from cdc_core.schema.table import Column
 from cdc_core.schema.types import Printed, printed_as
 
@@ -240,7 +240,7 @@ def _refuse(wrong: pa.Array, column: Column, what: str) -> None:
 def _refused(row: int, column: Column, what: str) -> DecodeError:
     return DecodeError(
         f"a value cannot be stored as {column.held_as}, the form that columns_as or types_as sets: {what}",
-        hint="Take the column out there, or name another form; `redolake table resnapshot` with --fresh begins new Delta tables.",
+        hint=f"Take the column out there, or name another form, then run `redolake table resnapshot --fresh {ANY_TABLE}`.",
         row=row,
         column=column.name,
     )

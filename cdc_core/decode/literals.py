@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cdc_core.decode import printed
 from cdc_core.decode.plan import ColumnPlan, Kind
-from cdc_core.errors import RESNAPSHOT_HINT
+from cdc_core.errors import RESNAPSHOT_HINT, no_day_hint
 from cdc_core.schema.types import INT64_DIGITS_MAX
 
 Value: TypeAlias = int | Decimal | float | str | bytes | datetime | None
@@ -286,12 +286,18 @@ def _printed(literal: Quoted | Bare | Call | Concat, kind: Kind) -> str:
         text = canonical(literal.arguments[0])
         if text is not None:
             return text
+        if kind is Kind.ZONED and _ZONED_DAY.match(literal.arguments[0]):
+            raise LiteralRefusedError(
+                "a time with zone is outside the years 1 to 9999, or none of the Gregorian calendar",
+                no_day_hint(as_text=False),
+            )
     raise LiteralRefusedError(
-        "a time with zone or an interval is not as the mining session prints it, or outside the years 1 to 9999",
+        "a time with zone or an interval is not as the mining session prints it",
         _HINT_NLS,
     )
 
 
+_ZONED_DAY = re.compile(r"[ -]?\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d", re.ASCII)
 _MOMENT = re.compile(
     r"([ -]?)(\d{4,})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{0,9}))?", re.ASCII
 )
@@ -318,15 +324,14 @@ def _moment(literal: Quoted | Bare | Call | Concat) -> tuple[datetime, str]:
         raise LiteralRefusedError("a date is not in the mining session's format", _HINT_NLS)
     year = int(found[2])
     if found[1] == "-" or not 1 <= year <= 9999:
-        raise LiteralRefusedError(
-            "a date is outside the years 1 to 9999",
-            "Correct the row in Oracle, or name the column under columns_exclude of its table.",
-        )
+        raise LiteralRefusedError("a date is outside the years 1 to 9999", no_day_hint())
     try:
         month, day, hour, minute, second = map(int, found.group(3, 4, 5, 6, 7))
         moment = datetime(year, month, day, hour, minute, second)
     except ValueError:
-        raise LiteralRefusedError("a date has a field that is out of range") from None
+        raise LiteralRefusedError(
+            "a date is none of the Gregorian calendar", no_day_hint()
+        ) from None
     return moment, (found[8] or "").ljust(9, "0")
 
 

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from cdc_core.errors import LandingDamagedError, OvertakenError
 
-_RESTORE = (
-    "Restore the file from backup, or read it again: `redolake recapture` reads lost windows from Oracle, as long as it has their "
-    "redo; of a chunk that is not applied, move the folder aside and run `redolake snapshot`."
+_WINDOW = (
+    "Restore it from backup, or run `redolake recapture`, which reads lost windows again from Oracle "
+    "as long as it has their redo; then run `redolake run`."
 )
+_CHUNK = (
+    "Restore it from backup. If the chunk is not applied yet, move its folder aside instead, and run "
+    "`redolake snapshot`, which reads it again from Oracle."
+)
+
+
+def restore_hint(where: str) -> str:
+    """How a file or a manifest comes back, by the folder in which it is: that of a chunk, or of a window."""
+    return _CHUNK if where.rfind("/chunks/") > where.rfind("/windows/") else _WINDOW
 
 
 def missing_file(where: str) -> LandingDamagedError:
     """The error for a file that a manifest or a step names and that is not there."""
-    return LandingDamagedError("a landing file is missing", hint=_RESTORE, file=where)
+    return LandingDamagedError("a landing file is missing", hint=restore_hint(where), file=where)
 
 
 def changed_file(where: str, what: str) -> LandingDamagedError:
     """The error for a file that is not what its manifest says."""
     return LandingDamagedError(
-        f"a landing file is not what its manifest says: {what} differs", hint=_RESTORE, file=where
+        f"a landing file is not what its manifest says: {what} differs",
+        hint=restore_hint(where),
+        file=where,
     )
 
 

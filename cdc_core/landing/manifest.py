@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from cdc_core.errors import ConfigError, LandingDamagedError
+from cdc_core.landing.damage import restore_hint
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.partition_rows import PartitionRows
@@ -380,7 +381,6 @@ def damaged(where: str, what: str) -> LandingDamagedError:
     """The error for a manifest that is not one."""
     return LandingDamagedError(
         f"the manifest cannot be trusted: {what}",
-        hint="Restore the folder from backup. `redolake recapture` reads a window again; `redolake snapshot` a chunk that is not "
-        "applied, after you moved its folder aside.",
+        hint=restore_hint(where),
         manifest=where,
     )

@@ -280,7 +280,7 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
         return RedoUnreadableError(
             "LogMiner cannot open a redo log that the control file names",
             hint="Restore the file, or CROSSCHECK ARCHIVELOG ALL in RMAN; if it is gone, run `redolake source skip-gap`, then "
-            "`redolake table resnapshot` for each table that it names.",
+            f"{RESNAPSHOT} for each table that it names.",
             ora=code,
             **_file_named(text),
         )

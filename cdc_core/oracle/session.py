@@ -16,7 +16,7 @@ import oracledb
 import pyarrow as pa
 
 from cdc_core.config import OracleConfig
-from cdc_core.errors import CdcError, ConfigError, DecodeError, PreflightError
+from cdc_core.errors import CdcError, ConfigError, DecodeError, PreflightError, no_day_hint
 from cdc_core.model.identifiers import TableId, quote
 from cdc_core.model.texts import NOT_TEXT, NOT_TEXT_IN_ROWS
 from cdc_core.oracle.ahead import ahead
@@ -37,8 +37,6 @@ SETTINGS = (
 )
 """The shape of literals in SQL_REDO, and the order of text in key ranges, depend on these; applied at each connect and
 after each change of container. Years have a sign (SYYYY): without it 44 BC is printed as the year 44."""
-
-_HINT = "Correct the row in Oracle, or name the column under columns_exclude of its table."
 
 ROW_ARCHIVAL = "ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL"
 """Rows that are archived in their table (``ORA_ARCHIVE_STATE``) are in the redo like all others, so queries shall see them
@@ -346,11 +344,14 @@ def _typed(frames: Iterator[Any]) -> Iterator[Any]:
         raise no_such_day() from error
 
 
-def no_such_day() -> DecodeError:
-    """The error for a date that Delta's calendar, the proleptic Gregorian, does not have."""
-    return DecodeError(
-        "a date is before the year 1, or a day that only the Julian calendar has", hint=_HINT
-    )
+NO_SUCH_DAY = "a date is before the year 1, or a day that only the Julian calendar has"
+
+
+def no_such_day(*columns: str, as_text: bool = True, **facts: object) -> DecodeError:
+    """The error for a date that Delta's calendar, the proleptic Gregorian, does not have; ``columns`` are those that have one."""
+    hint = no_day_hint(*columns, as_text=as_text)
+    where = {"column": ", ".join(columns)} if columns else {}
+    return DecodeError(NO_SUCH_DAY, hint=hint, **facts, **where)
 
 
 _TEXTS = (oracledb.DB_TYPE_VARCHAR, oracledb.DB_TYPE_CHAR, oracledb.DB_TYPE_LONG)

@@ -35,6 +35,7 @@ _BOOLEAN = (
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like, exp.Is,
     exp.Escape,
 )  # fmt: skip
+_STATEMENT = re.compile(r"(?i)[\s(]*(?:select|where|with)\b")
 _WORD = re.compile(r"[^\W\d][\w$#]*")
 _CALL = re.compile(r"([^\W\d][\w$#]*)\s*\(")
 _KEYWORDS = frozenset({"AND", "BETWEEN", "ESCAPE", "IN", "IS", "LIKE", "NOT", "NULL", "OR"})
@@ -52,6 +53,10 @@ def checked_condition(text: str, schema: TableSchema) -> str:
     if not condition or len(condition) > LENGTH_MAX:
         raise _refused(f"it is empty or longer than {LENGTH_MAX} characters", schema)
     bare = _NAME.sub("0", _LITERAL.sub("0", condition))
+    if _STATEMENT.match(bare):
+        raise _refused(
+            "it is more than a condition", schema, hint="Write only what stands behind WHERE. "
+        )
     if _PREFIXED.search(condition) or _REFUSED.search(bare):
         raise _refused("it has a comment, a bind, a special literal or an open quote", schema)
     strange = {
@@ -118,10 +123,10 @@ def _is_part_of_function(node: exp.Expression) -> bool:
     return isinstance(node, (exp.Func, exp.Var)) and not isinstance(node, exp.AggFunc)
 
 
-def _refused(what: str, schema: TableSchema) -> ConfigError:
+def _refused(what: str, schema: TableSchema, *, hint: str = "") -> ConfigError:
     return ConfigError(
         f"the condition cannot be used: {what}",
-        hint="Write one comparison over the table's columns, such as ID >= 1000 AND STATE = 'open'. "
+        hint=f"{hint}Write one comparison over the table's columns, such as ID >= 1000 AND STATE = 'open'. "
         f"Allowed functions: {', '.join(sorted(_FUNCTIONS))}.",
         table=schema.table,
     )

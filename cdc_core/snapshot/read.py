@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from cdc_core.decode.held import held
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text, zoned_text
-from cdc_core.errors import RESNAPSHOT, DecodeError, RenamedMeanwhileError
+from cdc_core.errors import ANY_TABLE, RESNAPSHOT, DecodeError, RenamedMeanwhileError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.identifiers import quote
 from cdc_core.model.scn import Scn
 from cdc_core.model.texts import (
     NOT_TEXT,
@@ -30,13 +31,14 @@ from cdc_core.model.texts import (
     spoiled_rows,
 )
 from cdc_core.oracle.hidden_rows import seeing_all
-from cdc_core.oracle.session import OracleSession, no_such_day
+from cdc_core.oracle.session import NO_SUCH_DAY, OracleSession, no_such_day
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import (
     Printed,
     arrow_schema,
     as_read,
     empty_lob_expression,
+    is_moment,
     is_read_as_bytes,
     is_timestamp_text,
     printed_as,
@@ -165,14 +167,46 @@ def exact_rows(
     (:func:`~cdc_core.snapshot.present_names.renames`); ``replacing`` is as for :func:`read_chunk`. Close it before you use the session otherwise. Errors as for :func:`read_chunk`."""
     wanted = arrow_schema(schema)
     asked = under_names(schema, names or {})
-    sql, binds = chunk_query(
-        asked, chunk, scn, condition and condition_under_names(condition, names or {})
-    )
+    condition = condition and condition_under_names(condition, names or {})
+    sql, binds = chunk_query(asked, chunk, scn, condition)
     read = replace(asked, columns=tuple(map(as_read, asked.columns)))
     batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(read))
-    with closing(_of_table(batches, schema)) as found:
-        for batch in found:
-            yield _held(_exact(_texts(batch, schema, replacing), read), schema, wanted)
+    try:
+        with closing(_of_table(batches, schema)) as found:
+            for batch in found:
+                yield _held(_exact(_texts(batch, schema, replacing), read), schema, wanted)
+    except DecodeError as error:
+        if error.message != NO_SUCH_DAY or "column" in error.facts:
+            raise
+        found_in = _without_days(session, as_landed(asked), chunk, scn, condition)
+        own = as_landed(schema).column_names
+        columns = [name for name, is_one in zip(own, found_in, strict=True) if is_one]
+        raise no_such_day(*columns, table=schema.table) from error
+
+
+def _without_days(
+    session: OracleSession,
+    schema: TableSchema,
+    chunk: ChunkPart,
+    scn: Scn,
+    condition: str | None,
+) -> list[bool]:
+    """Which columns have a day that Delta's calendar lacks? The driver does not say where it met one, so Oracle is asked, with one more
+    reading of the rows."""
+    asked = [
+        f"MAX(CASE WHEN TO_CHAR({quote(one.name)}, 'SYYYY') LIKE '-%' "
+        f"OR TO_CHAR({quote(one.name)}, 'YYYYMMDD') IN ({_JULIAN_DAYS}) THEN 1 ELSE 0 END)"
+        if is_moment(one) and not is_timestamp_text(as_read(one))
+        else "0"
+        for one in schema.columns
+    ]
+    rows, binds = _rows_of(schema, chunk, scn, condition)
+    [found] = session.fetch_all(f"SELECT COUNT(*), {', '.join(asked)} {rows}", binds)
+    return [bool(one) for one in found[1:]]
+
+
+_JULIAN_DAYS = ", ".join(f"'{year:04}0229'" for year in range(100, 1600, 100) if year % 400)
+"""Leap days of the Julian calendar alone, in which Oracle counts up to 1582."""
 
 
 def exact_rows_by_scn(
@@ -236,11 +270,16 @@ def chunk_query(
     """The query of a chunk and its binds: the columns of the table's Arrow schema, then one for each LOB that says whether it
     is empty."""
     schema = as_landed(schema)
+    rows, binds = _rows_of(schema, chunk, scn, condition)
+    return f"SELECT {', '.join(_selected(schema))} {rows}", binds
+
+
+def _rows_of(
+    schema: TableSchema, chunk: ChunkPart, scn: Scn, condition: str | None
+) -> tuple[str, dict[str, object]]:
     predicate, binds = part_predicate(chunk, schema)
-    columns = ", ".join(_selected(schema))
     where = where_clause(predicate, condition)
-    sql = f"SELECT {columns} FROM {schema.table.sql} AS OF SCN :scn{where}"
-    return sql, {"scn": scn, **binds}
+    return f"FROM {schema.table.sql} AS OF SCN :scn{where}", {"scn": scn, **binds}
 
 
 def keys_by_scn_query(
@@ -329,7 +368,7 @@ def _exact(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
         schema.columns, batch.columns[: len(schema.columns)], wanted, strict=True
     ):
         if is_read_as_bytes(column):
-            array = _numbers(_number_text(array), column, field.type)
+            array = _numbers(_number_text(array), schema, column, field.type)
         elif column.may_be_empty:
             nothing = b"" if pa.types.is_binary(field.type) else ""
             is_empty = pc.is_valid(next(emptiness))
@@ -337,7 +376,7 @@ def _exact(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
         elif is_timestamp_text(column):
             array = _unsigned_timestamps(array)
         elif printed := printed_as(column):
-            array = _canonical(array, printed)
+            array = _canonical(array, printed, schema, column)
         columns.append(array if array.type == field.type else array.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
@@ -347,7 +386,7 @@ def _unsigned_timestamps(printed: pa.Array) -> pa.Array:
     return pc.utf8_ltrim(printed, " ")
 
 
-def _numbers(text: pa.Array, column: Column, kind: pa.DataType) -> pa.Array:
+def _numbers(text: pa.Array, schema: TableSchema, column: Column, kind: pa.DataType) -> pa.Array:
     """Canonical text as the type that the lake has.
 
     Raises:
@@ -358,12 +397,13 @@ def _numbers(text: pa.Array, column: Column, kind: pa.DataType) -> pa.Array:
     except pa.ArrowInvalid:
         raise DecodeError(
             f"a number does not fit the type {column.held_as} that columns_as sets for its column",
-            hint="Name a larger decimal, text or double there; `redolake table resnapshot` with --fresh begins new Delta tables.",
+            hint=f"Name a larger decimal, text or double there, then run `redolake table resnapshot --fresh {ANY_TABLE}`.",
+            table=schema.table,
             column=column.name,
         ) from None
 
 
-def _canonical(printed: pa.Array, kind: Printed) -> pa.Array:
+def _canonical(printed: pa.Array, kind: Printed, schema: TableSchema, column: Column) -> pa.Array:
     """Times with zone and intervals in the form of the lake.
 
     Raises:
@@ -373,7 +413,7 @@ def _canonical(printed: pa.Array, kind: Printed) -> pa.Array:
     texts = [None if text is None else form(text) for text in printed.to_pylist()]
     array = pa.array(texts, pa.string())
     if array.null_count != printed.null_count:
-        raise no_such_day()
+        raise no_such_day(column.name, as_text=False, table=schema.table)
     return array
 
 

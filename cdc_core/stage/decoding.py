@@ -20,7 +20,14 @@ from cdc_core.decode.dml import decode_dml
 from cdc_core.decode.plan import plan_table
 from cdc_core.decode.redact import redact_column
 from cdc_core.decode.widened import widened
-from cdc_core.errors import RESNAPSHOT_HINT, CdcError, DecodeError, SchemaMismatchError
+from cdc_core.errors import (
+    ANY_TABLE,
+    RESNAPSHOT,
+    RESNAPSHOT_HINT,
+    CdcError,
+    DecodeError,
+    SchemaMismatchError,
+)
 from cdc_core.model.operations import Operation
 from cdc_core.model.texts import (
     NOT_TEXT,
@@ -50,6 +57,11 @@ _NOT_EXECUTABLE = (_INVALID, _NOT_GUARANTEED)
 """STATUS of rows whose SQL_REDO cannot be executed, or is not guaranteed to be right."""
 
 _WAY_OUT = "If you can do without the column, name it under columns_exclude of the table."
+_WHOLE_ROW = (
+    f"{RESNAPSHOT} reads the table again from Oracle. If such rows come again, "
+    "`on_undecodable: quarantine` of the table keeps them beside it and takes the others: set it, "
+    f"then run `redolake table resume {ANY_TABLE}`."
+)
 _LOBS_OUT = "If you can do without the table's LOBs, name their columns under columns_exclude of the table. Otherwise: "
 _NO_ADDRESS = (
     "Name unique NOT NULL columns under the table's key, or leave the table out. If the row was written before supplemental logging of all "
@@ -58,7 +70,8 @@ _NO_ADDRESS = (
 _COMMITTED = f"{RESNAPSHOT_HINT} With `capture.reading: committed`, LogMiner leaves out what transactions took back."
 _RESELECT = (
     "With `capture.lobs: reselect`, Redolake reads such a value from Oracle as of the commit: set it, capture the window again with "
-    "`redolake recapture --from WINDOW` while Oracle has its redo and undo, then run `redolake table resume`. "
+    "`redolake recapture --from WINDOW` while Oracle has its redo and undo, then run "
+    f"`redolake table resume {ANY_TABLE}`. "
 )
 _PROBLEMS = {
     lobs.INCOMPLETE: "the redo carries a part of a LOB, and not the rest of it",
@@ -316,9 +329,9 @@ class ChangeDecoder:
             )
         if code not in _OPS:
             name = operation_name(code)
-            raise DecodeError(f"operation {name} is not supported", hint=_WAY_OUT, **where)
+            raise DecodeError(f"operation {name} is not supported", hint=_WHOLE_ROW, **where)
         raise DecodeError(
-            "LogMiner could not translate a change (STATUS 2 or 3)", hint=_WAY_OUT, **where
+            "LogMiner could not translate a change (STATUS 2 or 3)", hint=_WHOLE_ROW, **where
         )
 
     def _check_keys(self, images: tuple[pa.StructArray, ...], batch: pa.RecordBatch) -> None:

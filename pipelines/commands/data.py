@@ -43,7 +43,7 @@ ConditionOption = Annotated[
     typer.Option(
         "--condition",
         metavar="SQL",
-        help="Read only rows for which this is true, for example \"MONTH = 3 AND CARRIER = 'UA'\". Needs --table.",
+        help="Read only rows for which this is true, for example \"MONTH = 3 AND CARRIER = 'UA'\". Needs a table.",
     ),
 ]
 
@@ -375,7 +375,18 @@ def repair(table: TablesOption = None, config: ConfigOption = None) -> None:
 
 
 def execute_snapshot(
-    table: TablesOption = None,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[OWNER.TABLE]...", help="One table or several.", show_default=False
+        ),
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table", "-t", metavar="OWNER.TABLE", help="The same as naming it without --table."
+        ),
+    ] = None,
     condition: ConditionOption = None,
     signal_id: Annotated[
         str | None,
@@ -387,15 +398,16 @@ def execute_snapshot(
 
     The request is kept in the metadata store and taken once: by the snapshots sensor in Dagster, or by `redolake run`.
     """
-    if not table:
-        raise ConfigError("no table was named", hint="Add --table OWNER.TABLE.")
+    named = list(dict.fromkeys(map(str, tables_of([*(tables or []), *(table or [])]) or [])))
+    if not named:
+        raise ConfigError(
+            "no table was named", hint="Write `redolake signal execute-snapshot OWNER.TABLE`."
+        )
     with opened(config, oracle=False) as pipeline:
-        parsed = tables_of(table) or []
-        tables = [str(name) for name in parsed]
-        data: dict[str, object] = {"data-collections": tables}
+        data: dict[str, object] = {"data-collections": named}
         if condition is not None:
             data["additional-conditions"] = [
-                {"data-collection": name, "filter": condition} for name in tables
+                {"data-collection": name, "filter": condition} for name in named
             ]
         signal = Signal(
             id=signal_id or uuid.uuid4().hex,

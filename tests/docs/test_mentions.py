@@ -32,6 +32,18 @@ def test_commands_in_hints_and_help_texts_exist() -> None:
     assert [found for found in wrong if found[1]] == []
 
 
+def test_hints_name_the_table_that_a_command_needs() -> None:
+    """A command without its argument prints a usage message instead of helping."""
+    needs_table = r"(?<!`)`redolake table (?:resume|resnapshot|rebuild|quarantine)(?: --[a-z-]+)*`"
+    found = [
+        f"{path.relative_to(ROOT)}: {one}"
+        for package in ("cdc_core", "assets")
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for one in re.findall(needs_table, path.read_text())
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize(
     ("call", "problem"),
     [

@@ -414,9 +414,10 @@ def test_the_steps_do_not_bring_pandas() -> None:
     assert found.stdout.strip() == "False"
 
 
-def test_a_signal_waits_in_the_store(source: StandIn) -> None:
+@pytest.mark.parametrize("named", [["--table", "hr.jobs"], ["hr.jobs"], ["hr.jobs", "-t", "HR.JOBS"]], ids=["option", "bare", "both"])  # fmt: skip
+def test_a_signal_waits_in_the_store(source: StandIn, named: list[str]) -> None:
     source.snapshotted()
-    arguments = ["--table", "hr.jobs", "--condition", "ID > 5", "--id", "mine"]
+    arguments = [*named, "--condition", "ID > 5", "--id", "mine"]
     result = redolake("signal", "execute-snapshot", *arguments)
     assert result.exit_code == 0
     (signal,) = source.store.pending_signals("hr")
@@ -425,7 +426,7 @@ def test_a_signal_waits_in_the_store(source: StandIn) -> None:
         "data-collections": ["HR.JOBS"],
         "additional-conditions": [{"data-collection": "HR.JOBS", "filter": "ID > 5"}],
     }
-    assert "Add --table" in redolake("signal", "execute-snapshot").stderr
+    assert "execute-snapshot OWNER.TABLE" in redolake("signal", "execute-snapshot").stderr
 
 
 def test_a_definition_is_sent_from_a_file(source: StandIn, tmp_path: Path) -> None:

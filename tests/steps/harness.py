@@ -19,7 +19,7 @@ from cdc_core.model.reports import StepReport, TableStatus
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
-from cdc_core.schema.types import Printed, is_number_text, printed_as
+from cdc_core.schema.types import Printed, is_number_text, is_timestamp_text, printed_as
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import chunk_query
 from cdc_core.steps import Pipeline
@@ -140,6 +140,8 @@ def _row(schema: TableSchema, fetched: tuple[Any, ...]) -> tuple[Any, ...]:
         if is_number_text(column)
         else zoned_text(value)
         if value is not None and printed_as(column) is Printed.ZONED
+        else value.lstrip(" ")  # the place of a year's sign
+        if is_timestamp_text(column) and value is not None
         else value
         for column, value in zip(columns, fetched, strict=False)
     ]

@@ -164,7 +164,7 @@ def test_a_damaged_landing_file_stops_the_chunk_and_the_whole_one_goes_on(
     [file] = (tmp_path / "landing").rglob("rows-*.parquet")
     whole = file.read_bytes()
     file.write_bytes(damage(whole))
-    is_told(run(config, "snapshot"), "landing file", "Restore the file")
+    is_told(run(config, "snapshot"), "landing file", "Restore it")
     file.write_bytes(whole)
     with Pipeline(load_config(config, environ={PASSWORD: "capture"})) as mended:
         assert mended.snapshot_chunk(key).repeated

@@ -113,7 +113,7 @@ def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
                 raise RedoUnavailableError(
                     "the windows before this one were retired, and they were not idle: which transactions were open at its beginning "
                     "is not known any more",
-                    hint="Restore the folder from backup, or read the tables again with `redolake table resnapshot`.",
+                    hint="Restore the folder from backup, or run `redolake table resnapshot OWNER.TABLE` for each of the tables.",
                     window=first.window.key,
                     tables=", ".join(late),
                 )
