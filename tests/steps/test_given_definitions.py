@@ -191,17 +191,16 @@ def test_it_holds_from_the_signals_row_on_and_the_next_ddl_supersedes_it(
 def test_a_definition_that_is_read_late_does_not_supersede_a_newer_one(
     oracle: Oracle, tmp_path: Path
 ) -> None:
-    """As after a lost metadata store: the signal table is read again from its beginning."""
+    """As where windows are captured between two looks at the signal table."""
     oracle.run("CREATE TABLE SIGNALS (ID VARCHAR2(42) PRIMARY KEY, TYPE VARCHAR2(32), DATA CLOB)")
-    with source_of(oracle, tmp_path, "ONE") as source:
+    asked = {"signals": {"table": f"{OWNER}.SIGNALS"}}
+    with source_of(oracle, tmp_path, "ONE", **asked) as source:
         source.run()
         data = json.dumps(definition(ID, text_column("V", 40, 2)))
         oracle.run(f"INSERT INTO SIGNALS VALUES ('s1', 'schema-changes', '{data}')")
         oracle.run("ALTER TABLE ONE MODIFY V VARCHAR2(60)")
         oracle.run(f"INSERT INTO ONE VALUES (1, '{'x' * 60}')")
-        source.run()
-        source.close()
-        source.more = {"signals": {"table": f"{OWNER}.SIGNALS"}}
+        source.windows()
         oracle.run("INSERT INTO ONE VALUES (2, 'second')")
         conceal(oracle)
         source.run()
