@@ -79,6 +79,18 @@ def default_scalar(column: Column) -> pa.Scalar | None:
         raise _not_applied(column, error.message) from None
 
 
+def scalar_of_older_rows(column: Column) -> pa.Scalar | None:
+    """What rows that were there before an added column have in it: its DEFAULT, None (NULL) where that is no literal.
+
+    Capture ends the stream at a column whose DEFAULT is no literal (:func:`unfilled`), so such a column comes with a snapshot,
+    which reads every row again.
+    """
+    try:
+        return default_scalar(column)
+    except SchemaMismatchError:
+        return None
+
+
 def unfilled(columns: Iterable[Column]) -> str | None:
     """Why rows that were there before an added column cannot get its DEFAULT, such as that of an identity column; None if all can."""
     for column in columns:

@@ -9,18 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.decode.defaults import default_scalar
+from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.lake.tables import spark_type, string_literal
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 
 
 def default_values(schema: TableSchema, columns: Iterable[str]) -> dict[str, str]:
-    """SQL of the default of each named column; ``NULL`` where it has none.
-
-    Raises:
-        SchemaMismatchError: A default is not a literal, so nobody knows the value of a row that does not carry it.
-    """
+    """SQL of what older rows have in each named column (:func:`~cdc_core.decode.defaults.scalar_of_older_rows`)."""
     values = {}
     for name in columns:
         column = schema.column(name)
@@ -29,7 +25,7 @@ def default_values(schema: TableSchema, columns: Iterable[str]) -> dict[str, str
 
 
 def _value(column: Column) -> Any:
-    scalar = default_scalar(column)
+    scalar = scalar_of_older_rows(column)
     return None if scalar is None else scalar.as_py()
 
 

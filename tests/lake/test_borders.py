@@ -37,7 +37,7 @@ INSIDE = {
     "_columns",  # checkpoints.py: reading_file
     "_execute",  # changes.py: reading_layer
     "_read",  # mirror_files.py: MirrorFiles.read
-    "_numbers_in", "_batches",  # mirror_files.py, rewriting.py: MirrorFiles.reading
+    "_numbers_in", "_rows_in", "_batches",  # mirror_files.py, rewriting.py: MirrorFiles.reading
     "read_vector", "write_vectors",  # vectors.py: MirrorFiles.reading
     "_tag_of",  # known_logs.py: _Log.mark
     "_content",  # log_files.py: reading_file

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_core.config import LakeConfig, MaintenanceConfig
-from cdc_core.decode.defaults import default_scalar
+from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.decode.widened import widened
 from cdc_core.errors import CdcError, LakeError, NotYetError, RowsGoneError, SchemaMismatchError
 from cdc_core.lake.beside import BesideName
@@ -708,7 +708,7 @@ def _add(found: MemoryTable, known: TableSchema, schema: TableSchema) -> None:
     defaults = {
         column.name: scalar.cast(arrow_type(column)).as_py()
         for column in schema.columns
-        if column.name not in there and (scalar := default_scalar(column)) is not None
+        if column.name not in there and (scalar := scalar_of_older_rows(column)) is not None
     }
     if not defaults:
         return
