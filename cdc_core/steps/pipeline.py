@@ -45,7 +45,7 @@ from cdc_core.steps import status as source_status
 from cdc_core.steps import tables as table_fates
 from cdc_core.steps.context import Context, OpenLake, seconds_since
 from cdc_core.steps.lookahead import carry_chunks, carry_windows
-from cdc_core.steps.overtaken import looking_again, overtaken_where_forgotten
+from cdc_core.steps.overtaken import look_again, looking_again, overtaken_where_forgotten
 from cdc_core.steps.records import Records
 from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import plan as snapshot_plan
@@ -186,17 +186,21 @@ class Pipeline:
         first: FirstStart | None = None,
     ) -> list[ChunkKey]:
         """Plan the first snapshot, or an ad hoc one (:func:`snapshot_plan.start_snapshot`); one condition for all tables."""
-        with self._kept():
-            table_fates.follow_configuration(self._ctx)
-            policies.follow_policies(self._ctx)
-            limited = [] if condition is None else self._ctx.configured(tables)
-            return snapshot_plan.start_snapshot(
-                self._ctx,
-                tables,
-                conditions=dict.fromkeys(limited, condition or ""),
-                signal_id=signal_id,
-                first=first,
-            )
+
+        def planned() -> list[ChunkKey]:
+            with self._kept():
+                table_fates.follow_configuration(self._ctx)
+                policies.follow_policies(self._ctx)
+                limited = [] if condition is None else self._ctx.configured(tables)
+                return snapshot_plan.start_snapshot(
+                    self._ctx,
+                    tables,
+                    conditions=dict.fromkeys(limited, condition or ""),
+                    signal_id=signal_id,
+                    first=first,
+                )
+
+        return look_again(planned)
 
     def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:
         """Chunks that are not applied yet, in order."""
