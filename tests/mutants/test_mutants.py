@@ -18,6 +18,7 @@ MUTANTS_PER_RULE_MIN = 5
 MUTANTS_IN_STEPS_MIN = 10
 
 
+@pytest.mark.slow  # make mutate asks it first; a rebuild need not re-type edits on the way
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
 def test_an_entry_fits_the_sources(mutant: Mutant) -> None:
     assert mutant.applied_to(ROOT) != (ROOT / mutant.file).read_text()
@@ -37,6 +38,7 @@ def test_every_rule_and_the_steps_have_mutants() -> None:
     assert sum("/steps/" in one.file for one in MUTANTS) >= MUTANTS_IN_STEPS_MIN
 
 
+@pytest.mark.slow
 def test_the_bundle_breaks_thirty_rules_at_once() -> None:
     bundle = [one.mutant for one in read_bundle()]
     assert len(set(bundle)) == len(bundle) >= BUNDLE_RULES_MIN
