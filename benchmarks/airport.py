@@ -10,10 +10,10 @@ from pathlib import Path
 import oracledb
 
 from cdc_core.config import SnapshotConfig
-from cdc_core.lake.spark import start_session
 from cdc_core.oracle.session import connect
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import start_session
 from cdc_core.steps import Pipeline
 from pipelines.demo.server import Served, serving
 from pipelines.demo.settings import write_definitions

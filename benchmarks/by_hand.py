@@ -23,8 +23,8 @@ from deltalake import DeltaTable, QueryBuilder
 from benchmarks.common import Form, Result, measured
 from benchmarks.peers.debezium import PeerUnavailableError, installed_jars
 from cdc_core.config import SourceConfig
-from cdc_core.lake.spark import start_session
 from cdc_core.lake.tables import mirror_path
+from cdc_core.spark.session import start_session
 from cdc_core.steps import Pipeline
 from pipelines.demo.server import Served, serving
 from tests.peers.debezium import Debezium, debezium

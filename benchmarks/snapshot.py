@@ -28,10 +28,10 @@ from benchmarks.common import Cost, Form, Result, alternating, measured
 from benchmarks.made import COLUMNS, flights
 from benchmarks.peers import dlt
 from cdc_core.config import SourceConfig
-from cdc_core.lake.spark import start_session
 from cdc_core.lake.tables import mirror_path
 from cdc_core.oracle.session import connect
 from cdc_core.schema.types import select_expression
+from cdc_core.spark.session import start_session
 from cdc_core.steps import Pipeline
 from pipelines.demo.server import Served, serving
 from tests.peers.jdbc import driver_jar

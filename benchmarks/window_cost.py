@@ -16,8 +16,8 @@ from pathlib import Path
 
 from benchmarks.airport import Airport, open_airport
 from benchmarks.common import Form, Result, alternating, repeated
-from cdc_core.lake.spark import expect_small_work, start_session
 from cdc_core.lake.tables import mirror_path
+from cdc_core.spark.session import expect_small_work, start_session
 from pipelines.demo.settings import FILE_NAME, PASSWORD_ENV
 from pipelines.demo.workload import Plan
 

@@ -23,7 +23,7 @@ from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.database import OracleDatabase
-from cdc_core.schema.given import GivenTable
+from cdc_core.schema.signalled_definitions import GivenTable
 from cdc_core.schema.table import TableSchema
 
 

@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from cdc_core.errors import ConfigError
-from cdc_core.lake.training import NoArchive, compile_decoder, train_class_archive
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, install_jars, verify_jars
 from cdc_core.runtime.java import JavaHome, find_java
 from cdc_core.runtime.s3_jars import S3_JARS
+from cdc_core.spark.class_archive import NoArchive, compile_decoder, train_class_archive
 
 Say = Callable[[str], None]
 

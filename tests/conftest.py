@@ -104,7 +104,7 @@ def _log_as_before() -> Iterator[None]:
 def spark_process() -> Iterator[None]:
     """End the JVM with the test run; it starts at first use."""
     yield
-    from cdc_core.lake.spark import stop_spark
+    from cdc_core.spark.session import stop_spark
 
     stop_spark()
 

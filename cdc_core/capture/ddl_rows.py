@@ -46,8 +46,8 @@ from cdc_core.schema.evolution import (
     knowing_taken_names,
     rename_refusal,
 )
-from cdc_core.schema.given import GivenTable, version_given
 from cdc_core.schema.history import SchemaHistory
+from cdc_core.schema.signalled_definitions import GivenTable, version_given
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema, is_captured
 

@@ -1,7 +1,7 @@
 """Which transactions are open, and what is known of each when it ends?
 
 The ledger follows the stream row by row, whatever batches it comes in; between the rows that begin or end a transaction all
-work is on whole columns, and so it is for transactions about which nothing is to be decided (:mod:`cdc_core.capture.whole`).
+work is on whole columns, and so it is for transactions about which nothing is to be decided (:mod:`cdc_core.capture.single_batch_transactions`).
 Memory grows with the number of open transactions, not with their rows; of ended ones it keeps eight bytes.
 
 The order of the view decides nothing inside one pass (:mod:`cdc_core.capture.log_writes`): an end with a full XID is never ignored,
@@ -44,8 +44,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.capture.batches import MinedBatch, joined_batches, merged_batches
+from cdc_core.capture.single_batch_transactions import whole_transactions
 from cdc_core.capture.stream import NO_XID, UNKNOWN_USER, UNRESOLVED, Event, Stream, slot_of
-from cdc_core.capture.whole import whole_transactions
 from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.scn import ScnWindow

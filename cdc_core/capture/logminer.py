@@ -17,7 +17,6 @@ from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.committed import OwnCommits, reach, refuse_unread, to_follow, unread
 from cdc_core.capture.ddl_rows import DdlRow, Followed, follow_ddl
 from cdc_core.capture.dictionaries import has_old_names, names_shown
-from cdc_core.capture.early import EarlyRows, Question, question_of, unfinished_of
 from cdc_core.capture.ends import first_ends, incomplete_end, out_of_reach
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.joining import JoiningRows, uncounted
@@ -27,6 +26,7 @@ from cdc_core.capture.log_naming import logs_read, where_logminer_runs
 from cdc_core.capture.logs import RedoLog, read_log_starts
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.orphans import Living, judged, read_living
+from cdc_core.capture.prefetch import EarlyRows, Question, question_of, unfinished_of
 from cdc_core.capture.proving import (
     ProvedLogs,
     check_database,

@@ -2,7 +2,7 @@
 
 LogMiner in the root shows the redo of all containers, so one pass can answer the questions of several windows with the same bounds: each
 row goes to the window of its container (``SRC_CON_NAME``). What each gets is what a pass of its own before its turn would have given
-(:mod:`cdc_core.capture.early`), in batches of the same size: the same files land. What cannot be answered so is asked again by its window,
+(:mod:`cdc_core.capture.prefetch`), in batches of the same size: the same files land. What cannot be answered so is asked again by its window,
 in its turn: one whose tables were renamed meanwhile, or whose rows cannot be taken, leaves the others alone.
 """
 
@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.capture.asked_rows import Wanted
-from cdc_core.capture.early import EarlyPass, EarlyRows
 from cdc_core.capture.log_naming import logs_read, where_logminer_runs
 from cdc_core.capture.logs import RedoLog
 from cdc_core.capture.mining import CONTAINER, MINED_SCHEMA, mined_of_all, mining
+from cdc_core.capture.prefetch import EarlyPass, EarlyRows
 from cdc_core.capture.proving import ProvedLogs, refuse_changed
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import CdcError

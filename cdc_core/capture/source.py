@@ -7,13 +7,13 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from cdc_core.capture import early as early_rows
 from cdc_core.capture import logminer, positions
+from cdc_core.capture import prefetch as early_rows
 from cdc_core.capture.asked_rows import QueryFilter
 from cdc_core.capture.dictionaries import refuse_start_without
-from cdc_core.capture.early import EarlyPass, EarlyRows
 from cdc_core.capture.flushing import flush
 from cdc_core.capture.logs import read_logs
+from cdc_core.capture.prefetch import EarlyPass, EarlyRows
 from cdc_core.capture.preflight import check_redo
 from cdc_core.capture.shared_pass import can_share, read_shared
 from cdc_core.capture.standby import miner_of, readable_end

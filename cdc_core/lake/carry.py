@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import ddl_of
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name, string_literal
-from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import translated
 from cdc_core.stage.carrying import Carried
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL
 

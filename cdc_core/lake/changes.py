@@ -12,20 +12,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.lake.delta_errors import CHANGELOG_HINT, MIRROR_HINT, at_work
-from cdc_core.lake.history import filesystem_of, read_log
+from cdc_core.delta.errors import CHANGELOG_HINT, MIRROR_HINT, at_work
+from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
+from cdc_core.delta.history import filesystem_of, read_log
 from cdc_core.lake.reduce import moved_sql
-from cdc_core.lake.spark import translated
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.model.reports import DeltaLayer
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import translated
 from cdc_core.stage.absent_names import holders, unlisted
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, OwnRows
-from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 from cdc_core.stage.layout import ORDINAL
 
 if TYPE_CHECKING:
-    from cdc_core.lake.work import TableWork
+    from cdc_core.lake.table_context import TableWork
 
 
 def change_facts(session: Any, changes: str, schema: TableSchema) -> ChangeFacts:
@@ -120,7 +120,7 @@ def _execute(work: TableWork, layer: DeltaLayer, sql: str) -> Any:
 
 
 def reading_layer(work: TableWork, layer: DeltaLayer) -> AbstractContextManager[None]:
-    """Read files of one of the table's Delta tables in the block. Errors are those of :func:`~cdc_core.lake.delta_errors.at_work`."""
+    """Read files of one of the table's Delta tables in the block. Errors are those of :func:`~cdc_core.delta.errors.at_work`."""
     if layer == "mirror":
         return at_work("reading the mirror", work.facts(), hint=MIRROR_HINT)
     return at_work("reading the change log", work.facts(), hint=CHANGELOG_HINT)

@@ -35,21 +35,21 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cdc_core.delta.appending import NewFile, remove_file, write_file
+from cdc_core.delta.history import filesystem_of, newest_commits, read_log
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import ANY_TABLE, DuplicateKeyError, LakeError
-from cdc_core.lake.appending import NewFile, remove_file, write_file
 from cdc_core.lake.changes import reading_layer, rows_sql
-from cdc_core.lake.chunk_ahead import ChunkAhead, Written
+from cdc_core.lake.chunk_prewrite import ChunkAhead, Written
+from cdc_core.lake.column_widths import with_widths
 from cdc_core.lake.counted import number_copies
-from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.emptied_partitions import refuse_older
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
-from cdc_core.lake.history import filesystem_of, newest_commits, read_log
-from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import replaced
-from cdc_core.lake.sent import check_removed
-from cdc_core.lake.spark import translated
+from cdc_core.lake.merge_audit import check_removed
 from cdc_core.lake.staging import found_rows
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     CHANGELOG_INDEXED,
     MIRROR_INDEXED,
@@ -60,10 +60,10 @@ from cdc_core.lake.tables import (
     string_literal,
 )
 from cdc_core.lake.truncating import truncated_scn
-from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import ChunkManifest, moment_of
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import translated
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
 from cdc_core.stage.snapshot import ChunkRows, are_double, deletions
 from cdc_core.stage.widths import WidthCounter

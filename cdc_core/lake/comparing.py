@@ -29,16 +29,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.lake.counting import count_rows
+from cdc_core.delta.history import read_log
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.lake.evolution import check_mirror, known_schema, widened_columns
-from cdc_core.lake.history import read_log
-from cdc_core.lake.spark import translated
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import columns_of, delta, quote_name, spark_type
 from cdc_core.lake.widening import exact_sql
-from cdc_core.lake.work import TableWork
 from cdc_core.schema.evolution import holding
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_type
+from cdc_core.spark.session import translated
 
 HEX_DIGITS = 15
 """60 bits of each row: a sum over a billion billion rows still fits into 38 decimal digits."""

@@ -14,22 +14,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cdc_core.delta.deletion_vectors import places_of
+from cdc_core.delta.history import filesystem_of, read_log
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import REPORT_HINT, CommitConflictError, LakeError, RowCountError
 from cdc_core.lake.changes import files_of, logged_changes, queried
-from cdc_core.lake.counting import count_rows
+from cdc_core.lake.copy_on_write import rewrite_files
 from cdc_core.lake.counting_copies import doubled_copies_sql, merge_copies_sql
-from cdc_core.lake.history import filesystem_of, read_log
 from cdc_core.lake.merge import replace_sql
+from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.mirror_files import MirrorFiles, without
-from cdc_core.lake.rewriting import rewrite_files
-from cdc_core.lake.sent import Sent
-from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import staged_frame
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta
 from cdc_core.lake.truncating import truncated_scn
-from cdc_core.lake.vectors import places_of
-from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
+from cdc_core.spark.session import translated
 from cdc_core.stage.changes import LoggedChanges, of_window, since, up_to
 from cdc_core.stage.copies import (
     copies_source,

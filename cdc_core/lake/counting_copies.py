@@ -6,9 +6,9 @@ It is the rule of :mod:`cdc_core.stage.copies`, which has a window's changes, fo
 from __future__ import annotations
 
 from cdc_core.errors import LakeError
-from cdc_core.lake.spark import packed_error
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
+from cdc_core.spark.session import packed_error
 from cdc_core.stage.copies import TOO_FEW, TOO_FEW_HINT
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.stage.merging_copies import another_mirror

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cdc_core.delta.history import read_log
 from cdc_core.lake.carry import carried_sql, carried_view, history_origin
 from cdc_core.lake.changes import change_facts, files_of, logged_changes, rows_sql
 from cdc_core.lake.counting_copies import copies_sql, different_copies_sql
 from cdc_core.lake.evolution import added_columns, in_mirror
-from cdc_core.lake.history import read_log
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.reduce import reduced_sql
-from cdc_core.lake.spark import translated
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.lake.truncating import truncated_scn
-from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import translated
 from cdc_core.stage.carrying import carry_columns
 from cdc_core.stage.changes import OwnRows, below, since, up_to
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL

@@ -27,15 +27,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError, RowsGoneError
+from cdc_core.lake.column_widths import with_widths
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.deriving import derived_before_sql
 from cdc_core.lake.evolution import in_mirror, known_schema
-from cdc_core.lake.history import DeltaLog, read_log
-from cdc_core.lake.ledger import with_widths
+from cdc_core.lake.merge_audit import check_removed
 from cdc_core.lake.quarantine import QuarantineTable
-from cdc_core.lake.sent import check_removed
 from cdc_core.lake.staging import FoundRows, found_rows
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     CHANGELOG_INDEXED,
     PARTITIONS_PROPERTY,
@@ -45,7 +46,6 @@ from cdc_core.lake.tables import (
     string_literal,
 )
 from cdc_core.lake.truncating import Truncation, change_values, refuse_equal
-from cdc_core.lake.work import TableWork
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import TableApplied

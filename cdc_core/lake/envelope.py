@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cdc_core.lake.history import DeltaLog
+from cdc_core.delta.history import DeltaLog
 from cdc_core.lake.tables import delta, string_literal
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import QueryEngine

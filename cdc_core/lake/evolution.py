@@ -17,9 +17,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.lake.defaults import default_values, has_value, sql_literal
-from cdc_core.lake.history import DeltaLog, read_log
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
     GONE_PROPERTY,
@@ -37,7 +38,6 @@ from cdc_core.lake.tables import (
     spark_type,
 )
 from cdc_core.lake.widening import are_wide, exact_sql, widen_tables
-from cdc_core.lake.work import TableWork
 from cdc_core.schema.evolution import Evolution, holding, judge, refuse_mixed_values
 from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import TableSchema

@@ -21,6 +21,9 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
+from cdc_core.delta.appending import NewFile, write_file
+from cdc_core.delta.history import filesystem_of
+from cdc_core.delta.storage import storing
 from cdc_core.errors import (
     DEBUG_HINT,
     REPORT_HINT,
@@ -30,18 +33,15 @@ from cdc_core.errors import (
     RowCountError,
     SparkMemoryError,
 )
-from cdc_core.lake.appending import NewFile, write_file
+from cdc_core.lake.append_only import write_inserted
 from cdc_core.lake.changes import logged_changes
-from cdc_core.lake.history import filesystem_of
-from cdc_core.lake.sent import Sent
-from cdc_core.lake.spark import packed_error, translated
+from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.staging import write_staged
-from cdc_core.lake.storage import storing
 from cdc_core.lake.tables import CHANGELOG_INDEXED
-from cdc_core.lake.unseen import write_inserted
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import packed_error, translated
 from cdc_core.stage.absent_names import as_listed
 from cdc_core.stage.changes import of_window
 from cdc_core.stage.committed import CommittedTransactions, read_committed

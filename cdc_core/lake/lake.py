@@ -17,30 +17,30 @@ import pyarrow as pa
 
 from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.decode.dml import decode_dml
+from cdc_core.delta.history import read_commits, read_log, version_at
+from cdc_core.delta.missing_files import gone_files
 from cdc_core.errors import LakeError
-from cdc_core.lake.beside import BesideName, BesideTable, count_events
-from cdc_core.lake.chunk_ahead import ChunkAhead, begin_chunk
+from cdc_core.lake.applied_in_delta import Taken, read_taken
+from cdc_core.lake.chunk_prewrite import ChunkAhead, begin_chunk
 from cdc_core.lake.chunks import apply_chunk, holds_alone, remove_gone
 from cdc_core.lake.comparing import MirrorComparison, of_mirror
 from cdc_core.lake.emptied_partitions import empty_partitions
 from cdc_core.lake.evolution import is_settled, settle_schema
-from cdc_core.lake.gone_files import gone_files
-from cdc_core.lake.history import read_commits, read_log, version_at
 from cdc_core.lake.maintaining import maintain
 from cdc_core.lake.purging import purge_column
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.replay import rebuild_mirror, replay_window, restore_quarantine
-from cdc_core.lake.spark import SparkSource, start_session
-from cdc_core.lake.taken import Taken, read_taken
+from cdc_core.lake.side_tables import BesideName, BesideTable, count_events
+from cdc_core.lake.table_context import DeltaPosition, ExecutorPython, Fence, TableWork, no_fence
 from cdc_core.lake.truncating import Truncation, truncate
 from cdc_core.lake.windows import apply_window
-from cdc_core.lake.work import DeltaPosition, ExecutorPython, Fence, TableWork, no_fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import SparkSource, start_session
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 
 Decode = Callable[[Any, TableSchema], Any]

@@ -14,16 +14,16 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from cdc_core.config import DeletionVectors, MaintenanceConfig
-from cdc_core.lake.counting import count_rows
-from cdc_core.lake.history import DeltaCommit, filesystem_of, read_commits, read_log
-from cdc_core.lake.ledger import kept_widths
-from cdc_core.lake.log_retention import clean_up_log
-from cdc_core.lake.log_writing import GUARD_FEATURE
-from cdc_core.lake.spark import configure, translated
-from cdc_core.lake.storage import storing
+from cdc_core.delta.commits import GUARD_FEATURE
+from cdc_core.delta.history import DeltaCommit, filesystem_of, read_commits, read_log
+from cdc_core.delta.log_retention import clean_up_log
+from cdc_core.delta.row_counts import count_rows
+from cdc_core.delta.storage import storing
+from cdc_core.lake.column_widths import kept_widths
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import FORGETS_PROPERTY, delta, properties_sql, quote_name
-from cdc_core.lake.work import TableWork
 from cdc_core.model.reports import DeltaLayer, TableMaintained
+from cdc_core.spark.session import configure, translated
 
 VECTORS_ROWS_MIN = 500_000
 """A mirror gets deletion vectors by itself from so many rows on; below half of them it loses them again. In a small one they cost

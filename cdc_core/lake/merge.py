@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdc_core.errors import CdcError
-from cdc_core.lake.sent import SentChunk
-from cdc_core.lake.spark import packed_error, translated
+from cdc_core.lake.merge_audit import SentChunk
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name, string_literal
-from cdc_core.lake.work import TableWork
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import packed_error, translated
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.stage.merging import double_key, lacking_row, lost_columns
 
@@ -103,7 +103,7 @@ def merge_report(table: TableId, counts: list[Any], changes: int, started: float
 
 
 def counts_as_metadata(counts: Mapping[str, int]) -> dict[str, int]:
-    """MERGE's counts for the user metadata of a commit that has none of Spark's metrics; :mod:`cdc_core.lake.taken` reads them."""
+    """MERGE's counts for the user metadata of a commit that has none of Spark's metrics; :mod:`cdc_core.lake.applied_in_delta` reads them."""
     return {what: counts[f"num_{what}_rows"] for what in ("inserted", "updated", "deleted")}
 
 

@@ -22,16 +22,16 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.lake.added_files import Added, read_added, take_added
-from cdc_core.lake.delta_errors import MIRROR_HINT, at_work
-from cdc_core.lake.history import MAPPING, filesystem_of
-from cdc_core.lake.known_logs import KnownLogs
-from cdc_core.lake.log_files import Action, log_names
-from cdc_core.lake.log_writing import VECTORS_FEATURE
-from cdc_core.lake.vectors import Deleted, Places, places_of, read_vector
-from cdc_core.lake.work import TableWork
+from cdc_core.delta.added_files import Added, read_added, take_added
+from cdc_core.delta.commits import VECTORS_FEATURE
+from cdc_core.delta.deletion_vectors import Deleted, Places, places_of, read_vector
+from cdc_core.delta.errors import MIRROR_HINT, at_work
+from cdc_core.delta.file_names import FILE_NAME
+from cdc_core.delta.history import MAPPING, filesystem_of
+from cdc_core.delta.log_cache import KnownLogs
+from cdc_core.delta.log_files import Action, log_names
+from cdc_core.lake.table_context import TableWork
 from cdc_core.stage.changes import Bounds
-from cdc_core.stage.file_names import FILE_NAME
 
 KEYS_READ_MAX = 20_000_000
 """So many keys of a mirror are read to find out whether some of them are there; it takes a second or two."""
@@ -99,7 +99,7 @@ class MirrorFiles:
 
     @classmethod
     def read(cls, work: TableWork) -> MirrorFiles:
-        """The newest version. On a disk and in S3 what is known already is not read again, as :mod:`~cdc_core.lake.known_logs` has it.
+        """The newest version. On a disk and in S3 what is known already is not read again, as :mod:`~cdc_core.delta.log_cache` has it.
 
         Raises:
             LakeError: The mirror's log cannot be read.

@@ -6,11 +6,11 @@ anew. Delta keeps the old files until VACUUM removes them, so that the purge end
 
 from __future__ import annotations
 
+from cdc_core.delta.history import read_log
 from cdc_core.errors import ANY_TABLE, ConfigError
 from cdc_core.lake.evolution import gone_columns, known_schema
-from cdc_core.lake.history import read_log
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name
-from cdc_core.lake.work import TableWork
 
 
 def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str]:

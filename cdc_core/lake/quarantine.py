@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.lake.appending import create_table
-from cdc_core.lake.delta_errors import at_work, committing
-from cdc_core.lake.history import read_log
-from cdc_core.lake.work import TableWork
+from cdc_core.delta.appending import create_table
+from cdc_core.delta.errors import at_work, committing
+from cdc_core.delta.history import read_log
+from cdc_core.lake.table_context import TableWork
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Suspects
 
 _DOING = "writing to the quarantine"

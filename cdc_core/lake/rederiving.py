@@ -14,20 +14,20 @@ from typing import Any
 
 import pyarrow as pa
 
+from cdc_core.delta.history import read_log
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.lake.changes import batches_of, files_of, logged_changes, window_sql
 from cdc_core.lake.counted import copies_in_hand
-from cdc_core.lake.counting import count_rows
 from cdc_core.lake.defaults import has_value
 from cdc_core.lake.deriving import rederived_sql
 from cdc_core.lake.evolution import added_columns, in_mirror
-from cdc_core.lake.history import read_log
+from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.quarantine import QuarantineTable
-from cdc_core.lake.sent import Sent
-from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import staged_frame
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.truncating import truncated_scn
-from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import translated
 from cdc_core.stage.changes import LightChanges, LoggedChanges, of_window, since, up_to
 from cdc_core.stage.differing import different_rows, rows_of_keys, touching
 from cdc_core.stage.layout import mirror_schema

@@ -25,9 +25,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError
-from cdc_core.lake.spark import packed_error
 from cdc_core.lake.tables import quote_name, string_literal
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import packed_error
 from cdc_core.stage.layout import CHUNK_ORDINAL
 from cdc_core.stage.reducing import AFTER_DELETE, AMBIGUOUS, TWICE, UNKNOWN_ROW
 

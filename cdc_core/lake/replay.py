@@ -10,24 +10,24 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cdc_core.delta.foreign_changes import replaced_hint, replaced_words
+from cdc_core.delta.history import read_commits, read_log
 from cdc_core.errors import REPORT_HINT, LakeError, NotYetError, RowCountError
 from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
 from cdc_core.lake.counted import merge_copies
 from cdc_core.lake.deriving import derived_sql
 from cdc_core.lake.emptied_partitions import emptied_scn
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
-from cdc_core.lake.foreign_changes import replaced_hint, replaced_words
-from cdc_core.lake.history import read_commits, read_log
 from cdc_core.lake.merge import merge_report, merged
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.rederiving import find_different
-from cdc_core.lake.spark import translated
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import quote_name
 from cdc_core.lake.truncating import settle_truncation, truncated_scn
-from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import translated
 from cdc_core.stage.changes import of_window
 from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder

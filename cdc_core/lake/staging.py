@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.lake.delta_errors import at_work
-from cdc_core.lake.history import filesystem_of
-from cdc_core.lake.spark import configure, translated
-from cdc_core.lake.storage import storing
+from cdc_core.delta.errors import at_work
+from cdc_core.delta.history import filesystem_of
+from cdc_core.delta.storage import storing
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import quote_name, spark_type
-from cdc_core.lake.work import TableWork
+from cdc_core.spark.session import configure, translated
 
 LOCAL_ROWS_MAX = 20_000
 """Up to so many rows go to Spark as they are."""

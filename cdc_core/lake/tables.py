@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from cdc_core.lake.history import MAPPING
+from cdc_core.delta.history import MAPPING
 from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema

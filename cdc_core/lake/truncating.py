@@ -18,13 +18,13 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.errors import RESNAPSHOT_HINT, RowsGoneError
+from cdc_core.lake.column_widths import with_widths
 from cdc_core.lake.evolution import known_schema
-from cdc_core.lake.history import DeltaLog, read_log
-from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import CHANGELOG_INDEXED, TRUNCATED_PROPERTY, delta, properties_sql
-from cdc_core.lake.work import TableWork
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow

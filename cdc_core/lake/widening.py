@@ -14,11 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from cdc_core.delta.history import DeltaLog, read_log
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import CommitConflictError, RowCountError
-from cdc_core.lake.counting import count_rows
-from cdc_core.lake.history import DeltaLog, read_log
-from cdc_core.lake.ledger import with_widths
-from cdc_core.lake.spark import translated
+from cdc_core.lake.column_widths import with_widths
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     columns_of,
     delta,
@@ -28,9 +28,9 @@ from cdc_core.lake.tables import (
     spark_type,
     string_literal,
 )
-from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import NUMBER_TYPES, arrow_type
+from cdc_core.spark.session import translated
 
 _NINE_DIGITS = len("2026-01-01 00:00:00.123456789")
 

@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.delta.appending import commit_files, write_file
+from cdc_core.delta.history import read_log
 from cdc_core.errors import (
     REPORT_HINT,
     CommitConflictError,
@@ -22,9 +24,12 @@ from cdc_core.errors import (
     RowCountError,
     WindowConflictError,
 )
-from cdc_core.lake.appending import commit_files, write_file
+from cdc_core.lake.append_only import unseen_keys, write_inserted
+from cdc_core.lake.applied_in_delta import brought_by
 from cdc_core.lake.carry import carried_sql, carried_view, mirror_origin
 from cdc_core.lake.changes import files_of, logged_changes, window_sql
+from cdc_core.lake.column_widths import with_widths
+from cdc_core.lake.copy_on_write import rewrite_files, why_merged
 from cdc_core.lake.counted import merge_copies, merge_counted, rewrite_copies, rewrite_counted
 from cdc_core.lake.emptied_partitions import refuse_older
 from cdc_core.lake.evolution import added_columns, check_mirror, in_mirror, settle_schema
@@ -34,26 +39,21 @@ from cdc_core.lake.executors import (
     WindowStaging,
     names_of,
 )
-from cdc_core.lake.history import read_log
-from cdc_core.lake.ledger import with_widths
 from cdc_core.lake.merge import merge_report, merged
+from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.reduce import reduced_sql
-from cdc_core.lake.rewriting import rewrite_files, why_merged
-from cdc_core.lake.sent import Sent
-from cdc_core.lake.spark import translated
 from cdc_core.lake.staging import StagedRows, staged_by_executors, staged_rows
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import CHANGELOG_INDEXED
-from cdc_core.lake.taken import brought_by
-from cdc_core.lake.unseen import unseen_keys, write_inserted
-from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import WindowManifest, moment_of
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import translated
 from cdc_core.stage.absent_names import as_listed
 from cdc_core.stage.carrying import ASKED_MAX, NOTHING_CARRIED, CarriedValues, carry_columns
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, of_window

@@ -17,7 +17,7 @@ from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId, parts_of
 from cdc_core.model.scn import SCN_MAX, Scn
 from cdc_core.model.signals import SIGNAL_ID_MAX, Signal
-from cdc_core.schema.given import GivenColumn, GivenTable, check_given
+from cdc_core.schema.signalled_definitions import GivenColumn, GivenTable, check_given
 from cdc_core.state.texts import storable
 
 EXECUTE_SNAPSHOT = "execute-snapshot"

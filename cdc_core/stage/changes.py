@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.absent_names import absent_now
-from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 
 Rows = npt.NDArray[np.int64]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from cdc_core.config import SourceConfig
-from cdc_core.lake.beside import BesideName, BesideTable, beside_path
-from cdc_core.lake.counting import count_rows
-from cdc_core.lake.history import read_commits
+from cdc_core.delta.history import read_commits
+from cdc_core.delta.row_counts import count_rows
+from cdc_core.lake.side_tables import BesideName, BesideTable, beside_path
+from cdc_core.lake.table_context import no_fence
 from cdc_core.lake.tables import changelog_path, mirror_path
-from cdc_core.lake.work import no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer
 from cdc_core.model.scn import ScnWindow

@@ -10,6 +10,7 @@ from contextlib import closing
 
 from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import EventsConfig, OracleConfig, SourceConfig
+from cdc_core.delta.foreign_changes import LAYER_WORDS, replaced_hint
 from cdc_core.errors import (
     ConfigError,
     LakeError,
@@ -18,7 +19,6 @@ from cdc_core.errors import (
     SchemaMismatchError,
     UnsupportedTypeError,
 )
-from cdc_core.lake.foreign_changes import LAYER_WORDS, replaced_hint
 from cdc_core.lake.lake import Lake
 from cdc_core.landing.open import open_landing
 from cdc_core.model.findings import Finding
@@ -35,7 +35,7 @@ from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
 from cdc_core.steps.foreign import foreign_changes
 from cdc_core.steps.matching import look_up, with_matches
-from cdc_core.steps.windows.lost import find_lost
+from cdc_core.steps.windows.missing_in_lake import find_lost
 
 
 def tables_matching(oracle: OracleConfig, patterns: Sequence[str]) -> list[FoundTable]:

@@ -20,7 +20,6 @@ from cdc_core.errors import (
     PreflightError,
 )
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.spark import SparkSource
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
@@ -39,6 +38,7 @@ from cdc_core.model.scn import ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.model.streams import StreamEnd
 from cdc_core.source import EarlyRedo, OpenSource
+from cdc_core.spark.session import SparkSource
 from cdc_core.steps import exact, maintaining, policies, rebuilding, reconciling, signals
 from cdc_core.steps import holders as work_holders
 from cdc_core.steps import status as source_status
@@ -57,13 +57,13 @@ from cdc_core.steps.state.keeping import Keeper
 from cdc_core.steps.state.rebuild import rebuild_state
 from cdc_core.steps.windows import apply as window_apply
 from cdc_core.steps.windows import capture as window_capture
-from cdc_core.steps.windows import early as window_early
 from cdc_core.steps.windows import plan as window_plan
+from cdc_core.steps.windows import prefetch as window_early
 from cdc_core.steps.windows import recapture as window_recapture
 from cdc_core.steps.windows import replay as window_replay
 from cdc_core.steps.windows import retire as window_retire
 from cdc_core.steps.windows import sharing as window_sharing
-from cdc_core.steps.windows.early import EarlyReads
+from cdc_core.steps.windows.prefetch import EarlyReads
 from cdc_core.steps.windows.recapture import Recapture
 from cdc_core.steps.windows.rounds import WindowRounds
 

@@ -11,11 +11,11 @@ from importlib.metadata import version as installed_version
 from operator import or_
 
 from cdc_core.config import SourceConfig
+from cdc_core.delta.history import read_log
 from cdc_core.errors import ConfigError
+from cdc_core.lake.column_widths import widths_in
 from cdc_core.lake.envelope import LoggedTable, Origin, events_sql
 from cdc_core.lake.evolution import known_schema
-from cdc_core.lake.history import read_log
-from cdc_core.lake.ledger import widths_in
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import (
     ChunkRecord,

@@ -19,7 +19,7 @@ from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.oracle.database import current_scn
-from cdc_core.schema.given import GivenTable
+from cdc_core.schema.signalled_definitions import GivenTable
 from cdc_core.snapshot.signal_table import committed_scn, take_rows
 from cdc_core.snapshot.signals import (
     SCHEMA_CHANGES,

@@ -12,7 +12,7 @@ from assets.protocols import SourcePipeline
 from assets.settings import DagsterConfig, RetriesConfig
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
-from cdc_core.lake.spark import SparkSource
+from cdc_core.spark.session import SparkSource
 from cdc_core.steps import Pipeline
 from tests.invariants.kept_lake import KeptLake
 

@@ -11,7 +11,7 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from assets.components import OracleCdc
 from assets.protocols import SourcePipeline
 from assets.settings import ComponentConfig, DagsterConfig
-from cdc_core.lake.spark import SparkSource
+from cdc_core.spark.session import SparkSource
 from tests.steps.harness import Source, table_id
 
 WINDOW_LAYERS = {"landing", "changelog", "mirror"}

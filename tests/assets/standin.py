@@ -11,7 +11,6 @@ from typing import Any
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import CdcError, ConfigError, NotYetError
-from cdc_core.lake.spark import SparkSource
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
 from cdc_core.leases import held
 from cdc_core.model.chunks import ChunkKey
@@ -30,6 +29,7 @@ from cdc_core.model.reports import (
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.spark.session import SparkSource
 from cdc_core.state.records import SchemaVersion
 from cdc_core.state.store import Store
 from cdc_core.steps.holders import holders

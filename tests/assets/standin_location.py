@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assets.components import OracleCdc
-from cdc_core.lake.spark import SparkSource
+from cdc_core.spark.session import SparkSource
 from tests.assets.standin import StandIn, config_in
 
 FOLDER = Path(os.environ["REDOLAKE_TEST_FOLDER"])

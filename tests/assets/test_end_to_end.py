@@ -15,10 +15,10 @@ from assets.components import OracleCdc
 from assets.protocols import SourcePipeline
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from cdc_core.config import SourceConfig
-from cdc_core.lake.counting import count_rows
-from cdc_core.lake.spark import SparkSource
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.signals import Signal
+from cdc_core.spark.session import SparkSource
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import Verdict, compare
 from tests.oracle.embedded import OWNER, Oracle, running_oracle

@@ -17,8 +17,8 @@ from assets.settings import DagsterConfig, RetriesConfig
 from assets.streams import show_streams
 from assets.translator import Translator
 from cdc_core.errors import CdcError, LogsNotReadyError, RedoUnavailableError
-from cdc_core.lake.beside import BesideTable
-from cdc_core.lake.work import no_fence
+from cdc_core.lake.side_tables import BesideTable
+from cdc_core.lake.table_context import no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import LeftOut
 from cdc_core.stage.definitions import SCHEMA_CHANGES

@@ -14,9 +14,9 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from assets.components import OracleCdc
 from assets.protocols import Opener, SourcePipeline
 from cdc_core.config import SourceConfig
-from cdc_core.lake.spark import SparkSource
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
+from cdc_core.spark.session import SparkSource
 from cdc_core.steps.beside import SHARED_LEASE, newest_end
 from cdc_core.steps.together import common_scn
 from cdc_core.steps.windows import retire

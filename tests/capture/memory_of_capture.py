@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.capture.early import EarlyRows, read_early
+from cdc_core.capture.prefetch import EarlyRows, read_early
 from cdc_core.config import LocalLandingConfig, LogMinerConfig
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.early import EarlyRows, read_early
+from cdc_core.capture.prefetch import EarlyRows, read_early
 from cdc_core.capture.unnamed_rows import Seen
 from cdc_core.config import LocalLandingConfig, LogMinerConfig
 from cdc_core.errors import LogsChangedError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cdc_core.capture import ledger as ledger_module
-from cdc_core.capture import whole
+from cdc_core.capture import single_batch_transactions as whole
 from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.reading_position import Reading

@@ -168,7 +168,7 @@ def _in_merge(reached: Callable[[], None]) -> None:
 
 def _before_the_exchange(reached: Callable[[], None]) -> None:
     """When a window's rows are in a new file of the mirror, and no commit names it."""
-    from cdc_core.lake import rewriting
+    from cdc_core.lake import copy_on_write as rewriting
 
     _before(rewriting, "commit_files", reached)
 
@@ -187,7 +187,8 @@ def _before_the_link(reached: Callable[[], None]) -> None:
 
 def _before_the_append(reached: Callable[[], None]) -> None:
     """When the commit has read the change log, found no other one there, and is about to ask the fence."""
-    from cdc_core.lake import appending, windows
+    from cdc_core.delta import appending
+    from cdc_core.lake import windows
 
     def is_of_a_window(*_: Any, **__: Any) -> bool:
         commit, caller = sys._getframe(2), sys._getframe(3)

@@ -23,12 +23,12 @@ from typing import Any
 from cdc_core.config import SourceConfig
 from cdc_core.decode.warm import warm_up
 from cdc_core.errors import TransientError
-from cdc_core.lake.spark import start_session
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
+from cdc_core.spark.session import start_session
 from cdc_core.steps import Pipeline
 from tests.invariants.kept_lake import KeptLake
 from tests.invariants.points import LakeKind, Role, install

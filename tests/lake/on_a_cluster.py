@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc_core.lake import executors
-from cdc_core.lake.spark import stop_spark
+from cdc_core.spark.session import stop_spark
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import read_delta, version_at
 from tests.oracle.embedded import Oracle, running_oracle

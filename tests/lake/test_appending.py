@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
+from cdc_core.delta.appending import commit_files, create_table, write_file
+from cdc_core.delta.history import read_commits, read_log
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import (
     CommitConflictError,
     FencedError,
@@ -21,9 +24,6 @@ from cdc_core.errors import (
     StoreUnavailableError,
     TransientError,
 )
-from cdc_core.lake.appending import commit_files, create_table, write_file
-from cdc_core.lake.counting import count_rows
-from cdc_core.lake.history import read_commits, read_log
 
 SCHEMA = pa.schema(
     [

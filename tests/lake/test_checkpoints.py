@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 
+from cdc_core.delta.added_files import read_added
+from cdc_core.delta.history import read_log
+from cdc_core.delta.log_files import log_names
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import LakeError
-from cdc_core.lake.added_files import read_added
-from cdc_core.lake.counting import count_rows
-from cdc_core.lake.history import read_log
-from cdc_core.lake.log_files import log_names
 
 APP = "redolake/shop/t/0"
 ROWS = 95

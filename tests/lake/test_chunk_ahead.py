@@ -16,14 +16,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.config import LakeConfig
+from cdc_core.delta import history
+from cdc_core.delta.history import read_commits
+from cdc_core.delta.log_files import Action, actions_of
 from cdc_core.errors import DuplicateKeyError, FencedError
-from cdc_core.lake import history
-from cdc_core.lake.chunk_ahead import ChunkAhead
+from cdc_core.lake.chunk_prewrite import ChunkAhead
 from cdc_core.lake.chunks import holds_alone
-from cdc_core.lake.history import read_commits
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.log_files import Action, actions_of
-from cdc_core.lake.work import TableWork, no_fence
+from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.stage.snapshot import ChunkRows
 from tests.stage.landed import Chunk, Source, order, orders_schema, varchar
 

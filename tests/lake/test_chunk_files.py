@@ -18,7 +18,7 @@ from cdc_core.errors import FencedError, LakeError
 from cdc_core.lake import counted
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror_files import MirrorFiles
-from cdc_core.lake.work import TableWork, no_fence
+from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_DIGEST, ROW_DIGEST_COLUMN
 from tests.stage.landed import Chunk, Source, order, orders_schema
 

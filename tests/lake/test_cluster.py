@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from cdc_core.config import LakeConfig
 from cdc_core.errors import PreflightError
-from cdc_core.lake.spark import spark_settings, start_session
 from cdc_core.runtime.folders import default_runtime_folder, shim_folder
 from cdc_core.runtime.java import find_java
+from cdc_core.spark.session import spark_settings, start_session
 from tests.lake.cluster import cluster
 
 ROOT = Path(__file__).parents[2]

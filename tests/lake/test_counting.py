@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from cdc_core.lake.counting import count_rows
+from cdc_core.delta.row_counts import count_rows
 
 
 def rows(first: int, last: int) -> pa.Table:

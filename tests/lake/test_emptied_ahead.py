@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from cdc_core.errors import RowsGoneError
 from cdc_core.lake import emptied_partitions
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.sent import check_removed
+from cdc_core.lake.merge_audit import check_removed
 from cdc_core.lake.truncating import Truncation
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.schema.table import TableSchema

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from cdc_core.lake.appending import create_table
+from cdc_core.delta.appending import create_table
+from cdc_core.delta.history import read_log
 from cdc_core.lake.envelope import LoggedTable, Origin, events_sql
-from cdc_core.lake.history import read_log
 from cdc_core.lake.tables import changelog_properties
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow

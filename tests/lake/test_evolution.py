@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from cdc_core.delta.history import read_log
 from cdc_core.errors import ConfigError, SchemaMismatchError
-from cdc_core.lake.history import read_log
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column

@@ -30,10 +30,10 @@ from cdc_core.errors import (
 from cdc_core.lake import executors
 from cdc_core.lake.executors import Reduction, StagedWindow, WindowStaging, names_of, run_tasks
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.sent import Sent
+from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.staging import staged_by_executors
+from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.lake.windows import _staged
-from cdc_core.lake.work import TableWork, no_fence
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import LoggedChanges, of_window
@@ -350,7 +350,7 @@ def test_without_redolake_on_the_executors_threads_stage_unless_executors_were_a
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, configured: Any
 ) -> None:
     """A cluster that worked before goes on, and is asked once."""
-    monkeypatch.setattr("cdc_core.lake.work.EXECUTOR_ROWS_MIN", 1)
+    monkeypatch.setattr("cdc_core.lake.table_context.EXECUTOR_ROWS_MIN", 1)
     source = Source(tmp_path / "landing", without_lobs())
     [window, *_] = lives(source, seed=3)
     one, table = staging(window, tmp_path, task_rows=2), source.schema.table

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from cdc_core.delta.history import read_commits
 from cdc_core.errors import CommitConflictError, RowCountError, TransientError
-from cdc_core.lake.history import read_commits
-from cdc_core.lake.spark import translated
+from cdc_core.spark.session import translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.config import LakeConfig
+from cdc_core.delta.appending import write_file
 from cdc_core.errors import LakeError
-from cdc_core.lake.appending import write_file
 from cdc_core.lake.lake import Lake
 from cdc_core.stage.layout import change_schema
 from tests.stage.landed import Source, orders_schema

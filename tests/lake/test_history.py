@@ -10,10 +10,10 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from cdc_core.delta import history, log_files
+from cdc_core.delta.history import DeltaCommit, read_commits, read_log, version_at
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import LakeError
-from cdc_core.lake import history, log_files
-from cdc_core.lake.counting import count_rows
-from cdc_core.lake.history import DeltaCommit, read_commits, read_log, version_at
 
 
 def _write(path: Path, version: int) -> None:

@@ -16,11 +16,13 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from cdc_core.delta import log_cache as known_logs
+from cdc_core.delta import log_files
+from cdc_core.delta import row_counts as counting
+from cdc_core.delta.history import newest_metadata, read_log
+from cdc_core.delta.log_cache import KnownLogs
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import StoreUnavailableError
-from cdc_core.lake import counting, known_logs, log_files
-from cdc_core.lake.counting import count_rows
-from cdc_core.lake.history import newest_metadata, read_log
-from cdc_core.lake.known_logs import KnownLogs
 
 APP = "redolake/shop/t/0"
 

@@ -14,8 +14,8 @@ from deltalake import DeltaTable, QueryBuilder
 from cdc_core.errors import CdcError, RowsGoneError
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.table_context import no_fence
 from cdc_core.lake.truncating import Truncation
-from cdc_core.lake.work import no_fence
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA
 from tests.lake.test_marking import with_vectors

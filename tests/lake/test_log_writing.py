@@ -14,12 +14,12 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from cdc_core.delta.appending import commit_files, create_table, write_file
+from cdc_core.delta.commits import put_commit, takes_commits
+from cdc_core.delta.history import DeltaLog, read_log
+from cdc_core.delta.log_files import Action
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import CommitConflictError, LakeError
-from cdc_core.lake.appending import commit_files, create_table, write_file
-from cdc_core.lake.counting import count_rows
-from cdc_core.lake.history import DeltaLog, read_log
-from cdc_core.lake.log_files import Action
-from cdc_core.lake.log_writing import put_commit, takes_commits
 
 PLAIN = DeltaLog(3, {}, {"redolake.role": "mirror"}, {"ID": "long"}, writer_version=2)
 FEATURES = replace(PLAIN, writer_version=7)

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from cdc_core.delta.appending import NewFile, commit_files, write_file
 from cdc_core.errors import LakeError
-from cdc_core.lake.appending import NewFile, commit_files, write_file
-from cdc_core.lake.beside import count_events
 from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
+from cdc_core.lake.side_tables import count_events
+from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.lake.tables import changelog_path
-from cdc_core.lake.work import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema

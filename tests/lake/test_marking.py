@@ -15,16 +15,19 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from cdc_core.delta import appending
+from cdc_core.delta import deletion_vectors as vectors
+from cdc_core.delta.commits import put_commit
+from cdc_core.delta.deletion_vectors import Deleted, Vector, places_of, read_vector, write_vectors
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import FencedError, LakeError, StoreUnavailableError
-from cdc_core.lake import appending, mirror_files, rewriting, vectors
+from cdc_core.lake import copy_on_write as rewriting
+from cdc_core.lake import mirror_files
+from cdc_core.lake.copy_on_write import rewrite_files
 from cdc_core.lake.counted import _present_in
-from cdc_core.lake.counting import count_rows
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.log_writing import put_commit
 from cdc_core.lake.mirror_files import MirrorFiles
-from cdc_core.lake.rewriting import rewrite_files
-from cdc_core.lake.vectors import Deleted, Vector, places_of, read_vector, write_vectors
-from cdc_core.lake.work import TableWork, no_fence
+from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_DIGEST
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.merging import WindowMerge

@@ -16,12 +16,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.config import LakeConfig
+from cdc_core.delta.added_files import Added
+from cdc_core.delta.deletion_vectors import Deleted, Vector, write_vectors
 from cdc_core.lake import mirror_files
-from cdc_core.lake.added_files import Added
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror_files import MirrorFiles, MirrorVersion
-from cdc_core.lake.vectors import Deleted, Vector, write_vectors
-from cdc_core.lake.work import TableWork, no_fence
+from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema

@@ -147,7 +147,7 @@ def test_small_tables_are_looked_through_in_hand(
         second.apply(lake, late_above=first.manifest.window.scn_low)
         assert mirror(source.schema) == source.state(second.scn_high)
         before = mirror(source.schema, hidden=True)
-        patched.setattr("cdc_core.lake.work.TableWork.session_for", sessions.append)
+        patched.setattr("cdc_core.lake.table_context.TableWork.session_for", sessions.append)
         assert first.replay(lake).skipped
         assert second.replay(lake).skipped
     assert sessions == []

@@ -18,6 +18,9 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
 
 from cdc_core.config import LakeConfig, MaintenanceConfig
+from cdc_core.delta import appending
+from cdc_core.delta.added_files import Added
+from cdc_core.delta.deletion_vectors import Vector
 from cdc_core.errors import (
     CdcError,
     CommitConflictError,
@@ -28,18 +31,16 @@ from cdc_core.errors import (
     RowCountError,
     StoreUnavailableError,
 )
-from cdc_core.lake import appending, rewriting
-from cdc_core.lake.added_files import Added
+from cdc_core.lake import copy_on_write as rewriting
+from cdc_core.lake.copy_on_write import rewrite_files, why_merged
 from cdc_core.lake.counted import merge_copies
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.merge import merged
+from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.mirror_files import MirrorFiles, MirrorVersion
-from cdc_core.lake.rewriting import rewrite_files, why_merged
-from cdc_core.lake.sent import Sent
-from cdc_core.lake.spark import start_session
 from cdc_core.lake.staging import staged_rows
-from cdc_core.lake.vectors import Vector
-from cdc_core.lake.work import TableWork, no_fence
+from cdc_core.lake.table_context import TableWork, no_fence
+from cdc_core.spark.session import start_session
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.merging import WindowMerge
 from cdc_core.stage.merging_copies import CopiesMerge

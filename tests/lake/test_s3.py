@@ -23,18 +23,18 @@ from deltalake import DeltaTable, QueryBuilder
 from pydantic import ValidationError
 
 from cdc_core.config import LakeConfig
+from cdc_core.delta.appending import create_table
+from cdc_core.delta.commits import put_commit
+from cdc_core.delta.history import filesystem_of, read_log
+from cdc_core.delta.log_files import Action, newest_names
 from cdc_core.errors import CommitConflictError, PreflightError, StoreUnavailableError
-from cdc_core.lake.appending import create_table
-from cdc_core.lake.history import filesystem_of, read_log
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.log_files import Action, newest_names
-from cdc_core.lake.log_writing import put_commit
-from cdc_core.lake.spark import spark_settings
 from cdc_core.landing.s3_objects import S3Objects
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import EXCLUDED, JARS
 from cdc_core.runtime.java import find_java
 from cdc_core.runtime.s3_jars import S3_JARS
+from cdc_core.spark.session import spark_settings
 from pipelines.setup import set_up
 from tests.lake.test_appending import SCHEMA, append, ids, rows
 from tests.lake.test_foreign_writer import append_foreign
@@ -392,7 +392,7 @@ def test_spark_gets_the_jars_for_s3_only_where_the_lake_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "cdc_core.lake.spark.require_jars",
+        "cdc_core.spark.session.require_jars",
         lambda folder, jars=JARS, **_more: [folder / jar.file_name for jar in jars],
     )
     settings = settings_of(tmp_path, spark_master="spark://host:7077")

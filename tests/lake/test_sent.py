@@ -15,9 +15,9 @@ from cdc_core.errors import RowCountError
 from cdc_core.lake.chunks import _without
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.merge import replaced
-from cdc_core.lake.sent import Sent, SentChunk, check_removed
+from cdc_core.lake.merge_audit import Sent, SentChunk, check_removed
+from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.lake.windows import _check_appended
-from cdc_core.lake.work import TableWork, no_fence
 from tests.stage.landed import Source, order, orders_schema
 
 READ = 100

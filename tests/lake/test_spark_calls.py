@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cdc_core.errors import SparkUnavailableError
-from cdc_core.lake.spark import configure
+from cdc_core.spark.session import configure
 
 LAKE = Path(__file__).parents[2] / "cdc_core" / "lake"
 CALLS = {

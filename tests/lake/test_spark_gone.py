@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from cdc_core.errors import LakeError, SparkMemoryError, SparkUnavailableError
 from cdc_core.lake.merge import merge_sql
-from cdc_core.lake.spark import translated
+from cdc_core.spark.session import translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +99,7 @@ def test_a_jvm_that_is_still_ending_is_lost(
     process = subprocess.Popen(sleeping)
     try:
         monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
-        monkeypatch.setattr("cdc_core.lake.spark._EXIT_SECONDS", 2)
+        monkeypatch.setattr("cdc_core.spark.session._EXIT_SECONDS", 2)
         wanted = SparkUnavailableError if seconds < 1 else LakeError
         with pytest.raises(wanted) as caught, translated("configuring Spark"):
             raise Py4JError("An error occurred while calling o29.sessionState")

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from cdc_core.delta.appending import commit_files, create_table, write_file
+from cdc_core.delta.history import read_log
+from cdc_core.delta.storage import refused_by_storage
 from cdc_core.errors import StoreUnavailableError, TransientError
-from cdc_core.lake.appending import commit_files, create_table, write_file
-from cdc_core.lake.beside import BesideTable
-from cdc_core.lake.history import read_log
-from cdc_core.lake.storage import refused_by_storage
+from cdc_core.lake.side_tables import BesideTable
 from tests.lake.full_disk import room_for
 from tests.stage.landed import Window
 

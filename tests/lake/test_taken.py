@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from cdc_core.lake.taken import read_taken
-from cdc_core.lake.work import TableWork, no_fence
+from cdc_core.lake.applied_in_delta import read_taken
+from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 
 

@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable, TableFeatures
 
 from cdc_core.config import LakeConfig
+from cdc_core.delta.appending import write_file
 from cdc_core.errors import CommitConflictError
-from cdc_core.lake.appending import write_file
 from cdc_core.lake.lake import Lake
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -186,6 +186,6 @@ def test_a_key_that_another_writer_brings_meanwhile_stops_the_append(
         DeltaTable(path).alter.set_table_properties({"delta.checkpointInterval": "20"})
         return file
 
-    monkeypatch.setattr("cdc_core.lake.unseen.write_file", slow)
+    monkeypatch.setattr("cdc_core.lake.append_only.write_file", slow)
     with pytest.raises(CommitConflictError):
         _window(source, *_named(10)).apply(lake)

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from cdc_core.delta.appending import create_table
 from cdc_core.errors import OracleUnavailableError
-from cdc_core.lake.appending import create_table
 from cdc_core.lake.tables import changelog_path, changelog_properties
 from cdc_core.model.reports import (
     Answered,

@@ -14,13 +14,13 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from cdc_core.config import LakeConfig
 from cdc_core.errors import PreflightError
-from cdc_core.lake import training
-from cdc_core.lake.spark import base_archive, class_archive, spark_settings
-from cdc_core.lake.training import train_class_archive
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, install_jars, require_jars, verify_jars
 from cdc_core.runtime.java import JavaHome, find_java
 from cdc_core.runtime.trust_store import trust_store_options
+from cdc_core.spark import class_archive as training
+from cdc_core.spark.class_archive import train_class_archive
+from cdc_core.spark.session import base_archive, class_archive, spark_settings
 
 
 def _java(home: Path, version: str) -> Path:
@@ -127,7 +127,7 @@ def test_the_packaged_java_takes_its_class_archive(tmp_path: Path) -> None:
     config = {"spark.driver.extraJavaOptions": f"-Xlog:cds*=info:file={log}"}
     program = (
         "import sys; from pathlib import Path; from cdc_core.config import LakeConfig;"
-        " from cdc_core.lake.spark import start_session;"
+        " from cdc_core.spark.session import start_session;"
         f" start_session(LakeConfig(path={str(tmp_path)!r}, spark_config={config!r}), runtime=Path({str(runtime)!r}))"
     )
     environment = {**os.environ, "JAVA_HOME": str(java.home)}

@@ -18,10 +18,10 @@ import pytest
 from cdc_core.config import LakeConfig
 from cdc_core.errors import LakeError
 from cdc_core.lake.counting_copies import copies_sql
-from cdc_core.lake.spark import start_session
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import ROW_DIGEST, ROW_DIGEST_COLUMN, Column, TableSchema
+from cdc_core.spark.session import start_session
 from cdc_core.stage import changes as stage_changes
 from cdc_core.stage.changes import LoggedChanges
 from cdc_core.stage.copies import Copies, copies_source, count_copies, different_copies

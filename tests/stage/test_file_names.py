@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.schema.names import need_mapping
-from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
 
 
 def _field(name: str, called: str, number: int, kind: object = "string") -> dict[str, object]:

@@ -17,10 +17,10 @@ import pytest
 from cdc_core.config import LakeConfig
 from cdc_core.errors import DecodeError
 from cdc_core.lake.reduce import reduced_sql
-from cdc_core.lake.spark import start_session
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.spark.session import start_session
 from cdc_core.stage import changes as stage_changes
 from cdc_core.stage import reducing
 from cdc_core.stage.changes import LoggedChanges, of_window

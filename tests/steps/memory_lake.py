@@ -22,12 +22,12 @@ from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.decode.widened import widened
 from cdc_core.errors import CdcError, LakeError, NotYetError, RowsGoneError, SchemaMismatchError
-from cdc_core.lake.beside import BesideName
+from cdc_core.lake.applied_in_delta import Taken
 from cdc_core.lake.emptied_partitions import refuse_stale
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.taken import Taken
+from cdc_core.lake.side_tables import BesideName
+from cdc_core.lake.table_context import DeltaPosition, Fence
 from cdc_core.lake.truncating import Truncation
-from cdc_core.lake.work import DeltaPosition, Fence
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation

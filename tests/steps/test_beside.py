@@ -12,8 +12,8 @@ import pytest
 from deltalake import DeltaTable
 
 from cdc_core.errors import LakeError
-from cdc_core.lake.beside import BesideTable
-from cdc_core.lake.work import no_fence
+from cdc_core.lake.side_tables import BesideTable
+from cdc_core.lake.table_context import no_fence
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 

@@ -12,8 +12,9 @@ import pytest
 from deltalake import DeltaTable
 
 from cdc_core.config import LakeConfig
-from cdc_core.lake import counted, rewriting
-from cdc_core.lake.appending import commit_files
+from cdc_core.delta.appending import commit_files
+from cdc_core.lake import copy_on_write as rewriting
+from cdc_core.lake import counted
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import read_delta, version_at
 from tests.oracle.embedded import Oracle, running_oracle

@@ -11,7 +11,7 @@ import pytest
 
 from cdc_core.errors import LogsNotReadyError
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.steps.windows.early import EarlyReads
+from cdc_core.steps.windows.prefetch import EarlyReads
 
 WINDOWS = [ScnWindow(Scn(low), Scn(low + 10)) for low in range(0, 100, 10)]
 SECONDS = 60.0

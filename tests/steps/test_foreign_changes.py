@@ -12,8 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from pyarrow.fs import LocalFileSystem
 
-from cdc_core.lake.history import read_log
-from cdc_core.lake.log_writing import GUARD_FEATURE, put_commit
+from cdc_core.delta.commits import GUARD_FEATURE, put_commit
+from cdc_core.delta.history import read_log
 from tests.steps.harness import Source, table_id
 from tests.steps.test_lost_windows import (
     FolderLake,

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from cdc_core.lake.history import read_log
+from cdc_core.delta.history import read_log
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import version_at

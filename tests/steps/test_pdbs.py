@@ -17,7 +17,7 @@ from tenacity import nap
 
 from cdc_core.capture import shared_pass
 from cdc_core.capture import source as source_module
-from cdc_core.capture.early import EarlyPass
+from cdc_core.capture.prefetch import EarlyPass
 from cdc_core.config import OracleConfig, SourceConfig, sources_of
 from cdc_core.errors import ConfigError, OracleUnavailableError, PreflightError
 from cdc_core.landing import redo_files

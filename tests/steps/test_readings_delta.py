@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.lake.spark import start_session
+from cdc_core.spark.session import start_session
 from cdc_core.steps import Pipeline
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.invariants.compare import compare

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from cdc_core.errors import LakeError
 from cdc_core.model.scn import ScnWindow
-from cdc_core.steps.windows.lost import find_lost
+from cdc_core.steps.windows.missing_in_lake import find_lost
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from pipelines.cli import app

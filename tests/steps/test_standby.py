@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from cdc_core.capture import early as early_rows
+from cdc_core.capture import prefetch as early_rows
 from cdc_core.capture.later_ddl import is_altered_soon_after
 from cdc_core.capture.standby import miner_of
 from cdc_core.config import LogMinerConfig

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from cdc_core.errors import NotYetError
-from cdc_core.lake.work import Fence
+from cdc_core.lake.table_context import Fence
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.records import ChunkRecord, TableRecord

@@ -1,7 +1,7 @@
 """Which files of chunks does this process write while it reads them, since it will apply them itself?
 
 Reading a chunk and applying it are steps of their own, and any process may do either. Whoever carries chunks through both keeps the files
-that :mod:`cdc_core.lake.chunk_ahead` writes here in between. They save time and decide nothing: a chunk without them is applied from landing.
+that :mod:`cdc_core.lake.chunk_prewrite` writes here in between. They save time and decide nothing: a chunk without them is applied from landing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from cdc_core.lake.chunk_ahead import ChunkAhead
+from cdc_core.lake.chunk_prewrite import ChunkAhead
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema

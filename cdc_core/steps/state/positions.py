@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cdc_core.lake.taken import Taken
+from cdc_core.lake.applied_in_delta import Taken
 from cdc_core.landing.kept import Retired
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.records import TableRecord

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cdc_core.errors import ConfigError, LandingDamagedError, LeaseHeldError
-from cdc_core.lake.taken import Taken
+from cdc_core.lake.applied_in_delta import Taken
 from cdc_core.landing.kept import (
     KeptPlan,
     KeptTable,
@@ -43,9 +43,9 @@ from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
 from cdc_core.steps.holders import is_gone
 from cdc_core.steps.state.positions import position_of
-from cdc_core.steps.windows.beside import lacks_beside
 from cdc_core.steps.windows.chain import LandedWindow, proved
 from cdc_core.steps.windows.parts import part_of
+from cdc_core.steps.windows.side_tables import lacks_beside
 
 WORK = ("snapshot-plan", "window-plan", "capture")
 """What nobody else may do while the store is written."""

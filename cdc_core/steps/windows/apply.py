@@ -35,11 +35,11 @@ from cdc_core.steps.overtaken import overtaken_at_window, overtaken_where_forgot
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.snapshots.shared import applied_chunks_scn
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table, without_memory
-from cdc_core.steps.windows.beside import count_transactions, keep_beside
-from cdc_core.steps.windows.lost import lost_parts
+from cdc_core.steps.windows.missing_in_lake import lost_parts
 from cdc_core.steps.windows.new_rows import awaits_rows
 from cdc_core.steps.windows.parts import is_behind, part_of, stretches
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
+from cdc_core.steps.windows.side_tables import count_transactions, keep_beside
 from cdc_core.steps.windows.truncating import truncation_of
 
 _LOG = logging.getLogger(__name__)

@@ -23,14 +23,14 @@ import pyarrow.parquet as pq
 import cdc_core
 from cdc_core.config import LakeConfig
 from cdc_core.decode import warm_up
-from cdc_core.lake.spark import (
+from cdc_core.runtime.java import JavaHome
+from cdc_core.spark.session import (
     base_archive,
     class_archive,
     expect_small_work,
     start_session,
     stop_spark,
 )
-from cdc_core.runtime.java import JavaHome
 
 TRAINING_SECONDS_MAX = 300
 BASE_SECONDS_MAX = 60
@@ -62,7 +62,7 @@ def train_class_archive(runtime: Path, java: JavaHome) -> Path | NoArchive:
         return NoArchive.UNSUPPORTED
     fresh = archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "cdc_core.lake.training", str(runtime), str(fresh)]
+    command = [sys.executable, "-m", "cdc_core.spark.class_archive", str(runtime), str(fresh)]
     why = _run_training(command, {**os.environ, "JAVA_HOME": str(java.home)})
     if why is not None or not fresh.is_file():
         fresh.unlink(missing_ok=True)

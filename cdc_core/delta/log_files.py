@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as pafs
 
+from cdc_core.delta.storage import storing
 from cdc_core.errors import LakeError
-from cdc_core.lake.storage import storing
 
 if TYPE_CHECKING:
     from cdc_core.landing.s3_objects import S3Objects

@@ -28,19 +28,19 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.errors import REPORT_HINT, CdcError, LakeError, StoreUnavailableError
-from cdc_core.lake.delta_errors import at_work, conflict
-from cdc_core.lake.history import MAPPING, DeltaLog, filesystem_of, read_log
-from cdc_core.lake.log_writing import (
+from cdc_core.delta.commits import (
     in_commit_time,
     is_checkpoint_due,
     put_commit,
     takes_commits,
     takes_vectors,
 )
-from cdc_core.lake.storage import storing
-from cdc_core.lake.vectors import Vector, VectorFile
-from cdc_core.stage.file_names import PLAIN_NAMES
+from cdc_core.delta.deletion_vectors import Vector, VectorFile
+from cdc_core.delta.errors import at_work, conflict
+from cdc_core.delta.file_names import PLAIN_NAMES
+from cdc_core.delta.history import MAPPING, DeltaLog, filesystem_of, read_log
+from cdc_core.delta.storage import storing
+from cdc_core.errors import REPORT_HINT, CdcError, LakeError, StoreUnavailableError
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 
-from cdc_core.lake.history import newest_metadata
+from cdc_core.delta.history import newest_metadata
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.widths import (
     ROOM_MIN,

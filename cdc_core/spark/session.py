@@ -21,6 +21,8 @@ from typing import Any
 
 from cdc_core import errors
 from cdc_core.config import LakeConfig
+from cdc_core.delta.errors import CHANGELOG_HINT, MIRROR_HINT
+from cdc_core.delta.storage import refused_by_storage, storage_error
 from cdc_core.errors import (
     DEBUG_HINT,
     MEMORY_HINT,
@@ -32,8 +34,6 @@ from cdc_core.errors import (
     SparkMemoryError,
     SparkUnavailableError,
 )
-from cdc_core.lake.delta_errors import CHANGELOG_HINT, MIRROR_HINT
-from cdc_core.lake.storage import refused_by_storage, storage_error
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, S3_SETUP_COMMAND, require_jars
 from cdc_core.runtime.java import JavaHome, find_java

@@ -19,8 +19,7 @@ from typing import Generic, Protocol, TypeVar
 
 import pyarrow.fs as pafs
 
-from cdc_core.errors import StoreUnavailableError
-from cdc_core.lake.log_files import (
+from cdc_core.delta.log_files import (
     READING,
     Action,
     actions_of,
@@ -29,7 +28,8 @@ from cdc_core.lake.log_files import (
     log_folder,
     newest_names,
 )
-from cdc_core.lake.storage import storing
+from cdc_core.delta.storage import storing
+from cdc_core.errors import StoreUnavailableError
 
 WEIGHT_MAX = 200_000
 """So many names (transactions, columns, files) are kept of all tables together: some 40 MB. The tables that were asked for last stay."""

@@ -20,8 +20,8 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
-from cdc_core.lake.history import DeltaLog
-from cdc_core.lake.log_files import Action, actions_of, commit_name, log_folder, objects_of
+from cdc_core.delta.history import DeltaLog
+from cdc_core.delta.log_files import Action, actions_of, commit_name, log_folder, objects_of
 
 PLAIN_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """What a Delta table that is as it was created asks of its writers."""

@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 import pyarrow.fs as pafs
 
-from cdc_core.lake.added_files import read_added
-from cdc_core.lake.history import filesystem_of, read_log
-from cdc_core.lake.log_files import log_names
-from cdc_core.lake.storage import storing
+from cdc_core.delta.added_files import read_added
+from cdc_core.delta.history import filesystem_of, read_log
+from cdc_core.delta.log_files import log_names
+from cdc_core.delta.storage import storing
 
 
 def gone_files(path: str) -> list[str]:

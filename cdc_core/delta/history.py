@@ -14,16 +14,16 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
-from cdc_core.errors import LakeError
-from cdc_core.lake.checkpoints import table_actions
-from cdc_core.lake.foreign_changes import (
+from cdc_core.delta.checkpoints import table_actions
+from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
+from cdc_core.delta.foreign_changes import (
     NOTHING_FOREIGN,
     ForeignChanges,
     brings_rows,
     in_short,
 )
-from cdc_core.lake.known_logs import COMMITS_MAX, KnownLogs
-from cdc_core.lake.log_files import (
+from cdc_core.delta.log_cache import COMMITS_MAX, KnownLogs
+from cdc_core.delta.log_files import (
     Action,
     actions_of,
     commit_name,
@@ -33,8 +33,8 @@ from cdc_core.lake.log_files import (
     log_names,
     newest_checkpoint,
 )
-from cdc_core.lake.storage import storing
-from cdc_core.stage.file_names import PLAIN_NAMES, FileNames
+from cdc_core.delta.storage import storing
+from cdc_core.errors import LakeError
 
 MAPPING = "delta.columnMapping.mode"
 """Table property: how a table's columns are found in its files."""

@@ -15,11 +15,11 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from cdc_core.lake.appending import create_table
+from cdc_core.delta.appending import create_table
+from cdc_core.delta.errors import at_work, committing
+from cdc_core.delta.history import read_log
 from cdc_core.lake.changes import queried
-from cdc_core.lake.delta_errors import at_work, committing
-from cdc_core.lake.history import read_log
-from cdc_core.lake.work import TableWork
+from cdc_core.lake.table_context import TableWork
 from cdc_core.model.scn import ScnWindow
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.transactions import TRANSACTIONS

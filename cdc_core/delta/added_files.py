@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from cdc_core.lake.checkpoints import added_files
-from cdc_core.lake.log_files import (
+from cdc_core.delta.checkpoints import added_files
+from cdc_core.delta.deletion_vectors import Vector
+from cdc_core.delta.log_files import (
     Action,
     actions_of,
     commit_name,
@@ -21,7 +22,6 @@ from cdc_core.lake.log_files import (
     log_folder,
     newest_checkpoint,
 )
-from cdc_core.lake.vectors import Vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from cdc_core.lake.emptied_partitions import emptied_scn as partitions_scn
-from cdc_core.lake.evolution import known_schema
-from cdc_core.lake.history import (
+from cdc_core.delta.history import (
     DeltaCommit,
     DeltaLog,
     newest_commits,
     read_commits,
     read_log,
 )
+from cdc_core.lake.emptied_partitions import emptied_scn as partitions_scn
+from cdc_core.lake.evolution import known_schema
 from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.truncating import emptied_scn, truncated_scn
-from cdc_core.lake.work import TableWork
 from cdc_core.model.reports import TableApplied
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.lake.appending import NewFile, commit_files, write_file
-from cdc_core.lake.log_writing import PLAIN_FEATURES
+from cdc_core.delta.appending import NewFile, commit_files, write_file
+from cdc_core.delta.commits import PLAIN_FEATURES
 from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import MIRROR_INDEXED
-from cdc_core.lake.work import TableWork
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema

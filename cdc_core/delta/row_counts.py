@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from cdc_core.lake.checkpoints import added_files, counted_records
-from cdc_core.lake.history import filesystem_of
-from cdc_core.lake.known_logs import KnownLogs
-from cdc_core.lake.log_files import (
+from cdc_core.delta.checkpoints import added_files, counted_records
+from cdc_core.delta.history import filesystem_of
+from cdc_core.delta.log_cache import KnownLogs
+from cdc_core.delta.log_files import (
     Action,
     actions_of,
     commits_behind,

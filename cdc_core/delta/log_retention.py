@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.fs as pafs
 
-from cdc_core.lake.history import filesystem_of
-from cdc_core.lake.log_files import commit_names, log_folder, newest_checkpoint
-from cdc_core.lake.storage import storing
+from cdc_core.delta.history import filesystem_of
+from cdc_core.delta.log_files import commit_names, log_folder, newest_checkpoint
+from cdc_core.delta.storage import storing
 
 _VERSIONED = re.compile(
     r"\.?(\d{20})\.(?:json|crc|checkpoint(?:\.\d{10}\.\d{10}|\.[0-9A-Fa-f-]{36})?\.(?:parquet|json))(?:\.crc)?\Z"

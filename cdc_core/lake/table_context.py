@@ -13,13 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.config import ExecutorsFrom
+from cdc_core.delta.appending import NewFile, commit_files, create_table, remove_unnamed, write_file
+from cdc_core.delta.foreign_changes import ForeignChanges
+from cdc_core.delta.history import DeltaLog, folder_exists, move_aside, read_log
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import LakeError, PreflightError
-from cdc_core.lake.appending import NewFile, commit_files, create_table, remove_unnamed, write_file
-from cdc_core.lake.counting import count_rows
-from cdc_core.lake.foreign_changes import ForeignChanges
-from cdc_core.lake.history import DeltaLog, folder_exists, move_aside, read_log
-from cdc_core.lake.sent import check_written
-from cdc_core.lake.spark import expect_small_work, translated
+from cdc_core.lake.merge_audit import check_written
 from cdc_core.lake.tables import (
     FORGETS_PROPERTY,
     GENERATION_PROPERTY,
@@ -35,6 +34,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer
 from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import expect_small_work, translated
 from cdc_core.stage.layout import OPTIONAL, change_schema
 
 _LOG = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.lake.appending import (
+from cdc_core.delta.appending import (
     MarkedFile,
     NewFile,
     OldFile,
@@ -37,8 +37,7 @@ from cdc_core.lake.appending import (
     remove_file,
     write_file,
 )
-from cdc_core.lake.history import filesystem_of, read_log
-from cdc_core.lake.log_writing import (
+from cdc_core.delta.commits import (
     GUARD_FEATURE,
     PLAIN_FEATURES,
     PLAIN_WRITER_VERSIONS,
@@ -46,10 +45,7 @@ from cdc_core.lake.log_writing import (
     takes_commits,
     takes_vectors,
 )
-from cdc_core.lake.merge import counts_as_metadata
-from cdc_core.lake.mirror_files import KEYS_READ_MAX, MirrorFiles, are_own_names, without
-from cdc_core.lake.tables import MIRROR_INDEXED
-from cdc_core.lake.vectors import (
+from cdc_core.delta.deletion_vectors import (
     Deleted,
     Places,
     VectorFile,
@@ -57,6 +53,10 @@ from cdc_core.lake.vectors import (
     with_places,
     write_vectors,
 )
+from cdc_core.delta.history import filesystem_of, read_log
+from cdc_core.lake.merge import counts_as_metadata
+from cdc_core.lake.mirror_files import KEYS_READ_MAX, MirrorFiles, are_own_names, without
+from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds, Rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema

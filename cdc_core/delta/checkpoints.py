@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.errors import LakeError
-from cdc_core.lake.log_files import (
+from cdc_core.delta.log_files import (
     REBUILD_HINT,
     Action,
     actions_of,
     log_folder,
     reading_file,
 )
+from cdc_core.errors import LakeError
 
 _OF_TABLES = ["txn", "metaData", "protocol"]
 """The actions that are about a table as a whole."""

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from cdc_core.delta.history import read_log
+from cdc_core.delta.storage import storing
 from cdc_core.errors import ANY_TABLE, DEBUG_HINT, CommitConflictError, LakeError
-from cdc_core.lake.history import read_log
-from cdc_core.lake.storage import storing
 
 MIRROR_HINT = f"`redolake table rebuild {ANY_TABLE}` writes a damaged mirror from its change log."
 CHANGELOG_HINT = (

@@ -19,11 +19,11 @@ from queue import Empty, Full, Queue
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from cdc_core.delta.appending import NewFile, remove_file, write_file
+from cdc_core.delta.history import DeltaLog, filesystem_of, read_log
 from cdc_core.errors import CdcError
-from cdc_core.lake.appending import NewFile, remove_file, write_file
-from cdc_core.lake.history import DeltaLog, filesystem_of, read_log
+from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import CHANGELOG_INDEXED, MIRROR_INDEXED
-from cdc_core.lake.work import TableWork
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.schema.names import need_mapping
 from cdc_core.schema.table import TableSchema
