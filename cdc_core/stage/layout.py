@@ -39,7 +39,7 @@ CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("_cdc_landed", pa.timestamp("us")),
     ("_cdc_skipped", pa.string()),
 )
-"""Columns of the change log before ``before`` and ``after``; their meaning is in ARCHITECTURE, section 6.
+"""Columns of the change log before ``before`` and ``after``; docs/reference/change-log.md has their meaning.
 
 ``_cdc_absent`` and ``_cdc_before_absent`` name the columns that ``after`` and ``before`` do not carry, which is not the same as
 NULL. ``_cdc_columns`` is the number of the change log's user columns that the table had, or had had, when the row was written: columns

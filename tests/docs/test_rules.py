@@ -19,7 +19,14 @@ def _rules() -> list[str]:
 def test_the_rules_are_numbered_without_a_gap() -> None:
     numbers = [int(rule.split(".")[0]) for rule in _rules()]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert len(numbers) >= 16
+    assert len(numbers) >= 19
+
+
+def test_the_architecture_is_one_page_and_links_to_every_page_of_design() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    assert len(text.encode()) <= 16 * 1024
+    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "design").glob("*.md")}
+    assert pages == set(re.findall(r"\]\((docs/design/[\w-]+\.md)", text))
 
 
 def test_the_guarantees_are_the_rules() -> None:
