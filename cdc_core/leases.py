@@ -46,14 +46,14 @@ class HeldLease:
         """
         if self._lost is not None:
             raise self._lost
-        self._lease = self._store.renew_lease(self._lease)
+        self._lease = self._store.leases.renew(self._lease)
 
     def release(self) -> None:
         """Stop renewing and give the lease back; as soon as the store answers, if it does not now."""
         self._stop.set()
         self._thread.join()
         try:
-            self._store.release_lease(self._lease)
+            self._store.leases.release(self._lease)
         except TransientError as error:
             _LOG.warning("the lease could not be given back, trying again: %s", error)
             name = f"give back {self._lease.name}"
@@ -65,13 +65,13 @@ class HeldLease:
         while time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
             with suppress(TransientError):
-                self._store.release_lease(self._lease)
+                self._store.leases.release(self._lease)
                 return
 
     def _renew(self) -> None:
         while not self._stop.wait(self._seconds / RENEWALS_PER_LEASE):
             try:
-                self._store.renew_lease(self._lease)
+                self._store.leases.renew(self._lease)
             except FencedError as error:
                 self._lost = error
                 return
@@ -83,11 +83,11 @@ def _take_from_dead(store: Store, name: str) -> bool:
     """Give back a lease whose holder is dead."""
     dead = [
         lease
-        for lease in store.leases()
+        for lease in store.leases.all()
         if lease.name == name and store.machine.is_dead(lease.holder)
     ]
     for lease in dead:
-        store.release_lease(lease)
+        store.leases.release(lease)
     return bool(dead)
 
 
@@ -105,7 +105,7 @@ def held(
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
-            lease = store.acquire_lease(name, this_process(store.machine), seconds)
+            lease = store.leases.acquire(name, this_process(store.machine), seconds)
             break
         except LeaseHeldError:
             if _take_from_dead(store, name):
@@ -115,7 +115,7 @@ def held(
             time.sleep(POLL_SECONDS)
     holding = HeldLease(store, lease, seconds)
     try:
-        with nullcontext() if of_process else store.holding(lease):
+        with nullcontext() if of_process else store.leases.holding(lease):
             yield holding
     finally:
         holding.release()

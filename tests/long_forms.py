@@ -117,10 +117,10 @@ STAYS: dict[str, tuple[str, ...]] = {
         "and-others",
     ),
     f"{_STEPS}crashes.py::test_a_crash_at_any_commit_of_the_snapshot_path_loses_and_doubles_nothing": (
-        "plan_stream_chunks-after",
-        "record_chunk_landed-before",
-        "record_chunk_applied-before",
-        "finish_snapshot-after",
+        "tables.plan_chunks-after",
+        "chunks.record_landed-before",
+        "chunks.record_applied-before",
+        "tables.finish_snapshot-after",
     ),
     f"{_STEPS}deferred_keys.py::test_rows_that_share_a_key_for_a_while": (
         "swap",

@@ -36,21 +36,21 @@ _COMMITTED = "SELECT ORA_ROWSCN FROM {table} WHERE ID = :id"
 class KnownSignals(Protocol):
     """What reading a signal table needs of the metadata store."""
 
-    def signals(self, source: str) -> Sequence[Signal]:
+    def find(self, source: str) -> Sequence[Signal]:
         """All signals of a source."""
 
-    def signal_table_scn(self, source: str, name: str) -> Scn | None:
+    def table_scn(self, source: str, name: str) -> Scn | None:
         """The SCN from which on rows of a signal table are signals; None before the first look."""
 
-    def begin_signal_table(self, source: str, name: str, scn: Scn) -> None:
+    def begin_table(self, source: str, name: str, scn: Scn) -> None:
         """Note the first look."""
 
-    def add_signal(self, record: Signal) -> bool:
+    def add(self, record: Signal) -> bool:
         """Add a signal unless its id is known."""
 
 
 def take_rows(
-    session: OracleSession, config: SourceConfig, store: KnownSignals, position: Scn
+    session: OracleSession, config: SourceConfig, kept: KnownSignals, position: Scn
 ) -> None:
     """Put every new row of the configured table into the store, in the order of commits as far as ORA_ROWSCN tells.
 
@@ -67,16 +67,16 @@ def take_rows(
     if config.signals.table is None:
         raise ConfigError("no signal table is configured", hint="Name one under signals.table.")
     table = TableId.parse(config.signals.table)
-    begun = store.signal_table_scn(config.name, str(table))
+    begun = kept.table_scn(config.name, str(table))
     old = _rows_before(session, table, position) if begun is None else frozenset[str]()
-    known = {signal.id: signal for signal in store.signals(config.name)}
+    known = {signal.id: signal for signal in kept.find(config.name)}
     for signal in read_signal_table(session, config):
         before = known.get(signal.id)
         if before is None:
-            store.add_signal(_as_old(signal, position) if signal.id in old else signal)
+            kept.add(_as_old(signal, position) if signal.id in old else signal)
         elif _is_another(signal, before):
-            store.add_signal(_as_used(signal))
-    store.begin_signal_table(config.name, str(table), position)
+            kept.add(_as_used(signal))
+    kept.begin_table(config.name, str(table), position)
 
 
 def read_signal_table(session: OracleSession, config: SourceConfig) -> list[Signal]:

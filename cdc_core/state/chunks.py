@@ -13,7 +13,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.tables import CHUNKS, TABLES
+from cdc_core.state.sql_tables import CHUNKS, TABLES
 
 _PLACE = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
 _OF_SOURCE = CHUNKS.c.source == bindparam("of")
@@ -24,12 +24,13 @@ _SNAPSHOTS_OF_TABLE = _SNAPSHOTS.where(*_OF_TABLE)
 _OPEN_SNAPSHOTS_OF_TABLE = _OPEN_SNAPSHOTS.where(*_OF_TABLE)
 
 
-class ChunkQueries:
+class Chunks:
     """Chunks of snapshots."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def chunks(
+    def find(
         self,
         source: str,
         table: TableId | None = None,
@@ -49,7 +50,7 @@ class ChunkQueries:
             rows = connection.execute(query.order_by(*order)).mappings()
             return [_chunk_from_row(row) for row in rows]
 
-    def chunks_beside(
+    def of_other_snapshots(
         self, source: str, table: TableId, snapshot_id: str, since: int
     ) -> list[tuple[str, int]]:
         """Which chunks with rows of other snapshots than a table's first, which was read as of ``since``, are applied: those of
@@ -66,9 +67,7 @@ class ChunkQueries:
         with self._database.reading() as connection:
             return [(str(row[0]), int(row[1])) for row in connection.execute(query)]
 
-    def chunk(
-        self, source: str, table: TableId, snapshot_id: str, number: int
-    ) -> ChunkRecord | None:
+    def get(self, source: str, table: TableId, snapshot_id: str, number: int) -> ChunkRecord | None:
         """One chunk."""
         with self._database.reading() as connection:
             return _chunk(connection, source, table, snapshot_id, number)
@@ -108,7 +107,7 @@ class ChunkQueries:
             for owner, name, one in every
         }
 
-    def chunk_counts(self, source: str) -> dict[tuple[TableId, str], tuple[int, int]]:
+    def counts(self, source: str) -> dict[tuple[TableId, str], tuple[int, int]]:
         """Every snapshot by table and id: how many of its chunks are applied, and how many there are."""
         applied = func.sum(case((CHUNKS.c.state == "applied", 1), else_=0))
         place = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
@@ -126,13 +125,13 @@ class ChunkQueries:
             rows = connection.execute(query.group_by(CHUNKS.c.signal_id)).all()
         return {signal: (int(done), n) for signal, done, n in rows}
 
-    def plan_chunks(self, chunks: Sequence[ChunkRecord]) -> list[ChunkRecord]:
+    def plan(self, chunks: Sequence[ChunkRecord]) -> list[ChunkRecord]:
         """Add planned chunks of snapshots, all or none of each; return what the snapshots have: one that is planned stays as it is,
         since chunks of two plans may overlap, or leave a gap between them."""
         with self._database.writing() as connection:
             return add_chunks(connection, chunks)
 
-    def record_chunk_landed(self, manifest: ChunkManifest, manifest_sha256: str) -> None:
+    def record_landed(self, manifest: ChunkManifest, manifest_sha256: str) -> None:
         """Note that a chunk has landed; the table is consistent from its SCN on at the earliest. Repeatable.
 
         Raises:
@@ -167,7 +166,7 @@ class ChunkQueries:
                     number=record.number,
                 )
 
-    def record_chunk_applied(
+    def record_applied(
         self, source: str, table: TableId, snapshot_id: str, number: int, *, seconds: float = 0.0
     ) -> None:
         """Note that the lake took a chunk. Repeatable.
@@ -188,6 +187,11 @@ class ChunkQueries:
                 )
             if record.state == "landed":
                 set_chunk(connection, record, state="applied", apply_seconds=seconds)
+
+    def restore(self, chunks: Sequence[ChunkRecord]) -> None:
+        """Write chunks in whatever state into a store that is made anew."""
+        with self._database.writing() as connection:
+            write_chunks(connection, chunks)
 
 
 def write_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:

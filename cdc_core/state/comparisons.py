@@ -10,15 +10,16 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import Compared
 from cdc_core.model.scn import Scn
 from cdc_core.state.database import Database
-from cdc_core.state.tables import COMPARISONS
+from cdc_core.state.sql_tables import COMPARISONS
 
 
-class ComparisonQueries:
+class Comparisons:
     """The newest comparison of each table, by its SCN."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def comparisons(self, source: str) -> dict[TableId, Compared]:
+    def newest(self, source: str) -> dict[TableId, Compared]:
         """The last comparison of each table that was compared."""
         query = select(COMPARISONS).where(COMPARISONS.c.source == source)
         with self._database.reading() as connection:
@@ -32,9 +33,7 @@ class ComparisonQueries:
                 for row in connection.execute(query).mappings()
             }
 
-    def keep_comparison(
-        self, source: str, table: TableId, *, scn: Scn, rows: int, differences: int
-    ) -> None:
+    def keep(self, source: str, table: TableId, *, scn: Scn, rows: int, differences: int) -> None:
         """Note a comparison, unless one as of a later SCN is known."""
         place = {"source": source, "owner": table.owner, "name": table.name}
         known = select(COMPARISONS.c.scn).filter_by(**place)

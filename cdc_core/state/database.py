@@ -67,7 +67,7 @@ class Database:
         self.machine = machine
         self.held_leases = HeldLeases()
         self._counting = threading.Lock()
-        self.changes = 0
+        self.write_count = 0
         """Transactions of this process that may have changed something; those of leases do not count."""
 
     @contextmanager
@@ -94,7 +94,7 @@ class Database:
             finally:  # a commit that raises may have been one
                 if not leases_only:
                     with self._counting:
-                        self.changes += 1
+                        self.write_count += 1
 
     def now(self) -> float:
         """Seconds since 1970 by this process's clock: for what people look at."""

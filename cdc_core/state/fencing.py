@@ -36,7 +36,7 @@ from sqlalchemy import Connection, and_, or_, select
 
 from cdc_core.errors import FencedError
 from cdc_core.model.records import Lease
-from cdc_core.state.tables import LEASES
+from cdc_core.state.sql_tables import LEASES
 
 
 class HeldLeases:

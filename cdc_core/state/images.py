@@ -11,11 +11,8 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select
 
-from cdc_core.model.records import ChunkRecord, TableRecord
-from cdc_core.state.chunks import write_chunks
 from cdc_core.state.database import Database
-from cdc_core.state.sources import write_table
-from cdc_core.state.tables import (
+from cdc_core.state.sql_tables import (
     CHUNKS,
     OPEN_TRANSACTIONS,
     SCHEMA_VERSIONS,
@@ -38,12 +35,13 @@ NOT_RECOVERABLE: Mapping[str, frozenset[str]] = {
 _TABLES = (SOURCES, TABLES, WINDOWS, WINDOW_TABLES, CHUNKS, OPEN_TRANSACTIONS, SCHEMA_VERSIONS)
 
 
-class ImageQueries:
+class Images:
     """The whole of a source at once."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def image(self, source: str) -> Image:
+    def get(self, source: str) -> Image:
         """All that the store holds of a source, but for what is not part of an image."""
         with self._database.reading() as connection:
             return {
@@ -58,23 +56,13 @@ class ImageQueries:
                 for table in _TABLES
             }
 
-    def put_image(self, source: str, image: Image) -> None:
+    def put(self, source: str, image: Image) -> None:
         """Put an image in the place of all that the store holds of the source, in one transaction."""
         with self._database.writing() as connection:
             for table in _TABLES:
                 connection.execute(delete(table).where(_source_of(table) == source))
                 if rows := image[table.name]:
                     connection.execute(insert(table), [dict(row) for row in rows])
-
-    def restore_table(self, record: TableRecord) -> None:
-        """Write a table with its own revision into a store that is made anew."""
-        with self._database.writing() as connection:
-            write_table(connection, record)
-
-    def restore_chunks(self, chunks: Sequence[ChunkRecord]) -> None:
-        """Write chunks in whatever state into a store that is made anew."""
-        with self._database.writing() as connection:
-            write_chunks(connection, chunks)
 
 
 def _source_of(table: Any) -> Any:

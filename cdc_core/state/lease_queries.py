@@ -17,15 +17,16 @@ from cdc_core.errors import LeaseHeldError
 from cdc_core.model.records import Lease
 from cdc_core.state.database import Database
 from cdc_core.state.fencing import is_held, lost, refuse_lost
-from cdc_core.state.tables import LEASES
+from cdc_core.state.sql_tables import LEASES
 
 
-class LeaseQueries:
+class Leases:
     """Leases with fencing tokens: each acquisition gets a higher token, and only the highest may renew."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def acquire_lease(self, name: str, holder: str, seconds: float) -> Lease:
+    def acquire(self, name: str, holder: str, seconds: float) -> Lease:
         """Take a lease that nobody holds, or whose holder gave no sign of life in time.
 
         Raises:
@@ -55,7 +56,7 @@ class LeaseQueries:
                 connection.execute(insert(LEASES).values(name=name, **values))
             return _lease(name, values)
 
-    def renew_lease(self, lease: Lease) -> Lease:
+    def renew(self, lease: Lease) -> Lease:
         """Give a sign of life. An expired lease that nobody took is still its holder's.
 
         Raises:
@@ -77,7 +78,7 @@ class LeaseQueries:
                 },
             )
 
-    def release_lease(self, lease: Lease) -> None:
+    def release(self, lease: Lease) -> None:
         """Give a lease back. Does nothing if it is lost already."""
         with self._database.writing(leases_only=True) as connection:
             connection.execute(update(LEASES).where(is_held(lease)).values(holder=None))
@@ -86,7 +87,7 @@ class LeaseQueries:
         """For the block, each transaction in which the calling thread writes asks that the lease is still its own."""
         return self._database.held_leases.holding(lease)
 
-    def fence_here(self) -> Callable[[], None]:
+    def fence(self) -> Callable[[], None]:
         """What asks that the leases that the calling thread holds now are still its own; raises FencedError if not."""
         leases = self._database.held_leases.here
 
@@ -97,7 +98,7 @@ class LeaseQueries:
 
         return ask
 
-    def leases(self) -> list[Lease]:
+    def all(self) -> list[Lease]:
         """Leases that are held, expired ones too, by name."""
         query = select(LEASES).where(LEASES.c.holder.is_not(None)).order_by(LEASES.c.name)
         with self._database.reading() as connection:

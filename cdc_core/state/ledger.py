@@ -10,13 +10,14 @@ from sqlalchemy import Connection, delete, func, insert, select
 from cdc_core.model.transactions import OVER, OpenTransaction
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.tables import OPEN_TRANSACTIONS
+from cdc_core.state.sql_tables import OPEN_TRANSACTIONS
 
 
-class LedgerQueries:
+class Ledger:
     """The ledger of open transactions."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def open_transactions(self, source: str) -> list[OpenTransaction]:
         """The ledger after the last captured window, oldest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -13,9 +14,8 @@ from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.records import SchemaVersion
-from cdc_core.state.tables import SCHEMA_VERSIONS as VERSIONS
-from cdc_core.state.tables import TABLES
+from cdc_core.state.sql_tables import SCHEMA_VERSIONS as VERSIONS
+from cdc_core.state.sql_tables import TABLES
 
 
 @cache
@@ -34,18 +34,28 @@ def _newest_versions() -> Any:
     return select(VERSIONS).join(newest, same).where(VERSIONS.c.source == bindparam("of"))
 
 
-class SchemaQueries:
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """A version of a table's definition, valid from ``schema.scn_from`` on; ``ddl`` is the statement that made it."""
+
+    source: str
+    schema: TableSchema
+    ddl: str | None = None
+
+
+class SchemaHistory:
     """The schema history."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def schema_versions(self, source: str, table: TableId) -> list[SchemaVersion]:
+    def versions(self, source: str, table: TableId) -> list[SchemaVersion]:
         """A table's versions, oldest first."""
         query = select(VERSIONS).where(_is(source, table)).order_by(VERSIONS.c.scn_from)
         with self._database.reading() as connection:
             return [_version_from_row(row) for row in connection.execute(query).mappings()]
 
-    def versions_by_table(self, source: str) -> dict[TableId, list[SchemaVersion]]:
+    def by_table(self, source: str) -> dict[TableId, list[SchemaVersion]]:
         """The versions of every table, oldest first: one query, however many tables there are."""
         query = select(VERSIONS).where(VERSIONS.c.source == source).order_by(VERSIONS.c.scn_from)
         found: dict[TableId, list[SchemaVersion]] = {}
@@ -55,14 +65,14 @@ class SchemaQueries:
                 found.setdefault(version.schema.table, []).append(version)
         return found
 
-    def newest_schemas(self, source: str) -> dict[TableId, TableSchema]:
+    def newest(self, source: str) -> dict[TableId, TableSchema]:
         """Every table's newest version."""
         with self._database.reading() as connection:
             rows = connection.execute(_newest_versions(), {"of": source}).mappings()
             found = [_version_from_row(row).schema for row in rows]
         return {schema.table: schema for schema in found}
 
-    def schema_at(self, source: str, table: TableId, scn: Scn) -> TableSchema | None:
+    def at(self, source: str, table: TableId, scn: Scn) -> TableSchema | None:
         """The version valid at an SCN; None if the SCN is before the first one."""
         query = (
             select(VERSIONS)
@@ -74,7 +84,7 @@ class SchemaQueries:
             row = connection.execute(query).mappings().first()
             return _version_from_row(row).schema if row else None
 
-    def save_schema_version(self, version: SchemaVersion) -> None:
+    def save(self, version: SchemaVersion) -> None:
         """Write the version that is valid from its ``schema.scn_from`` on, new or not."""
         with self._database.writing() as connection:
             put_schema(connection, version.source, version.schema, version.ddl)

@@ -13,15 +13,16 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal, SignalState
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.tables import SIGNAL_TABLES, SIGNALS
+from cdc_core.state.sql_tables import SIGNAL_TABLES, SIGNALS
 
 
-class SignalQueries:
+class Signals:
     """Signals, by source and the sender's id."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def add_signal(self, record: Signal) -> bool:
+    def add(self, record: Signal) -> bool:
         """Add a signal; False if the source has one with this id already, which then stays as it is."""
         with self._database.writing() as connection:
             if _signal(connection, record.source, record.id) is not None:
@@ -41,7 +42,7 @@ class SignalQueries:
             )
             return True
 
-    def signals(self, source: str, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
+    def find(self, source: str, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
         """Signals in the order of their arrival."""
         query = select(SIGNALS).where(SIGNALS.c.source == source)
         if states is not None:
@@ -50,16 +51,16 @@ class SignalQueries:
             rows = connection.execute(query.order_by(SIGNALS.c.created, SIGNALS.c.id)).mappings()
             return [_signal_from_row(row) for row in rows]
 
-    def signal(self, source: str, signal_id: str) -> Signal | None:
+    def get(self, source: str, signal_id: str) -> Signal | None:
         """One signal."""
         with self._database.reading() as connection:
             return _signal(connection, source, signal_id)
 
-    def pending_signals(self, source: str) -> list[Signal]:
+    def pending(self, source: str) -> list[Signal]:
         """Signals that have not ended, oldest first: pending ones, and taken ones whose taker may have died."""
-        return self.signals(source, states=("pending", "taken"))
+        return self.find(source, states=("pending", "taken"))
 
-    def take_signal(
+    def take(
         self, source: str, signal_id: str, data: Mapping[str, Any] | None = None
     ) -> Signal | None:
         """Take a pending signal; None if it is not pending (any more): somebody else has it. ``data`` is what it says from now on."""
@@ -73,7 +74,7 @@ class SignalQueries:
             connection.execute(update(SIGNALS).where(_is(source, signal_id)).values(**values))
             return _signal(connection, source, signal_id)
 
-    def finish_signal(
+    def finish(
         self,
         source: str,
         signal_id: str,
@@ -99,14 +100,14 @@ class SignalQueries:
                 update(SIGNALS).where(_is(source, signal_id)).values(state=state, reason=reason)
             )
 
-    def signal_table_scn(self, source: str, name: str) -> Scn | None:
+    def table_scn(self, source: str, name: str) -> Scn | None:
         """The SCN from which on rows of a signal table are signals; None before the first look at it."""
         query = select(SIGNAL_TABLES.c.scn).where(_table_is(source, name))
         with self._database.reading() as connection:
             found = connection.execute(query).scalar()
             return None if found is None else Scn(found)
 
-    def begin_signal_table(self, source: str, name: str, scn: Scn) -> None:
+    def begin_table(self, source: str, name: str, scn: Scn) -> None:
         """Note the first look at a signal table. Repeatable: the first SCN stays."""
         with self._database.writing() as connection:
             if not connection.execute(

@@ -5,45 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import TracebackType
 
-from cdc_core.state.chunks import ChunkQueries
-from cdc_core.state.comparisons import ComparisonQueries
+from cdc_core.state.captured_tables import CapturedTables
+from cdc_core.state.chunks import Chunks
+from cdc_core.state.comparisons import Comparisons
 from cdc_core.state.database import Database, open_database
-from cdc_core.state.found import FoundQueries
-from cdc_core.state.images import ImageQueries
-from cdc_core.state.lease_queries import LeaseQueries
-from cdc_core.state.ledger import LedgerQueries
+from cdc_core.state.images import Images
+from cdc_core.state.lease_queries import Leases
+from cdc_core.state.ledger import Ledger
 from cdc_core.state.machine import Machine
-from cdc_core.state.schemas import SchemaQueries
-from cdc_core.state.signals import SignalQueries
-from cdc_core.state.sources import SourceQueries
-from cdc_core.state.streams import StreamQueries
-from cdc_core.state.window_history import WindowHistoryQueries
-from cdc_core.state.window_progress import WindowProgressQueries
-from cdc_core.state.windows import WindowQueries
+from cdc_core.state.pattern_matches import PatternMatches
+from cdc_core.state.schemas import SchemaHistory
+from cdc_core.state.signals import Signals
+from cdc_core.state.sources import Sources
+from cdc_core.state.window_history import WindowHistory
+from cdc_core.state.windows import Windows
 
 
-class Store(
-    SourceQueries,
-    StreamQueries,
-    WindowQueries,
-    WindowProgressQueries,
-    WindowHistoryQueries,
-    LedgerQueries,
-    ChunkQueries,
-    SchemaQueries,
-    SignalQueries,
-    FoundQueries,
-    ImageQueries,
-    ComparisonQueries,
-    LeaseQueries,
-):
-    """The metadata store. Every method is one SQL transaction; may be used from many threads and processes.
+class Store:
+    """The metadata store, by what it is about: ``store.windows.plan(…)``, ``store.tables.get(…)``.
 
-    All methods raise :class:`~cdc_core.errors.StoreUnavailableError` when the database cannot be reached.
+    Every method of a part is one SQL transaction, and may be called from many threads and
+    processes; it raises :class:`~cdc_core.errors.StoreUnavailableError` when the database cannot be
+    reached.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.sources = Sources(database)
+        self.tables = CapturedTables(database)
+        self.windows = Windows(database)
+        self.history = WindowHistory(database)
+        self.ledger = Ledger(database)
+        self.chunks = Chunks(database)
+        self.schemas = SchemaHistory(database)
+        self.signals = Signals(database)
+        self.matches = PatternMatches(database)
+        self.images = Images(database)
+        self.comparisons = Comparisons(database)
+        self.leases = Leases(database)
 
     @classmethod
     def open(
@@ -53,12 +52,12 @@ class Store(
         clock: Callable[[], float] | None = None,
         machine: Machine | None = None,
     ) -> Store:
-        """Open the store and bring its tables to the newest form; makes it where there is none.
+        """Open the store and bring its tables to the newest form; make it where there is none.
 
         Args:
             url: ``sqlite:////absolute/path.db`` or ``postgresql+psycopg2://user:password@host/db``.
-            clock: Seconds since 1970, for leases and moments. By default leases follow the database's clock, moments this
-                process's.
+            clock: Seconds since 1970, for leases and moments. By default leases follow the
+                database's clock, moments this process's.
             machine: Where this process runs.
 
         Raises:
@@ -74,9 +73,10 @@ class Store(
         return self._database.machine
 
     @property
-    def changes(self) -> int:
-        """How often this process may have changed something but leases: where it has not grown, nothing has changed."""
-        return self._database.changes
+    def write_count(self) -> int:
+        """How many transactions of this process may have changed something but leases: where the
+        number has not grown, nothing has changed."""
+        return self._database.write_count
 
     def close(self) -> None:
         """Close all connections. May be called twice."""

@@ -27,20 +27,21 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import SCN_MAX, Scn
 from cdc_core.model.streams import StreamEnd
 from cdc_core.model.transactions import OpenTransaction
+from cdc_core.state.captured_tables import cut_stream
 from cdc_core.state.database import Database
 from cdc_core.state.ledger import first_open_ordinal, replace_ledger
-from cdc_core.state.sources import put_table, table_row, table_rows
-from cdc_core.state.streams import cut_stream
-from cdc_core.state.tables import WINDOW_TABLES, WINDOWS
+from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS
+from cdc_core.state.table_rows import put_table, table_row, table_rows
 from cdc_core.state.window_rows import keep_counts, window_from_row, window_values
 
 
-class WindowHistoryQueries:
+class WindowHistory:
     """What retires windows, opens them again, and restores them into a store that is made anew."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def retire_windows(self, source: str, *, before: datetime | None) -> list[WindowRecord]:
+    def retire(self, source: str, *, before: datetime | None) -> list[WindowRecord]:
         """Forget windows that every table has taken: idle ones, and all up to the first that ended at a moment or later;
         return them.
 

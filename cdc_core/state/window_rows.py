@@ -15,7 +15,7 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.state.database import moment
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.tables import WINDOW_TABLES, WINDOWS
+from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS
 
 _COUNTS = ("changes", "rows_inserted", "rows_updated", "rows_deleted", "quarantined")
 

@@ -1,27 +1,55 @@
-"""Which windows are there, and which of them are captured and applied?"""
+"""Which windows are there, and how are they planned, captured and applied?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, func, select, true
+from sqlalchemy import and_, func, insert, select, true, update
 
+from cdc_core.errors import LandingDamagedError, NotYetError
+from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord, WindowState
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.state.database import Database
-from cdc_core.state.tables import WINDOW_TABLES, WINDOWS
-from cdc_core.state.window_rows import applied_from_row, find_window, window_from_row
+from cdc_core.model.transactions import OpenTransaction
+from cdc_core.state.captured_tables import end_stream
+from cdc_core.state.database import Database, moment
+from cdc_core.state.json_text import text_from_json
+from cdc_core.state.ledger import replace_ledger, same_ledger
+from cdc_core.state.schemas import keep_segments, put_schema
+from cdc_core.state.signals import settle_signals
+from cdc_core.state.sources import source_row
+from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS
+from cdc_core.state.table_rows import move_tables
+from cdc_core.state.window_progress import (
+    mark_inexact,
+    refuse_earlier,
+    refuse_gap,
+    table_moves,
+    tables_by_name,
+)
+from cdc_core.state.window_rows import (
+    applied_from_row,
+    find_window,
+    keep_counts,
+    known_window,
+    last_window,
+    set_window,
+    text_from_positions,
+    window_from_row,
+    window_values,
+)
 
 
-class WindowQueries:
-    """What is known of windows; nothing here changes them."""
+class Windows:
+    """The windows of every source: planned, captured and applied in order, each step once."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def windows(
+    def find(
         self,
         source: str,
         *,
@@ -47,9 +75,7 @@ class WindowQueries:
         with self._database.reading() as connection:
             return [window_from_row(row) for row in connection.execute(query).mappings()]
 
-    def windows_after(
-        self, source: str, scn: Scn, *, until: Scn | None = None
-    ) -> list[WindowRecord]:
+    def after(self, source: str, scn: Scn, *, until: Scn | None = None) -> list[WindowRecord]:
         """Windows that end above ``scn`` and begin below ``until`` (None: all), in SCN order."""
         query = select(WINDOWS).where(WINDOWS.c.source == source, WINDOWS.c.scn_high > scn)
         if until is not None:
@@ -58,14 +84,14 @@ class WindowQueries:
             rows = connection.execute(query.order_by(WINDOWS.c.ordinal)).mappings()
             return [window_from_row(row) for row in rows]
 
-    def window_counts(self, source: str) -> dict[str, int]:
+    def counts(self, source: str) -> dict[str, int]:
         """How many windows there are in each state."""
         query = select(WINDOWS.c.state, func.count()).where(WINDOWS.c.source == source)
         with self._database.reading() as connection:
             rows = connection.execute(query.group_by(WINDOWS.c.state))
             return {str(state): int(count) for state, count in rows}
 
-    def inexact_windows(self, source: str) -> int:
+    def inexact_count(self, source: str) -> int:
         """How many windows lacked commits that came to light later."""
         query = select(func.count()).where(
             WINDOWS.c.source == source, WINDOWS.c.inexact.is_not(None)
@@ -89,7 +115,7 @@ class WindowQueries:
             return int(busy) + 1
         return ordinal if first is None else int(first)
 
-    def windows_ending_at(self, source: str, scns: Iterable[int]) -> dict[int, WindowRecord]:
+    def ending_at(self, source: str, scns: Iterable[int]) -> dict[int, WindowRecord]:
         """The windows whose upper ends are among the SCNs, by that end."""
         query = select(WINDOWS).where(
             WINDOWS.c.source == source, WINDOWS.c.scn_high.in_(sorted(set(scns)))
@@ -98,7 +124,7 @@ class WindowQueries:
             found = [window_from_row(row) for row in connection.execute(query).mappings()]
         return {record.window.scn_high: record for record in found}
 
-    def window(self, source: str, window: ScnWindow) -> WindowRecord | None:
+    def get(self, source: str, window: ScnWindow) -> WindowRecord | None:
         """One window; None if there is none with exactly these bounds."""
         with self._database.reading() as connection:
             return find_window(connection, source, window)
@@ -126,7 +152,7 @@ class WindowQueries:
         with self._database.reading() as connection:
             return connection.execute(query.limit(1)).first() is not None
 
-    def window_tables(self, source: str, ordinals: range) -> dict[int, list[TableApplied]]:
+    def table_counts(self, source: str, ordinals: range) -> dict[int, list[TableApplied]]:
         """What windows of some ordinals brought to the tables that they touched, by ordinal."""
         query = select(WINDOW_TABLES).where(
             WINDOW_TABLES.c.source == source,
@@ -137,3 +163,199 @@ class WindowQueries:
             for row in connection.execute(query).mappings():
                 found.setdefault(row["ordinal"], []).append(applied_from_row(row))
         return found
+
+    def plan(
+        self, source: str, bounds: Sequence[ScnWindow], *, ends: Sequence[datetime] | None = None
+    ) -> list[WindowRecord]:
+        """Append windows. Those that are there already are left as they are, so this may be repeated.
+
+        Args:
+            source: Name of a saved source, whose record says how far back its first window reads.
+            bounds: Windows in order, each joining the one before it; the first joins the last planned one.
+            ends: The time of each window's upper end in Oracle; by default the present.
+
+        Raises:
+            NotYetError: The source has no snapshot.
+            WindowConflictError: The windows do not join.
+        """
+        with self._database.writing() as connection:
+            record = source_row(connection, source)
+            if record is None:
+                raise NotYetError(
+                    "the source has no snapshot yet, so its windows have no beginning",
+                    hint="Take the snapshot first: `redolake snapshot`.",
+                    source=source,
+                )
+            last = last_window(connection, source)
+            end, ordinal = (
+                (last.window.scn_high, last.ordinal + 1) if last else (record.snapshot_scn, 0)
+            )
+            planned = []
+            previous = last.key if last else None
+            now = self._moment_now()
+            for window, ended in zip(bounds, ends or [now] * len(bounds), strict=True):
+                found = find_window(connection, source, window)
+                if found is None:
+                    refuse_gap(source, window, end)
+                    reach = record.mining_low if ordinal == 0 else window.scn_low
+                    low = min(window.scn_low, reach)
+                    key = window.partition_key(ended, after=previous)
+                    found = WindowRecord(
+                        source=source,
+                        ordinal=ordinal,
+                        window=window,
+                        mining_low=Scn(low),
+                        state="planned",
+                        rows=None,
+                        seconds=None,
+                        apply_seconds=None,
+                        manifest_sha256=None,
+                        created=now,
+                        captured=None,
+                        applied=None,
+                        last_error=None,
+                        key=key,
+                        ended=ended,
+                    )
+                    connection.execute(insert(WINDOWS).values(window_values(found)))
+                    end, ordinal = window.scn_high, ordinal + 1
+                previous = found.key
+                planned.append(found)
+            return planned
+
+    def record_captured(
+        self,
+        source: str,
+        manifest: WindowManifest,
+        manifest_sha256: str,
+        ledger: Sequence[OpenTransaction],
+    ) -> None:
+        """Note that a window has landed: its state, the ledger after it, the schema versions that it saw, the tables that
+        left with it, and the earlier windows that lack commits which came to light with it. Repeatable.
+
+        It is idle if captured tables have neither rows nor DDL in it and the ledger stays as it is.
+
+        Raises:
+            ConfigError: The window is not planned.
+            NotYetError: The one before it is not captured.
+            LandingDamagedError: It was recorded with another manifest.
+        """
+        with self._database.writing() as connection:
+            record = known_window(connection, source, manifest.window)
+            if record.state != "planned":
+                if record.manifest_sha256 != manifest_sha256:
+                    raise LandingDamagedError(
+                        "the window was recorded with another manifest",
+                        hint="Restore the landing folder that was recorded.",
+                        source=source,
+                        window=manifest.window.key,
+                    )
+                return
+            refuse_earlier(connection, record, not_in=("captured", "applied"))
+            is_empty = not (
+                any(manifest.rows_by_table.values())
+                or manifest.tables_committed
+                or manifest.schema_changes
+                or manifest.left
+            )
+            files = (*manifest.redo_files, manifest.transactions_file)
+            set_window(
+                connection,
+                record,
+                state="captured",
+                rows=sum(manifest.rows_by_table.values()),
+                seconds=manifest.seconds,
+                manifest_sha256=manifest_sha256,
+                positions=text_from_positions(manifest.positions),
+                captured=self._database.now(),
+                last_error=None,
+                bytes=sum(file.bytes for file in files),
+                facts=text_from_json(manifest.facts),
+                is_idle=is_empty
+                and not manifest.is_gap
+                and same_ledger(connection, source, ledger),
+            )
+            if manifest.late_scn is not None:
+                mark_inexact(connection, record, manifest, manifest.late_scn)
+            replace_ledger(connection, source, ledger)
+            for change in manifest.schema_changes:
+                if not change.empties:
+                    put_schema(connection, source, change.schema, change.ddl)
+            settle_signals(connection, source, manifest.signals)
+            for schema in manifest.schemas:
+                keep_segments(connection, source, schema)
+            for end in manifest.left:
+                end_stream(connection, source, manifest.ordinal, end, self._database.now())
+
+    def record_applied(self, source: str, window: ScnWindow, seconds: float) -> None:
+        """Note that every table that goes on by itself has taken a window. Repeatable.
+
+        Raises:
+            NotYetError: The window is not captured, or the one before it is not applied.
+        """
+        with self._database.writing() as connection:
+            record = known_window(connection, source, window)
+            if record.state == "planned":
+                raise NotYetError(
+                    "the window is not captured yet",
+                    hint="Capture it first: `redolake capture`.",
+                    source=source,
+                    window=window.key,
+                )
+            if record.state == "applied":
+                return
+            refuse_earlier(connection, record, not_in=("applied",))
+            set_window(
+                connection,
+                record,
+                state="applied",
+                apply_seconds=seconds,
+                applied=self._database.now(),
+                last_error=None,
+            )
+
+    def advance_tables(
+        self,
+        source: str,
+        window: ScnWindow,
+        positions: Mapping[TableId, Scn],
+        applied: TableApplied | None = None,
+    ) -> None:
+        """Move positions forward inside one window, to its end or to where a table's stream ends; all or none.
+
+        A table that is there already, or further, is left alone, and so is one that has begun another stream since. ``applied`` is what the window brought to a table;
+        what is known of it already stays.
+
+        Raises:
+            NotYetError: A table has not taken the window before this one.
+            WindowConflictError: A position is outside the window.
+        """
+        with self._database.writing() as connection:
+            record = known_window(connection, source, window)
+            tables = tables_by_name(connection, source, positions)
+            moved = {
+                table: scn
+                for table, scn in positions.items()
+                if table_moves(record, table, tables.get(table), scn)
+            }
+            move_tables(connection, source, moved)
+            if applied is not None and (applied.changes or applied.quarantined):
+                keep_counts(connection, record, applied, self._database.now())
+
+    def _moment_now(self) -> datetime:
+        now = moment(self._database.now())
+        assert now is not None
+        return now
+
+    def record_error(
+        self, source: str, window: ScnWindow, text: str, *, while_pending: bool = False
+    ) -> None:
+        """Keep an error's text with the window that it stopped; with ``while_pending`` unless the window is applied by now."""
+        bounds = and_(
+            WINDOWS.c.source == source,
+            WINDOWS.c.scn_low == window.scn_low,
+            WINDOWS.c.scn_high == window.scn_high,
+            WINDOWS.c.state != "applied" if while_pending else true(),
+        )
+        with self._database.writing() as connection:
+            connection.execute(update(WINDOWS).where(bounds).values(last_error=text))

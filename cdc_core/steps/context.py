@@ -94,7 +94,7 @@ class Context:
         with self._lock:
             if self._config is None:
                 written = self._written
-                found = self.store.found_tables(self.source) if written.has_patterns else []
+                found = self.store.matches.get(self.source) if written.has_patterns else []
                 self._config = with_matches(written, found)
             return self._config
 
@@ -114,12 +114,12 @@ class Context:
         """
         if not self._written.has_patterns:
             return []
-        known = self.store.found_tables(self.source)
+        known = self.store.matches.get(self.source)
         with self.database.session() as session:
             found = look_up(session, self._written, known, self._left_by_policy())
         kept = [replace(one, rows=None, key=()) for one in found]
         if kept != known:
-            self.store.save_found_tables(self.source, kept)
+            self.store.matches.save(self.source, kept)
         with self._lock:
             if self._config is None or self._matched != kept:
                 self._config, self._matched = with_matches(self._written, kept), kept
@@ -134,11 +134,11 @@ class Context:
 
     def _left_by_policy(self) -> set[TableId]:
         """The tables that a policy has removed, and that have taken what belongs to them."""
-        if self.store.source(self.source) is None:
+        if self.store.sources.get(self.source) is None:
             return set()
         return {
             one.table
-            for one in self.store.tables(self.source)
+            for one in self.store.tables.all(self.source)
             if one.state == "removed" and one.asked_by == "policy" and not one.takes_windows
         }
 
@@ -156,7 +156,7 @@ class Context:
         with self._lock:
             if self._landing is None:
                 landing = open_landing(self._written.landing)
-                self._landing = FencedLanding(landing, lambda: self.store.fence_here())
+                self._landing = FencedLanding(landing, lambda: self.store.leases.fence())
             return self._landing
 
     @property
@@ -268,7 +268,7 @@ class Context:
         Raises:
             NotYetError: No snapshot was begun.
         """
-        record = self.store.source(self.source)
+        record = self.store.sources.get(self.source)
         if record is None:
             raise NotYetError(
                 "this source has no snapshot yet",
@@ -283,7 +283,7 @@ class Context:
         Raises:
             ConfigError: The table is not captured.
         """
-        record = self.store.table(self.source, table)
+        record = self.store.tables.get(self.source, table)
         if record is None:
             captured = ", ".join(str(config.table) for config in self.config.tables)
             raise ConfigError(
@@ -300,7 +300,7 @@ class Context:
         Raises:
             ConfigError: No such window was planned.
         """
-        record = self.store.window(self.source, window)
+        record = self.store.windows.get(self.source, window)
         if record is None:
             raise ConfigError(
                 "this source has no such window",
@@ -371,10 +371,10 @@ class Context:
             raise
         except TransientError as error:
             with suppress(StoreUnavailableError):
-                self.store.record_error(self.source, window, str(error), while_pending=True)
+                self.store.windows.record_error(self.source, window, str(error), while_pending=True)
             raise
         except TerminalError as error:
-            self.store.record_error(self.source, window, str(error))
+            self.store.windows.record_error(self.source, window, str(error))
             raise
 
 

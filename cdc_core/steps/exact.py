@@ -103,7 +103,7 @@ def _not_exact(record: TableRecord, at: Scn) -> LeftOut | None:
 
 
 def _check_boundary(ctx: Context, at: Scn, position: Scn) -> None:
-    windows = ctx.store.windows(ctx.source)
+    windows = ctx.store.windows.find(ctx.source)
     ends = [record.window.scn_high for record in windows]
     spans = readable_spans(ctx.source_record().snapshot_scn, windows)
     if at > position or (at not in ends and not within(spans, at, at)):

@@ -134,7 +134,7 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
     )
     findings: list[Finding] = []
     with closing(ctx):
-        states = [one for one in ctx.store.tables(ctx.source) if one.mirror_scn is not None]
+        states = [one for one in ctx.store.tables.all(ctx.source) if one.mirror_scn is not None]
         for state in states:
             try:
                 findings += _gone_files(ctx, state.table)
@@ -179,7 +179,7 @@ def as_last_found(config: SourceConfig) -> SourceConfig:
     if not config.has_patterns:
         return config
     with Store.open(config.state.url_with_password) as store:
-        return with_matches(config, store.found_tables(config.name))
+        return with_matches(config, store.matches.get(config.name))
 
 
 def landed_folders(config: SourceConfig) -> int:
@@ -198,4 +198,4 @@ def recorded_tables(config: SourceConfig) -> int:
         CdcError: The store cannot be opened.
     """
     with Store.open(config.state.url_with_password) as store:
-        return len(store.tables(config.name))
+        return len(store.tables.all(config.name))

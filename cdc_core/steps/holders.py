@@ -12,7 +12,7 @@ def holders(store: Store, source: str, work: str) -> list[Holder]:
     name = f"{source}/{work}"
     return [
         Holder(lease, _death(store, lease))
-        for lease in store.leases()
+        for lease in store.leases.all()
         if f"{lease.name}/".startswith(f"{name}/")
     ]
 

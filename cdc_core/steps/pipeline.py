@@ -150,7 +150,7 @@ class Pipeline:
 
     def release(self, holder: Holder) -> None:
         """Give back what a dead holder held."""
-        self._ctx.store.release_lease(holder.lease)
+        self._ctx.store.leases.release(holder.lease)
 
     @contextmanager
     def _kept(self, table: TableId | None = None) -> Iterator[None]:

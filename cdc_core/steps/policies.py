@@ -55,7 +55,7 @@ def answer_policies(ctx: Context) -> list[TableId]:
     """Take tables out whose policy says so, and say of the others what their policies will do; return those to be read again."""
     configured = {config.table for config in ctx.config.tables}
     again = []
-    for record in ctx.store.tables(ctx.source):
+    for record in ctx.store.tables.all(ctx.source):
         if record.state != "failed" or record.trouble is None or record.table not in configured:
             continue
         policy = ctx.config.policy(record.table, record.trouble)
@@ -66,7 +66,7 @@ def answer_policies(ctx: Context) -> list[TableId]:
         answered = _answered(record, answer)
         if answered != record:
             _LOG.warning("policy on_%s says %s table=%s", record.trouble, answer, record.table)
-            ctx.store.answer(answered, before=record)
+            ctx.store.tables.answer(answered, before=record)
     return again
 
 
@@ -94,10 +94,10 @@ def take_policies(ctx: Context) -> list[ChunkKey]:
     configured = {config.table for config in ctx.config.tables}
     unplanned = [
         record.table
-        for record in ctx.store.tables(ctx.source)
+        for record in ctx.store.tables.all(ctx.source)
         if record.state == "snapshotting"
         and record.table in configured
-        and not ctx.store.chunks(ctx.source, record.table, snapshot_id=record.snapshot_id)
+        and not ctx.store.chunks.find(ctx.source, record.table, snapshot_id=record.snapshot_id)
     ]
     return start_snapshot(ctx, unplanned) if unplanned else []
 
@@ -108,7 +108,7 @@ def _waiting(ctx: Context, again: list[TableId]) -> list[TableRecord]:
         return []
     return [
         record
-        for record in ctx.store.tables(ctx.source)
+        for record in ctx.store.tables.all(ctx.source)
         if record.table in again and not record.takes_windows
     ]
 

@@ -45,7 +45,7 @@ def rebuild_mirror(ctx: Context, table: TableId) -> StepReport:
                 table=table,
                 state=record.state,
             )
-        schema = ctx.visible(ctx.store.schema_versions(ctx.source, table)[-1].schema)
+        schema = ctx.visible(ctx.store.schemas.versions(ctx.source, table)[-1].schema)
         rows = ctx.lake.rebuild_mirror(
             table,
             schema,
@@ -85,7 +85,7 @@ def rebuild_from_landing(ctx: Context, table: TableId) -> StepReport:
         record = ctx.table_record(table)
         chunks = _landed_chunks(ctx, record)
         windows = _landed_windows(ctx, record)
-        ctx.store.retake_stream(record, chunks)
+        ctx.store.tables.retake_stream(record, chunks)
         ctx.lake.set_aside(table, generation=record.generation + 1, fence=lease.check)
     _LOG.info(
         "table is rebuilt from landing table=%s chunks=%d windows=%d",
@@ -123,10 +123,10 @@ def _landed_chunks(ctx: Context, record: TableRecord) -> list[ChunkRecord]:
         )
     stream = [
         chunk
-        for chunk in ctx.store.chunks(ctx.source, record.table, states=("landed", "applied"))
+        for chunk in ctx.store.chunks.find(ctx.source, record.table, states=("landed", "applied"))
         if chunk.snapshot_id == record.snapshot_id or chunk.scn >= record.snapshot_scn
     ]
-    own = ctx.store.chunks(ctx.source, record.table, snapshot_id=record.snapshot_id)
+    own = ctx.store.chunks.find(ctx.source, record.table, snapshot_id=record.snapshot_id)
     if not own or any(chunk.state == "planned" for chunk in own):
         raise ConfigError(
             "the table's snapshot has not landed yet",
@@ -148,7 +148,7 @@ def _landed_windows(ctx: Context, record: TableRecord) -> list[WindowRecord]:
         raise _lost(record, retired_up_to=touched)
     windows = [
         window
-        for window in ctx.store.windows(ctx.source, states=("captured", "applied"))
+        for window in ctx.store.windows.find(ctx.source, states=("captured", "applied"))
         if window.ordinal >= record.first_ordinal
     ]
     for window in windows:

@@ -84,7 +84,7 @@ def reconcile(
             left_out.append(_failed(table, error))
             continue
         one = _comparison(table, found, seconds_since(started))
-        ctx.store.keep_comparison(
+        ctx.store.comparisons.keep(
             ctx.source, table, scn=at, rows=one.rows_oracle, differences=one.differences
         )
         compared.append(one)
@@ -161,7 +161,7 @@ def _failed(table: TableId, error: CdcError) -> LeftOut:
 def _compare(ctx: Context, table: TableId, at: Scn, *, keys_max: int) -> _Found:
     with ctx.database.session() as session:
         config = ctx.config.table(table)
-        schema = ctx.store.schema_at(ctx.source, table, at) or read_table_schema(
+        schema = ctx.store.schemas.at(ctx.source, table, at) or read_table_schema(
             session, config, scn=at
         )
         schema = ctx.visible(schema)

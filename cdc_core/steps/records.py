@@ -55,12 +55,12 @@ class Records:
     @property
     def is_begun(self) -> bool:
         """Has the source's first snapshot begun?"""
-        return self._store.source(self._source) is not None
+        return self._store.sources.get(self._source) is not None
 
     @property
     def begins_at(self) -> Scn | None:
         """The SCN of the source's first snapshot; None before that."""
-        source = self._store.source(self._source)
+        source = self._store.sources.get(self._source)
         return None if source is None else source.snapshot_scn
 
     def readable(self) -> list[ScnSpan]:
@@ -75,15 +75,15 @@ class Records:
 
     def tables(self) -> list[TableRecord]:
         """All tables that are or were captured, by name."""
-        return self._store.tables(self._source)
+        return self._store.tables.all(self._source)
 
     def table(self, table: TableId) -> TableRecord | None:
         """One table; None if it was never captured."""
-        return self._store.table(self._source, table)
+        return self._store.tables.get(self._source, table)
 
     def comparisons(self) -> dict[TableId, Compared]:
         """The last comparison with Oracle of each table that was compared."""
-        return self._store.comparisons(self._source)
+        return self._store.comparisons.newest(self._source)
 
     def windows(
         self,
@@ -96,7 +96,7 @@ class Records:
     ) -> list[WindowRecord]:
         """Windows in SCN order (or the other way round), at most ``limit``; of some states, or whose ends are in a range of
         times."""
-        return self._store.windows(
+        return self._store.windows.find(
             self._source,
             states=states,
             limit=limit,
@@ -107,11 +107,11 @@ class Records:
 
     def windows_after(self, scn: Scn) -> list[WindowRecord]:
         """Windows that end above an SCN, in SCN order."""
-        return self._store.windows_after(self._source, scn)
+        return self._store.windows.after(self._source, scn)
 
     def window(self, window: ScnWindow) -> WindowRecord | None:
         """One window; None if none with these bounds was planned."""
-        return self._store.window(self._source, window)
+        return self._store.windows.get(self._source, window)
 
     def window_named(self, text: str) -> WindowRecord | None:
         """The window that a partition key of Dagster, or `<scn_low>-<scn_high>`, names; None if the store has none.
@@ -120,7 +120,7 @@ class Records:
             PartitionKeyError: The text names no window.
         """
         end = window_end(text)
-        for found in self._store.windows_after(self._source, Scn(end - 1), until=end):
+        for found in self._store.windows.after(self._source, Scn(end - 1), until=end):
             if text in (found.key, found.window.key, found.window.folder):
                 return found
         return None
@@ -139,27 +139,27 @@ class Records:
         if not windows:
             return {}
         ordinals = range(windows[0].ordinal, windows[-1].ordinal + 1)
-        return self._store.window_tables(self._source, ordinals)
+        return self._store.windows.table_counts(self._source, ordinals)
 
     def chunks(
         self, table: TableId | None = None, *, snapshot_id: str | None = None
     ) -> list[ChunkRecord]:
         """A table's chunks, or those of all tables; of all snapshots or of one."""
-        return self._store.chunks(self._source, table, snapshot_id)
+        return self._store.chunks.find(self._source, table, snapshot_id)
 
     def found_tables(self) -> list[FoundTable]:
         """What patterns named when they were last looked up; none without patterns."""
-        return self._store.found_tables(self._source)
+        return self._store.matches.get(self._source)
 
     def signals(self, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
         """Signals in the order in which they came, of all or of some states."""
-        return self._store.signals(self._source, states=states)
+        return self._store.signals.find(self._source, states=states)
 
     def tables_behind(self, windows: Sequence[WindowRecord]) -> dict[int, list[TableId]]:
         """By ordinal of a window that was applied: the tables in their stream that have not taken it, such as paused ones."""
         states = [
             one
-            for one in self._store.tables(self._source)
+            for one in self._store.tables.all(self._source)
             if one.mirror_scn is not None and one.state in ("paused", "failed", "ready")
         ]
         return {
@@ -177,11 +177,11 @@ class Records:
 
     def signal_progress(self) -> dict[str, tuple[int, int]]:
         """By signal that planned chunks: how many of them are applied, and how many there are."""
-        return self._store.signal_progress(self._source)
+        return self._store.chunks.signal_progress(self._source)
 
     def columns(self, table: TableId, scn: Scn) -> list[ColumnReport]:
         """The table's columns as of an SCN, with the widest values that they had so far; none where its definition is not known."""
-        schema = self._store.schema_at(self._source, table, scn)
+        schema = self._store.schemas.at(self._source, table, scn)
         if schema is None:
             return []
         seen = _widths_seen(self._config, schema)
@@ -217,7 +217,7 @@ class Records:
                 hint="`redolake table list` lists the tables; the first snapshot begins a change log.",
                 table=table,
             )
-        record = self._store.source(self._source)
+        record = self._store.sources.get(self._source)
         known = record.database_name if record else None
         origin = Origin(
             name=self._source,
@@ -232,7 +232,7 @@ class Records:
         """The table's versions, oldest first; those up to an SCN alone. None for a table that was never captured."""
         found: list[DefinitionReport] = []
         before: TableSchema | None = None
-        for version in self._store.schema_versions(self._source, table):
+        for version in self._store.schemas.versions(self._source, table):
             if scn is not None and version.schema.scn_from > scn:
                 break
             changes = changes_between(before, version.schema)

@@ -53,7 +53,7 @@ def add_signal(ctx: Context, signal: Signal) -> None:
     tables = ctx.configured(list(request.tables))
     if isinstance(request, ExecuteSnapshot):
         _check_conditions(ctx, request, tables)
-    ctx.store.add_signal(signal)
+    ctx.store.signals.add(signal)
 
 
 def _check_conditions(ctx: Context, request: ExecuteSnapshot, tables: list[TableId]) -> None:
@@ -62,7 +62,7 @@ def _check_conditions(ctx: Context, request: ExecuteSnapshot, tables: list[Table
 
     for table in tables:
         condition = request.condition_of(table)
-        versions = ctx.store.schema_versions(ctx.source, table)
+        versions = ctx.store.schemas.versions(ctx.source, table)
         if condition is not None and versions:
             checked_condition(condition, versions[-1].schema)
 
@@ -76,8 +76,8 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
     with ctx.lease("signals", wait_seconds=30):
         if ctx.config.signals.table is not None and (position := _position(ctx)) is not None:
             with ctx.database.session() as session:
-                take_rows(session, ctx.config, ctx.store, position)
-        for signal in ctx.store.signals(ctx.source, states=("pending", "taken")):
+                take_rows(session, ctx.config, ctx.store.signals, position)
+        for signal in ctx.store.signals.find(ctx.source, states=("pending", "taken")):
             keys = _act(ctx, signal)
             if keys is not None:
                 taken.append((signal, keys))
@@ -86,12 +86,12 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
 
 def _position(ctx: Context) -> Scn | None:
     """Up to which SCN the source has captured; None before its first snapshot has an SCN."""
-    newest = ctx.store.windows(
+    newest = ctx.store.windows.find(
         ctx.source, newest_first=True, limit=1, states=("captured", "applied")
     )
     if newest:
         return newest[0].window.scn_high
-    record = ctx.store.source(ctx.source)
+    record = ctx.store.sources.get(ctx.source)
     return record.snapshot_scn if record else None
 
 
@@ -122,18 +122,18 @@ def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
             return _take_definitions(ctx, signal, request)
         _check_databases(ctx, request.databases)
         if signal.state == "pending":
-            ctx.store.take_signal(ctx.source, signal.id)
+            ctx.store.signals.take(ctx.source, signal.id)
         keys = _planned_before(ctx, signal) or _plan(ctx, signal, request)
     except (TransientError, FencedError):
         raise
     except CdcError as error:
-        ctx.store.finish_signal(ctx.source, signal.id, state="rejected", reason=str(error))
+        ctx.store.signals.finish(ctx.source, signal.id, state="rejected", reason=str(error))
         LOG.warning("signal %s is rejected: %s", signal.id, error)
         ctx.reported(
             StepReport(kind="signal-rejected", key=signal.id, seconds=seconds_since(started))
         )
         return None
-    ctx.store.finish_signal(ctx.source, signal.id, state="done")
+    ctx.store.signals.finish(ctx.source, signal.id, state="done")
     ctx.reported(
         StepReport(
             kind="signal-taken", key=signal.id, seconds=seconds_since(started), rows=len(keys)
@@ -166,7 +166,7 @@ def _take_definitions(
     if scn is None:
         with ctx.database.session() as session:
             scn = committed_scn(session, ctx.config, signal) or current_scn(session)
-    ctx.store.take_signal(ctx.source, signal.id, data={**signal.data, "scn": scn})
+    ctx.store.signals.take(ctx.source, signal.id, data={**signal.data, "scn": scn})
     LOG.info("signal %s is taken: its definitions hold from SCN %d on", signal.id, scn)
     ctx.reported(StepReport(kind="signal-taken", key=signal.id, seconds=0.0, rows=0))
     return []
@@ -176,7 +176,7 @@ def definitions_given(ctx: Context, window: ScnWindow) -> list[GivenTable]:
     """The definitions that take effect in a window: those that wait, once their SCN has come, and those that took effect there when it was
     captured before."""
     found = []
-    for signal in ctx.store.signals(ctx.source, states=("taken", "done")):
+    for signal in ctx.store.signals.find(ctx.source, states=("taken", "done")):
         if signal.type != SCHEMA_CHANGES:
             continue
         for one in definitions_of(signal):
@@ -190,7 +190,7 @@ def definitions_given(ctx: Context, window: ScnWindow) -> list[GivenTable]:
 def _planned_before(ctx: Context, signal: Signal) -> list[ChunkKey]:
     return [
         ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
-        for chunk in ctx.store.chunks(ctx.source)
+        for chunk in ctx.store.chunks.find(ctx.source)
         if chunk.signal_id == signal.id
     ]
 

@@ -35,18 +35,18 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     An unreachable database is no error here: ``scn_oracle`` and the lags by SCN are then None, and ``oracle_error`` says why.
     """
     scn, oracle_error = _scn(ctx) if ask_oracle else (None, None)
-    counts = ctx.store.window_counts(ctx.source)
-    waiting = ctx.store.windows(ctx.source, states=("planned", "captured"), limit=1)
+    counts = ctx.store.windows.counts(ctx.source)
+    waiting = ctx.store.windows.find(ctx.source, states=("planned", "captured"), limit=1)
     now = datetime.now(UTC)
-    ledger = ctx.store.open_transactions(ctx.source)
+    ledger = ctx.store.ledger.open_transactions(ctx.source)
     released = tuple(one for one in ledger if one.state == "released")
     evicted = tuple(one for one in ledger if one.state == "displaced")
     ledger = [one for one in ledger if not one.is_over]
     starts = [transaction.start_scn for transaction in ledger if transaction.start_scn is not None]
-    records = {record.table: record for record in ctx.store.tables(ctx.source)}
+    records = {record.table: record for record in ctx.store.tables.all(ctx.source)}
     positions = {one.mirror_scn for one in records.values() if one.mirror_scn is not None}
-    ends = ctx.store.windows_ending_at(ctx.source, positions)
-    counts_of_chunks = ctx.store.chunk_counts(ctx.source)
+    ends = ctx.store.windows.ending_at(ctx.source, positions)
+    counts_of_chunks = ctx.store.chunks.counts(ctx.source)
     tables = []
     named = [config.table for config in ctx.config.tables]
     for table in [*named, *(table for table in records if table not in named)]:
@@ -100,12 +100,12 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         windows_applied=counts.get("applied", 0),
         open_transactions=len(ledger),
         oldest_open_scn=min(starts, default=None),
-        signals_pending=len(ctx.store.pending_signals(ctx.source)),
+        signals_pending=len(ctx.store.signals.pending(ctx.source)),
         tables=tuple(tables),
         last_error=waiting[0].last_error if waiting else None,
         transactions_released=released,
         transactions_evicted=evicted,
-        windows_inexact=ctx.store.inexact_windows(ctx.source),
+        windows_inexact=ctx.store.windows.inexact_count(ctx.source),
         oldest_open=_oldest_open(ctx, ledger, now),
     )
 
@@ -128,7 +128,7 @@ def _oldest_open(
     found = []
     for one in ledger[:OLDEST_OPEN_MAX]:
         first = one.first_ordinal >> ORDINAL_SHIFT
-        windows = ctx.store.windows(ctx.source, ordinals=range(first, first + 1))
+        windows = ctx.store.windows.find(ctx.source, ordinals=range(first, first + 1))
         found.append(_transaction(one, windows[0] if windows else None, now))
     return tuple(found)
 

@@ -75,7 +75,7 @@ def stop_table(
     brought the table on since it stood as ``failed_as``: the error is then about what was."""
     way_out = way_back(table, error)
     trouble = next((one for kind, one in _TROUBLES if isinstance(error, kind)), None)
-    is_stopped = ctx.store.stop_table(
+    is_stopped = ctx.store.tables.stop(
         ctx.source,
         table,
         reason=error.what_happened,
@@ -167,7 +167,7 @@ def _refuse_joining(ctx: Context, record: TableRecord, error: CdcError) -> None:
     hint = error.hint.replace(ANY_TABLE, record.table.argument)
     way_out = f"{hint} Then `redolake table add {record.table.argument}` adds the table."
     scn = record.stopped_scn or Scn(0)
-    ctx.store.refuse_table(record, reason=error.what_happened, way_out=way_out, scn=scn)
+    ctx.store.tables.refuse(record, reason=error.what_happened, way_out=way_out, scn=scn)
     end = StreamEnd(record.table, scn, error.what_happened, way_out)
     _LOG.warning("table cannot join table=%s reason=%s", record.table, error.message)
     _TRACEBACKS.debug("table cannot join table=%s", record.table, exc_info=error)

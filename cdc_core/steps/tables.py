@@ -26,7 +26,7 @@ from cdc_core.schema.catalog import read_object_names
 from cdc_core.schema.dictionary import mask_refusal, masks_of, read_table_schema
 from cdc_core.schema.forms import form_of
 from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
-from cdc_core.state.records import SchemaVersion
+from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import captured_objects, join_tables
 from cdc_core.steps.snapshots.plan import start_snapshot
@@ -77,7 +77,7 @@ def resnapshot_tables(
         ConfigError: A table is not configured.
     """
     wanted = ctx.configured(list(tables))
-    newest = ctx.store.newest_schemas(ctx.source)
+    newest = ctx.store.schemas.newest(ctx.source)
     cut_off = _behind_gap(ctx)
     ready = {
         record.table
@@ -110,7 +110,7 @@ def pause_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
         ConfigError: A table is not captured.
     """
     return [
-        ctx.store.pause_table(
+        ctx.store.tables.pause(
             ctx.source,
             table,
             reason="paused by an operator",
@@ -137,12 +137,12 @@ def resume_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
         )
     resumed = []
     for table in _known(ctx, tables):
-        ctx.store.resume_table(ctx.source, table)
+        ctx.store.tables.resume(ctx.source, table)
         record = ctx.table_record(table)
-        if record.snapshot_id and ctx.store.chunks(
+        if record.snapshot_id and ctx.store.chunks.find(
             ctx.source, table, snapshot_id=record.snapshot_id
         ):
-            ctx.store.finish_snapshot(ctx.source, table)
+            ctx.store.tables.finish_snapshot(ctx.source, table)
         resumed.append(ctx.table_record(table))
         ctx.reported(StepReport(kind="table-resumed", key=str(table), seconds=0.0, table=table))
     return resumed
@@ -160,7 +160,7 @@ def remove_tables(
     with ctx.lease("capture", wait_seconds=120):
         for table in _known(ctx, tables):
             end = _removal(ctx, table, asked_by)
-            ctx.store.stop_table(
+            ctx.store.tables.stop(
                 ctx.source,
                 table,
                 reason=end.reason,
@@ -193,7 +193,7 @@ def purge_column(ctx: Context, table: TableId, column: str) -> Purged:
             table=table,
             column=column,
         )
-    versions = ctx.store.schema_versions(ctx.source, table)
+    versions = ctx.store.schemas.versions(ctx.source, table)
     with ctx.writing(table) as lease:
         folders = ctx.lake.purge_column(
             table,
@@ -203,7 +203,7 @@ def purge_column(ctx: Context, table: TableId, column: str) -> Purged:
             fence=lease.check,
         )
         folders += ctx.lake.purge_quarantine(table, generation=record.generation, fence=lease.check)
-    ctx.store.forget_reason(ctx.source, table)
+    ctx.store.tables.forget_reason(ctx.source, table)
     return Purged(tuple(folders), _landed_with(ctx, table, column))
 
 
@@ -231,11 +231,11 @@ def _landed_with(ctx: Context, table: TableId, column: str) -> tuple[str, ...]:
     """Landing folders whose files may hold values of the column: captured or read before it was left out."""
     with_column = [
         window_folder(ctx.source, record.window)
-        for record in ctx.store.windows(ctx.source, states=("captured", "applied"))
+        for record in ctx.store.windows.find(ctx.source, states=("captured", "applied"))
         if ctx.landing.exists(window_folder(ctx.source, record.window), MANIFEST_NAME)
         and _had(ctx.window_manifest(record.window)[0].schemas, table, column)
     ]
-    for chunk in ctx.store.chunks(ctx.source, table, states=("landed", "applied")):
+    for chunk in ctx.store.chunks.find(ctx.source, table, states=("landed", "applied")):
         folder = chunk_folder(ctx.source, table, chunk.snapshot_id, chunk.number)
         if ctx.landing.exists(folder, MANIFEST_NAME):
             manifest = read_chunk_manifest(ctx.landing.read(folder, MANIFEST_NAME), where=folder)
@@ -252,11 +252,11 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
     """Carry out what the configuration says of tables now: tables that it does not name any more are removed, and those that
     it names again are new. (What is new joins with the next snapshot.) Patterns are looked up first."""
     ctx.look_up_patterns()
-    if ctx.store.source(ctx.source) is None:
+    if ctx.store.sources.get(ctx.source) is None:
         return []
     named = {config.table for config in ctx.config.tables}
     matched = {one.table for one in ctx.config.tables if isinstance(one, MatchedTable)}
-    records = ctx.store.tables(ctx.source)
+    records = ctx.store.tables.all(ctx.source)
     named_again = [
         record.table
         for record in records
@@ -270,10 +270,10 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
     ]
     for table in named_again:
         _LOG.info("table is configured again table=%s", table)
-        ctx.store.readmit_table(ctx.source, table)
-    present = ctx.store.tables(ctx.source) if named_again else records
+        ctx.store.tables.readmit(ctx.source, table)
+    present = ctx.store.tables.all(ctx.source) if named_again else records
     captured = {one.table for one in present if one.is_captured}
-    newest = ctx.store.newest_schemas(ctx.source)
+    newest = ctx.store.schemas.newest(ctx.source)
     for config in ctx.config.tables:
         if config.table in captured and config.table in newest:
             _follow_columns(ctx, config, newest[config.table])
@@ -288,14 +288,14 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
 
 def _follow_pauses(ctx: Context) -> None:
     """Pause the tables that the configuration pauses, and resume those that it has paused and pauses no more."""
-    records = {one.table: one for one in ctx.store.tables(ctx.source) if one.is_captured}
+    records = {one.table: one for one in ctx.store.tables.all(ctx.source) if one.is_captured}
     for config in ctx.config.tables:
         record = records.get(config.table)
         if record is None:
             continue
         if config.paused and record.state in ("ready", "snapshotting"):
             _LOG.info("table is paused by the configuration table=%s", config.table)
-            ctx.store.pause_table(
+            ctx.store.tables.pause(
                 ctx.source,
                 config.table,
                 reason="paused by the configuration",
@@ -325,7 +325,7 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
     if bool(config.key) != latest.key_is_configured:
         scn = _scn_of_next_version(ctx, latest)
         latest = replace(latest, key_is_configured=bool(config.key), scn_from=scn)
-        ctx.store.save_schema_version(SchemaVersion(ctx.source, latest))
+        ctx.store.schemas.save(SchemaVersion(ctx.source, latest))
     if set(config.columns_exclude) & set(latest.key):
         _stop_for_fresh(ctx, config, latest, "columns_exclude names columns of the key")
         return
@@ -342,7 +342,7 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
         _stop_for_fresh(ctx, config, latest, reason)
         return
     again = _asked_for_again(ctx, config, latest)
-    if again and ctx.store.remark(
+    if again and ctx.store.tables.remark(
         ctx.source,
         config.table,
         reason=f"the configuration now captures columns that the lake lacks: {', '.join(again)}",
@@ -354,7 +354,7 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
         _follow_masks(ctx, config, latest)
         return
     scn = _scn_of_next_version(ctx, latest)
-    ctx.store.exclude_columns(
+    ctx.store.tables.exclude_columns(
         SchemaVersion(ctx.source, replace(latest.without(fresh), scn_from=scn)),
         reason=f"columns excluded since SCN {scn}: {', '.join(fresh)}; the lake still holds older values",
         way_out=f"`redolake table purge-column {config.table.argument} {shlex.quote(fresh[0])}` removes them.",
@@ -390,7 +390,7 @@ def _follow_masks(ctx: Context, config: TableConfig, latest: TableSchema) -> Non
     if not changed:
         return
     scn = _scn_of_next_version(ctx, latest)
-    ctx.store.exclude_columns(
+    ctx.store.tables.exclude_columns(
         SchemaVersion(ctx.source, replace(latest, masked=masked, scn_from=scn)),
         reason=f"columns masked differently since SCN {scn}: {', '.join(changed)}; the lake still holds older values",
         way_out=f"`redolake table resnapshot {config.table.argument} --fresh` starts new Delta tables. The old ones, and landing, keep the "
@@ -402,7 +402,9 @@ def _follow_masks(ctx: Context, config: TableConfig, latest: TableSchema) -> Non
 def _scn_of_next_version(ctx: Context, latest: TableSchema) -> Scn:
     """Right behind what is captured: DDL in windows that wait has a higher SCN, and makes its version of this one. Never in the
     place of the version that there is: it says what the Delta tables hold."""
-    last = ctx.store.windows(ctx.source, states=("captured", "applied"), newest_first=True, limit=1)
+    last = ctx.store.windows.find(
+        ctx.source, states=("captured", "applied"), newest_first=True, limit=1
+    )
     return Scn(max(latest.scn_from + 1, last[0].window.scn_high if last else 0))
 
 
@@ -419,8 +421,10 @@ def _asked_for_again(ctx: Context, config: TableConfig, latest: TableSchema) -> 
 
 
 def _stop_for_fresh(ctx: Context, config: TableConfig, latest: TableSchema, reason: str) -> None:
-    last = ctx.store.windows(ctx.source, states=("captured", "applied"), newest_first=True, limit=1)
-    ctx.store.stop_table(
+    last = ctx.store.windows.find(
+        ctx.source, states=("captured", "applied"), newest_first=True, limit=1
+    )
+    ctx.store.tables.stop(
         ctx.source,
         config.table,
         reason=reason,
@@ -454,7 +458,9 @@ def _refuse_renamed(ctx: Context, session: OracleSession, tables: Sequence[Table
 
 
 def _removal(ctx: Context, table: TableId, asked_by: AskedBy) -> StreamEnd:
-    last = ctx.store.windows(ctx.source, states=("captured", "applied"), newest_first=True, limit=1)
+    last = ctx.store.windows.find(
+        ctx.source, states=("captured", "applied"), newest_first=True, limit=1
+    )
     scn = last[0].window.scn_high if last else ctx.source_record().snapshot_scn
     if asked_by == "configuration":
         reason = "the table was removed from the configuration"
@@ -470,4 +476,4 @@ def _known(ctx: Context, tables: Sequence[TableId]) -> list[TableId]:
 
 
 def _records(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
-    return [record for record in ctx.store.tables(ctx.source) if record.table in tables]
+    return [record for record in ctx.store.tables.all(ctx.source) if record.table in tables]

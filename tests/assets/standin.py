@@ -30,7 +30,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.spark.session import SparkSource
-from cdc_core.state.records import SchemaVersion
+from cdc_core.state.schemas import SchemaVersion
 from cdc_core.state.store import Store
 from cdc_core.steps.holders import holders
 from cdc_core.steps.records import Records
@@ -124,7 +124,7 @@ class StandIn:
         return holders(self.store, self.source, work)
 
     def release(self, holder: Holder) -> None:
-        self.store.release_lease(holder.lease)
+        self.store.leases.release(holder.lease)
 
     def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[Any]:
         return held(self.store, f"{self.source}/{work}", seconds=60, wait_seconds=wait_seconds)
@@ -144,9 +144,9 @@ class StandIn:
         condition: str | None = None,
         signal_id: str | None = None,
     ) -> list[ChunkKey]:
-        first = self.store.source(self.source) is None
+        first = self.store.sources.get(self.source) is None
         if first:
-            self.store.save_source(
+            self.store.sources.save(
                 SourceRecord(
                     name=self.source,
                     snapshot_scn=SNAPSHOT_SCN,
@@ -170,7 +170,7 @@ class StandIn:
             for number in range(CHUNKS_PER_TABLE)
         ]
         for table in self.tables if first else []:
-            self.store.save_schema_version(SchemaVersion(self.source, schema_of(table)))
+            self.store.schemas.save(SchemaVersion(self.source, schema_of(table)))
             save_table(
                 self.store,
                 TableRecord(
@@ -182,7 +182,7 @@ class StandIn:
                     consistent_scn=scn,
                 ),
             )
-        self.store.plan_chunks(planned)
+        self.store.chunks.plan(planned)
         return [ChunkKey(chunk.table, chunk.snapshot_id, chunk.number) for chunk in planned]
 
     def left_behind(
@@ -193,7 +193,7 @@ class StandIn:
     def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:
         return [
             ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
-            for chunk in self.store.chunks(self.source, states=("planned", "landed"))
+            for chunk in self.store.chunks.find(self.source, states=("planned", "landed"))
             if tables is None or chunk.table in tables
         ]
 
@@ -207,7 +207,7 @@ class StandIn:
 
     def snapshot_chunk(self, key: ChunkKey) -> StepReport:
         self._begin("snapshot", f"{key.table} {key.key}")
-        record = self.store.chunk(self.source, key.table, key.snapshot_id, key.number)
+        record = self.store.chunks.get(self.source, key.table, key.snapshot_id, key.number)
         if record is None:
             raise ConfigError("no such chunk was planned", hint="Plan it.", chunk=key.key)
         if record.state == "planned":
@@ -222,7 +222,7 @@ class StandIn:
                 condition=record.condition,
                 seconds=0.5,
             )
-            self.store.record_chunk_landed(manifest, "0" * 64)
+            self.store.chunks.record_landed(manifest, "0" * 64)
         return StepReport(
             kind="chunk-landed",
             key=key.key,
@@ -233,11 +233,11 @@ class StandIn:
         )
 
     def apply_chunk(self, key: ChunkKey) -> StepReport:
-        self.store.record_chunk_applied(
+        self.store.chunks.record_applied(
             self.source, key.table, key.snapshot_id, key.number, seconds=0.1
         )
-        self.store.finish_snapshot(self.source, key.table)
-        record = self.store.chunk(self.source, key.table, key.snapshot_id, key.number)
+        self.store.tables.finish_snapshot(self.source, key.table)
+        record = self.store.chunks.get(self.source, key.table, key.snapshot_id, key.number)
         assert record is not None
         return StepReport(
             kind="chunk-applied",
@@ -252,9 +252,9 @@ class StandIn:
         return []
 
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
-        if self.store.source(self.source) is None:
+        if self.store.sources.get(self.source) is None:
             raise NotYetError("this source has no snapshot yet", hint="Run `redolake snapshot`.")
-        last = self.store.windows(self.source, newest_first=True, limit=1)
+        last = self.store.windows.find(self.source, newest_first=True, limit=1)
         low = last[0].window.scn_high if last else SNAPSHOT_SCN
         bounds = []
         while low < self.scn:
@@ -263,14 +263,14 @@ class StandIn:
             low = high
         if bounds:
             ends = [ended(window.scn_high) for window in bounds]
-            self.store.plan_windows(self.source, bounds, ends=ends)
+            self.store.windows.plan(self.source, bounds, ends=ends)
         return bounds
 
     def pass_idle_windows(
         self, capture: Callable[[ScnWindow], StepReport] | None = None
     ) -> WindowRecord | None:
         """Windows that end at ``idle_below`` or before have nothing."""
-        for record in self.store.windows(self.source, states=("planned", "captured")):
+        for record in self.store.windows.find(self.source, states=("planned", "captured")):
             if record.window.scn_high > self.idle_below:
                 return record
             (capture or self.capture_window)(record.window)
@@ -278,7 +278,7 @@ class StandIn:
         return None
 
     def retire_windows(self) -> list[WindowRecord]:
-        return self.store.retire_windows(self.source, before=None)
+        return self.store.history.retire(self.source, before=None)
 
     def window_named(self, text: str) -> ScnWindow:
         found = self.records.window_named(text)
@@ -287,7 +287,7 @@ class StandIn:
         return found.window
 
     def pending_windows(self) -> list[ScnWindow]:
-        records = self.store.windows(self.source, states=("planned", "captured"))
+        records = self.store.windows.find(self.source, states=("planned", "captured"))
         return [record.window for record in records]
 
     def reading_early(self, windows: Sequence[ScnWindow]) -> AbstractContextManager[None]:
@@ -301,7 +301,7 @@ class StandIn:
 
     def capture_window(self, window: ScnWindow) -> StepReport:
         self._begin("capture", window.key)
-        record = self.store.window(self.source, window)
+        record = self.store.windows.get(self.source, window)
         if record is None:
             raise ConfigError("this source has no such window", hint="Plan it.", window=window.key)
         idle = window.scn_high <= self.idle_below
@@ -325,7 +325,7 @@ class StandIn:
             seconds=0.2,
         )
         repeated = record.state != "planned"
-        self.store.record_captured(self.source, manifest, "0" * 64, [])
+        self.store.windows.record_captured(self.source, manifest, "0" * 64, [])
         return StepReport(
             kind="window-captured",
             key=window.key,
@@ -342,7 +342,7 @@ class StandIn:
         self._begin("apply", window.key)
         done = []
         for table in tables or self.tables:
-            state = self.store.table(self.source, table)
+            state = self.store.tables.get(self.source, table)
             assert state is not None
             assert state.mirror_scn is not None
             if state.mirror_scn >= window.scn_high:
@@ -361,20 +361,22 @@ class StandIn:
                 rows_deleted=2,
                 seconds=0.3,
             )
-            self.store.advance_tables(self.source, window, {table: window.scn_high}, applied)
+            self.store.windows.advance_tables(
+                self.source, window, {table: window.scn_high}, applied
+            )
             done.append(applied)
-        states = [self.store.table(self.source, table) for table in self.tables]
+        states = [self.store.tables.get(self.source, table) for table in self.tables]
         if all(state and (state.mirror_scn or 0) >= window.scn_high for state in states):
-            self.store.record_applied(self.source, window, 0.4)
+            self.store.windows.record_applied(self.source, window, 0.4)
         return self._report("window-applied", window, done)
 
     def run_capture(self, *, until: int | None = None) -> Iterator[StepReport]:
         self.plan_windows(until=until)
-        for record in self.store.windows(self.source, states=("planned",)):
+        for record in self.store.windows.find(self.source, states=("planned",)):
             yield self.capture_window(record.window)
 
     def run_apply(self) -> Iterator[StepReport]:
-        for record in self.store.windows(self.source, states=("captured",)):
+        for record in self.store.windows.find(self.source, states=("captured",)):
             yield self.apply_window(record.window)
 
     def changed_tables(self, windows: Sequence[ScnWindow]) -> set[TableId]:
@@ -390,16 +392,16 @@ class StandIn:
         return self._report("window-replayed", window, done)
 
     def add_signal(self, signal: Signal) -> None:
-        self.store.add_signal(signal)
+        self.store.signals.add(signal)
 
     def take_signals(self) -> list[tuple[Signal, list[ChunkKey]]]:
         taken = []
-        for signal in self.store.pending_signals(self.source):
-            if self.store.take_signal(self.source, signal.id) is None:
+        for signal in self.store.signals.pending(self.source):
+            if self.store.signals.take(self.source, signal.id) is None:
                 continue
             tables = [TableId.parse(name) for name in signal.data["data-collections"]]
             keys = self.start_snapshot(tables, signal_id=signal.id)
-            self.store.finish_signal(self.source, signal.id, state="done")
+            self.store.signals.finish(self.source, signal.id, state="done")
             taken.append((signal, keys))
         return taken
 
@@ -437,7 +439,7 @@ class StandIn:
     ) -> Reconciliation:
         for table in tables or self.tables:
             differences = self.differences.get(str(table), 0)
-            self.store.keep_comparison(
+            self.store.comparisons.keep(
                 self.source, table, scn=Scn(scn or self.scn), rows=10, differences=differences
             )
         return Reconciliation(

@@ -112,7 +112,7 @@ def test_a_range_that_is_launched_in_the_ui_is_a_run_in_a_process_of_its_own(
         for entry in node["assetMaterializations"][0]["metadataEntries"]
     }
     assert values["cdc/rows_inserted"] == 3
-    assert pipeline.store.leases() == [], "the run gave its lease back"
+    assert pipeline.store.leases.all() == [], "the run gave its lease back"
 
 
 def finished(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRunStatus:

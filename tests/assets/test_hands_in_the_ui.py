@@ -81,8 +81,8 @@ def test_a_busy_instance_hides_neither_the_own_run_nor_a_dead_one(
     data = sensors.tick("windows")
     assert data.run_requests == []
     assert own.run_id[:8] in str(data.skip_message)
-    lease = pipeline.store.acquire_lease(f"hr/run/{own.run_id}/77", "elsewhere/1/1/1", 60)
-    pipeline.store.renew_lease(replace(lease, seconds=-1))
+    lease = pipeline.store.leases.acquire(f"hr/run/{own.run_id}/77", "elsewhere/1/1/1", 60)
+    pipeline.store.leases.renew(replace(lease, seconds=-1))
     keys = window_keys(pipeline.config, NAMES)
     assert release_dead_runs(instance, pipeline, pipeline.config, keys) == [own.run_id]
 

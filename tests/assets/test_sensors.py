@@ -111,10 +111,10 @@ def test_an_idle_database_is_quiet(
         assert f"no captured table changed up to SCN {scn} (2026-01-01 " in str(data.skip_message)
         assert instance.get_dynamic_partitions("hr_windows") == []
         for table in pipeline.tables:
-            state = pipeline.store.table("hr", table)
+            state = pipeline.store.tables.get("hr", table)
             assert state is not None
             assert state.mirror_scn == scn
-    assert len(pipeline.store.windows("hr")) == 1, "only where the next window begins"
+    assert len(pipeline.store.windows.find("hr")) == 1, "only where the next window begins"
     observed = sensors.tick("windows").asset_events
     assert [one.metadata["cdc/position"].value for one in observed] == [4000]
     quiet = sensors.tick("windows", cursor=json.dumps({"observed": datetime.now(UTC).isoformat()}))
@@ -325,20 +325,20 @@ class TestJanitor:
         with subprocess.Popen(["sleep", "60"]) as child:
             gone = Machine.here().holder(child.pid, 1)
             child.kill()
-        pipeline.store.acquire_lease(f"hr/run/{run.run_id}/77", gone, 60)
+        pipeline.store.leases.acquire(f"hr/run/{run.run_id}/77", gone, 60)
         assert self.released(pipeline, instance) == [run.run_id]
         found = instance.get_run_by_id(run.run_id)
         assert found is not None
         assert found.status == dg.DagsterRunStatus.FAILURE
-        assert pipeline.store.leases() == []
+        assert pipeline.store.leases.all() == []
         assert self.released(pipeline, instance) == []
 
     def test_a_run_of_another_machine_fails_when_its_lease_is_old(
         self, pipeline: StandIn, run: dg.DagsterRun, instance: dg.DagsterInstance
     ) -> None:
-        lease = pipeline.store.acquire_lease(f"hr/run/{run.run_id}/77", "elsewhere/1/1/1", 60)
+        lease = pipeline.store.leases.acquire(f"hr/run/{run.run_id}/77", "elsewhere/1/1/1", 60)
         assert self.released(pipeline, instance) == []
-        pipeline.store.renew_lease(replace(lease, seconds=-1))
+        pipeline.store.leases.renew(replace(lease, seconds=-1))
         assert self.released(pipeline, instance) == [run.run_id]
 
     def test_a_silent_run_without_lease_fails_after_the_lease_time(

@@ -21,7 +21,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.source import Start, WindowWork
-from cdc_core.state.records import SchemaVersion
+from cdc_core.state.schemas import SchemaVersion
 from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN
 from tests.capture.landed import landed_window
@@ -53,17 +53,17 @@ class Source:
             mining_low=start.mining_low,
             resetlogs_change=start.resetlogs_change,
         )
-        store.save_source(record)
+        store.sources.save(record)
         for schema in read_table_schemas(session, config.tables, scn=start.snapshot_scn):
-            store.save_schema_version(SchemaVersion("src", schema))
+            store.schemas.save(SchemaVersion("src", schema))
         return cls(oracle, config, session, open_landing(config.landing), store, start, record)
 
     def window(self) -> WindowManifest:
         """Capture everything up to now as one window."""
-        last = self.store.windows("src", newest_first=True, limit=1)
+        last = self.store.windows.find("src", newest_first=True, limit=1)
         low = last[0].window.scn_high if last else self.start.snapshot_scn
         high = self.bound()
-        [record] = self.store.plan_windows("src", [ScnWindow(low, Scn(high))])
+        [record] = self.store.windows.plan("src", [ScnWindow(low, Scn(high))])
         return self.capture(record)
 
     def bound(self) -> int:
@@ -77,13 +77,13 @@ class Source:
     def capture(self, record: WindowRecord) -> WindowManifest:
         """Capture and record a planned window."""
         low = record.window.scn_low
-        before = self.store.windows("src", ordinals=range(record.ordinal - 1, record.ordinal))
-        tables = [self.store.schema_at("src", config.table, low) for config in self.config.tables]
+        before = self.store.windows.find("src", ordinals=range(record.ordinal - 1, record.ordinal))
+        tables = [self.store.schemas.at("src", config.table, low) for config in self.config.tables]
         work = WindowWork(
             source=self.record,
             record=record,
             tables=[schema for schema in tables if schema],
-            ledger=self.store.open_transactions("src"),
+            ledger=self.store.ledger.open_transactions("src"),
             positions=before[0].positions if before else (),
             joins={},
         )
@@ -97,7 +97,7 @@ class Source:
         )
         manifest, ledger = landed_window(self.landing, "src", record.window)
         sha256 = digest_of(window_manifest_bytes(manifest))
-        self.store.record_captured("src", manifest, sha256, ledger)
+        self.store.windows.record_captured("src", manifest, sha256, ledger)
         return manifest
 
     def rows(self, manifest: WindowManifest) -> list[dict[str, Any]]:

@@ -92,11 +92,20 @@ def _on_rename(part: str) -> Install:
     return install
 
 
-def _on_store(name: str) -> Install:
+def _on_windows(name: str) -> Install:
     def install(reached: Callable[[], None]) -> None:
-        from cdc_core.state.store import Store
+        from cdc_core.state.windows import Windows
 
-        _before(Store, name, reached)
+        _before(Windows, name, reached)
+
+    return install
+
+
+def _on_chunks(name: str) -> Install:
+    def install(reached: Callable[[], None]) -> None:
+        from cdc_core.state.chunks import Chunks
+
+        _before(Chunks, name, reached)
 
     return install
 
@@ -211,13 +220,13 @@ IN_REWRITING = "mirror's files written anew, not committed"
 POINTS: dict[str, Point] = {
     "chunk file written, not renamed": Point("capture", _on_rename("/chunks/")),
     "chunk files renamed, no manifest": Point("capture", _on_manifest("/chunks/")),
-    "chunk landed, not recorded": Point("capture", _on_store("record_chunk_landed")),
+    "chunk landed, not recorded": Point("capture", _on_chunks("record_landed")),
     "window file written, not renamed": Point("capture", _on_rename("/windows/")),
     "window files renamed, no manifest": Point("capture", _on_manifest("/windows/")),
-    "window landed, not recorded": Point("capture", _on_store("record_captured")),
+    "window landed, not recorded": Point("capture", _on_windows("record_captured")),
     "in the middle of a fetch": Point("capture", _in_fetch),
     "before a statement to Oracle": Point("capture", _before_statement),
-    "chunk in the lake, not recorded": Point("apply", _on_store("record_chunk_applied")),
+    "chunk in the lake, not recorded": Point("apply", _on_chunks("record_applied")),
     FENCE: Point("apply", _before_the_fence, is_per_table=True),
     LINK: Point("apply", _before_the_link, is_per_table=True, lake="kept"),
     UNFENCED: Point("apply", _before_the_append, is_per_table=True, lake="delta"),
@@ -226,8 +235,8 @@ POINTS: dict[str, Point] = {
     ),
     IN_MERGE: Point("apply", _in_merge, lake="delta"),
     IN_REWRITING: Point("apply", _before_the_exchange, is_per_table=True, lake="delta"),
-    "Delta committed, store not": Point("apply", _on_store("advance_tables"), is_per_table=True),
-    "window in the lake, not recorded": Point("apply", _on_store("record_applied")),
+    "Delta committed, store not": Point("apply", _on_windows("advance_tables"), is_per_table=True),
+    "window in the lake, not recorded": Point("apply", _on_windows("record_applied")),
 }
 
 

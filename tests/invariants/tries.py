@@ -31,35 +31,37 @@ class Tries:
 
     def plan(self, low: int, high: int) -> None:
         """A window is planned by somebody who knows better: it joins the last one."""
-        self._store.plan_windows(self._source, [_window(low, high)])
+        self._store.windows.plan(self._source, [_window(low, high)])
 
     def plan_with_a_gap(self) -> None:
         """Windows are planned that do not join the last one."""
-        [last] = self._store.windows(self._source, newest_first=True, limit=1)
+        [last] = self._store.windows.find(self._source, newest_first=True, limit=1)
         end = last.window.scn_high
-        self._store.plan_windows(self._source, [ScnWindow(Scn(end + 5), Scn(end + 9))])
+        self._store.windows.plan(self._source, [ScnWindow(Scn(end + 5), Scn(end + 9))])
 
     def record_captured(self, low: int, high: int) -> None:
         """A window is recorded as captured, with what another one brought."""
         manifest, sha256 = self._landed()
         manifest = replace(manifest, window=_window(low, high))
-        self._store.record_captured(self._source, manifest, sha256, [])
+        self._store.windows.record_captured(self._source, manifest, sha256, [])
 
     def record_applied(self, low: int, high: int) -> None:
         """A window is recorded as applied."""
-        self._store.record_applied(self._source, _window(low, high), 0.1)
+        self._store.windows.record_applied(self._source, _window(low, high), 0.1)
 
     def advance(self, low: int, high: int) -> None:
         """A table that has not taken the windows below moves to a window's end."""
         table = self._at(lambda one: (one.mirror_scn or low) < low)
-        self._store.advance_tables(self._source, _window(low, high), {table.table: Scn(high)})
+        self._store.windows.advance_tables(
+            self._source, _window(low, high), {table.table: Scn(high)}
+        )
 
     def move_back(self) -> int:
         """A table moves to the end of a window before the one that it has; by how many SCNs it went back."""
-        before, last = self._store.windows(self._source, states=("applied",))[-2:]
+        before, last = self._store.windows.find(self._source, states=("applied",))[-2:]
         table = self._at(lambda one: one.mirror_scn == last.window.scn_high)
         end = before.window.scn_high
-        self._store.advance_tables(self._source, before.window, {table.table: end})
+        self._store.windows.advance_tables(self._source, before.window, {table.table: end})
         now = self._ctx.table_record(table.table).mirror_scn
         return last.window.scn_high - int(now or 0)
 
@@ -82,20 +84,20 @@ class Tries:
 
     def take_held_lease(self) -> None:
         """A lease is taken that a living process holds."""
-        self._store.acquire_lease("proof/held", ELSEWHERE, SECONDS)
-        self._store.acquire_lease("proof/held", self._me(), SECONDS)
+        self._store.leases.acquire("proof/held", ELSEWHERE, SECONDS)
+        self._store.leases.acquire("proof/held", self._me(), SECONDS)
 
     def renew_lost_lease(self) -> None:
         """A lease is renewed that another process has taken since."""
-        lost = self._store.acquire_lease("proof/lost", ELSEWHERE, 0)
-        self._store.acquire_lease("proof/lost", self._me(), SECONDS)
-        self._store.renew_lease(lost)
+        lost = self._store.leases.acquire("proof/lost", ELSEWHERE, 0)
+        self._store.leases.acquire("proof/lost", self._me(), SECONDS)
+        self._store.leases.renew(lost)
 
     def renew_older_lease(self) -> None:
         """A lease is renewed that the same process has lost and taken again."""
-        older = self._store.acquire_lease("proof/older", self._me(), 0)
-        self._store.acquire_lease("proof/older", self._me(), SECONDS)
-        self._store.renew_lease(older)
+        older = self._store.leases.acquire("proof/older", self._me(), 0)
+        self._store.leases.acquire("proof/older", self._me(), SECONDS)
+        self._store.leases.renew(older)
 
     def _me(self) -> str:
         return this_process(self._store.machine)
@@ -103,13 +105,13 @@ class Tries:
     def _at(self, wanted: Callable[[TableRecord], bool]) -> TableRecord:
         return next(
             one
-            for one in self._store.tables(self._source)
+            for one in self._store.tables.all(self._source)
             if one.state == "ready" and one.mirror_scn is not None and wanted(one)
         )
 
     def _landed(self) -> tuple[WindowManifest, str]:
         """A window that has landed."""
-        records = self._store.windows(self._source, states=("captured", "applied"))
+        records = self._store.windows.find(self._source, states=("captured", "applied"))
         return self._ctx.window_manifest(next(one for one in records if self._is_there(one)).window)
 
     def _is_there(self, record: WindowRecord) -> bool:
@@ -122,7 +124,7 @@ class Tries:
 
     def _merge(self, table: TableRecord, window: ScnWindow) -> Any:
         manifest, _ = self._landed()
-        schema = self._store.schema_at(self._source, table.table, window.scn_low)
+        schema = self._store.schemas.at(self._source, table.table, window.scn_low)
         assert schema is not None
         with self._ctx.writing(table.table) as lease:
             self._ctx.lake.apply_window(

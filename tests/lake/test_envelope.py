@@ -95,7 +95,7 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
             source.pipeline._ctx.lake.count_events(table_id(name), ScnWindow(Scn(0), Scn(SCN_MAX)))
             for name in ("ONE", "TWO")
         ]
-        [ledger] = source.pipeline._ctx.store.windows("src", newest_first=True, limit=1)
+        [ledger] = source.pipeline._ctx.store.windows.find("src", newest_first=True, limit=1)
         manifest: WindowManifest = source.pipeline._ctx.window_manifest(ledger.window)[0]
 
     xid, at = updated["source"]["txId"], int(updated["source"]["commit_scn"])

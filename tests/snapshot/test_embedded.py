@@ -292,8 +292,8 @@ def test_a_signal_table_is_read_once(oracle: Database, tmp_path: Path, wide: str
     )
     reader = Reader(oracle, tmp_path, wide, signals={"table": "DEMO.SIGNALS"})
     with Store.open(reader.config.state.url) as store:
-        take_rows(reader.session, reader.config, store, Scn(1))
-        found = store.signals("src")
+        take_rows(reader.session, reader.config, store.signals, Scn(1))
+        found = store.signals.find("src")
         assert found[0] == Signal(
             id="a",
             source="src",
@@ -306,10 +306,10 @@ def test_a_signal_table_is_read_once(oracle: Database, tmp_path: Path, wide: str
             ("b", "rejected"),
             ("d", "pending"),
         ]
-        take_rows(reader.session, reader.config, store, Scn(1))
-        assert store.signals("src") == found
+        take_rows(reader.session, reader.config, store.signals, Scn(1))
+        assert store.signals.find("src") == found
     with pytest.raises(ConfigError, match=r"signals\.table"):
-        take_rows(reader.session, oracle.config(tmp_path, wide), store, Scn(1))
+        take_rows(reader.session, oracle.config(tmp_path, wide), store.signals, Scn(1))
 
 
 def test_scns_are_numbers_and_grow(oracle: Database, tmp_path: Path, wide: str) -> None:

@@ -81,17 +81,17 @@ def test_another_program_that_keeps_a_revision_may_have_come_first(empty: Engine
     begin_other_program(empty)
     for _ in range(2):
         with Store.open(url_of(empty)) as store:  # noqa: F811
-            store.save_source(SOURCE)
+            store.sources.save(SOURCE)
     assert foreign_revisions(empty) == [FOREIGN_REVISION]
 
 
 def test_another_program_that_keeps_a_revision_may_come_later(empty: Engine) -> None:
     with Store.open(url_of(empty)) as store:  # noqa: F811
-        store.save_source(SOURCE)
+        store.sources.save(SOURCE)
     assert foreign_revisions(empty) is None
     begin_other_program(empty)
     with Store.open(url_of(empty)) as store:
-        assert store.source("src") == SOURCE
+        assert store.sources.get("src") == SOURCE
 
 
 @pytest.mark.parametrize("options", ROLES.values(), ids=ROLES.keys())
@@ -104,12 +104,12 @@ def test_whatever_a_role_s_defaults_are_one_of_many_gets_a_lease_and_the_others_
     def want(own: Store) -> None:
         for _ in range(25):
             try:
-                lease = own.acquire_lease("src/capture", f"{threading.get_ident()}", 60)
+                lease = own.leases.acquire("src/capture", f"{threading.get_ident()}", 60)
             except LeaseHeldError:
                 outcomes.append("held")
                 continue
-            own.renew_lease(lease)
-            own.release_lease(lease)
+            own.leases.renew(lease)
+            own.leases.release(lease)
             outcomes.append("had")
 
     def counted(own: Store) -> None:
@@ -138,12 +138,12 @@ def test_a_hasty_role_s_writer_waits_for_its_turn(empty: Engine) -> None:
         Store.open(url_of(empty, ROLES["hasty"])) as other,
     ):
         with one._database.writing():
-            writer = threading.Thread(target=other.save_source, args=(SOURCE,))
+            writer = threading.Thread(target=other.sources.save, args=(SOURCE,))
             writer.start()
             time.sleep(0.5)
             assert writer.is_alive()
         writer.join()
-        assert one.source("src") == SOURCE
+        assert one.sources.get("src") == SOURCE
 
 
 def test_who_stands_still_in_a_transaction_keeps_nobody_waiting(
@@ -158,35 +158,35 @@ def test_who_stands_still_in_a_transaction_keeps_nobody_waiting(
                 time.sleep(3)
                 connection.execute(text("SELECT 1"))
 
-        other.save_source(SOURCE)
+        other.sources.save(SOURCE)
         with pytest.raises(StoreUnavailableError, match=r"idle-in-transaction|terminat|closed"):
             stand_still()
-        assert other.source("src") == SOURCE
+        assert other.sources.get("src") == SOURCE
         writer = threading.Thread(target=pytest.raises, args=(StoreUnavailableError, stand_still))
         writer.start()
         time.sleep(0.5)
-        other.save_source(SOURCE)
+        other.sources.save(SOURCE)
         writer.join()
-        assert one.source("src") == SOURCE
+        assert one.sources.get("src") == SOURCE
 
 
 def test_what_is_read_together_is_one_state_of_the_database(url: str) -> None:  # noqa: F811
     with Store.open(url) as one, Store.open(url) as other:
-        one.save_source(SOURCE)
+        one.sources.save(SOURCE)
         with one._database.reading() as connection:
             names = text("SELECT name FROM sources ORDER BY name")
             before = connection.execute(names).all()
-            other.save_source(replace(SOURCE, name="new"))
+            other.sources.save(replace(SOURCE, name="new"))
             assert connection.execute(names).all() == before
-        assert one.source("new") is not None
+        assert one.sources.get("new") is not None
 
 
 def test_nothing_of_a_transaction_is_left_in_the_session(empty: Engine) -> None:
     """A pooler gives it to somebody else then."""
     with Store.open(url_of(empty)) as store:  # noqa: F811
         for _ in range(8):
-            store.save_source(SOURCE)
-            store.source("src")
+            store.sources.save(SOURCE)
+            store.sources.get("src")
         with store._database._engine.connect() as connection:
             for name, value in (
                 ("statement_timeout", "0"),
@@ -205,11 +205,11 @@ def test_nothing_of_a_transaction_is_left_in_the_session(empty: Engine) -> None:
 
 def test_stores_in_several_schemas_of_one_database_are_apart(empty: Engine) -> None:
     with Store.open(url_of(empty, "-csearch_path=one")) as one:
-        one.save_source(SOURCE)
+        one.sources.save(SOURCE)
         with Store.open(url_of(empty, "-csearch_path=two")) as two:
-            assert two.source("src") is None
+            assert two.sources.get("src") is None
         with Store.open(url_of(empty, "-csearch_path=one,public")) as again:
-            assert again.source("src") == SOURCE
+            assert again.sources.get("src") == SOURCE
 
 
 def test_a_schema_that_is_not_there_is_said(empty: Engine) -> None:
@@ -240,18 +240,18 @@ def test_texts_that_cannot_be_held_stop_nothing(planned: Store) -> None:  # noqa
     manifest = manifest_of(window(100, 200), 0, (change,))
     save_table(planned, TableRecord(source="src", table=EMP, state="ready"))
     end = StreamEnd(EMP, 180, "reason \0 of \ud800", "way\0out")
-    planned.record_captured("src", replace(manifest, left=(end,)), "a" * 64, [])
-    assert planned.schema_versions("src", EMP)[-1].ddl == "ALTER TABLE EMP ADD A"
-    record = planned.table("src", EMP)
+    planned.windows.record_captured("src", replace(manifest, left=(end,)), "a" * 64, [])
+    assert planned.schemas.versions("src", EMP)[-1].ddl == "ALTER TABLE EMP ADD A"
+    record = planned.tables.get("src", EMP)
     assert record is not None
     assert record.reason == "reason \N{REPLACEMENT CHARACTER} of \N{REPLACEMENT CHARACTER}"
-    planned.record_error("src", window(200, 300), "error\0")
-    assert planned.windows("src")[1].last_error == "error"
+    planned.windows.record_error("src", window(200, 300), "error\0")
+    assert planned.windows.find("src")[1].last_error == "error"
     signal = Signal(id="a\0b", source="src", type="x\0", data={"k\0": "half \ud83d"})
-    assert planned.add_signal(signal)
-    assert not planned.add_signal(signal)
-    planned.finish_signal("src", "a\0b", state="rejected", reason="why\0")
-    [found] = planned.signals("src")
+    assert planned.signals.add(signal)
+    assert not planned.signals.add(signal)
+    planned.signals.finish("src", "a\0b", state="rejected", reason="why\0")
+    [found] = planned.signals.find("src")
     assert (found.type, found.reason) == ("x", "why")
     assert found.data["k\0"] == "half \N{REPLACEMENT CHARACTER}"
 
@@ -260,5 +260,5 @@ def test_a_lease_is_named_by_the_longest_names(store: Store) -> None:  # noqa: F
     table = TableId("O" * 128, "t" * 128)
     save_table(store, TableRecord(source="s" * 40, table=table))
     name = f"{'s' * 40}/chunk/{table}/r{2**62}-12345678:000001"
-    lease = store.acquire_lease(name, "one", 60)
-    assert [one.name for one in store.leases()] == [lease.name]
+    lease = store.leases.acquire(name, "one", 60)
+    assert [one.name for one in store.leases.all()] == [lease.name]

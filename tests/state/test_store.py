@@ -41,8 +41,9 @@ from cdc_core.model.streams import ReadAgain
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.state.database import VERSION_TABLE, open_database
+from cdc_core.state.lease_queries import Leases
 from cdc_core.state.machine import Machine, this_process
-from cdc_core.state.records import SchemaVersion
+from cdc_core.state.schemas import SchemaVersion
 from cdc_core.state.store import Store
 from tests.state.writing import save_table
 
@@ -120,10 +121,10 @@ def manifest_of(
 @pytest.fixture
 def planned(store: Store) -> Store:
     """A source with its first two windows planned and two tables."""
-    store.save_source(SOURCE)
+    store.sources.save(SOURCE)
     save_table(store, TableRecord(source="src", table=EMP))
     save_table(store, TableRecord(source="src", table=DEPT))
-    store.plan_windows("src", [window(100, 200), window(200, 300)])
+    store.windows.plan("src", [window(100, 200), window(200, 300)])
     return store
 
 
@@ -139,10 +140,10 @@ def test_sources_and_tables_read_back(store: Store) -> None:
         database_name="ORCL",
         dbid=2**40,
     )
-    store.save_source(source)
-    store.save_source(replace(source, dbid=3))
-    assert store.source("src") == replace(source, dbid=3)
-    assert store.source("other") is None
+    store.sources.save(source)
+    store.sources.save(replace(source, dbid=3))
+    assert store.sources.get("src") == replace(source, dbid=3)
+    assert store.sources.get("other") is None
     table = TableRecord(
         source="src",
         table=DEPT,
@@ -157,19 +158,19 @@ def test_sources_and_tables_read_back(store: Store) -> None:
     )
     save_table(store, table)
     save_table(store, TableRecord(source="src", table=EMP))
-    assert store.tables("src") == [table, TableRecord(source="src", table=EMP)]
-    assert store.table("src", DEPT) == table
-    assert store.table("src", TableId("HR", "DEPT")) is None
+    assert store.tables.all("src") == [table, TableRecord(source="src", table=EMP)]
+    assert store.tables.get("src", DEPT) == table
+    assert store.tables.get("src", TableId("HR", "DEPT")) is None
 
 
 def test_what_was_found_takes_the_place_of_what_was_found_before(store: Store) -> None:
     first = [FoundTable(DEPT, left_out="no key"), FoundTable(EMP, columns_exclude=("PHOTO",))]
-    store.save_found_tables("hr", first)
-    store.save_found_tables("other", [FoundTable(EMP)])
-    assert store.found_tables("hr") == sorted(first, key=lambda one: one.table)
-    store.save_found_tables("hr", [])
-    assert store.found_tables("hr") == []
-    assert store.found_tables("other") == [FoundTable(EMP)]
+    store.matches.save("hr", first)
+    store.matches.save("other", [FoundTable(EMP)])
+    assert store.matches.get("hr") == sorted(first, key=lambda one: one.table)
+    store.matches.save("hr", [])
+    assert store.matches.get("hr") == []
+    assert store.matches.get("other") == [FoundTable(EMP)]
 
 
 def test_of_a_table_s_comparisons_the_one_of_the_newest_scn_is_kept(
@@ -177,26 +178,26 @@ def test_of_a_table_s_comparisons_the_one_of_the_newest_scn_is_kept(
 ) -> None:
     one = TableId("HR", "EMP")
     for scn, differences in ((Scn(500), 3), (Scn(900), 0), (Scn(700), 9)):
-        store.keep_comparison("hr", one, scn=scn, rows=10, differences=differences)
-    store.keep_comparison("other", one, scn=Scn(1), rows=1, differences=1)
-    [(table, found)] = store.comparisons("hr").items()
+        store.comparisons.keep("hr", one, scn=scn, rows=10, differences=differences)
+    store.comparisons.keep("other", one, scn=Scn(1), rows=1, differences=1)
+    [(table, found)] = store.comparisons.newest("hr").items()
     assert (table, found.scn, found.differences, found.rows) == (one, 900, 0, 10)
-    store.keep_comparison("hr", one, scn=Scn(900), rows=11, differences=2)
-    assert store.comparisons("hr")[one].differences == 2, "compared again"
+    store.comparisons.keep("hr", one, scn=Scn(900), rows=11, differences=2)
+    assert store.comparisons.newest("hr")[one].differences == 2, "compared again"
 
 
 def test_an_error_is_kept_with_the_window_that_it_stopped(planned: Store) -> None:
-    planned.record_error("src", window(100, 200), "of window")
-    assert [one.last_error for one in planned.windows("src")] == ["of window", None]
-    planned.record_error("src", window(200, 300), "waits", while_pending=True)
-    assert [one.last_error for one in planned.windows("src")] == ["of window", "waits"]
+    planned.windows.record_error("src", window(100, 200), "of window")
+    assert [one.last_error for one in planned.windows.find("src")] == ["of window", None]
+    planned.windows.record_error("src", window(200, 300), "waits", while_pending=True)
+    assert [one.last_error for one in planned.windows.find("src")] == ["of window", "waits"]
 
 
 # --- windows ------------------------------------------------------------------------------------
 
 
 def test_the_first_window_reaches_back_and_later_ones_join(planned: Store) -> None:
-    first, second = planned.windows("src")
+    first, second = planned.windows.find("src")
     assert (first.ordinal, first.window, first.mining_low) == (0, window(100, 200), 90)
     assert (second.ordinal, second.window, second.mining_low) == (1, window(200, 300), 200)
     assert first.state == second.state == "planned"
@@ -204,10 +205,10 @@ def test_the_first_window_reaches_back_and_later_ones_join(planned: Store) -> No
 
 
 def test_planning_the_same_windows_again_changes_nothing(planned: Store) -> None:
-    before = planned.windows("src")
-    again = planned.plan_windows("src", [window(100, 200), window(200, 300), window(300, 400)])
+    before = planned.windows.find("src")
+    again = planned.windows.plan("src", [window(100, 200), window(200, 300), window(300, 400)])
     assert again[:2] == before
-    assert [record.ordinal for record in planned.windows("src")] == [0, 1, 2]
+    assert [record.ordinal for record in planned.windows.find("src")] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -223,24 +224,27 @@ def test_windows_that_do_not_join_are_refused_altogether(
     planned: Store, bounds: list[ScnWindow]
 ) -> None:
     with pytest.raises(WindowConflictError, match="does not begin where"):
-        planned.plan_windows("src", bounds)
-    assert len(planned.windows("src")) == 2
+        planned.windows.plan("src", bounds)
+    assert len(planned.windows.find("src")) == 2
 
 
 def test_a_source_without_snapshot_has_no_windows(store: Store) -> None:
     with pytest.raises(NotYetError, match="no snapshot yet"):
-        store.plan_windows("src", [window(100, 200)])
+        store.windows.plan("src", [window(100, 200)])
 
 
 def test_windows_can_be_asked_for_by_state_and_from_the_end(planned: Store) -> None:
-    planned.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
-    assert [one.ordinal for one in planned.windows("src", states=("captured",))] == [0]
-    assert [one.ordinal for one in planned.windows("src", states=("planned", "captured"))] == [0, 1]
-    assert [one.ordinal for one in planned.windows("src", newest_first=True, limit=1)] == [1]
-    found = planned.window("src", window(200, 300))
+    planned.windows.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
+    assert [one.ordinal for one in planned.windows.find("src", states=("captured",))] == [0]
+    assert [one.ordinal for one in planned.windows.find("src", states=("planned", "captured"))] == [
+        0,
+        1,
+    ]
+    assert [one.ordinal for one in planned.windows.find("src", newest_first=True, limit=1)] == [1]
+    found = planned.windows.get("src", window(200, 300))
     assert found is not None
     assert found.ordinal == 1
-    assert planned.window("src", window(200, 301)) is None
+    assert planned.windows.get("src", window(200, 301)) is None
 
 
 def test_capture_records_state_ledger_and_schemas_at_once_and_once(
@@ -262,102 +266,110 @@ def test_capture_records_state_ledger_and_schemas_at_once_and_once(
         OpenTransaction(xid="bb" * 8, start_scn=None, first_ordinal=1, tables=("HR.EMP",)),
     ]
     clock.now += 5
-    planned.record_captured("src", manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger)
-    first = planned.windows("src")[0]
+    planned.windows.record_captured(
+        "src", manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger
+    )
+    first = planned.windows.find("src")[0]
     assert (first.state, first.rows, first.seconds, first.manifest_sha256) == (
         "captured", 5, 2.5, "a" * 64,
     )  # fmt: skip
     assert first.captured is not None
     assert first.captured.timestamp() == clock.now
-    assert planned.open_transactions("src") == [ledger[1], ledger[0]]
-    assert planned.schema_at("src", EMP, Scn(150)) == change.schema
+    assert planned.ledger.open_transactions("src") == [ledger[1], ledger[0]]
+    assert planned.schemas.at("src", EMP, Scn(150)) == change.schema
 
-    planned.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, ledger[:1])
-    planned.record_captured("src", manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger)
-    assert planned.open_transactions("src") == ledger[:1], (
+    planned.windows.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, ledger[:1])
+    planned.windows.record_captured(
+        "src", manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger
+    )
+    assert planned.ledger.open_transactions("src") == ledger[:1], (
         "a repeat must not bring an old ledger back"
     )
 
 
 def test_capture_is_recorded_in_order_and_never_with_another_manifest(planned: Store) -> None:
     with pytest.raises(NotYetError, match="earlier window is still planned"):
-        planned.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
+        planned.windows.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
     with pytest.raises(ConfigError, match="this source has no such window"):
-        planned.record_captured("src", manifest_of(window(200, 301), 1), "b" * 64, [])
-    planned.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
+        planned.windows.record_captured("src", manifest_of(window(200, 301), 1), "b" * 64, [])
+    planned.windows.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
     with pytest.raises(LandingDamagedError, match="another manifest"):
-        planned.record_captured("src", manifest_of(window(100, 200), 0), "c" * 64, [])
+        planned.windows.record_captured("src", manifest_of(window(100, 200), 0), "c" * 64, [])
 
 
 def test_a_window_keeps_its_time_its_key_and_its_counts(planned: Store) -> None:
     ended = datetime(2026, 11, 22, 6, 33, 20, tzinfo=UTC)
-    [record] = planned.plan_windows("src", [window(300, 400)], ends=[ended])
+    [record] = planned.windows.plan("src", [window(300, 400)], ends=[ended])
     assert record.key == "2026-11-22T06:33:20Z_400"
     for number, high in enumerate((200, 300, 400)):
         bounds = window(high - 100, high)
-        planned.record_captured("src", manifest_of(bounds, number), "a" * 64, [])
+        planned.windows.record_captured("src", manifest_of(bounds, number), "a" * 64, [])
         did = TableApplied(table=EMP, changes=5, rows_inserted=3, rows_updated=1, rows_deleted=1)
-        planned.advance_tables("src", bounds, {EMP: bounds.scn_high}, did)
+        planned.windows.advance_tables("src", bounds, {EMP: bounds.scn_high}, did)
         again = TableApplied(table=EMP, changes=9)
-        planned.advance_tables("src", bounds, {EMP: bounds.scn_high}, again)
-        planned.advance_tables("src", bounds, {DEPT: bounds.scn_high}, TableApplied(table=DEPT))
-    found = planned.window("src", record.window)
+        planned.windows.advance_tables("src", bounds, {EMP: bounds.scn_high}, again)
+        planned.windows.advance_tables(
+            "src", bounds, {DEPT: bounds.scn_high}, TableApplied(table=DEPT)
+        )
+    found = planned.windows.get("src", record.window)
     assert found is not None
     assert (found.key, found.ended, found.bytes) == (record.key, ended, 1)
     assert found.facts["transactions_open"] == 1
-    assert planned.window_tables("src", range(2, 3)) == {2: [did]}
-    assert set(planned.window_tables("src", range(9))) == {0, 1, 2}
-    repeated = planned.plan_windows("src", [window(300, 400)], ends=[datetime.now(UTC)])
+    assert planned.windows.table_counts("src", range(2, 3)) == {2: [did]}
+    assert set(planned.windows.table_counts("src", range(9))) == {0, 1, 2}
+    repeated = planned.windows.plan("src", [window(300, 400)], ends=[datetime.now(UTC)])
     assert repeated == [found], "a key is for ever"
 
 
 def test_of_many_tables_those_that_may_move_do_or_none(planned: Store) -> None:
     """One call for all of them: what is there already stays, and one that cannot move keeps all where they are."""
     first, second = window(100, 200), window(200, 300)
-    planned.advance_tables("src", first, {EMP: Scn(200)})
-    planned.advance_tables("src", first, {EMP: Scn(150), DEPT: Scn(180)})
-    assert [one.mirror_scn for one in planned.tables("src")] == [180, 200]
+    planned.windows.advance_tables("src", first, {EMP: Scn(200)})
+    planned.windows.advance_tables("src", first, {EMP: Scn(150), DEPT: Scn(180)})
+    assert [one.mirror_scn for one in planned.tables.all("src")] == [180, 200]
     with pytest.raises(NotYetError, match="not taken the window before"):
-        planned.advance_tables("src", second, {EMP: Scn(300), DEPT: Scn(300)})
+        planned.windows.advance_tables("src", second, {EMP: Scn(300), DEPT: Scn(300)})
     with pytest.raises(TerminalError, match="not in the metadata store"):
-        planned.advance_tables("src", second, {EMP: Scn(300), TableId("HR", "GONE"): Scn(300)})
-    assert [one.mirror_scn for one in planned.tables("src")] == [180, 200]
-    planned.advance_tables("src", first, {EMP: Scn(200), DEPT: Scn(200)})
+        planned.windows.advance_tables(
+            "src", second, {EMP: Scn(300), TableId("HR", "GONE"): Scn(300)}
+        )
+    assert [one.mirror_scn for one in planned.tables.all("src")] == [180, 200]
+    planned.windows.advance_tables("src", first, {EMP: Scn(200), DEPT: Scn(200)})
     sent: list[str] = []
     event.listen(planned._database._engine, "before_cursor_execute", lambda *a: sent.append(a[2]))
-    planned.advance_tables("src", second, {EMP: Scn(300), DEPT: Scn(300)})
-    assert [one.mirror_scn for one in planned.tables("src")] == [300, 300]
+    planned.windows.advance_tables("src", second, {EMP: Scn(300), DEPT: Scn(300)})
+    assert [one.mirror_scn for one in planned.tables.all("src")] == [300, 300]
     assert sum(one.startswith("UPDATE tables") for one in sent) == 1
 
 
 def test_windows_are_applied_forward_in_order(planned: Store) -> None:
     with pytest.raises(NotYetError, match="not captured yet"):
-        planned.record_applied("src", window(100, 200), 1.0)
-    planned.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
-    planned.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
+        planned.windows.record_applied("src", window(100, 200), 1.0)
+    planned.windows.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
+    planned.windows.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
     with pytest.raises(NotYetError, match="earlier window is still captured"):
-        planned.record_applied("src", window(200, 300), 1.0)
-    planned.record_applied("src", window(100, 200), 1.0)
-    planned.record_applied("src", window(100, 200), 9.0)
-    planned.record_applied("src", window(200, 300), 1.0)
-    assert [one.state for one in planned.windows("src")] == ["applied", "applied"]
-    assert [one.apply_seconds for one in planned.windows("src")] == [1.0, 1.0]
+        planned.windows.record_applied("src", window(200, 300), 1.0)
+    planned.windows.record_applied("src", window(100, 200), 1.0)
+    planned.windows.record_applied("src", window(100, 200), 9.0)
+    planned.windows.record_applied("src", window(200, 300), 1.0)
+    assert [one.state for one in planned.windows.find("src")] == ["applied", "applied"]
+    assert [one.apply_seconds for one in planned.windows.find("src")] == [1.0, 1.0]
 
 
 def test_a_table_position_moves_one_window_at_a_time_and_never_back(planned: Store) -> None:
-    planned.plan_windows("src", [window(300, 400)])
+    planned.windows.plan("src", [window(300, 400)])
     first, second, third = window(100, 200), window(200, 300), window(300, 400)
-    planned.advance_tables("src", first, {EMP: Scn(200), DEPT: Scn(150)})
+    planned.windows.advance_tables("src", first, {EMP: Scn(200), DEPT: Scn(150)})
     with pytest.raises(NotYetError, match="not taken the window before"):
-        planned.advance_tables("src", third, {EMP: Scn(400)})
-    planned.advance_tables("src", second, {EMP: Scn(300)})
-    planned.advance_tables("src", first, {EMP: Scn(200)})
+        planned.windows.advance_tables("src", third, {EMP: Scn(400)})
+    planned.windows.advance_tables("src", second, {EMP: Scn(300)})
+    planned.windows.advance_tables("src", first, {EMP: Scn(200)})
     with pytest.raises(WindowConflictError, match="is not in the window"):
-        planned.advance_tables("src", second, {EMP: Scn(350)})
+        planned.windows.advance_tables("src", second, {EMP: Scn(350)})
     with pytest.raises(TerminalError, match="not in the metadata store"):
-        planned.advance_tables("src", second, {TableId("HR", "GONE"): Scn(300)})
-    assert [one.mirror_scn for one in planned.tables("src")] == [150, 300]
-    table = planned.table("src", EMP)
+        planned.windows.advance_tables("src", second, {TableId("HR", "GONE"): Scn(300)})
+    assert [one.mirror_scn for one in planned.tables.all("src")] == [150, 300]
+    table = planned.tables.get("src", EMP)
     assert table is not None
     assert table.mirror_scn == 300
 
@@ -367,17 +379,17 @@ def test_a_table_position_moves_one_window_at_a_time_and_never_back(planned: Sto
 
 def test_the_schema_valid_at_an_scn_is_found(store: Store) -> None:
     old, new = schema_of(scn=100), schema_of(scn=200, extra="Ünal")
-    store.save_schema_version(SchemaVersion("src", new, "alter"))
-    store.save_schema_version(SchemaVersion("src", old))
-    store.save_schema_version(SchemaVersion("src", old))
-    assert [store.schema_at("src", EMP, Scn(scn)) for scn in (99, 100, 199, 200)] == [
+    store.schemas.save(SchemaVersion("src", new, "alter"))
+    store.schemas.save(SchemaVersion("src", old))
+    store.schemas.save(SchemaVersion("src", old))
+    assert [store.schemas.at("src", EMP, Scn(scn)) for scn in (99, 100, 199, 200)] == [
         None, old, old, new,
     ]  # fmt: skip
-    assert [(one.schema, one.ddl) for one in store.schema_versions("src", EMP)] == [
+    assert [(one.schema, one.ddl) for one in store.schemas.versions("src", EMP)] == [
         (old, None),
         (new, "alter"),
     ]
-    assert store.schema_versions("src", DEPT) == []
+    assert store.schemas.versions("src", DEPT) == []
 
 
 # --- chunks -------------------------------------------------------------------------------------
@@ -411,79 +423,79 @@ def chunk_manifest(number: int = 1, scn: int = 100) -> ChunkManifest:
 
 
 def test_chunks_go_from_planned_over_landed_to_applied_once(store: Store) -> None:
-    store.plan_chunks([chunk(1), chunk(2), chunk(1, DEPT)])
-    store.record_chunk_landed(chunk_manifest(), "a" * 64)
-    store.plan_chunks([chunk(1), chunk(2)])
-    store.record_chunk_landed(chunk_manifest(), "a" * 64)
+    store.chunks.plan([chunk(1), chunk(2), chunk(1, DEPT)])
+    store.chunks.record_landed(chunk_manifest(), "a" * 64)
+    store.chunks.plan([chunk(1), chunk(2)])
+    store.chunks.record_landed(chunk_manifest(), "a" * 64)
     with pytest.raises(LandingDamagedError, match="another manifest"):
-        store.record_chunk_landed(chunk_manifest(), "b" * 64)
-    landed = store.chunk("src", EMP, "s1", 1)
+        store.chunks.record_landed(chunk_manifest(), "b" * 64)
+    landed = store.chunks.get("src", EMP, "s1", 1)
     assert landed == replace(
         chunk(1), state="landed", rows=42, seconds=1.5, manifest_sha256="a" * 64
     )
     for _ in range(2):
-        store.record_chunk_applied("src", EMP, "s1", 1, seconds=3.0)
-    assert [one.number for one in store.chunks("src", EMP, "s1", ("applied",))] == [1]
-    assert len(store.chunks("src")) == 3
-    assert store.chunks("src", EMP, "s2") == []
+        store.chunks.record_applied("src", EMP, "s1", 1, seconds=3.0)
+    assert [one.number for one in store.chunks.find("src", EMP, "s1", ("applied",))] == [1]
+    assert len(store.chunks.find("src")) == 3
+    assert store.chunks.find("src", EMP, "s2") == []
 
 
 def test_a_snapshot_has_the_chunks_of_one_plan(store: Store) -> None:
     """Two plans cut a table at other places: together they would read some rows twice."""
     first = [chunk(1), chunk(2)]
-    assert store.plan_chunks(first) == first
+    assert store.chunks.plan(first) == first
     other = [replace(one, range={"kind": "key"}) for one in (chunk(1), chunk(2), chunk(3))]
-    assert store.plan_chunks([*other, chunk(1, DEPT)]) == [*first, chunk(1, DEPT)]
-    assert store.chunks("src", EMP) == first
-    store.record_chunk_landed(chunk_manifest(1), "a" * 64)
-    assert [one.state for one in store.plan_chunks(other)] == ["landed", "planned"]
+    assert store.chunks.plan([*other, chunk(1, DEPT)]) == [*first, chunk(1, DEPT)]
+    assert store.chunks.find("src", EMP) == first
+    store.chunks.record_landed(chunk_manifest(1), "a" * 64)
+    assert [one.state for one in store.chunks.plan(other)] == ["landed", "planned"]
 
 
 def test_a_table_joins_with_the_window_that_is_planned_next_or_not_at_all(planned: Store) -> None:
     record = TableRecord(source="src", table=EMP, snapshot_id="s250", snapshot_scn=Scn(250))
     with pytest.raises(NotYetError, match="window was planned while the table joined"):
-        planned.begin_stream(replace(record, first_ordinal=1), schema_of(scn=250))
-    assert planned.table("src", EMP) == TableRecord(source="src", table=EMP)
+        planned.tables.begin_stream(replace(record, first_ordinal=1), schema_of(scn=250))
+    assert planned.tables.get("src", EMP) == TableRecord(source="src", table=EMP)
     joining = replace(record, first_ordinal=2)
-    planned.begin_stream(joining, schema_of(scn=250))
-    found = planned.table("src", EMP)
+    planned.tables.begin_stream(joining, schema_of(scn=250))
+    found = planned.tables.get("src", EMP)
     assert found is not None
     assert (found.state, found.first_ordinal) == ("snapshotting", 2)
-    planned.advance_tables("src", window(100, 200), {EMP: Scn(200)})
-    assert planned.table("src", EMP) == found, "its snapshot says where it stands"
+    planned.windows.advance_tables("src", window(100, 200), {EMP: Scn(200)})
+    assert planned.tables.get("src", EMP) == found, "its snapshot says where it stands"
     stale = replace(found, first_ordinal=1)
     with pytest.raises(NotYetError, match="another stream"):
-        planned.plan_stream_chunks(stale, schema_of(scn=250), [chunk(1)])
-    assert planned.plan_stream_chunks(found, schema_of(scn=250), [chunk(1)]) == [chunk(1)]
+        planned.tables.plan_chunks(stale, schema_of(scn=250), [chunk(1)])
+    assert planned.tables.plan_chunks(found, schema_of(scn=250), [chunk(1)]) == [chunk(1)]
 
 
 def test_a_table_that_has_gone_on_is_not_stopped_by_an_error_of_before(planned: Store) -> None:
     before = TableRecord(source="src", table=EMP, state="ready", mirror_scn=Scn(100))
     save_table(planned, before)
-    planned.advance_tables("src", window(100, 200), {EMP: Scn(200)})
-    assert not planned.stop_table("src", EMP, reason="old", way_out="none", failed_as=before)
-    now = planned.table("src", EMP)
+    planned.windows.advance_tables("src", window(100, 200), {EMP: Scn(200)})
+    assert not planned.tables.stop("src", EMP, reason="old", way_out="none", failed_as=before)
+    now = planned.tables.get("src", EMP)
     assert now is not None
     assert now.state == "ready"
-    assert planned.stop_table("src", EMP, reason="new", way_out="none", failed_as=now)
-    stopped = planned.table("src", EMP)
+    assert planned.tables.stop("src", EMP, reason="new", way_out="none", failed_as=now)
+    stopped = planned.tables.get("src", EMP)
     assert stopped is not None
     assert stopped.state == "failed"
 
 
 def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
-    store.plan_chunks([chunk(1)])
+    store.chunks.plan([chunk(1)])
     with pytest.raises(NotYetError, match="not landed yet"):
-        store.record_chunk_applied("src", EMP, "s1", 1)
+        store.chunks.record_applied("src", EMP, "s1", 1)
     with pytest.raises(NotYetError, match="no longer planned"):
-        store.record_chunk_landed(chunk_manifest(2), "a" * 64)
+        store.chunks.record_landed(chunk_manifest(2), "a" * 64)
 
 
 def test_a_chunk_that_was_read_as_of_a_newer_scn_raises_the_table_s(store: Store) -> None:
     save_table(store, TableRecord(source="src", table=EMP, consistent_scn=Scn(100)))
-    store.plan_chunks([chunk(1)])
-    store.record_chunk_landed(chunk_manifest(scn=150), "a" * 64)
-    table = store.table("src", EMP)
+    store.chunks.plan([chunk(1)])
+    store.chunks.record_landed(chunk_manifest(scn=150), "a" * 64)
+    table = store.tables.get("src", EMP)
     assert table is not None
     assert table.consistent_scn == 150
 
@@ -500,19 +512,19 @@ def test_a_whole_snapshot_knows_every_key_as_of_its_oldest_chunk(store: Store) -
             )
             for number, scn in enumerate(scns)
         ]
-        store.plan_chunks(made)
+        store.chunks.plan(made)
 
-    assert store.covered_scn("src", EMP) == 0
+    assert store.chunks.covered_scn("src", EMP) == 0
     applied("s1", [100, 180, 100])
-    assert store.covered_scn("src", EMP) == 100
+    assert store.chunks.covered_scn("src", EMP) == 100
     applied("s2", [150, 150])
     applied("s3", [200], condition="ID > 1")
     applied("s4", [210], range={"kind": "keys", "keys": [["1"]]})
     applied("s5", [220])
     waits = replace(chunk(1, snapshot="s5"), condition=None, range=whole, scn=Scn(220))
-    store.restore_chunks([replace(waits, state="landed")])
-    assert store.covered_scn("src", EMP) == 150
-    assert store.covered_scn("src", DEPT) == 0
+    store.chunks.restore([replace(waits, state="landed")])
+    assert store.chunks.covered_scn("src", EMP) == 150
+    assert store.chunks.covered_scn("src", DEPT) == 0
 
 
 def test_an_error_of_the_store_shows_no_values(tmp_path: Path) -> None:
@@ -533,68 +545,68 @@ def test_a_signal_is_added_once_taken_once_and_finished(store: Store, clock: Clo
     signal = Signal(
         id="x1", source="src", type="execute-snapshot", data={"data-collections": ["HR.EMP"]}
     )
-    assert store.add_signal(signal)
-    assert not store.add_signal(replace(signal, type="other"))
+    assert store.signals.add(signal)
+    assert not store.signals.add(replace(signal, type="other"))
     clock.now += 1
-    assert store.add_signal(replace(signal, id="x0", channel="oracle"))
-    assert [one.id for one in store.pending_signals("src")] == ["x1", "x0"]
-    assert store.take_signal("src", "x1") == replace(signal, state="taken")
-    assert store.take_signal("src", "x1") is None
-    assert [one.state for one in store.pending_signals("src")] == ["taken", "pending"]
-    assert store.take_signal("src", "unknown") is None
-    store.finish_signal("src", "x1")
-    store.finish_signal("src", "x1")
-    store.finish_signal("src", "x0", "rejected", "no such table")
+    assert store.signals.add(replace(signal, id="x0", channel="oracle"))
+    assert [one.id for one in store.signals.pending("src")] == ["x1", "x0"]
+    assert store.signals.take("src", "x1") == replace(signal, state="taken")
+    assert store.signals.take("src", "x1") is None
+    assert [one.state for one in store.signals.pending("src")] == ["taken", "pending"]
+    assert store.signals.take("src", "unknown") is None
+    store.signals.finish("src", "x1")
+    store.signals.finish("src", "x1")
+    store.signals.finish("src", "x0", "rejected", "no such table")
     with pytest.raises(TerminalError, match="keeps its outcome"):
-        store.finish_signal("src", "x1", "rejected", "late")
-    [rejected] = store.signals("src", states=("rejected",))
+        store.signals.finish("src", "x1", "rejected", "late")
+    [rejected] = store.signals.find("src", states=("rejected",))
     assert rejected.reason == "no such table"
-    assert store.signal("src", "x1") == replace(signal, state="done")
+    assert store.signals.get("src", "x1") == replace(signal, state="done")
 
 
 # --- leases -------------------------------------------------------------------------------------
 
 
 def test_a_held_lease_is_refused_to_others_until_it_expires(store: Store, clock: Clock) -> None:
-    first = store.acquire_lease("src", "p1", 10)
+    first = store.leases.acquire("src", "p1", 10)
     with pytest.raises(LeaseHeldError, match="p1"):
-        store.acquire_lease("src", "p2", 10)
+        store.leases.acquire("src", "p2", 10)
     clock.now += 9
-    first = store.renew_lease(first)
+    first = store.leases.renew(first)
     clock.now += 9
     with pytest.raises(LeaseHeldError):
-        store.acquire_lease("src", "p2", 10)
+        store.leases.acquire("src", "p2", 10)
     clock.now += 2
-    second = store.acquire_lease("src", "p2", 10)
+    second = store.leases.acquire("src", "p2", 10)
     assert second.token > first.token
     with pytest.raises(FencedError, match="lost its lease"):
-        store.renew_lease(first)
-    store.release_lease(first)
-    assert [lease.holder for lease in store.leases()] == ["p2"]
+        store.leases.renew(first)
+    store.leases.release(first)
+    assert [lease.holder for lease in store.leases.all()] == ["p2"]
 
 
 def test_a_released_lease_is_free_and_its_token_grows_on(store: Store) -> None:
-    first = store.acquire_lease("src", "p1", 10)
-    store.release_lease(first)
-    assert store.leases() == []
+    first = store.leases.acquire("src", "p1", 10)
+    store.leases.release(first)
+    assert store.leases.all() == []
     with pytest.raises(FencedError):
-        store.renew_lease(first)
-    assert store.acquire_lease("src", "p1", 10).token == first.token + 1
+        store.leases.renew(first)
+    assert store.leases.acquire("src", "p1", 10).token == first.token + 1
 
 
 def test_a_lease_that_cannot_be_given_back_now_is_given_back_later(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store was away when the work ended: this process lives, so nobody else may release what it held."""
-    release, tries = Store.release_lease, list[str]()
+    release, tries = Leases.release, list[str]()
 
-    def away(self: Store, lease: Lease) -> None:
+    def away(self: Leases, lease: Lease) -> None:
         tries.append(lease.name)
         if len(tries) < 3:
             raise StoreUnavailableError("the metadata store failed")
         release(self, lease)
 
-    monkeypatch.setattr(Store, "release_lease", away)
+    monkeypatch.setattr(Leases, "release", away)
     monkeypatch.setattr("cdc_core.leases.POLL_SECONDS", 0.01)
     with Store.open(url) as store:
         with held(store, "src/capture", seconds=600):
@@ -605,9 +617,9 @@ def test_a_lease_that_cannot_be_given_back_now_is_given_back_later(
 
 
 def test_an_expired_lease_that_nobody_took_can_be_renewed(store: Store, clock: Clock) -> None:
-    lease = store.acquire_lease("src", "p1", 10)
+    lease = store.leases.acquire("src", "p1", 10)
     clock.now += 100
-    assert store.renew_lease(lease).expires.timestamp() == clock.now + 10
+    assert store.leases.renew(lease).expires.timestamp() == clock.now + 10
 
 
 def test_of_many_that_want_a_lease_at_once_one_gets_it(store: Store) -> None:
@@ -615,7 +627,7 @@ def test_of_many_that_want_a_lease_at_once_one_gets_it(store: Store) -> None:
 
     def grab(holder: str) -> None:
         try:
-            won.append(store.acquire_lease("src", holder, 10).holder)
+            won.append(store.leases.acquire("src", holder, 10).holder)
         except LeaseHeldError:
             return
 
@@ -646,14 +658,14 @@ def test_a_wrong_clock_of_a_host_steals_no_lease(
     one = elsewhere(uptime, proc=tmp_path)
     other = elsewhere(uptime, proc=tmp_path, boot="b2" if "postgresql" in url else "b1")
     with Store.open(url, machine=one) as first, Store.open(url, machine=other) as second:
-        lease = first.acquire_lease("src", one.holder(1, 1), 60)
+        lease = first.leases.acquire("src", one.holder(1, 1), 60)
         monkeypatch.setattr(time, "time", lambda: real() + 61)
-        [seen] = second.leases()
+        [seen] = second.leases.all()
         assert not seen.is_expired
         with pytest.raises(LeaseHeldError):
-            second.acquire_lease("src", other.holder(2, 1), 60)
+            second.leases.acquire("src", other.holder(2, 1), 60)
         monkeypatch.setattr(time, "time", real)
-        assert first.renew_lease(lease).token == lease.token
+        assert first.leases.renew(lease).token == lease.token
 
 
 def test_on_one_machine_a_lease_ends_by_its_uptime_alone(
@@ -662,14 +674,14 @@ def test_on_one_machine_a_lease_ends_by_its_uptime_alone(
     uptime = Clock()
     here = elsewhere(uptime, proc=tmp_path)
     with Store.open(url, clock=clock, machine=here) as store:
-        store.acquire_lease("src", here.holder(1, 1), 60)
+        store.leases.acquire("src", here.holder(1, 1), 60)
         clock.now += 100
         with pytest.raises(LeaseHeldError):
-            store.acquire_lease("src", here.holder(2, 1), 60)
+            store.leases.acquire("src", here.holder(2, 1), 60)
         uptime.now += 60
-        assert store.leases()[0].is_expired
+        assert store.leases.all()[0].is_expired
         clock.now -= 1000
-        assert store.acquire_lease("src", here.holder(2, 1), 60).token == 2
+        assert store.leases.acquire("src", here.holder(2, 1), 60).token == 2
 
 
 def test_after_a_restart_of_the_machine_the_clock_decides(
@@ -679,12 +691,12 @@ def test_after_a_restart_of_the_machine_the_clock_decides(
     after.now = 5.0
     machine = elsewhere(before, proc=tmp_path)
     with Store.open(url, clock=clock, machine=machine) as store:
-        store.acquire_lease("src", machine.holder(1, 1), 60)
+        store.leases.acquire("src", machine.holder(1, 1), 60)
     machine = elsewhere(after, proc=tmp_path, boot="b2")
     with Store.open(url, clock=clock, machine=machine) as store:
-        assert not store.leases()[0].is_expired
+        assert not store.leases.all()[0].is_expired
         clock.now += 61
-        store.acquire_lease("src", machine.holder(1, 1), 60)
+        store.leases.acquire("src", machine.holder(1, 1), 60)
 
 
 def test_only_a_process_that_would_be_seen_is_declared_dead(tmp_path: Path) -> None:
@@ -744,10 +756,10 @@ def test_many_processes_may_open_a_new_store_at_once(url: str) -> None:
 def test_what_was_written_is_there_after_opening_again(
     url: str, store: Store, clock: Clock
 ) -> None:
-    store.save_source(SOURCE)
+    store.sources.save(SOURCE)
     store.close()
     with Store.open(url, clock=clock) as again:
-        assert again.source("src") == SOURCE
+        assert again.sources.get("src") == SOURCE
 
 
 def test_the_migrations_give_the_tables_that_the_code_uses(url: str, store: Store) -> None:
@@ -755,7 +767,7 @@ def test_the_migrations_give_the_tables_that_the_code_uses(url: str, store: Stor
     from alembic.runtime.migration import MigrationContext
     from sqlalchemy import create_engine
 
-    from cdc_core.state.tables import METADATA
+    from cdc_core.state.sql_tables import METADATA
 
     engine = create_engine(url)
     with engine.connect() as connection:
@@ -805,8 +817,8 @@ def test_sqlite_writers_wait_for_each_other(tmp_path: Path) -> None:
         other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
         threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
-        store.save_source(SOURCE)
-        assert store.source("src") is not None
+        store.sources.save(SOURCE)
+        assert store.sources.get("src") is not None
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
@@ -816,8 +828,8 @@ def test_the_versions_of_all_tables_come_at_once(store: Store) -> None:
         for table, scn in ((EMP, 150), (DEPT, 100), (EMP, 100))
     ]
     for version in versions:
-        store.save_schema_version(version)
-    store.save_schema_version(replace(versions[0], source="other"))
-    found = store.versions_by_table("src")
+        store.schemas.save(version)
+    store.schemas.save(replace(versions[0], source="other"))
+    found = store.schemas.by_table("src")
     assert found == {EMP: [versions[2], versions[0]], DEPT: [versions[1]]}
-    assert found[EMP] == store.schema_versions("src", EMP)
+    assert found[EMP] == store.schemas.versions("src", EMP)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cdc_core.model.records import TableRecord
-from cdc_core.state.sources import put_table
 from cdc_core.state.store import Store
+from cdc_core.state.table_rows import put_table
 
 
 def save_table(store: Store, record: TableRecord) -> None:

@@ -92,7 +92,7 @@ class Source:
 
     def record(self, name: str) -> TableRecord:
         """What the metadata store has of a table."""
-        found = self.pipeline._ctx.store.table(self.pipeline.config.name, table_id(name))
+        found = self.pipeline._ctx.store.tables.get(self.pipeline.config.name, table_id(name))
         assert found is not None
         return found
 
@@ -119,7 +119,7 @@ class Source:
 
     def check_current(self, *names: str) -> None:
         """Every named table has the last window (a snapshot may be ahead of it), and equals Oracle there."""
-        newest = self.pipeline._ctx.store.windows(
+        newest = self.pipeline._ctx.store.windows.find(
             self.pipeline.config.name, newest_first=True, limit=1
         )
         position = (

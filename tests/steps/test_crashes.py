@@ -14,8 +14,10 @@ import pytest
 from sqlalchemy import Connection
 
 from cdc_core.errors import LakeError
+from cdc_core.state.captured_tables import CapturedTables
+from cdc_core.state.chunks import Chunks
 from cdc_core.state.database import Database
-from cdc_core.state.store import Store
+from cdc_core.state.windows import Windows
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -40,7 +42,9 @@ class Crash:
 
     def install(self, monkeypatch: pytest.MonkeyPatch, *methods: str) -> None:
         for method in methods:
-            monkeypatch.setattr(Store, method, self._named(method, getattr(Store, method)))
+            part, name = method.split(".")
+            original = getattr(PARTS[part], name)
+            monkeypatch.setattr(PARTS[part], name, self._named(method, original))
         writing = Database.writing
 
         @contextmanager
@@ -70,8 +74,19 @@ class Crash:
         raise CrashError
 
 
-WINDOW_METHODS = ("plan_windows", "record_captured", "advance_tables", "record_applied")
-CHUNK_METHODS = ("plan_chunks", "record_chunk_landed", "record_chunk_applied", "finish_snapshot")
+PARTS: dict[str, type] = {"windows": Windows, "chunks": Chunks, "tables": CapturedTables}
+WINDOW_METHODS = (
+    "windows.plan",
+    "windows.record_captured",
+    "windows.advance_tables",
+    "windows.record_applied",
+)
+CHUNK_METHODS = (
+    "chunks.plan",
+    "chunks.record_landed",
+    "chunks.record_applied",
+    "tables.finish_snapshot",
+)
 
 
 @pytest.fixture
@@ -96,7 +111,7 @@ def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
 @pytest.fixture
 def crash(monkeypatch: pytest.MonkeyPatch) -> Crash:
     made = Crash()
-    made.install(monkeypatch, *WINDOW_METHODS, *CHUNK_METHODS, "plan_stream_chunks")
+    made.install(monkeypatch, *WINDOW_METHODS, *CHUNK_METHODS, "tables.plan_chunks")
     return made
 
 
@@ -143,7 +158,7 @@ def test_a_crash_at_any_commit_of_the_log_path_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("method", ["plan_stream_chunks", *CHUNK_METHODS[1:]])
+@pytest.mark.parametrize("method", ["tables.plan_chunks", *CHUNK_METHODS[1:]])
 def test_a_crash_at_any_commit_of_the_snapshot_path_loses_and_doubles_nothing(
     oracle: Oracle, source: Source, crash: Crash, method: str, when: str
 ) -> None:
@@ -159,7 +174,7 @@ def test_a_crash_at_any_commit_of_the_snapshot_path_loses_and_doubles_nothing(
 
 
 def unfinished(source: Source, name: str) -> list[Any]:
-    chunks = source.pipeline._ctx.store.chunks("src", table_id(name))
+    chunks = source.pipeline._ctx.store.chunks.find("src", table_id(name))
     return [one for one in chunks if one.state != "applied"]
 
 

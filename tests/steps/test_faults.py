@@ -253,7 +253,7 @@ def test_a_clock_that_steps_changes_no_order(oracle: Oracle, source: Source, sec
     change(oracle)
     source.windows()
     check_whole(source)
-    records = source.pipeline._ctx.store.windows("src")
+    records = source.pipeline._ctx.store.windows.find("src")
     assert [one.key for one in records] == sorted(one.key for one in records)
 
 

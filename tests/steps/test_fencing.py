@@ -19,7 +19,13 @@ from cdc_core.errors import CdcError, LakeError
 from cdc_core.landing import fenced
 from cdc_core.landing.fenced import FencedLanding
 from cdc_core.model.signals import Signal
-from cdc_core.state.store import Store
+from cdc_core.state.captured_tables import CapturedTables
+from cdc_core.state.chunks import Chunks
+from cdc_core.state.images import Images
+from cdc_core.state.signals import Signals
+from cdc_core.state.sources import Sources
+from cdc_core.state.window_history import WindowHistory
+from cdc_core.state.windows import Windows
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
@@ -192,35 +198,35 @@ class Effect:
 
 
 EFFECTS = [
-    Effect("plan windows", Store, "plan_windows", everything, lambda one: one.pipeline.plan_windows(), goes_on),
-    Effect("join", Store, "begin_stream", everything, joins_again, joins_again_and_goes_on),
-    Effect("join for the first time", Store, "begin_stream", nothing, snapshots, everything),
-    Effect("begin the source", Store, "save_source", nothing, snapshots, everything),
-    Effect("plan the chunks of a first snapshot", Store, "plan_stream_chunks", nothing, snapshots, everything),
-    Effect("plan an ad hoc snapshot", Store, "plan_chunks", everything, reads_again, reads_again_and_goes_on),
+    Effect("plan windows", Windows, "plan", everything, lambda one: one.pipeline.plan_windows(), goes_on),
+    Effect("join", CapturedTables, "begin_stream", everything, joins_again, joins_again_and_goes_on),
+    Effect("join for the first time", CapturedTables, "begin_stream", nothing, snapshots, everything),
+    Effect("begin the source", Sources, "save", nothing, snapshots, everything),
+    Effect("plan the chunks of a first snapshot", CapturedTables, "plan_chunks", nothing, snapshots, everything),
+    Effect("plan an ad hoc snapshot", Chunks, "plan", everything, reads_again, reads_again_and_goes_on),
     Effect("land a chunk's file", fenced._FencedWriter, "close", nothing, snapshots, everything),
     Effect("land a chunk's manifest", FencedLanding, "write_manifest", nothing, snapshots, everything, 5),
-    Effect("record that a chunk landed", Store, "record_chunk_landed", nothing, snapshots, everything),
+    Effect("record that a chunk landed", Chunks, "record_landed", nothing, snapshots, everything),
     Effect("commit a chunk", MemoryLake, "apply_chunk", nothing, snapshots, everything),
-    Effect("record that a chunk is applied", Store, "record_chunk_applied", nothing, snapshots, everything),
-    Effect("end a snapshot", Store, "finish_snapshot", nothing, snapshots, everything, 1),
+    Effect("record that a chunk is applied", Chunks, "record_applied", nothing, snapshots, everything),
+    Effect("end a snapshot", CapturedTables, "finish_snapshot", nothing, snapshots, everything, 1),
     Effect("land a window's file", fenced._FencedWriter, "close", a_change, Source.windows, goes_on),
     Effect("land a window's manifest", FencedLanding, "write_manifest", a_change, Source.windows, goes_on),
-    Effect("record that a window is captured", Store, "record_captured", a_change, Source.windows, goes_on),
+    Effect("record that a window is captured", Windows, "record_captured", a_change, Source.windows, goes_on),
     Effect("commit a window", MemoryLake, "apply_window", a_captured_change, Source.windows, goes_on),
-    Effect("advance a table", Store, "advance_tables", a_captured_change, Source.windows, goes_on, 1),
-    Effect("advance tables that join anew", Store, "advance_tables", a_captured_change, Source.windows, joins_again, 0),
-    Effect("record that a window is applied", Store, "record_applied", a_captured_change, Source.windows, goes_on),
-    Effect("stop a table", Store, "stop_table", a_captured_change, fails_on_one, resumes_the_true_lake),
-    Effect("retire windows", Store, "retire_windows", old_windows, lambda one: one.pipeline.retire_windows(), goes_on),
+    Effect("advance a table", Windows, "advance_tables", a_captured_change, Source.windows, goes_on, 1),
+    Effect("advance tables that join anew", Windows, "advance_tables", a_captured_change, Source.windows, joins_again, 0),
+    Effect("record that a window is applied", Windows, "record_applied", a_captured_change, Source.windows, goes_on),
+    Effect("stop a table", CapturedTables, "stop", a_captured_change, fails_on_one, resumes_the_true_lake),
+    Effect("retire windows", WindowHistory, "retire", old_windows, lambda one: one.pipeline.retire_windows(), goes_on),
     Effect("remove a retired window", FencedLanding, "remove", old_windows, lambda one: one.pipeline.retire_windows(), lambda other: other.pipeline.retire_windows()),
     Effect("remove a window to read it again", FencedLanding, "remove", a_lost_window, recaptures, recaptures_and_goes_on),
-    Effect("let windows be captured again", Store, "unrecord_captured", a_lost_window, recaptures, recaptures_and_goes_on),
-    Effect("take a signal", Store, "take_signal", a_signal, lambda one: one.pipeline.take_signals(), everything),
-    Effect("plan what a signal asks for", Store, "plan_chunks", a_signal, lambda one: one.pipeline.take_signals(), everything),
-    Effect("end a signal", Store, "finish_signal", a_signal, lambda one: one.pipeline.take_signals(), everything),
-    Effect("remove a table", Store, "stop_table", everything, leaves, leaves_and_comes_back),
-    Effect("make the store anew", Store, "put_image", everything, lambda one: one.pipeline.rebuild_state(replace=True), goes_on),
+    Effect("let windows be captured again", WindowHistory, "unrecord_captured", a_lost_window, recaptures, recaptures_and_goes_on),
+    Effect("take a signal", Signals, "take", a_signal, lambda one: one.pipeline.take_signals(), everything),
+    Effect("plan what a signal asks for", Chunks, "plan", a_signal, lambda one: one.pipeline.take_signals(), everything),
+    Effect("end a signal", Signals, "finish", a_signal, lambda one: one.pipeline.take_signals(), everything),
+    Effect("remove a table", CapturedTables, "stop", everything, leaves, leaves_and_comes_back),
+    Effect("make the store anew", Images, "put", everything, lambda one: one.pipeline.rebuild_state(replace=True), goes_on),
 ]  # fmt: skip
 
 
@@ -282,4 +288,4 @@ def picture(source: Source) -> object:
         str(table): (sorted(map(repr, found.rows.values())), list(map(repr, found.changes)))
         for table, found in source.lake.tables.items()
     }
-    return ctx.store.image("src"), ctx.store.signals("src"), files, lake
+    return ctx.store.images.get("src"), ctx.store.signals.find("src"), files, lake

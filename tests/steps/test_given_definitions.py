@@ -67,13 +67,13 @@ def present(source: Source) -> int:
 
 
 def outcome(source: Source, name: str = "s1") -> tuple[str, str]:
-    [found] = [one for one in source.pipeline._ctx.store.signals("src") if one.id == name]
+    [found] = [one for one in source.pipeline._ctx.store.signals.find("src") if one.id == name]
     return found.state, found.reason or ""
 
 
 def versions(source: Source, name: str = "ONE") -> list[tuple[str, str | None]]:
     """The longest V of each version, and what made it."""
-    found = source.pipeline._ctx.store.schema_versions("src", table_id(name))
+    found = source.pipeline._ctx.store.schemas.versions("src", table_id(name))
     return [(str(one.schema.column("V").char_length), one.ddl) for one in found]
 
 
@@ -178,13 +178,13 @@ def test_it_holds_from_the_signals_row_on_and_the_next_ddl_supersedes_it(
         source.run()
         oracle.server.faults.disarm_all()
         assert outcome(source) == ("done", "")
-        first, given, last = source.pipeline._ctx.store.schema_versions("src", table_id("ONE"))
+        first, given, last = source.pipeline._ctx.store.schemas.versions("src", table_id("ONE"))
         assert [one.schema.column("V").char_length for one in (first, given, last)] == [20, 40, 20]
         assert given.ddl == "definition of signal s1"
         assert first.schema.scn_from < given.schema.scn_from <= sent < last.schema.scn_from
         assert given.schema.stored == ("ID", "V")
         source.run()
-        assert len(source.pipeline._ctx.store.signals("src")) == 1
+        assert len(source.pipeline._ctx.store.signals.find("src")) == 1
         source.check_current("ONE")
 
 
@@ -258,7 +258,7 @@ def test_a_definition_that_cannot_be_is_rejected_and_stops_nothing(
         for name, (data, _) in REFUSED.items():
             # As a row of Oracle's signal table comes: `redolake signal` refuses some at once.
             wrong = Signal(id=name, source="src", type="schema-changes", data=data)
-            source.pipeline._ctx.store.add_signal(wrong)
+            source.pipeline._ctx.store.signals.add(wrong)
         oracle.run("INSERT INTO ONE VALUES (2, 'second')")
         source.run()
         for name, (_, reason) in REFUSED.items():
@@ -268,7 +268,7 @@ def test_a_definition_that_cannot_be_is_rejected_and_stops_nothing(
         source.check_current("ONE")
 
 
-@pytest.mark.parametrize("where", ["take_signal", "record_captured"])
+@pytest.mark.parametrize("where", ["take", "record_captured"])
 def test_a_definition_is_taken_once_whatever_dies(
     oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -281,19 +281,20 @@ def test_a_definition_is_taken_once_whatever_dies(
             source.pipeline.take_signals()
             conceal(oracle)
         with monkeypatch.context() as patched:
-            store = type(source.pipeline._ctx.store)
-            original = getattr(store, where)
+            store = source.pipeline._ctx.store
+            part = type(store.signals if where == "take" else store.windows)
+            original = getattr(part, where)
 
             def dies(*given: Any, **named: Any) -> None:
-                if where == "take_signal":
+                if where == "take":
                     original(*given, **named)
                 raise KeyboardInterrupt
 
-            patched.setattr(store, where, dies)
+            patched.setattr(part, where, dies)
             with pytest.raises(KeyboardInterrupt):
                 source.run()
         source.close()
-        if where == "take_signal":
+        if where == "take":
             conceal(oracle)
         source.run()
         oracle.server.faults.disarm_all()

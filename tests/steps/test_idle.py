@@ -16,7 +16,7 @@ from cdc_core.model.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import LedgerState, OpenTransaction
 from cdc_core.schema.dictionary import read_table_schemas
-from cdc_core.state.records import SchemaVersion
+from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
@@ -42,7 +42,7 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
         with oracle.capture_session(config) as session:
             start = read_start(session)
             schemas = read_table_schemas(session, config.tables, scn=start.snapshot_scn)
-        pipeline._ctx.store.save_source(
+        pipeline._ctx.store.sources.save(
             SourceRecord(
                 name="src",
                 snapshot_scn=start.snapshot_scn,
@@ -50,7 +50,7 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
                 resetlogs_change=start.resetlogs_change,
             )
         )
-        pipeline._ctx.store.save_schema_version(SchemaVersion("src", schemas[0]))
+        pipeline._ctx.store.schemas.save(SchemaVersion("src", schemas[0]))
         scn = start.snapshot_scn
         save_table(
             pipeline._ctx.store,
@@ -74,18 +74,20 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
 def look(oracle: Oracle, pipeline: Pipeline) -> WindowRecord | None:
     """One look as the sensor takes it, after something that is not captured has moved the SCN."""
     oracle.run("INSERT INTO OTHER VALUES (1)")
-    before = pipeline._ctx.store.windows("src", newest_first=True, limit=1)
+    before = pipeline._ctx.store.windows.find("src", newest_first=True, limit=1)
     low = before[0].window.scn_high if before else 0
     for _ in range(100):
         if pipeline.plan_windows():
             break
         oracle.run("INSERT INTO OTHER VALUES (1)")
-    assert pipeline._ctx.store.windows("src", newest_first=True, limit=1)[0].window.scn_high > low
+    assert (
+        pipeline._ctx.store.windows.find("src", newest_first=True, limit=1)[0].window.scn_high > low
+    )
     return pipeline.pass_idle_windows()
 
 
 def position(pipeline: Pipeline) -> int:
-    record = pipeline._ctx.store.table("src", EMP)
+    record = pipeline._ctx.store.tables.get("src", EMP)
     assert record is not None
     assert record.mirror_scn is not None
     return record.mirror_scn
@@ -101,13 +103,13 @@ def test_idle_windows_move_the_position_without_spark_and_are_forgotten(
     before = position(pipeline)
     for _ in range(3):
         assert look(oracle, pipeline) is None
-    windows = pipeline._ctx.store.windows("src")
+    windows = pipeline._ctx.store.windows.find("src")
     assert all(window.is_idle and window.state == "applied" for window in windows)
     assert position(pipeline) == windows[-1].window.scn_high > before
 
     retired = pipeline.retire_windows()
     assert [one.window for one in retired] == [one.window for one in windows[:-1]]
-    assert [one.window for one in pipeline._ctx.store.windows("src")] == [windows[-1].window]
+    assert [one.window for one in pipeline._ctx.store.windows.find("src")] == [windows[-1].window]
     assert not any(landed(pipeline, one.window) for one in retired)
     assert landed(pipeline, windows[-1].window)
     assert pipeline.retire_windows() == []
@@ -143,30 +145,32 @@ def test_windows_are_kept_as_long_as_they_are_configured_to_be(
 ) -> None:
     """With retention a window goes by its end; never the newest, and none while another is half-way."""
     store = pipeline._ctx.store
-    last = store.windows("src", newest_first=True, limit=1)[0]
+    last = store.windows.find("src", newest_first=True, limit=1)[0]
     low = last.window.scn_high
     bounds = [ScnWindow(Scn(low + n), Scn(low + n + 1)) for n in range(3)]
     old = datetime.now(UTC) - timedelta(days=9)
-    store.plan_windows("src", bounds, ends=[old, old, datetime.now(UTC)])
+    store.windows.plan("src", bounds, ends=[old, old, datetime.now(UTC)])
     from tests.state.test_store import manifest_of
 
-    for record in store.windows("src", states=("planned",)):
-        store.record_captured("src", manifest_of(record.window, record.ordinal), "0" * 64, [])
-    store.record_applied("src", bounds[0], 0.1)
-    store.record_applied("src", bounds[1], 0.1)
+    for record in store.windows.find("src", states=("planned",)):
+        store.windows.record_captured(
+            "src", manifest_of(record.window, record.ordinal), "0" * 64, []
+        )
+    store.windows.record_applied("src", bounds[0], 0.1)
+    store.windows.record_applied("src", bounds[1], 0.1)
     week_ago = datetime.now(UTC) - timedelta(days=7)
-    kept = [one.window for one in store.windows("src") if not one.is_idle]
-    store.retire_windows("src", before=week_ago)
-    assert [one.window for one in store.windows("src")] == kept, "one is captured, not applied"
-    store.record_applied("src", bounds[2], 0.1)
-    store.retire_windows("src", before=None)
-    assert [one.window for one in store.windows("src")] == kept
-    assert store.retire_windows("src", before=week_ago) == [], "a table still wants them"
+    kept = [one.window for one in store.windows.find("src") if not one.is_idle]
+    store.history.retire("src", before=week_ago)
+    assert [one.window for one in store.windows.find("src")] == kept, "one is captured, not applied"
+    store.windows.record_applied("src", bounds[2], 0.1)
+    store.history.retire("src", before=None)
+    assert [one.window for one in store.windows.find("src")] == kept
+    assert store.history.retire("src", before=week_ago) == [], "a table still wants them"
     for one in bounds:
-        store.advance_tables("src", one, {EMP: one.scn_high})
-    retired = store.retire_windows("src", before=week_ago)
+        store.windows.advance_tables("src", one, {EMP: one.scn_high})
+    retired = store.history.retire("src", before=week_ago)
     assert [one.window for one in retired] == bounds[:2]
-    assert [one.window for one in store.windows("src")] == bounds[2:]
+    assert [one.window for one in store.windows.find("src")] == bounds[2:]
 
 
 @pytest.mark.parametrize(("state", "is_kept"), [("open", True), ("released", False)])
@@ -174,26 +178,26 @@ def test_a_transaction_that_was_given_up_keeps_no_window(
     pipeline: Pipeline, state: LedgerState, is_kept: bool
 ) -> None:
     store = pipeline._ctx.store
-    last = store.windows("src", newest_first=True, limit=1)[0]
+    last = store.windows.find("src", newest_first=True, limit=1)[0]
     low = last.window.scn_high
     bounds = [ScnWindow(Scn(low + n), Scn(low + n + 1)) for n in range(3)]
     old = datetime.now(UTC) - timedelta(days=9)
-    store.plan_windows("src", bounds, ends=[old, old, datetime.now(UTC)])
+    store.windows.plan("src", bounds, ends=[old, old, datetime.now(UTC)])
     from tests.state.test_store import manifest_of
 
-    planned = store.windows("src", states=("planned",))
+    planned = store.windows.find("src", states=("planned",))
     first = planned[0].ordinal << ORDINAL_SHIFT
     open_one = OpenTransaction(
         xid="0100020003000000", start_scn=1, first_ordinal=first, state=state
     )
     for record in planned:
-        store.record_captured(
+        store.windows.record_captured(
             "src", manifest_of(record.window, record.ordinal), "0" * 64, [open_one]
         )
-        store.advance_tables("src", record.window, {EMP: record.window.scn_high})
-        store.record_applied("src", record.window, 0.1)
-    store.retire_windows("src", before=None)  # the idle window before them, which is young
-    store.retire_windows("src", before=datetime.now(UTC) - timedelta(days=7))
-    assert (bounds[0] in [one.window for one in store.windows("src")]) == is_kept
+        store.windows.advance_tables("src", record.window, {EMP: record.window.scn_high})
+        store.windows.record_applied("src", record.window, 0.1)
+    store.history.retire("src", before=None)  # the idle window before them, which is young
+    store.history.retire("src", before=datetime.now(UTC) - timedelta(days=7))
+    assert (bounds[0] in [one.window for one in store.windows.find("src")]) == is_kept
     assert pipeline.status(ask_oracle=False).open_transactions == is_kept
     assert len(pipeline.status(ask_oracle=False).transactions_released) == 1 - is_kept

@@ -53,7 +53,7 @@ def test_added_and_widened_columns_are_followed_in_the_middle_of_a_window(
             result = pipeline.reconcile()
             assert result.differences == 0
             assert [one.rows_delta for one in result.tables] == [4]
-            versions = pipeline._ctx.store.schema_versions("src", table.table)
+            versions = pipeline._ctx.store.schemas.versions("src", table.table)
             assert [version.schema.column("NAME").char_length for version in versions] == [
                 10,
                 10,

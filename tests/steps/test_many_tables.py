@@ -61,15 +61,15 @@ def test_a_step_of_a_chunk_keeps_its_own_table_alone(
         store, landing = pipeline._ctx.store, pipeline._ctx.landing
         before = kept_revisions(landing, "src")
         asked: list[TableId | None] = []
-        snapshots = store.snapshots
+        snapshots = store.chunks.snapshots
 
         def asked_of(name: str, table: TableId | None = None) -> dict[tuple[TableId, str], bool]:
             asked.append(table)
             return snapshots(name, table)
 
         with monkeypatch.context() as patched:
-            patched.setattr(store, "snapshots", asked_of)
-            patched.setattr(store, "table_revisions", None)
+            patched.setattr(store.chunks, "snapshots", asked_of)
+            patched.setattr(store.tables, "revisions", None)
             pipeline.snapshot_chunk(chunk)
             pipeline.apply_chunk(chunk)
         assert set(asked) == {chunk.table}

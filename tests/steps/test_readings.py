@@ -204,7 +204,7 @@ def test_a_transaction_that_is_open_for_long_needs_its_logs(oracle: Oracle, tmp_
 
 def first_log_of_the_oldest(source: Source) -> int:
     """The sequence of the log in which the oldest open transaction began."""
-    [one] = source.pipeline._ctx.store.open_transactions("src")
+    [one] = source.pipeline._ctx.store.ledger.open_transactions("src")
     assert (one.state, one.rows, one.tables) == ("unread", 0, ())
     assert one.start_scn is not None
     with source.pipeline._ctx.database.session() as session:

@@ -22,7 +22,8 @@ from cdc_core.errors import (
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
-from cdc_core.state.store import Store
+from cdc_core.state.window_history import WindowHistory
+from cdc_core.state.windows import Windows
 from oracle_embedded.database import ADMIN
 from pipelines.cli import app
 from pipelines.commands import data
@@ -232,9 +233,9 @@ def test_a_recapture_that_was_cut_short_goes_on(
     def crash(*_arguments: object) -> None:
         raise CrashError
 
-    for method in ("unrecord_captured", "record_captured"):
+    for part, method in ((WindowHistory, "unrecord_captured"), (Windows, "record_captured")):
         with monkeypatch.context() as patch:
-            patch.setattr(type(source.pipeline._ctx.store), method, crash)
+            patch.setattr(part, method, crash)
             with pytest.raises(CrashError):
                 list(source.pipeline.recapture())
         source.close()
@@ -263,10 +264,10 @@ def test_a_window_behind_forgotten_ones_that_were_not_idle_stays_as_it_is(source
     apply_all(source)
     window = behind_forgotten_windows(source)
     shutil.rmtree(folder(source, window))
-    before = source.pipeline._ctx.store.image("src")
+    before = source.pipeline._ctx.store.images.get("src")
     with pytest.raises(RedoUnavailableError, match="were retired"):
         list(source.pipeline.recapture())
-    assert source.pipeline._ctx.store.image("src")["windows"] == before["windows"]
+    assert source.pipeline._ctx.store.images.get("src")["windows"] == before["windows"]
 
 
 def behind_forgotten_windows(source: Source) -> ScnWindow:
@@ -279,7 +280,7 @@ def behind_forgotten_windows(source: Source) -> ScnWindow:
     window = change(source, 10)
     apply_all(source)
     source.pipeline.resume_tables([table_id("TWO")])
-    source.pipeline._ctx.store.retire_windows("src", before=datetime.now(UTC) + timedelta(days=1))
+    source.pipeline._ctx.store.history.retire("src", before=datetime.now(UTC) + timedelta(days=1))
     [oldest, *_] = source.pipeline.records.windows()
     assert oldest.window == window
     assert oldest.ordinal > 0
@@ -294,10 +295,10 @@ def test_without_its_redo_nothing_is_changed(source: Source, oracle: Oracle) -> 
     manifest, _ = source.pipeline._ctx.window_manifest(windows[0])
     oracle.database.redo.delete_archived_log(manifest.logs[0].sequence)
     shutil.rmtree(folder(source, windows[0]))
-    before = source.pipeline._ctx.store.image("src")
+    before = source.pipeline._ctx.store.images.get("src")
     with pytest.raises(RedoUnavailableError):
         list(source.pipeline.recapture())
-    assert source.pipeline._ctx.store.image("src")["windows"] == before["windows"]
+    assert source.pipeline._ctx.store.images.get("src")["windows"] == before["windows"]
     assert folder(source, windows[1]).exists()
 
 
@@ -365,9 +366,9 @@ def test_what_has_landed_is_decoded_by_the_definitions_that_are_known_now(
     with source.pipeline._ctx.database.session() as session:
         schema = read_table_schema(session, source.pipeline.config.table(table_id("ONE")))
     store = source.pipeline._ctx.store
-    landed = store.schema_versions("src", table_id("ONE"))[-1]
+    landed = store.schemas.versions("src", table_id("ONE"))[-1]
     better = replace(schema, scn_from=landed.schema.scn_from)
-    store.exclude_columns(replace(landed, schema=better), reason="mended", way_out="")
+    store.tables.exclude_columns(replace(landed, schema=better), reason="mended", way_out="")
 
     def out_of_reach() -> None:
         raise OracleUnavailableError("Oracle is out of reach")
@@ -400,7 +401,7 @@ def test_a_lost_window_that_every_table_has_and_that_is_not_finished_is_read_aga
     source.run()
     window = change(source, 10)
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "record_applied", lambda *_: 1 / 0)
+        patched.setattr(Windows, "record_applied", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             source.pipeline.apply_window(window)
     shutil.rmtree(folder(source, window))

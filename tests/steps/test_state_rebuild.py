@@ -43,7 +43,7 @@ def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
 
 
 def image(source: Source) -> Image:
-    return source.pipeline._ctx.store.image("src")
+    return source.pipeline._ctx.store.images.get("src")
 
 
 def comparable(found: Image) -> dict[str, list[dict[str, Any]]]:

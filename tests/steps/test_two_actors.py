@@ -44,19 +44,23 @@ class Suspended:
             self.meanwhile()
 
 
-NO_WORK = frozenset({"machine", "holding", "fence_here"})
+NO_WORK = frozenset({"machine", "holding", "fence"})
 """What notes something of this process, and asks nobody."""
 
 
 class Watched:
-    """A store that says each of its calls first."""
+    """A store, or a part of one, that says each of its calls first."""
 
     def __init__(self, watched: Any, on_call: Callable[[str], None]) -> None:
         self._watched, self._on_call = watched, on_call
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._watched, name)
-        if not callable(found) or name in NO_WORK:
+        if name in NO_WORK:
+            return found
+        if type(found).__module__.startswith("cdc_core.state."):
+            return Watched(found, self._on_call)
+        if not callable(found):
             return found
 
         def call(*args: Any, **named: Any) -> Any:

@@ -83,10 +83,10 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
             changes=applied.changes + gone.changes,
             rows_deleted=applied.rows_deleted + gone.rows_deleted,
         )
-        ctx.store.record_chunk_applied(
+        ctx.store.chunks.record_applied(
             ctx.source, key.table, key.snapshot_id, key.number, seconds=seconds_since(started)
         )
-        ctx.store.finish_snapshot(ctx.source, key.table)
+        ctx.store.tables.finish_snapshot(ctx.source, key.table)
         return _report(ctx, replace(record, rows=manifest.rows, scn=manifest.scn), started, applied)
 
 
@@ -118,9 +118,9 @@ def _taken_in(ctx: Context, schema: TableSchema, scn: Scn) -> TableSchema:
 
     Which of them had other names, the dictionary does not say. The captured windows do, whether or not they are applied.
     """
-    newest = ctx.store.schema_versions(ctx.source, schema.table)[-1].schema
+    newest = ctx.store.schemas.versions(ctx.source, schema.table)[-1].schema
     taken = ctx.visible(schema).without(newest.excluded)
-    known = ctx.store.schema_at(ctx.source, schema.table, scn)
+    known = ctx.store.schemas.at(ctx.source, schema.table, scn)
     if known is None:
         return taken
     evolution = judge(known, taken)
@@ -142,7 +142,7 @@ def _settle(ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence)
 
     It comes before the chunk is recorded as applied, so that a crash between the two finds it again.
     """
-    chunks = ctx.store.chunks(ctx.source, record.table, snapshot_id=record.snapshot_id)
+    chunks = ctx.store.chunks.find(ctx.source, record.table, snapshot_id=record.snapshot_id)
     others = [chunk for chunk in chunks if chunk.number != record.number]
     gone = TableApplied(table=record.table)
     if not all(chunk.state == "applied" for chunk in others):
@@ -169,4 +169,4 @@ def settle_quarantine(ctx: Context, table: TableRecord, scn: int, fence: Fence) 
         rows = ctx.lake.resolve_quarantine(
             table.table, scn, generation=table.generation, fence=fence
         )
-        ctx.store.note_quarantine(ctx.source, table.table, rows)
+        ctx.store.tables.note_quarantine(ctx.source, table.table, rows)

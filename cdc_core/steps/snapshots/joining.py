@@ -102,7 +102,7 @@ def join_tables(
     """
     if not tables:
         return []
-    is_new = ctx.store.source(ctx.source) is None
+    is_new = ctx.store.sources.get(ctx.source) is None
     given = first if is_new else None
     if is_new and given is None:
         preflight(ctx, session)
@@ -114,7 +114,7 @@ def join_tables(
         start = given.start if given else ctx.changes.read_start(able)
         if is_new:
             _begin_source(ctx, start)
-        last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
+        last = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
         objects = captured_objects(ctx)
         definitions = _definitions_at(
             ctx, session, able, start.snapshot_scn, [one for one in before.values() if one]
@@ -138,7 +138,7 @@ def join_tables(
                     record = replace(record, generation=record.generation + 1)
                 else:
                     schema = followed
-                ctx.store.begin_stream(record, replace(schema, scn_from=start.snapshot_scn))
+                ctx.store.tables.begin_stream(record, replace(schema, scn_from=start.snapshot_scn))
                 joined.append(record)
                 ctx.reported(
                     StepReport(kind="table-joined", key=str(table), seconds=0.0, table=table)
@@ -154,7 +154,9 @@ def plan_joining(
     Where Oracle has no undo for the snapshot's SCN any more, the snapshot begins anew at a newer one.
     """
     known = {
-        record.table: ctx.store.chunks(ctx.source, record.table, snapshot_id=record.snapshot_id)
+        record.table: ctx.store.chunks.find(
+            ctx.source, record.table, snapshot_id=record.snapshot_id
+        )
         for record in records
     }
     definitions = _definitions_of(
@@ -185,8 +187,8 @@ def _plan_table(
 
 def captured_objects(ctx: Context) -> dict[int, TableId]:
     """The captured tables by the numbers of their objects."""
-    newest = ctx.store.newest_schemas(ctx.source)
-    captured = [one.table for one in ctx.store.tables(ctx.source) if one.is_captured]
+    newest = ctx.store.schemas.newest(ctx.source)
+    captured = [one.table for one in ctx.store.tables.all(ctx.source) if one.is_captured]
     numbers = {newest[table].object_id: table for table in captured if table in newest}
     numbers.pop(0, None)
     return numbers
@@ -228,7 +230,9 @@ def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> li
     findings = [*ctx.changes.check(configs), *check_tables(session, configs)]
     _warn(findings)
     for table in tables:
-        record = ctx.store.table(ctx.source, table) or TableRecord(source=ctx.source, table=table)
+        record = ctx.store.tables.get(ctx.source, table) or TableRecord(
+            source=ctx.source, table=table
+        )
         with stopping_table(ctx, record):
             _refuse(ctx, [one for one in findings if one.table in (None, table)])
             able.append(table)
@@ -274,7 +278,7 @@ def _definitions_of(
         by_scn.setdefault(record.snapshot_scn, []).append(record.table)
     found: dict[TableId, TableSchema | CdcError] = {}
     for scn, tables in by_scn.items():
-        before = [ctx.store.schema_at(ctx.source, table, scn) for table in tables]
+        before = [ctx.store.schemas.at(ctx.source, table, scn) for table in tables]
         found |= _definitions_at(ctx, session, tables, scn, [one for one in before if one])
     return found
 
@@ -286,7 +290,7 @@ def _definition(found: TableSchema | CdcError) -> TableSchema:
 
 
 def _begin_source(ctx: Context, start: Start) -> None:
-    ctx.store.save_source(
+    ctx.store.sources.save(
         SourceRecord(
             name=ctx.source,
             snapshot_scn=start.snapshot_scn,
@@ -299,7 +303,7 @@ def _begin_source(ctx: Context, start: Start) -> None:
 
 
 def _joining(ctx: Context, table: TableId, scn: Scn, because: ReadAgain | None) -> TableRecord:
-    before = ctx.store.table(ctx.source, table) or TableRecord(source=ctx.source, table=table)
+    before = ctx.store.tables.get(ctx.source, table) or TableRecord(source=ctx.source, table=table)
     record = replace(_at(ctx, before, scn), first_ordinal=0, mining_low=None)
     if because is None:
         return record
@@ -311,7 +315,7 @@ def _following(ctx: Context, schema: TableSchema) -> TableSchema | None:
     """The definition as the Delta tables that the table may have can follow it; None if they cannot hold it, or shall
     not be written anew to do so."""
     held = held_by(
-        [version.schema for version in ctx.store.schema_versions(ctx.source, schema.table)]
+        [version.schema for version in ctx.store.schemas.versions(ctx.source, schema.table)]
     )
     if held is None:
         return schema
@@ -328,7 +332,7 @@ def _at(ctx: Context, record: TableRecord, scn: Scn) -> TableRecord:
     """The record with a snapshot as of ``scn`` that has a name of its own."""
     name = number = f"s{scn}"
     again = 1
-    while ctx.store.chunks(ctx.source, record.table, snapshot_id=name):
+    while ctx.store.chunks.find(ctx.source, record.table, snapshot_id=name):
         again += 1
         name = f"{number}-{again}"
     return replace(record, snapshot_id=name, snapshot_scn=scn, consistent_scn=scn)
@@ -340,7 +344,7 @@ def _plan_chunks(
     scn, name = record.snapshot_scn, record.snapshot_id
     assert scn is not None
     assert name is not None
-    before = ctx.store.schema_at(ctx.source, record.table, scn)
+    before = ctx.store.schemas.at(ctx.source, record.table, scn)
     schema = knowing(schema, before.segments if before else ())
     if before is not None:
         schema = judge(before, schema).followed(before, schema)
@@ -356,4 +360,4 @@ def _plan_chunks(
         )
         for number, part in enumerate(ranges)
     ]
-    return ctx.store.plan_stream_chunks(record, replace(schema, scn_from=scn), chunks)
+    return ctx.store.tables.plan_chunks(record, replace(schema, scn_from=scn), chunks)

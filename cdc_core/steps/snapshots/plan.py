@@ -52,7 +52,7 @@ def start_snapshot(
     with ctx.lease("snapshot-plan", wait_seconds=30), ctx.database.session() as session:
         started = time.monotonic()
         wanted = ctx.configured(tables)
-        states = {one.table: one.state for one in ctx.store.tables(ctx.source)}
+        states = {one.table: one.state for one in ctx.store.tables.all(ctx.source)}
         fresh = [table for table in wanted if states.get(table, "new") == "new"]
         again = [] if tables is None else [table for table in wanted if table not in set(fresh)]
         _refuse_conditions(fresh, conditions or {})
@@ -64,13 +64,13 @@ def start_snapshot(
         among = frozenset(wanted)
         joining = [
             record
-            for record in ctx.store.tables(ctx.source)
+            for record in ctx.store.tables.all(ctx.source)
             if record.table in among and record.state == "snapshotting"
         ]
         planned = plan_joining(ctx, session, joining)
         others = [table for table in ad_hoc if table not in counted]
         extra = _plan_ad_hoc(session, ctx, others, conditions or {}, signal_id)
-        planned += ctx.store.plan_chunks(extra)
+        planned += ctx.store.chunks.plan(extra)
         if planned:
             ctx.reported(
                 StepReport(
@@ -98,7 +98,7 @@ def plan_parts(
     with ctx.lease("snapshot-plan", wait_seconds=30):
         if parts is None:
             with ctx.database.session() as session:
-                before = ctx.store.schema_at(ctx.source, table, scn)
+                before = ctx.store.schemas.at(ctx.source, table, scn)
                 schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
                 parts = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
         # Chunks of an earlier repair may lie in landing, even if the store was restored and does not know them.
@@ -114,7 +114,7 @@ def plan_parts(
             )
             for number, part in enumerate(parts)
         ]
-        return [_key(record) for record in ctx.store.plan_chunks(planned)]
+        return [_key(record) for record in ctx.store.chunks.plan(planned)]
 
 
 def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[ChunkKey]:
@@ -122,10 +122,10 @@ def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[Ch
     wanted = set(ctx.configured(tables))
     goes_on = {
         record.table
-        for record in ctx.store.tables(ctx.source)
+        for record in ctx.store.tables.all(ctx.source)
         if record.state in {"snapshotting", "ready"}
     }
-    records = ctx.store.chunks(ctx.source, states=("planned", "landed"))
+    records = ctx.store.chunks.find(ctx.source, states=("planned", "landed"))
     return [_key(record) for record in records if record.table in wanted & goes_on]
 
 
@@ -171,10 +171,10 @@ def _plan_ad_hoc(
     planned: list[ChunkRecord] = []
     for table in tables:
         scn = current_scn(session)
-        while ctx.store.chunks(ctx.source, table, snapshot_id=f"s{scn}"):
+        while ctx.store.chunks.find(ctx.source, table, snapshot_id=f"s{scn}"):
             time.sleep(0.2)
             scn = current_scn(session)
-        before = ctx.store.schema_at(ctx.source, table, scn)
+        before = ctx.store.schemas.at(ctx.source, table, scn)
         schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
         condition = conditions.get(table)
         checked = None if condition is None else checked_condition(condition, schema)

@@ -66,7 +66,7 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
         manifest, sha256 = chunk_manifest(ctx, key)
         ctx.landing.local_paths(folder, manifest.files)
         if record.state == "planned":
-            ctx.store.record_chunk_landed(manifest, sha256)
+            ctx.store.chunks.record_landed(manifest, sha256)
         return ctx.reported(
             StepReport(
                 kind="chunk-landed",
@@ -101,7 +101,7 @@ def _read_at_some_scn(
     planned: TableSchema | None = None
     is_altered = False
     for attempt in range(SNAPSHOT_ATTEMPTS):
-        before = ctx.store.schema_at(ctx.source, record.table, scn)
+        before = ctx.store.schemas.at(ctx.source, record.table, scn)
         schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
         _refuse_changed_key(ctx, schema.table, schema.key, scn)
         if planned is not None:
@@ -194,7 +194,7 @@ def _broken(record: ChunkRecord) -> SnapshotBrokenError:
 
 def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...], scn: Scn) -> None:
     """A chunk from before a column of the key got its name has the older one."""
-    versions = ctx.store.schema_versions(ctx.source, table)
+    versions = ctx.store.schemas.versions(ctx.source, table)
     newest = versions[-1].schema if versions else None
     if newest is not None and newest.key != tuple(map(newest.present_name, key)):
         need_windows(ctx, table, scn, "its key has other columns")

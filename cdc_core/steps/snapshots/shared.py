@@ -14,7 +14,7 @@ from cdc_core.steps.context import Context
 
 
 def chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:
-    record = ctx.store.chunk(ctx.source, key.table, key.snapshot_id, key.number)
+    record = ctx.store.chunks.get(ctx.source, key.table, key.snapshot_id, key.number)
     if record is None:
         raise NotYetError(
             "this chunk is no longer planned: the table may have started a new snapshot",
@@ -41,7 +41,7 @@ def applied_chunks_scn(ctx: Context, schema: TableSchema, table: TableRecord) ->
     since no column of it took the name of another one."""
     if not schema.displaced:
         return 0
-    applied = ctx.store.chunks(ctx.source, schema.table, states=("applied",))
+    applied = ctx.store.chunks.find(ctx.source, schema.table, states=("applied",))
     return max((one.scn for one in applied if one.scn >= (table.snapshot_scn or 0)), default=0)
 
 
@@ -51,11 +51,11 @@ def need_windows(ctx: Context, table: TableId, scn: int, reason: str) -> None:
     Raises:
         WindowFirstError: It is not.
     """
-    planned = ctx.store.windows(ctx.source, states=("planned",), limit=1)
+    planned = ctx.store.windows.find(ctx.source, states=("planned",), limit=1)
     if planned:
         captured = int(planned[0].window.scn_low)
     else:
-        newest = ctx.store.windows(ctx.source, newest_first=True, limit=1)
+        newest = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
         captured = int(newest[0].window.scn_high) if newest else 0
     if captured < scn:
         raise WindowFirstError(

@@ -38,7 +38,7 @@ from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord, Windo
 from cdc_core.model.reports import StateRebuilt
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.state.images import Image
-from cdc_core.state.records import SchemaVersion
+from cdc_core.state.schemas import SchemaVersion
 from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
 from cdc_core.steps.holders import is_gone
@@ -70,9 +70,9 @@ def rebuild_state(ctx: Context, *, replace_store: bool, dry_run: bool) -> StateR
         Store.open(f"sqlite:///{Path(folder) / 'state.db'}") as scratch,
     ):
         remarks = _Rebuilding(ctx, scratch, source).fill()
-        image = scratch.image(ctx.source)
-        tables = tuple(scratch.tables(ctx.source))
-    known = ctx.store.image(ctx.source)
+        image = scratch.images.get(ctx.source)
+        tables = tuple(scratch.tables.all(ctx.source))
+    known = ctx.store.images.get(ctx.source)
     is_there = any(known.values())
     if not dry_run:
         _refuse_known(ctx, is_there=is_there and not replace_store)
@@ -112,7 +112,7 @@ def _put(ctx: Context, image: Image) -> None:
         for work in WORK:
             leases.enter_context(ctx.lease(work))
         mine = {f"{ctx.source}/{work}" for work in WORK}
-        for lease in ctx.store.leases():
+        for lease in ctx.store.leases.all():
             others = lease.name.startswith(f"{ctx.source}/") and lease.name not in mine
             if others and not is_gone(ctx.store, lease):
                 raise LeaseHeldError(
@@ -121,7 +121,7 @@ def _put(ctx: Context, image: Image) -> None:
                     lease=lease.name,
                     holder=lease.holder,
                 )
-        ctx.store.put_image(ctx.source, image)
+        ctx.store.images.put(ctx.source, image)
 
 
 class _Rebuilding:
@@ -139,16 +139,16 @@ class _Rebuilding:
 
     def fill(self) -> list[str]:
         """Fill the scratch store; return what is to be said."""
-        self._scratch.save_source(self._source)
+        self._scratch.sources.save(self._source)
         for one in self._kept:
-            self._scratch.restore_table(one.record)
+            self._scratch.tables.restore(one.record)
             _put_versions(self._scratch, one)
         for landed in self._windows:
             self._put_window(landed)
         for one in self._kept:
             _put_versions(self._scratch, one)  # of one SCN, the one that was kept is the later one
         chunks = self._chunks()
-        self._scratch.restore_chunks([chunk for part in chunks.values() for chunk in part])
+        self._scratch.chunks.restore([chunk for part in chunks.values() for chunk in part])
         remarks = []
         for one in self._kept:
             remarks += self._put_table(one, chunks)
@@ -157,9 +157,9 @@ class _Rebuilding:
 
     def _put_window(self, landed: LandedWindow) -> None:
         manifest = landed.manifest
-        self._scratch.restore_window(_window_record(landed, self._source))
+        self._scratch.history.restore_window(_window_record(landed, self._source))
         ledger = ledger_from_landing(self._ctx.landing, manifest)
-        self._scratch.record_captured(self._ctx.source, manifest, landed.sha256, ledger)
+        self._scratch.windows.record_captured(self._ctx.source, manifest, landed.sha256, ledger)
 
     def _chunks(self) -> dict[tuple[TableId, str], list[ChunkRecord]]:
         applied = kept_applied(self._ctx.landing, self._ctx.source)
@@ -208,11 +208,13 @@ class _Rebuilding:
     ) -> list[str]:
         """Write a table with its position, or as failed where landing lacks what it needs; return what is to be said."""
         [record] = [
-            one for one in self._scratch.tables(self._ctx.source) if one.table == kept.record.table
+            one
+            for one in self._scratch.tables.all(self._ctx.source)
+            if one.table == kept.record.table
         ]
         taken = self._taken[record.table]
         has_changed = record != kept.record or len(kept.versions) < len(
-            self._scratch.schema_versions(self._ctx.source, record.table)
+            self._scratch.schemas.versions(self._ctx.source, record.table)
         )
         record = replace(record, revision=kept.record.revision + has_changed)
         if record.snapshot_id is not None:
@@ -222,7 +224,7 @@ class _Rebuilding:
         lost = self._lost(record, taken)
         if lost is not None:
             record = _failed(record, lost)
-        self._scratch.restore_table(record)
+        self._scratch.tables.restore(record)
         remarks = [f"{record.table}: {lost}"] if lost else []
         if taken.lacks_mirror:
             remarks.append(
@@ -272,18 +274,20 @@ class _Rebuilding:
 
     def _put_applied(self) -> None:
         """Note which windows every table has, and what each brought to the tables."""
-        tables = self._scratch.tables(self._ctx.source)
+        tables = self._scratch.tables.all(self._ctx.source)
         waits = False
         for landed in self._windows:
             manifest = landed.manifest
             waits = waits or any(part_of(table, manifest) is not None for table in tables)
             waits = waits or lacks_beside(self._ctx, manifest)
             if not waits:
-                self._scratch.restore_applied(self._ctx.source, manifest.ordinal)
+                self._scratch.history.restore_applied(self._ctx.source, manifest.ordinal)
             for taken in self._taken.values():
                 for scn, applied in taken.windows.items():
                     if manifest.window.scn_low < scn <= manifest.window.scn_high:
-                        self._scratch.restore_counts(self._ctx.source, manifest.ordinal, applied)
+                        self._scratch.history.restore_counts(
+                            self._ctx.source, manifest.ordinal, applied
+                        )
 
 
 def _landed_windows(ctx: Context) -> list[LandedWindow]:
@@ -326,7 +330,7 @@ def _window_record(landed: LandedWindow, source: SourceRecord) -> WindowRecord:
 
 def _put_versions(scratch: Store, kept: KeptTable) -> None:
     for schema, ddl in kept.versions:
-        scratch.save_schema_version(SchemaVersion(kept.record.source, schema, ddl))
+        scratch.schemas.save(SchemaVersion(kept.record.source, schema, ddl))
 
 
 def _consistent_scn(

@@ -68,7 +68,7 @@ def apply_window(
             for table, part in parts.items()
             if table not in manifest.tables_touched
         }
-        ctx.store.advance_tables(
+        ctx.store.windows.advance_tables(
             ctx.source, window, untouched | _others_untouched(ctx, manifest, parts)
         )
         todo = [table for table in parts if table not in untouched]
@@ -96,7 +96,7 @@ def _parts(
     _pass_retired(ctx, manifest, wanted)
     wanting = [
         (record, part)
-        for record in ctx.store.tables(ctx.source)
+        for record in ctx.store.tables.all(ctx.source)
         if record.table in wanted and (part := part_of(record, manifest)) is not None
     ]
     parts = {
@@ -121,7 +121,7 @@ def _others_untouched(
     mined = manifest.tables_held - parts.keys()
     return {
         record.table: part.scn_high
-        for record in ctx.store.tables(ctx.source)
+        for record in ctx.store.tables.all(ctx.source)
         if record.table in mined
         and record.table not in manifest.tables_touched
         and (part := part_of(record, manifest)) is not None
@@ -131,8 +131,8 @@ def _others_untouched(
 
 def changed_tables(ctx: Context, windows: Sequence[ScnWindow]) -> set[TableId]:
     """The tables that want a part of one of these captured windows in which something of theirs has changed."""
-    records = ctx.store.tables(ctx.source)
-    with overtaken_where_forgotten(partial(ctx.store.window, ctx.source), windows):
+    records = ctx.store.tables.all(ctx.source)
+    with overtaken_where_forgotten(partial(ctx.store.windows.get, ctx.source), windows):
         manifests = [ctx.window_manifest(window)[0] for window in windows]
     return {
         record.table
@@ -150,7 +150,7 @@ def _pass_retired(ctx: Context, manifest: WindowManifest, wanted: set[TableId]) 
     low = manifest.window.scn_low
     behind = [
         record
-        for record in ctx.store.tables(ctx.source)
+        for record in ctx.store.tables.all(ctx.source)
         if record.table in wanted
         and part_of(record, manifest) is not None
         and is_behind(record, manifest.window)
@@ -160,7 +160,7 @@ def _pass_retired(ctx: Context, manifest: WindowManifest, wanted: set[TableId]) 
     retired = kept_retired(ctx.landing, ctx.source_record())
     for record in behind:
         if retired.touched.get(str(record.table), 0) <= (record.mirror_scn or 0):
-            ctx.store.pass_retired(ctx.source, record.table, low)
+            ctx.store.history.pass_retired(ctx.source, record.table, low)
 
 
 def _apply_table(
@@ -185,7 +185,7 @@ def _apply_table(
         result = replace(result, seconds=seconds_since(started))
         note_quarantine(ctx, table, manifest.window, result)
         if reached > manifest.window.scn_low:
-            ctx.store.advance_tables(ctx.source, manifest.window, {table: reached}, result)
+            ctx.store.windows.advance_tables(ctx.source, manifest.window, {table: reached}, result)
         return result
 
 
@@ -228,7 +228,7 @@ def _take_part(
         pieces = [one for one in pieces if isinstance(one, SchemaChange)]
     if not pieces:
         return TableApplied(table=table), part.scn_high
-    covered = ctx.store.covered_scn(ctx.source, table)
+    covered = ctx.store.chunks.covered_scn(ctx.source, table)
     late_above = late_commits_above(manifest, state, covered)
     if late_above is not None and any(isinstance(one, SchemaChange) for one in pieces):
         raise RowsGoneError(
@@ -275,7 +275,7 @@ def _take_part(
                 read_scn=state.consistent_scn,
                 earlier=[
                     ctx.visible(version.schema)
-                    for version in ctx.store.schema_versions(ctx.source, table)
+                    for version in ctx.store.schemas.versions(ctx.source, table)
                     if version.schema.scn_from <= part.scn_high
                 ],
                 late_above=late_above,
@@ -290,7 +290,7 @@ def _take_part(
         position = piece.scn_high
         # The next piece may stop the table.
         if len(pieces) > 1 and done[-1].in_quarantine is not None:
-            ctx.store.note_quarantine(ctx.source, table, done[-1].in_quarantine)
+            ctx.store.tables.note_quarantine(ctx.source, table, done[-1].in_quarantine)
     return (done[0] if len(done) == 1 else summed(table, done)), part.scn_high
 
 
@@ -335,7 +335,7 @@ def _again_alone(
 def note_quarantine(ctx: Context, table: TableId, window: ScnWindow, applied: TableApplied) -> None:
     """Note and tell how many rows of the table are in quarantine."""
     if applied.in_quarantine is not None:
-        ctx.store.note_quarantine(ctx.source, table, applied.in_quarantine)
+        ctx.store.tables.note_quarantine(ctx.source, table, applied.in_quarantine)
     if applied.quarantined:
         _LOG.warning(
             "redo rows are in quarantine table=%s window=%s rows=%d all=%d",
@@ -426,7 +426,7 @@ def redo_inputs(
     holding = {ordinal for ordinal in holding if ordinal >= state.first_ordinal}
     paths: list[str] = []
     if holding:
-        for earlier in ctx.store.windows(
+        for earlier in ctx.store.windows.find(
             ctx.source, ordinals=range(min(holding), max(holding) + 1)
         ):
             if earlier.ordinal not in holding:
@@ -465,18 +465,18 @@ def windows_holding(path: str, above: int, table: str, ordinal: int) -> set[int]
 def _schema(ctx: Context, manifest: WindowManifest, table: TableId) -> TableSchema:
     """The version with which the part ends: as the schema history has it now, which may be better than when the window landed."""
     landed = next(schema for schema in manifest.schemas if schema.table == table)
-    known = ctx.store.schema_at(ctx.source, table, manifest.window.scn_high)
+    known = ctx.store.schemas.at(ctx.source, table, manifest.window.scn_high)
     return landed if known is None or known.scn_from < landed.scn_from else known
 
 
 def _finish_windows(ctx: Context, started: float) -> None:
     """Record as applied, in order, the windows that every table that goes on by itself has taken."""
-    tables = ctx.store.tables(ctx.source)
-    for record in ctx.store.windows(ctx.source, states=("planned", "captured")):
+    tables = ctx.store.tables.all(ctx.source)
+    for record in ctx.store.windows.find(ctx.source, states=("planned", "captured")):
         if record.state == "planned":
             return
         manifest, _ = ctx.window_manifest(record.window)
         if any(part_of(table, manifest) is not None for table in tables):
             return
         keep_beside(ctx, manifest)
-        ctx.store.record_applied(ctx.source, record.window, seconds_since(started))
+        ctx.store.windows.record_applied(ctx.source, record.window, seconds_since(started))

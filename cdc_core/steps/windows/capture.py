@@ -20,7 +20,7 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
 from cdc_core.source import EarlyRedo, WindowWork
-from cdc_core.state.records import SchemaVersion
+from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_window
 from cdc_core.steps.policies import answer_policies
@@ -66,7 +66,7 @@ def capture_window(ctx: Context, window: ScnWindow, turn: Turn = _nothing_early)
         verify_files(ctx, manifest)
         if record.state == "planned":
             ledger = ledger_from_landing(ctx.landing, manifest)
-            ctx.store.record_captured(ctx.source, manifest, sha256, ledger)
+            ctx.store.windows.record_captured(ctx.source, manifest, sha256, ledger)
             answer_policies(ctx)
         files = (*manifest.redo_files, manifest.transactions_file)
         return ctx.reported(
@@ -111,7 +111,7 @@ def land_window(ctx: Context, work: WindowWork, early: EarlyRedo | None = None) 
 def gap_ahead(ctx: Context) -> tuple[WindowRecord, RedoUnavailableError] | None:
     """The first window that is not captured, if its redo is gone, and the error that says so. It is tried again: the redo may have come
     back, and the window is captured then."""
-    planned = ctx.store.windows(ctx.source, states=("planned",), limit=1)
+    planned = ctx.store.windows.find(ctx.source, states=("planned",), limit=1)
     if not planned or planned[0].last_error is None:
         return None
     try:
@@ -142,11 +142,11 @@ def skip_gap(ctx: Context) -> tuple[WindowRecord, list[TableRecord]] | None:
 
 def tables_of(ctx: Context, record: WindowRecord) -> list[TableRecord]:
     """The tables whose redo a window holds, or is to hold."""
-    return [table for table in ctx.store.tables(ctx.source) if _belongs(ctx, table, record)]
+    return [table for table in ctx.store.tables.all(ctx.source) if _belongs(ctx, table, record)]
 
 
 def _work(ctx: Context, record: WindowRecord) -> WindowWork:
-    before = ctx.store.windows(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
+    before = ctx.store.windows.find(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
     if before and before[0].state == "planned":
         raise NotYetError(
             "the window before this one is not captured",
@@ -154,7 +154,7 @@ def _work(ctx: Context, record: WindowRecord) -> WindowWork:
             window=record.window.key,
             before=before[0].window.key,
         )
-    ledger = ctx.store.open_transactions(ctx.source)
+    ledger = ctx.store.ledger.open_transactions(ctx.source)
     return window_work(ctx, record, before[0] if before else None, ledger)
 
 
@@ -166,7 +166,7 @@ def window_work(
 ) -> WindowWork:
     """What a window is read with, given the window before it and the transactions that were open then."""
     streams = tables_of(ctx, record)
-    versions = ctx.store.versions_by_table(ctx.source)
+    versions = ctx.store.schemas.by_table(ctx.source)
     work = WindowWork(
         source=ctx.source_record(),
         record=record,
@@ -183,7 +183,7 @@ def window_work(
             key=record.key,
             created=record.created.isoformat(),
             ended=record.ended.isoformat() if record.ended else None,
-            idle_from=ctx.store.idle_from(ctx.source, record.ordinal),
+            idle_from=ctx.store.windows.idle_from(ctx.source, record.ordinal),
             before_sha256=before.manifest_sha256 if before else None,
         ),
         data_objects=_data_objects(ctx, record, before, streams, versions),

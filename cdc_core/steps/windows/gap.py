@@ -79,7 +79,7 @@ def leave(
     """End the streams of tables right before a window whose redo is gone; those that had not ended by themselves meanwhile."""
     left = []
     for table in tables:
-        is_ended = ctx.store.stop_table(
+        is_ended = ctx.store.tables.stop(
             ctx.source,
             table.table,
             reason=f"redo that the table needs is gone: {error.what_happened}",

@@ -87,7 +87,7 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
         )
     chunks = [
         one
-        for one in ctx.store.chunks(
+        for one in ctx.store.chunks.find(
             ctx.source, table, snapshot_id=state.snapshot_id, states=["applied"]
         )
         if one.rows != 0  # a chunk without rows makes no commit
@@ -106,7 +106,7 @@ def _layer_without_chunks(ctx: Context, state: TableRecord) -> DeltaLayer | None
     if state.snapshot_id is None:
         return None
     # The store is asked first: what it knows is committed before.
-    chunks = ctx.store.chunks_beside(
+    chunks = ctx.store.chunks.of_other_snapshots(
         ctx.source, state.table, state.snapshot_id, state.snapshot_scn or 0
     )
     if not chunks:
@@ -116,20 +116,20 @@ def _layer_without_chunks(ctx: Context, state: TableRecord) -> DeltaLayer | None
 
 def _retired(ctx: Context, state: TableRecord, has: int) -> int:
     """Up to where windows that were retired brought changes, 0 where ``has`` is among the windows that are there."""
-    first = ctx.store.windows(ctx.source, limit=1)
+    first = ctx.store.windows.find(ctx.source, limit=1)
     if not first or has >= first[0].window.scn_low:
         return 0
     return kept_retired(ctx.landing, ctx.source_record()).touched.get(str(state.table), 0)
 
 
 def _brought(ctx: Context, state: TableRecord, above: int, up_to: int) -> bool:
-    return above < up_to and ctx.store.brought_changes(
+    return above < up_to and ctx.store.windows.brought_changes(
         ctx.source, state.table, above=Scn(above), up_to=Scn(up_to)
     )
 
 
 def _parts(ctx: Context, state: TableRecord, above: int, up_to: Scn) -> Iterator[LostPart]:
-    for record in ctx.store.windows_after(ctx.source, Scn(above), until=up_to):
+    for record in ctx.store.windows.after(ctx.source, Scn(above), until=up_to):
         manifest, _ = ctx.window_manifest(record.window)
         end = stream_end(state, manifest)
         low = Scn(max(above, record.window.scn_low))
@@ -140,11 +140,11 @@ def _parts(ctx: Context, state: TableRecord, above: int, up_to: Scn) -> Iterator
 def _lacks_what_moved(ctx: Context, state: TableRecord, has: int, position: int) -> bool:
     """Does the mirror stand in a window that lacked commits, and does the later one that brought them not do so any more?"""
     table = str(state.table)
-    stands_in = ctx.store.windows_after(ctx.source, Scn(has - 1), until=Scn(has))
+    stands_in = ctx.store.windows.after(ctx.source, Scn(has - 1), until=Scn(has))
     keys = {one.inexact.window for one in stands_in if one.inexact and table in one.inexact.tables}
     return any(
         record.window.key in keys and table not in ctx.window_manifest(record.window)[0].tables_late
-        for record in ctx.store.windows_after(ctx.source, Scn(has), until=Scn(position))
+        for record in ctx.store.windows.after(ctx.source, Scn(has), until=Scn(position))
     )
 
 

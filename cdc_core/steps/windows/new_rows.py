@@ -21,9 +21,9 @@ def awaits_rows(ctx: Context, manifest: WindowManifest, change: SchemaChange) ->
     if not change.has_new_rows:
         return False
     chunk = chunk_of(ctx.source, manifest, change)
-    known = ctx.store.chunk(ctx.source, chunk.table, chunk.snapshot_id, chunk.number)
+    known = ctx.store.chunks.get(ctx.source, chunk.table, chunk.snapshot_id, chunk.number)
     if known is None:
-        ctx.store.plan_chunks([chunk])
+        ctx.store.chunks.plan([chunk])
     return known is None or known.state != "applied"
 
 

@@ -25,7 +25,7 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
     started = time.monotonic()
     with ctx.lease("window-plan", wait_seconds=30):
         source = ctx.source_record()
-        last = ctx.store.windows(ctx.source, newest_first=True, limit=1)
+        last = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
         low = last[0].window.scn_high if last else source.snapshot_scn
         found = ctx.changes.next_windows(
             low,
@@ -36,9 +36,9 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
             return []
         bounds = [one.window for one in found]
         try:
-            ctx.store.plan_windows(ctx.source, bounds, ends=[one.ended for one in found])
+            ctx.store.windows.plan(ctx.source, bounds, ends=[one.ended for one in found])
         except WindowConflictError as error:
-            if ctx.store.windows(ctx.source, newest_first=True, limit=1) == last:
+            if ctx.store.windows.find(ctx.source, newest_first=True, limit=1) == last:
                 raise
             raise OvertakenError(
                 "another process has cut windows meanwhile",
@@ -69,12 +69,12 @@ def pending_records(ctx: Context) -> list[WindowRecord]:
     behind the others, has not taken it."""
     positions = [
         table.mirror_scn
-        for table in ctx.store.tables(ctx.source)
+        for table in ctx.store.tables.all(ctx.source)
         if table.mirror_scn is not None and table.takes_windows
     ]
-    open_states = ctx.store.windows(ctx.source, states=("planned", "captured"))
+    open_states = ctx.store.windows.find(ctx.source, states=("planned", "captured"))
     backlog: list[WindowRecord] = []
     if positions:
         end = open_states[0].window.scn_low if open_states else None
-        backlog = ctx.store.windows_after(ctx.source, min(positions), until=end)
+        backlog = ctx.store.windows.after(ctx.source, min(positions), until=end)
     return [*backlog, *open_states]

@@ -139,7 +139,7 @@ def reading_early(ctx: Context, windows: Sequence[ScnWindow]) -> Iterator[EarlyR
     """Read the redo of these windows before their turn, for the block in which they are captured in order: of those that are
     planned, in ``capture.sessions`` sessions. None where there is nothing to read early."""
     sessions = ctx.config.capture.sessions
-    planned = {one.window for one in ctx.store.windows(ctx.source, states=("planned",))}
+    planned = {one.window for one in ctx.store.windows.find(ctx.source, states=("planned",))}
     waiting = [window for window in windows if window in planned]
     if sessions == 1 or len(waiting) < 2:
         yield None

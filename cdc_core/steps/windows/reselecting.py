@@ -147,7 +147,7 @@ def _missing(
     ends = lob_ends(committed, table, window, paths)
     if not ends:
         return
-    earlier = [version.schema for version in ctx.store.schema_versions(ctx.source, table)]
+    earlier = [version.schema for version in ctx.store.schemas.versions(ctx.source, table)]
     earlier += [one.schema for one in manifest.schema_changes if one.schema.table == table]
     decoder = ChangeDecoder(
         ctx.visible(schema),

@@ -39,7 +39,7 @@ def pass_idle_windows(ctx: Context, capture: Callable[[ScnWindow], object]) -> W
         OvertakenError: Another process has taken one of them, and forgotten it.
     """
     pending = pending_records(ctx)
-    look_up = partial(ctx.store.window, ctx.source)
+    look_up = partial(ctx.store.windows.get, ctx.source)
     with overtaken_where_forgotten(look_up, [one.window for one in pending]):
         for waiting in pending:
             record = waiting
@@ -62,7 +62,7 @@ def retire_windows(ctx: Context) -> list[WindowRecord]:
     days = ctx.config.retention.window_days
     before = None if days is None else datetime.now(UTC) - timedelta(days=days)
     with ctx.lease("retire", wait_seconds=60):
-        retired = ctx.store.retire_windows(ctx.source, before=before)
+        retired = ctx.store.history.retire(ctx.source, before=before)
         if retired:
             keep_retired(ctx.landing, ctx.source, _retired(ctx, retired))
         sets = sets_of(ctx, retired) if retired else set()
@@ -70,16 +70,16 @@ def retire_windows(ctx: Context) -> list[WindowRecord]:
             ctx.landing.remove(window_folder(ctx.source, record.window))
         if sets:
             remove_unnamed(ctx, sets)
-        ctx.store.forget_counts(ctx.source, [record.ordinal for record in retired])
+        ctx.store.history.forget_counts(ctx.source, [record.ordinal for record in retired])
     return retired
 
 
 def _retired(ctx: Context, gone: list[WindowRecord]) -> Retired:
     """What landing keeps of windows below the first one that is left; every table that takes windows has them."""
     known = kept_retired(ctx.landing, ctx.source_record())
-    [first] = ctx.store.windows(ctx.source, limit=1)  # the newest window stays in any case
+    [first] = ctx.store.windows.find(ctx.source, limit=1)  # the newest window stays in any case
     touched = dict(known.touched)
-    brought = ctx.store.window_tables(ctx.source, range(known.ordinal, first.ordinal))
+    brought = ctx.store.windows.table_counts(ctx.source, range(known.ordinal, first.ordinal))
     for record in gone:
         if record.ordinal < first.ordinal:
             for one in brought.get(record.ordinal, ()):
@@ -90,7 +90,9 @@ def _retired(ctx: Context, gone: list[WindowRecord]) -> Retired:
 def _is_quickly_read(ctx: Context, window: WindowRecord) -> bool:
     """Would this window take seconds to read, judged by the last one and by the SCNs of both? Whoever looks for idle windows
     must not wait for long; a window that takes longer is announced unread."""
-    done = ctx.store.windows(ctx.source, states=("captured", "applied"), newest_first=True, limit=1)
+    done = ctx.store.windows.find(
+        ctx.source, states=("captured", "applied"), newest_first=True, limit=1
+    )
     if not done or done[0].ended is None or window.ended is None:
         return False
     beyond_start = max(0.0, (done[0].seconds or 0.0) - READ_SECONDS_START)

@@ -28,5 +28,5 @@ def read_shared(
 
 def _work(ctx: Context, window: ScnWindow) -> WindowWork:
     record = ctx.window_record(window)
-    before = ctx.store.windows(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
+    before = ctx.store.windows.find(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
     return window_work(ctx, record, before[0] if before else None, ())

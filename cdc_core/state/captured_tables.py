@@ -1,4 +1,4 @@
-"""How does a table's stream begin, pause and end?"""
+"""Where does each captured table stand, and how does its stream begin, pause and end?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from sqlalchemy import Connection, and_, delete
+from sqlalchemy import Connection, and_, delete, select, update
 
 from cdc_core.errors import ConfigError, NotYetError
 from cdc_core.model.identifiers import TableId
@@ -16,17 +16,40 @@ from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.chunks import add_chunks, set_chunk
 from cdc_core.state.database import Database, moment
-from cdc_core.state.records import SchemaVersion
-from cdc_core.state.schemas import put_schema
-from cdc_core.state.sources import put_table, table_row
-from cdc_core.state.tables import CHUNKS
+from cdc_core.state.schemas import SchemaVersion, put_schema
+from cdc_core.state.sql_tables import CHUNKS, TABLES
+from cdc_core.state.table_rows import (
+    TABLE_REVISIONS,
+    is_table,
+    put_table,
+    table_row,
+    table_rows,
+    write_table,
+)
 from cdc_core.state.window_rows import last_window
 
 
-class StreamQueries:
-    """The fates of tables."""
+class CapturedTables:
+    """Tables that are or were captured: where each stands, and how its stream begins, pauses and ends."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, source: str) -> list[TableRecord]:
+        """The source's tables in the order of their names."""
+        with self._database.reading() as connection:
+            return table_rows(connection, source)
+
+    def get(self, source: str, table: TableId) -> TableRecord | None:
+        """One table."""
+        with self._database.reading() as connection:
+            return table_row(connection, source, table)
+
+    def revisions(self, source: str) -> dict[tuple[str, str], int]:
+        """How often each table's record was changed, by owner and name."""
+        with self._database.reading() as connection:
+            rows = connection.execute(TABLE_REVISIONS, {"of": source})
+            return {(owner, name): revision for owner, name, revision in rows}
 
     def begin_stream(self, record: TableRecord, schema: TableSchema) -> None:
         """Let a table join, for the first time or again: its redo is captured from ``record.first_ordinal`` on.
@@ -56,7 +79,7 @@ class StreamQueries:
                 ),
             )  # fmt: skip
 
-    def plan_stream_chunks(
+    def plan_chunks(
         self, record: TableRecord, schema: TableSchema, chunks: Sequence[ChunkRecord]
     ) -> list[ChunkRecord]:
         """Plan the chunks of a joining table, read as of ``record.snapshot_scn``, all or none; return what its snapshot has.
@@ -79,7 +102,34 @@ class StreamQueries:
                 put_table(connection, record)
             return planned
 
-    def stop_table(
+    def finish_snapshot(self, source: str, table: TableId) -> bool:
+        """Make a joining table ready for windows, from its snapshot's SCN on, if all chunks of that snapshot are applied.
+
+        Returns:
+            Whether the table has become ready just now.
+        """
+        with self._database.writing() as connection:
+            record = table_row(connection, source, table)
+            if record is None or record.state != "snapshotting":
+                return False
+            unfinished = select(CHUNKS.c.number).where(
+                CHUNKS.c.source == source,
+                CHUNKS.c.owner == table.owner,
+                CHUNKS.c.name == table.name,
+                CHUNKS.c.snapshot_id == record.snapshot_id,
+                CHUNKS.c.state != "applied",
+            )
+            if connection.execute(unfinished.limit(1)).first() is not None:
+                return False
+            ready = {
+                "state": "ready",
+                "mirror_scn": record.snapshot_scn,
+                "revision": record.revision + 1,
+            }
+            connection.execute(update(TABLES).where(is_table(source, table)).values(ready))
+            return True
+
+    def stop(
         self,
         source: str,
         table: TableId,
@@ -127,12 +177,12 @@ class StreamQueries:
             if found == before:
                 put_table(connection, record)
 
-    def refuse_table(self, record: TableRecord, *, reason: str, way_out: str, scn: Scn) -> None:
+    def refuse(self, record: TableRecord, *, reason: str, way_out: str, scn: Scn) -> None:
         """Note that a table could not join: it has no stream."""
         with self._database.writing() as connection:
             self._stop(connection, record, reason, way_out, scn, "failed", None)
 
-    def pause_table(
+    def pause(
         self,
         source: str,
         table: TableId,
@@ -155,7 +205,7 @@ class StreamQueries:
             put_table(connection, paused)
             return paused
 
-    def resume_table(self, source: str, table: TableId) -> TableRecord:
+    def resume(self, source: str, table: TableId) -> TableRecord:
         """Let a paused or failed table go on where its mirror or its snapshot stands; one whose stream has ended takes the rest.
 
         Raises:
@@ -229,7 +279,7 @@ class StreamQueries:
                     replace(record, reason=None, way_out=None, since=None, asked_by=None),
                 )
 
-    def readmit_table(self, source: str, table: TableId) -> None:
+    def readmit(self, source: str, table: TableId) -> None:
         """Make a removed table new again, so that it joins with the next snapshot."""
         with self._database.writing() as connection:
             record = table_row(connection, source, table)
@@ -238,6 +288,11 @@ class StreamQueries:
                     connection,
                     replace(record, state="new", asked_by=None, reason=None, way_out=None),
                 )
+
+    def restore(self, record: TableRecord) -> None:
+        """Write a table with its own revision into a store that is made anew."""
+        with self._database.writing() as connection:
+            write_table(connection, record)
 
     def _stop(
         self,

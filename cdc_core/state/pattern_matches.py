@@ -10,15 +10,16 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.tables import FOUND_TABLES as FOUND
+from cdc_core.state.sql_tables import FOUND_TABLES as FOUND
 
 
-class FoundQueries:
+class PatternMatches:
     """What Oracle's dictionary said when the patterns were looked up last."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def found_tables(self, source: str) -> list[FoundTable]:
+    def get(self, source: str) -> list[FoundTable]:
         """The tables that were found, by name; those that cannot be captured have the reason."""
         query = select(FOUND).where(FOUND.c.source == source).order_by(FOUND.c.owner, FOUND.c.name)
         with self._database.reading() as connection:
@@ -31,7 +32,7 @@ class FoundQueries:
                 for row in connection.execute(query).mappings()
             ]
 
-    def save_found_tables(self, source: str, found: Sequence[FoundTable]) -> None:
+    def save(self, source: str, found: Sequence[FoundTable]) -> None:
         """Put these tables in the place of those that were found before."""
         values = [
             {
