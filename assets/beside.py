@@ -25,5 +25,5 @@ def opened_beside(beside: Sequence[Opener]) -> Iterator[list[SourcePipeline]]:
             try:
                 found.append(stack.enter_context(open_pipeline()))
             except CdcError as error:
-                _LOG.info("a source is left to its own tick or run: %s", error)
+                _LOG.info("a source waits for its own tick or run: %s", error)
         yield found

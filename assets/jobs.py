@@ -29,7 +29,7 @@ class StartSnapshot(dg.Config):
     )
     condition: str | None = Field(
         default=None,
-        description="Read only rows for which this is true, for example AMOUNT > 100. Needs tables.",
+        description="Read only rows that match, for example AMOUNT > 100. Needs tables.",
     )
 
 

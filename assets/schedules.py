@@ -40,8 +40,9 @@ def windows_schedules(
         cron_schedule=options.cron,
         execution_timezone=options.timezone,
         default_status=on if options.enabled else off,
-        description="Cuts windows of commit SCNs up to the present, adds them as partitions and requests runs over all that "
-        "wait, also over what earlier ticks have missed. Does nothing while such a run is going.",
+        description="Cuts windows of commit SCNs up to the present, adds them as partitions, "
+        "and requests runs for all pending windows, including those that earlier "
+        "ticks missed. Does nothing while such a run is in progress.",
     )
     def windows(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         kept = _Kept(context.instance, name)

@@ -63,9 +63,10 @@ def windows_sensor(
         job_name=job_name,
         minimum_interval_seconds=options.interval_seconds,
         default_status=_status(enabled=options.enabled and options.cron is None),
-        description="Cuts windows of commit SCNs up to the present, adds them as partitions and requests one run over "
-        "them. Does nothing while such a run is going. Where captured tables do not change, the position moves on without "
-        "partition and run. Reports which tables have left the stream.",
+        description="Cuts windows of commit SCNs up to the present, adds them as partitions, "
+        "and requests one run for them. Does nothing while such a run is in "
+        "progress. If no captured table changed, the position advances without a "
+        "partition or a run. Reports tables that have left the stream.",
     )
     def windows(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with open_pipeline() as pipeline, opened_beside(beside) as others:
@@ -103,9 +104,10 @@ def snapshots_sensor(
         asset_selection=dg.AssetSelection.assets(*keys),
         minimum_interval_seconds=options.interval_seconds,
         default_status=_status(enabled=options.enabled),
-        description="Takes signals (of `redolake signal` and of the signal table in Oracle), each exactly "
-        "once, lets stopped tables join again whose policies say so, plans the chunks of both, and requests a run for each "
-        "table with chunks to do. Change capture continues.",
+        description="Processes each signal (from `redolake signal` and the signal table in "
+        "Oracle) exactly once, lets stopped tables rejoin if their policy says so, "
+        "plans the chunks of both, and requests a run for each table with pending "
+        "chunks. Change capture continues meanwhile.",
     )
     def snapshots(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         with open_pipeline() as pipeline:

@@ -21,10 +21,11 @@ CODE_VERSION = "1"
 Layer = Literal["oracle", "snapshot", "changelog", "mirror"]
 
 _BESIDE: dict[BesideName, str] = {
-    "transactions": "Transactions whose changes the change logs have, one row each, with the number of changes per table. A "
-    "window's rows come when every table that is in the stream has taken the window.",
-    "schema_changes": "What became of the definitions of the captured tables, one row per change, with the DDL where the redo has "
-    "it.",
+    "transactions": "Transactions in the change logs, one row each, with the number of changes "
+    "per table. A window's rows are added once every table in the stream has "
+    "taken the window.",
+    "schema_changes": "How the definitions of the captured tables changed, one row per change, "
+    "with the DDL if the redo contains it.",
 }
 
 _KINDS: dict[Layer, set[str]] = {

@@ -170,8 +170,9 @@ def in_order(context: dg.AssetExecutionContext, pipeline: SourcePipeline) -> lis
             _say_forgotten(context, key)
         else:
             raise ConfigError(
-                "this partition is no window of the source",
-                hint="Delete the partition in Dagster; sensor and schedule add those that there are.",
+                "this partition is not a window of the source",
+                hint="Delete the partition in Dagster; the sensor and the schedule add the "
+                "existing ones.",
                 partition=key,
             )
     return sorted(found)
@@ -200,7 +201,7 @@ def unless_forgotten(
 
 
 def _say_forgotten(context: dg.AssetExecutionContext, key: str) -> None:
-    context.log.info(f"{key} is kept no more: every table has passed it, nothing is left to do")
+    context.log.info(f"{key} was retired: every table has passed it, nothing is left to do")
 
 
 def finished(

@@ -28,15 +28,16 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     rich_markup_mode=None,
-    help="Carry every committed change of an Oracle database into Delta Lake tables, in batches that anyone can see, rerun "
-    "and prove.\n\nTo look at it: `redolake demo`, then `redolake ui`. For a database of your own, write a defs.yaml "
-    "(README.md shows one), name it with --config or $REDOLAKE_CONFIG, and try `redolake doctor`, `redolake snapshot`, "
-    "`redolake run --loop`.",
+    help="Copy every committed Oracle change into Delta Lake, in batches you can inspect, "
+    "replay and verify.\n\nTo try it: `redolake demo`, then `redolake ui`. For your own "
+    "database, write a configuration file with `redolake init`, name it with --config or "
+    "$REDOLAKE_CONFIG, then run `redolake doctor`, `redolake snapshot` and `redolake run "
+    "--loop`.",
 )
 signals = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Ask a running pipeline for something, through its metadata store.",
+    help="Send a request to a running pipeline, through its metadata store.",
 )
 table = typer.Typer(
     no_args_is_help=True,
@@ -51,7 +52,7 @@ metadata = typer.Typer(
 source = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Decide what becomes of a whole source.",
+    help="Act on a whole source.",
 )
 definitions = typer.Typer(
     no_args_is_help=True,
@@ -143,7 +144,7 @@ table.command("rebuild", short_help="Rebuild a lost mirror from its change log."
 table.command("quarantine", short_help="Show which redo rows could not be decoded, and why.")(
     for_one(tables.quarantine)
 )
-table.command("events", short_help="The SQL that shows changes as Debezium's events.")(
+table.command("events", short_help="Print SQL that shows changes as Debezium events.")(
     for_one(tables.events)
 )
 table.command("purge-column", short_help="Remove an excluded column from the lake.")(
@@ -154,7 +155,7 @@ metadata.command("rebuild", short_help="Rebuild the store from landing and lake.
     for_one(state.rebuild)
 )
 metadata.callback()(lambda: None)
-source.command("skip-gap", short_help="Continue behind redo that is gone for good.")(
+source.command("skip-gap", short_help="Continue after redo that is permanently lost.")(
     for_one(data.skip_gap)
 )
 source.callback()(lambda: None)

@@ -91,8 +91,8 @@ def prepare(runtime: Path | None = None, *, java: JavaHome, say: Say = print) ->
     found = archive.result()
     if isinstance(found, NoArchive):
         say(
-            f"Spark's class archive was not made ({found.value}): Spark starts some seconds later than it could. "
-            "`redolake setup` tries again."
+            f"Spark's start-up cache was not built ({found.value}): Spark will start more "
+            "slowly. `redolake setup` tries again."
         )
 
 

@@ -68,7 +68,7 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
             console.print(f"Dagster is ready: [bold]{url}[/] (Ctrl-C ends it)")
             console.print(f"Its log: {log}", soft_wrap=True)
             if off:
-                console.print(f"These are off, so nothing runs by itself: {', '.join(off)}.")
+                console.print(f"These are off, so nothing runs automatically: {', '.join(off)}.")
                 console.print(f"Switch them on at {url}/automation", soft_wrap=True)
             return _wait(process)
 
@@ -91,7 +91,7 @@ def _show_source(
             f"Released {len(released)} runs whose process had died; the next runs continue their work"
         )
     if added or events:
-        console.print(f"Showed Dagster what was done: {added} partitions, {events} events")
+        console.print(f"Reported finished work to Dagster: {added} partitions, {events} events")
     on = sensors_on(source, instance)
     return [name for name in sensor_names(source) if name not in on]
 

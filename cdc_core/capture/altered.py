@@ -125,7 +125,7 @@ def read_altered(
     for config in altered:
         reason = _difference(now[config.table], known[config.table])
         if reason is None and config.has_own_key and config.table in loose:
-            reason = "its primary key is not validated any more, so older rows may have it twice"
+            reason = "its primary key is no longer validated, so older rows may duplicate it"
         if reason is not None:
             reasons[config.table] = reason
             exchanged -= {config.table}

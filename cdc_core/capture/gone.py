@@ -93,8 +93,8 @@ def _renamed(one: TableSchema, window: ScnWindow) -> StreamEnd:
     return StreamEnd(
         one.table,
         window.scn_low,
-        "the table's object has another name, and no DDL row in the redo says so: the table was redefined online, and its name "
-        f"stands for another object now (table={one.table})",
+        "the table's object has another name, and the redo has no DDL of it: the table was "
+        f"redefined online, and its name now belongs to another object (table={one.table})",
         f"`redolake table resnapshot {one.table.argument}` reads the table that has the name now.",
         "unsupported_ddl",
     )
@@ -104,7 +104,8 @@ def _gone(one: TableSchema, window: ScnWindow) -> StreamEnd:
     return StreamEnd(
         one.table,
         window.scn_high,
-        f"the table is gone, and no DDL of it is in the redo: its owner or its cluster was dropped with it (table={one.table})",
+        "the table no longer exists, and the redo has no DDL of it: its owner or its cluster "
+        f"was dropped with it (table={one.table})",
         f"Remove it from the configuration, or `redolake table resnapshot {one.table.argument}` once there is a table of that name again.",
         "drop",
     )

@@ -256,7 +256,8 @@ def _check_force_logging(session: OracleSession) -> Iterator[Finding]:
     [(forced,)] = session.fetch_all(_FORCE_LOGGING)
     if forced != "YES":
         yield Finding(
-            "the database does not force logging: rows loaded without redo (NOLOGGING, SQL*Loader UNRECOVERABLE) stop their tables",
+            "FORCE LOGGING is off: a load without redo (NOLOGGING, SQL*Loader UNRECOVERABLE) "
+            "into a captured table stops that table",
             "ALTER DATABASE FORCE LOGGING, or ALTER TABLESPACE … FORCE LOGGING for those of the captured tables; policies.on_unlogged "
             "says what becomes of the tables otherwise",
             is_problem=False,

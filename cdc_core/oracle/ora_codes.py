@@ -203,7 +203,7 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     ),
     "ORA-00904": (
         SchemaMismatchError,
-        "a column that was captured is not there",
+        "a captured column does not exist",
         f"Compare the table with the configuration. After a DROP or RENAME COLUMN, {RESNAPSHOT} reads the table again.",
     ),
     "ORA-00942": (

@@ -46,14 +46,15 @@ def _check_keys(session: OracleSession, tables: Sequence[TableId]) -> Iterator[F
             change = f"ALTER TABLE {table.sql} MODIFY CONSTRAINT {quote(name)} ENABLE VALIDATE"
             if status != "ENABLED":
                 yield Finding(
-                    f"{table}: its primary key {name} is disabled, so it may be double",
+                    f"{table}: its primary key {name} is disabled, so rows may duplicate it",
                     change,
                     table,
                     is_problem=False,
                 )
             elif validated != "VALIDATED":
                 yield Finding(
-                    f"{table}: its primary key {name} is not validated, so older rows may have it twice",
+                    f"{table}: its primary key {name} is not validated, so older rows may "
+                    "duplicate it",
                     change,
                     table,
                 )

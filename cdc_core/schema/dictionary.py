@@ -102,14 +102,16 @@ SELECT OWNER, OBJECT_NAME, CASE WHEN LAST_DDL_TIME > :behind THEN 1 ELSE 0 END
 _NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_NAME = :name"
 
 _NO_KEY = (
-    "Name unique NOT NULL columns under the table's key; or set identity: rowid in an entry of the table's own: its rows are "
-    "then known by their ROWIDs, and what gives them others (ALTER TABLE … MOVE, SHRINK SPACE, partitions that are split or merged) "
-    "takes the table out of the stream until a new snapshot; or, for a table without LOBs, set identity: all_columns there, which counts "
-    "equal rows, and lets rows move."
+    "Name unique NOT NULL columns under the table's key; or set identity: rowid in the table's "
+    "own entry: rows are then identified by ROWID, and any operation that changes ROWIDs (ALTER "
+    "TABLE … MOVE, SHRINK SPACE, partitions that are split or merged) stops the table until you "
+    "resnapshot it; or, for a table without LOBs, set identity: all_columns there, which counts "
+    "equal rows and allows rows to move."
 )
 _NO_KEY_WITH_DOCUMENTS = (
-    "Name unique NOT NULL columns under the table's key, or leave the table out. Its rows cannot be known by their ROWIDs, since LogMiner "
-    "does not always show those of rows of tables with XMLTYPE columns: {documents}."
+    "Name unique NOT NULL columns under the table's key, or leave the table out. Its rows "
+    "cannot be identified by ROWID, since LogMiner does not always show it in tables with "
+    "XMLTYPE columns: {documents}."
 )
 
 

@@ -20,8 +20,11 @@ from cdc_core.schema.types import arrow_type
 from cdc_core.schema.widening import is_wider, wider
 
 _PADDED = frozenset({"CHAR", "NCHAR"})
-MOVES_ROWS = "it gives rows other ROWIDs, by which the table's rows are known"
-BRINGS_LOBS = "it brings the first LOB of a table whose rows are known by their ROWIDs, and what shows them then was not read so far"
+MOVES_ROWS = "it changes ROWIDs, which identify the table's rows"
+BRINGS_LOBS = (
+    "it adds the first LOB to a table whose rows are identified by ROWID, and the redo rows that show "
+    "the ROWIDs of such a table were not read so far"
+)
 """Why such a DDL ends the stream of a table that has `identity: rowid`."""
 
 

@@ -133,7 +133,7 @@ def version_given(old: TableSchema, given: GivenTable, config: TableConfig) -> T
     arrow_schema(new)
     if old.is_by_row_id and new.has_lobs and not old.has_lobs:
         raise SchemaMismatchError(
-            "the definition brings the first LOB of a table whose rows are known by their ROWIDs",
+            "the definition adds the first LOB to a table whose rows are identified by ROWID",
             hint=f"`redolake table resnapshot {given.table.argument}` adds the table back as it is now.",
             table=given.table,
         )

@@ -33,7 +33,7 @@ from cdc_core.stage.changes import Flags, LightChanges, LoggedChanges, Rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.stage.reducing import source_schema
 
-TOO_FEW = "a row is deleted or updated that the mirror does not have"
+TOO_FEW = "a change deletes or updates a row that the mirror does not have"
 TOO_FEW_HINT = (
     "`redolake reconcile` shows whether the mirror is right. If it is not, `redolake table rebuild OWNER.TABLE` writes it from its change log, and "
     f"`redolake table resnapshot --fresh {ANY_TABLE}` reads the table again."

@@ -48,7 +48,8 @@ def double_key(schema: TableSchema) -> CdcError:
 def lost_columns(schema: TableSchema) -> CdcError:
     """A row that came from another key lacks columns, and the mirror's row of its new key is not its own."""
     return DecodeError(
-        "a change of key does not carry all columns, and the old key's row is not there to take them from",
+        "a key change does not carry all columns, and the mirror has no row of the old key to "
+        "take them from",
         hint=RESNAPSHOT_HINT,
         table=schema.table,
     )

@@ -21,7 +21,7 @@ from cdc_core.stage.merging import Effects, Merge, places_of
 def another_mirror(schema: TableSchema) -> CdcError:
     """A copy that is to come is there, or one that is to go or to get another position is not."""
     return LakeError(
-        "the mirror has other rows than a moment ago",
+        "the mirror has changed since it was read",
         hint="Another process has written to it. Run the command again; if the error comes again, "
         f"`redolake table rebuild {ANY_TABLE}` writes the mirror from its change log.",
         table=schema.table,

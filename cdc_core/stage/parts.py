@@ -83,7 +83,8 @@ def check_parts(
     """
     if any(len(found) != part.committed.count for part, found in zip(parts, rows, strict=True)):
         raise RowCountError(
-            "a window's transactions are not those that they were a moment ago; nothing of the window was applied",
+            "a window's transactions have changed since they were read; nothing of the window "
+            "was applied",
             hint=REPORT_HINT,
             table=table,
             window=window.key,

@@ -43,7 +43,8 @@ ConditionOption = Annotated[
     typer.Option(
         "--condition",
         metavar="SQL",
-        help="Read only rows for which this is true, for example \"MONTH = 3 AND CARRIER = 'UA'\". Needs a table.",
+        help="Read only rows that match, for example \"MONTH = 3 AND CARRIER = 'UA'\". Needs a "
+        "table.",
     ),
 ]
 
@@ -63,7 +64,8 @@ def snapshot(
         out().print(
             f"{counted(len(chunks), 'chunk')} with {counted(sum(chunks), 'row')} applied"
             if chunks
-            else "Nothing to read: the first snapshot is done. Name a --table to read it again."
+            else "Nothing to read: the first snapshot is complete. To read a table again, name "
+            "it with --table."
         )
         exit_unless_finished(pipeline, tables_of(table))
 
@@ -156,7 +158,8 @@ def recapture(
         else:
             read = list(pipeline.recapture(needed_only=not everything, first=window))
             out().print(
-                f"{counted(len(read), 'window')} read again; `redolake run` applies what waits."
+                f"{counted(len(read), 'window')} read again; `redolake run` applies pending "
+                "windows."
             )
             exit_if_tables_failed(pipeline)
 
@@ -166,30 +169,33 @@ def _need(record: WindowRecord, *, is_needed: bool) -> str:
     if is_needed:
         return "needed"
     if record.is_idle:
-        return "every table has it: harmless"
+        return "every table has applied it: harmless"
     return (
-        "every table has it, but `redolake state rebuild` and `redolake replay` need it: `redolake recapture --all` rereads it "
-        "while Oracle has its redo"
+        "every table has applied it, but `redolake state rebuild` and `redolake replay` need "
+        "it: `redolake recapture --all` rereads it while Oracle has its redo"
     )
 
 
 def skip_gap(config: ConfigOption = None) -> None:
-    """Skip redo that is gone for good, so that windows continue behind it.
+    """Skip redo that is permanently lost, so that windows continue after it.
 
-    Use it when `redolake run` stops because an archived log was deleted and you cannot restore it. Redolake tries to read the window once
-    more. If its redo is gone, the streams of all tables that need it end before it, and the window becomes a gap. `redolake table resnapshot`
-    then brings each of these tables back, into its present Delta tables. With `policies.on_redo_gone: resnapshot`, the next run does both.
+    Use it when `redolake run` stops because an archived log was deleted and you cannot restore it.
+    Redolake first tries once more to read the window. If its redo is still missing, all tables that
+    need it leave the stream before it, and the window becomes a gap. `redolake table resnapshot` then
+    brings each of these tables back, into its existing Delta tables. With
+    `policies.on_redo_gone: resnapshot`, the next run does both.
     """
     with opened(config) as pipeline:
         found = pipeline.skip_gap()
         if found is None:
-            out().print("There is no gap: no window stopped because redo is gone.")
+            out().print("There is no gap: no window has stopped because its redo is lost.")
             return
         record, tables = found
         out().print(f"{record.key} is a gap now.")
         for table in tables:
             out().print(
-                f"{table.table} left before it: `redolake table resnapshot {table.table.argument}` brings it back.",
+                f"{table.table} left the stream before it: `redolake table resnapshot "
+                f"{table.table.argument}` brings it back.",
                 soft_wrap=True,
             )
 
@@ -394,9 +400,10 @@ def execute_snapshot(
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Ask for an ad hoc snapshot of tables, whole or of the rows of a condition.
+    """Request an ad hoc snapshot of tables, in full or of the rows that match a condition.
 
-    The request is kept in the metadata store and taken once: by the snapshots sensor in Dagster, or by `redolake run`.
+    The request is stored in the metadata store and processed once: by the snapshots sensor in
+    Dagster, or by `redolake run`.
     """
     named = list(dict.fromkeys(map(str, tables_of([*(tables or []), *(table or [])]) or [])))
     if not named:
@@ -432,7 +439,8 @@ def schema_changes(
         int | None,
         typer.Option(
             "--scn",
-            help="The SCN as of which the tables are as the file says; the SCN at which Redolake takes the signal by default.",
+            help="The SCN as of which the file describes the tables. Default: the SCN at which "
+            "Redolake takes the signal.",
         ),
     ] = None,
     signal_id: Annotated[
@@ -441,10 +449,10 @@ def schema_changes(
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Give the definition of tables, in the form of Debezium's schema history, where Oracle does not show it any more.
+    """Provide table definitions that Oracle no longer shows, in the format of Debezium's schema history.
 
-    The request is kept in the metadata store and taken once: by the snapshots sensor in Dagster, or by `redolake run`. Windows that are
-    captured already stay as they are.
+    The request is stored in the metadata store and processed once: by the snapshots sensor in
+    Dagster, or by `redolake run`. Windows that are already captured are not affected.
     """
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
@@ -458,7 +466,7 @@ def schema_changes(
         ) from error
     if not isinstance(data, dict):
         raise ConfigError(
-            "the signal's file holds no JSON object",
+            "the signal's file does not contain a JSON object",
             hint='Write {"changes": [{"type": "ALTER", "id": "OWNER.TABLE", "table": {…}}]}.',
             file=str(file),
         )
@@ -475,9 +483,7 @@ def schema_changes(
 
 def _check_condition(table: list[str] | None, condition: str | None) -> None:
     if condition is not None and not table:
-        raise ConfigError(
-            "a condition needs the table that it is about", hint="Add --table OWNER.TABLE."
-        )
+        raise ConfigError("a condition needs a table", hint="Add --table OWNER.TABLE.")
 
 
 def _windows(pipeline: Pipeline, state: WindowState) -> list[ScnWindow]:

@@ -39,7 +39,8 @@ def explain(
         typer.Option(
             "--tables",
             metavar="FILE",
-            help="What the tables are: a script of CREATE TABLE, or rows of ALL_TAB_COLS as .csv, .jsonl or .parquet.",
+            help="Description of the tables: a CREATE TABLE script, or rows of ALL_TAB_COLS as "
+            ".csv, .jsonl or .parquet.",
         ),
     ],
     owner: Annotated[
@@ -47,7 +48,7 @@ def explain(
         typer.Option(
             "--owner",
             metavar="OWNER",
-            help="The schema of tables whose description does not name it.",
+            help="Default schema, for tables described without one.",
         ),
     ] = None,
     key: Annotated[
@@ -55,7 +56,8 @@ def explain(
         typer.Option(
             "--key",
             metavar="OWNER.TABLE=COLUMN,…",
-            help="The columns that identify a row, for a table whose description names no key, or ROWID; may be given several times.",
+            help="Columns that identify a row (or ROWID), for a table described without a key; "
+            "repeatable.",
         ),
     ] = None,
     identity: Annotated[
@@ -63,7 +65,7 @@ def explain(
         typer.Option(
             "--identity",
             metavar="OWNER.TABLE=IDENTITY",
-            help="rowid or all_columns, for a table of which a source says so; may be given several times.",
+            help="rowid or all_columns, as the source configures the table; repeatable.",
         ),
     ] = None,
     character_set: Annotated[
@@ -71,7 +73,8 @@ def explain(
         typer.Option(
             "--character-set",
             metavar="NAME",
-            help="The database's character set; columns that LogMiner calls COL n hold its bytes.",
+            help="The database's character set, in which columns that LogMiner calls COL n are "
+            "encoded.",
         ),
     ] = "AL32UTF8",
     container: Annotated[
@@ -79,7 +82,8 @@ def explain(
         typer.Option(
             "--container",
             metavar="NAME",
-            help="The pluggable database of the tables, where the export has such tables of several.",
+            help="The pluggable database of the tables, if the export covers several with the "
+            "same tables.",
         ),
     ] = None,
     transaction: Annotated[
@@ -97,12 +101,13 @@ def explain(
         ),
     ] = None,
 ) -> None:
-    """Say what Redolake makes of rows of V$LOGMNR_CONTENTS: transactions, changes, what was taken back, joined, not decodable, and why.
+    """Explain how Redolake interprets rows of V$LOGMNR_CONTENTS: transactions, changes, rollbacks, undecodable rows.
 
-    Reads an export and a description of its tables, and nothing else: no configuration, no database, no Spark. The rows go through
-    the functions that capture and apply use. docs/how-to/explain.md says how to export, and what each outcome means.
+    Needs only an export and a description of its tables: no configuration, no database, no Spark. The
+    rows go through the functions that capture and apply use. The guide "Explain what the redo says"
+    shows how to export, and what each outcome means.
 
-    It prints, or writes, values of your rows. Exit code 1: rows are damaged or cannot be decoded.
+    The output contains values of your rows. Exits with code 1 if rows are damaged or undecodable.
     """  # fmt: skip
     from cdc_core.explain import check_target, explained, read_tables, read_xid, write_rows
 

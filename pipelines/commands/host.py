@@ -30,9 +30,9 @@ def setup(
 def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:
     """Show what is installed, what is missing, and how to fix it. Exit code 1 when something is missing.
 
-    With a configuration (--config or $REDOLAKE_CONFIG) the source's database and stores are examined too.
+    With a configuration (--config or $REDOLAKE_CONFIG) the command also checks the source's database and stores.
 
-    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    The JSON keys are stable; see the reference page "What --json prints".
     """
     from pipelines import doctor as examination
     from pipelines.demo_oracle import database_of
@@ -65,13 +65,14 @@ def demo(
         str | None,
         typer.Option(
             "--spark",
-            help="A cluster's master (spark://host:7077) that sees --folder under the same path.",
+            help="Master of a cluster (spark://host:7077) whose machines see --folder under the "
+            "same path.",
         ),
     ] = None,
 ) -> None:
-    """Carry a year of real flights from an Oracle database into Delta Lake, and prove them equal.
+    """Copy real flights from an Oracle database into Delta Lake, and verify that both are equal.
 
-    Needs no Oracle: an embedded one is started. Exit code 1 on a difference.
+    You need no Oracle: the command starts an embedded one. Exits with code 1 on a difference.
     """
     from pipelines.demo.run import run_demo
     from pipelines.demo.settings import SCALES
@@ -89,9 +90,10 @@ def ui(
     port: Annotated[int, typer.Option("--port", help="Port of the web page on 127.0.0.1.")] = 3000,
     config: ConfigOption = None,
 ) -> None:
-    """Open Dagster's web page on a source: chunks and windows as partitions, lineage, sensors. Ctrl-C ends it.
+    """Open Dagster's UI for a source: chunks and windows as partitions, lineage, sensors. Ctrl-C stops it.
 
-    Dagster's own files are kept beside the configuration file (below .redolake/dagster), unless DAGSTER_HOME says where.
+    Dagster's own files go to .redolake/dagster next to the configuration file, unless DAGSTER_HOME
+    is set.
     """
     from pipelines.ui import serve_ui
 
@@ -104,12 +106,12 @@ def serve(
     ] = 0,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="Folder that keeps the database; without it, it is temporary."),
+        typer.Option("--data", help="Folder for the database. Default: a temporary one."),
     ] = None,
     schema: Annotated[
         list[str] | None,
         typer.Option(
-            "--schema", help="A schema, created if it is not there; repeatable. Default: DEMO."
+            "--schema", help="Schema to create if it does not exist; repeatable. Default: DEMO."
         ),
     ] = None,
     show: Annotated[
@@ -133,14 +135,14 @@ def serve(
     ] = "",
     nls_sort: Annotated[
         str,
-        typer.Option("--nls-sort", help="With which sessions begin, such as BINARY_CI or GERMAN."),
+        typer.Option("--nls-sort", help="NLS_SORT of new sessions, such as BINARY_CI or GERMAN."),
     ] = "",
     nls_comp: Annotated[
-        str, typer.Option("--nls-comp", help="With which sessions begin: BINARY or LINGUISTIC.")
+        str, typer.Option("--nls-comp", help="NLS_COMP of new sessions: BINARY or LINGUISTIC.")
     ] = "",
     json: JsonOption = False,
 ) -> None:
-    """Serve the embedded Oracle for trying things, until it is ended. Never for production data.
+    """Run the embedded Oracle for experiments, until Ctrl-C. Never use it for production data.
 
     --json prints one line with dsn, user and password (of the first schema's owner), capture_user, capture_password,
     admin_user, admin_password, schemas (passwords by name) and port.

@@ -29,7 +29,7 @@ def init(
             "--table",
             "-t",
             metavar="PATTERN",
-            help="Tables, for example 'SHOP.*'; may be given often.",
+            help="Tables, for example 'SHOP.*'; repeatable.",
         ),
     ],
     name: Annotated[str, typer.Option("--name", help="Name of the source; it never changes.")],
@@ -44,9 +44,9 @@ def init(
         Path, typer.Option("--file", "-f", help="File to write; it must not exist.")
     ] = Path("defs.yaml"),
 ) -> None:
-    """Write a configuration file from a live database: the tables that patterns name, with keys and sizes.
+    """Write a configuration file from a live database: the tables that match patterns, with keys and sizes.
 
-    What cannot be captured is left out, and the file says why. Read it, then try `redolake doctor --config FILE`.
+    Tables that cannot be captured are left out, with the reason. Review the file, then run `redolake doctor --config FILE`.
     """
     from pydantic import ValidationError
 

@@ -43,7 +43,7 @@ EXIT_DIFFERENT = 1
 def status(config: ConfigOption = None, json: JsonOption = False) -> None:
     """Show the status of a source and its tables: state, position, lag, open transactions, last window, and what stops them.
 
-    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config) as pipeline:
         found = pipeline.status()
@@ -113,7 +113,7 @@ def reconcile(
     Oracle is read in chunks of snapshot.chunk_rows rows, so a table of any size needs little memory and disk.
     `redolake repair` fixes what differs.
 
-    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config) as pipeline:
         found = pipeline.reconcile(tables_of(table), scn=scn, keys_max=keys)
@@ -217,8 +217,9 @@ def show_status(found: SourceStatus, console: Console) -> None:
             console.print(f"  `redolake table resume {shlex.quote(one.table)}` tries again.")
         if one.consistent_from is not None:
             console.print(
-                f"[yellow]{one.table}[/] is no exact image before its position reaches SCN {one.consistent_from}: a snapshot read "
-                "rows of it at that SCN. `redolake run` gets it there.",
+                f"[yellow]{one.table}[/] is not an exact image until its position reaches SCN "
+                f"{one.consistent_from}: a snapshot read some of its rows at that SCN. `redolake "
+                "run` advances it.",
                 soft_wrap=True,
             )
         for snapshot in one.snapshots:
@@ -237,7 +238,7 @@ def show_status(found: SourceStatus, console: Console) -> None:
             console.print(
                 f"{one.table} was read again by {answer.policy} at {answer.at}: {escape(answer.reason)}"
             )
-    console.print("`redolake windows` and `redolake signals` list more.", highlight=False)
+    console.print("More detail: `redolake windows`, `redolake signals`.", highlight=False)
 
 
 def show_reconciliation(found: Reconciliation, console: Console) -> None:

@@ -51,11 +51,12 @@ def windows(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List windows of commit SCNs: when each ended in Oracle, its state, what it brought, and its error.
+    """List windows of commit SCNs: when each ended in Oracle, its state, its changes, and its error.
 
-    --since and --until choose windows by the time of their ends. Windows in which captured tables had nothing are marked idle.
+    --since and --until select windows by the time of their ends. Windows without changes of captured
+    tables are marked idle.
 
-    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.records.windows(
@@ -100,8 +101,8 @@ def windows(
             )
         if one.inexact:
             out().print(
-                f"[yellow]{one.window.key}[/]: commits of {', '.join(one.inexact.tables)} from SCN {one.inexact.scn} on came to "
-                f"light with window {one.inexact.window}",
+                f"[yellow]{one.window.key}[/]: commits of {', '.join(one.inexact.tables)} from "
+                f"SCN {one.inexact.scn} on arrived late, with window {one.inexact.window}",
                 soft_wrap=True,
             )
         if one.last_error:
@@ -122,12 +123,12 @@ def at(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show which Delta version of every mirror is the state of Oracle as of one SCN: one consistent cut over all tables.
+    """Show the Delta version of every mirror as of one SCN: one consistent cut over all tables.
 
-    A time means the last window that ended at or before it. A table that has no such version (paused before, ahead by an ad hoc
-    snapshot) is named with the reason, and the exit code is 1.
+    A time means the last window that ended at or before it. A table without such a version (paused
+    earlier, or ahead by an ad hoc snapshot) is listed with the reason, and the exit code is 1.
 
-    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.cut_at(_scn_at(pipeline, moment))
@@ -151,7 +152,7 @@ def _scn_at(pipeline: Pipeline, moment: str | None) -> int | None:
     ends = [one.window.scn_high for one in windows if one.state == "applied" and not one.inexact]
     if not ends:
         raise ConfigError(
-            "no window that was applied ended at or before this time",
+            "no applied window ended at or before this time",
             hint="`redolake windows` lists the ends of windows.",
             time=moment[:40],
         )
@@ -177,11 +178,11 @@ def _view(one: MirrorVersion) -> str:
 def signals(
     limit: LimitOption = SIGNALS_SHOWN, config: ConfigOption = None, json: JsonOption = False
 ) -> None:
-    """List signals: what was asked for, when, what became of it, and why one was rejected.
+    """List signals: the request, its time, its state, and why one was rejected.
 
-    A snapshot is running as long as chunks of it are not applied, and done after that.
+    A snapshot is running until all its chunks are applied; then it is done.
 
-    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.records.signals()[-limit:]

@@ -35,7 +35,7 @@ def maintain(
     files that only old versions use (VACUUM). Run it each night: by cron, or with the schedule <source>_maintain_nightly in Dagster.
     Exits with code 1 if a table could not be maintained; Redolake still maintains the others.
 
-    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config, oracle=False) as pipeline:
         found = list(pipeline.maintain(tables_of(table)))

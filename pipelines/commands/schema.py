@@ -32,7 +32,7 @@ def show(
     "Widest" is the widest value so far: digits before and after the decimal point, or characters (for RAW and BLOB, bytes).
     "Room" says how many more digits the Delta type has, where it is narrower than Oracle's.
 
-    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    The JSON keys are stable; see the reference page "What --json prints".
     """
     named = TableId.parse(table)
     at = Scn(SCN_MAX if as_of is None else as_of)

@@ -56,7 +56,7 @@ TablesOption = Annotated[
         "--table",
         "-t",
         metavar="OWNER.TABLE",
-        help="Only this table; may be given several times. Default: all captured tables.",
+        help="Only this table; repeatable. Default: all captured tables.",
     ),
 ]
 JsonOption = Annotated[
@@ -220,7 +220,8 @@ def exit_unless_finished(pipeline: Pipeline, tables: list[TableId] | None = None
         console = Console(stderr=True, soft_wrap=True, highlight=False)
         console.print(f"[bold red]Not finished:[/] {escape(left)}")
         console.print(
-            "[bold]What to do:[/] `redolake run` continues. What it leaves again waits for redo, which the next log switch brings."
+            "[bold]What to do:[/] `redolake run` continues. Anything still left then waits for "
+            "redo from the next log switch."
         )
     exit_if_tables_failed(pipeline)
     if left:
@@ -232,7 +233,7 @@ def _left(chunks: list[ChunkKey], windows: list[ScnWindow]) -> str:
     parts = [f"{counted(len(chunks), 'chunk')} of {tables} not applied"] if chunks else []
     if windows:
         parts.append(
-            f"{counted(len(windows), 'window')} from {windows[0].key} on not taken by every table"
+            f"{counted(len(windows), 'window')} from {windows[0].key} on not applied to every table"
         )
     return "; ".join(parts)
 

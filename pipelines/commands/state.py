@@ -14,7 +14,8 @@ from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, pri
 
 def rebuild(
     replace: Annotated[
-        bool, typer.Option("--replace", help="Also if the store holds something of this source.")
+        bool,
+        typer.Option("--replace", help="Replace what the store already holds about this source."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be written.")
@@ -24,10 +25,10 @@ def rebuild(
 ) -> None:
     """Rebuild a lost or outdated metadata store from landing and the Delta logs. Neither Oracle nor Spark is needed.
 
-    Stop the loop or the sensors of the source first. Signals that waited, and what patterns were found to name, are not
-    recovered: send the signals again; the next run looks patterns up.
+    Stop the loop or the sensors of the source first. Pending signals and the tables that patterns
+    matched are not recovered: send the signals again; the next run evaluates the patterns.
 
-    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.rebuild_state(replace=replace, dry_run=dry_run)

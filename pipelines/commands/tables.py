@@ -16,6 +16,7 @@ from pipelines.commands.shared import (
     STATE_COLOURS,
     ConfigOption,
     JsonOption,
+    counted,
     exit_if_tables_failed,
     opened,
     out,
@@ -30,7 +31,7 @@ NamesArgument = Annotated[
 def list_tables(config: ConfigOption = None, json: JsonOption = False) -> None:
     """List every table with its state, since when, why, and what to do.
 
-    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.status(ask_oracle=False).tables
@@ -45,7 +46,7 @@ def find(config: ConfigOption = None, json: JsonOption = False) -> None:
 
     Every run does this automatically. Reload Dagster's code location afterwards, so that it shows new tables.
 
-    The reference page "What --json prints" names the keys of --json, which stay as they are.
+    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config) as pipeline:
         found = pipeline.find_tables()
@@ -63,7 +64,7 @@ def find(config: ConfigOption = None, json: JsonOption = False) -> None:
         return
     console = out()
     if not found:
-        console.print("The configuration names every table in full; it has no pattern.")
+        console.print("The configuration has no patterns; it names every table in full.")
     for one in found:
         without = ", ".join(one.columns_exclude)
         columns = f"captured without {without}" if without else "captured"
@@ -78,7 +79,9 @@ def add(tables: NamesArgument, config: ConfigOption = None) -> None:
     """
     with opened(config) as pipeline:
         chunks = pipeline.add_tables(_ids(tables))
-        out().print(f"{len(chunks)} chunks planned; `redolake run` reads and applies them")
+        out().print(
+            f"{counted(len(chunks), 'chunk')} planned; `redolake run` reads and applies them"
+        )
         exit_if_tables_failed(pipeline, _ids(tables))
 
 
@@ -117,7 +120,9 @@ def resnapshot(
     """Read tables again and continue from there, whatever stopped them. Change capture continues for the others."""
     with opened(config) as pipeline:
         chunks = pipeline.resnapshot_tables(_ids(tables), fresh=fresh)
-        out().print(f"{len(chunks)} chunks planned; `redolake run` reads and applies them")
+        out().print(
+            f"{counted(len(chunks), 'chunk')} planned; `redolake run` reads and applies them"
+        )
         exit_if_tables_failed(pipeline, _ids(tables))
 
 
@@ -127,15 +132,17 @@ def rebuild(
         bool,
         typer.Option(
             "--from-landing",
-            help="Write change log and mirror again from the chunks and windows in landing; what is left of the old ones is moved aside.",
+            help="Write change log and mirror again from the chunks and windows in landing; the "
+            "remains of the old tables are moved aside.",
         ),
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Write Delta tables again that are lost or damaged; Oracle is not needed. Mirrors come from their change logs.
+    """Rebuild lost or damaged Delta tables without Oracle, mirrors from their change logs.
 
-    Readers see the new rows of a mirror with one commit. If the mirror's folder is damaged, move it aside first. Where a change
-    log is lost, use --from-landing: readers find the table growing until it is complete.
+    Readers see the new rows of a mirror with one commit. If the mirror's folder is damaged, move it
+    aside first. If a change log is lost, use --from-landing; readers then see the table grow until it
+    is complete.
     """
     with opened(config, oracle=False) as pipeline:
         for table in _ids(tables):
@@ -165,11 +172,11 @@ def purge_column(
     console = out()
     console.print(f"{column} of {table} is NULL in the lake")
     if found.vacuum:
-        console.print("Delta's older versions hold the values until VACUUM removes their files:")
+        console.print("Older Delta versions contain the values until VACUUM removes their files:")
         for folder in found.vacuum:
             console.print(f"  VACUUM delta.`{folder}` RETAIN 168 HOURS", soft_wrap=True)
     if found.landing:
-        console.print("Landing files from before hold them until you delete these folders:")
+        console.print("Earlier landing files contain them until you delete these folders:")
         for folder in found.landing:
             console.print(f"  {folder}", soft_wrap=True)
 
@@ -177,7 +184,7 @@ def purge_column(
 def quarantine(
     table: Annotated[str, typer.Argument(metavar="OWNER.TABLE", help="The table.")],
     purge: Annotated[
-        bool, typer.Option("--purge", help="Remove the redo text of all rows, which holds values.")
+        bool, typer.Option("--purge", help="Remove the redo text of all rows; it contains values.")
     ] = False,
     config: ConfigOption = None,
 ) -> None:
@@ -196,7 +203,8 @@ def quarantine(
         console.print(f"no row of {table} is in quarantine")
     if folders:
         console.print(
-            "The redo text is gone. Delta's older versions hold it until VACUUM removes their files:"
+            "The redo text was removed. Older Delta versions contain it until VACUUM removes "
+            "their files:"
         )
         for folder in folders:
             console.print(f"  VACUUM delta.`{folder}` RETAIN 168 HOURS", soft_wrap=True)
@@ -212,7 +220,8 @@ def events(
         typer.Option(
             "--time-zone",
             metavar="ZONE",
-            help="Time zone of the database's host, in which it dates its redo, for example Europe/Berlin.",
+            help="Time zone of the database's host, which redo timestamps are in, for example "
+            "Europe/Berlin.",
         ),
     ] = "UTC",
     database: Annotated[
@@ -220,7 +229,8 @@ def events(
         typer.Option(
             "--database",
             metavar="NAME",
-            help="What source.db holds. Debezium has the pluggable database's name; default: the name of the database.",
+            help="Value of source.db. Default: the database's name; Debezium uses the pluggable "
+            "database's.",
         ),
     ] = None,
     unavailable: Annotated[
@@ -228,7 +238,8 @@ def events(
         typer.Option(
             "--unavailable-value-placeholder",
             metavar="TEXT",
-            help="What stands in texts and bytes that an event does not carry. Debezium writes __debezium_unavailable_value; default: NULL.",
+            help="Value for text and bytes that an event does not carry. Default: NULL; "
+            "Debezium writes __debezium_unavailable_value.",
         ),
     ] = None,
     config: ConfigOption = None,

@@ -236,7 +236,7 @@ def test_tasks_that_see_another_ledger_are_noticed(tmp_path: Path) -> None:
     committed = read_committed(one.transactions_paths, one.table, one.window)
     [kept] = one.transactions_paths
     pq.write_table(pq.read_table(kept).slice(1), kept)
-    with pytest.raises(RowCountError, match="not those that they were"):
+    with pytest.raises(RowCountError, match="have changed since they were read"):
         one.run(InProcess(), committed, {})
 
 

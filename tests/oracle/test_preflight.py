@@ -122,7 +122,7 @@ def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_redo_and_un
 
 def test_a_database_that_does_not_force_logging_is_told_and_may_be_captured() -> None:
     found = findings_of(session_with(FORCE_LOGGING=[("NO",)]), config())
-    [notice] = [one for one in found if "force logging" in one.problem]
+    [notice] = [one for one in found if "FORCE LOGGING" in one.problem]
     assert not notice.is_problem
     assert "FORCE LOGGING" in notice.remedy
 

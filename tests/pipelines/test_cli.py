@@ -442,7 +442,10 @@ def test_a_definition_is_sent_from_a_file(source: StandIn, tmp_path: Path) -> No
     assert (signal.type, signal.data) == ("schema-changes", data | {"scn": 77})
     (listed,) = json.loads(redolake("signals", "--json").stdout)["signals"]
     assert listed["tables"] == ["HR.JOBS"]
-    for text, said in (("[1]", "no JSON object"), ('{"a": 4711,', "line 1 column 12")):
+    for text, said in (
+        ("[1]", "does not contain a JSON object"),
+        ('{"a": 4711,', "line 1 column 12"),
+    ):
         path.write_text(text)
         stderr = redolake("signal", "schema-changes", str(path)).stderr
         assert said in stderr

@@ -53,7 +53,7 @@ def test_tables_by_pattern_with_keys_and_what_is_left_out(oracle: Oracle, tmp_pa
     text = file.read_text()
     assert "# key ORDER_ID, LINE" in text
     assert "#   DEMO.KEYLESS: the table has no primary key" in text
-    assert "set identity: rowid in an entry of the table's own" in text
+    assert "set identity: rowid in the table's own entry" in text
     assert "capture" not in text.replace("captured", "")
     again = init(oracle, file, "DEMO.*")
     assert again.exit_code == 2

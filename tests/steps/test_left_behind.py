@@ -68,7 +68,7 @@ def test_windows_that_a_table_did_not_take_are_named(
     )
     said = redolake("run")
     assert said.exit_code == 1
-    assert "not taken by every table" in said.stderr
+    assert "not applied to every table" in said.stderr
     monkeypatch.setattr(apply, "is_behind", is_behind)
     assert redolake("run").exit_code == 0
     source.check_current("ONE", "TWO")

@@ -115,7 +115,7 @@ def test_a_dry_run_says_which_lost_windows_are_needed(
     keys = {one.window: one.key for one in source.pipeline.records.windows()}
     said = CliRunner().invoke(app, ["recapture", "--dry-run", *options]).stdout.splitlines()
     assert said[:2] == [
-        f"{keys[windows[0]]} is lost; every table has it, but `redolake state rebuild` and `redolake replay` need it: "
+        f"{keys[windows[0]]} is lost; every table has applied it, but `redolake state rebuild` and `redolake replay` need it: "
         "`redolake recapture --all` rereads it while Oracle has its redo",
         f"{keys[windows[3]]} is lost; needed",
     ]

@@ -98,7 +98,7 @@ def test_a_process_that_lost_its_lease_commits_nothing(
 
     source.lake.before = lose
     if meets is not None:
-        source.lake.fail(table_id("ONE"), meets("other rows than a moment ago", hint="-"))
+        source.lake.fail(table_id("ONE"), meets("has changed since it was read", hint="-"))
     with pytest.raises(FencedError):
         source.windows()
     assert source.record("ONE").state == "ready"

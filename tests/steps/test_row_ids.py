@@ -1,4 +1,4 @@
-"""Tables without a key, whose rows are known by their ROWIDs: loaded, changed, killed, replayed, held against Oracle; and what gives
+"""Tables without a key, whose rows are identified by ROWID: loaded, changed, killed, replayed, held against Oracle; and what gives
 rows other ROWIDs takes the table out of the stream, never its rows."""
 
 from __future__ import annotations
