@@ -19,7 +19,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from benchmarks.common import Cost, Form, Result, alternating
 from cdc_core.config import LakeConfig
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.tables import changelog_path, mirror_path
 from tests.stage.landed import Source, order, orders_schema
 
@@ -94,7 +94,7 @@ class History:
 
     def is_at(self, path: str) -> None:
         """The lake is at this path now."""
-        self.lake = Lake.open(LakeConfig(path=path), "shop")
+        self.lake = DeltaLake.open(LakeConfig(path=path), "shop")
         table = self.source.schema.table
         self.log, self.mirror = (
             changelog_path(path, "shop", table),

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.common import Cost, Form, Result, alternating
 from benchmarks.made import SOURCE, MadeSource, MadeWindow
 from cdc_core.config import ExecutorsFrom, LakeConfig
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 
 CHANGES = {
     Form.QUICK: (20_000,),
@@ -66,7 +66,7 @@ class _Lake:
     def __init__(self, folder: Path, changes: int, executors_from: ExecutorsFrom) -> None:
         config = LakeConfig(path=f"{folder}/lake", stage_on_executors_from_rows=executors_from)
         self._path = config.path
-        self._lake = Lake.open(config, SOURCE)
+        self._lake = DeltaLake.open(config, SOURCE)
         self._source = MadeSource(folder, [TABLE])
         table = self._source.tables[TABLE]
         flights = changes // CHANGES_PER_FLIGHT

@@ -20,7 +20,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from benchmarks.common import Cost, Form, Result, repeated
 from cdc_core.config import LakeConfig, MaintenanceConfig
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.schema.types import arrow_schema
 from tests.stage.landed import Source, order, orders_schema
@@ -85,7 +85,7 @@ class _Table:
         self.count, self.folder = count, folder
         folder.mkdir()
         self.config = LakeConfig(path=f"{folder}/lake", driver_memory="2g")
-        self.lake = Lake.open(self.config, "shop")
+        self.lake = DeltaLake.open(self.config, "shop")
         self.source = Source(folder / "landing", orders_schema())
         ends = range(count - CHANGES, count)
         chosen = random.Random(count).sample(range(count - CHANGES), CHANGES)
@@ -115,12 +115,12 @@ class _Table:
 
     def merge_by_default(self) -> None:
         """From now on, as the default configuration has it."""
-        self.lake = Lake.open(self.config, "shop")
+        self.lake = DeltaLake.open(self.config, "shop")
 
     def merge_by_spark(self) -> None:
         """From now on, whatever the size."""
         config = self.config.model_copy(update={"rewrite_mirrors_up_to_mb": 0})
-        self.lake = Lake.open(config, "shop")
+        self.lake = DeltaLake.open(config, "shop")
 
     def cost_of_a_window(self, *, at_the_end: bool = False) -> Cost:
         """The median of some windows, after one that warms up."""

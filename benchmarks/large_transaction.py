@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.common import Form, Result, measured, peak_megabytes
 from benchmarks.made import SOURCE, Flights, MadeSource, MadeWindow
 from cdc_core.config import LakeConfig
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 
 CHANGES = {Form.QUICK: 100_000, Form.NORMAL: 1_000_000, Form.LONG: 10_000_000}
 CAPTURE_MEGABYTES, DRIVER_MEGABYTES = 512, 1536
@@ -50,7 +50,7 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
             tables, window = pool.apply(_made, (Path(folder), config, changes))
         source = MadeSource(Path(folder), [TABLE])
         source.tables = tables
-        lake = Lake.open(config, SOURCE)
+        lake = DeltaLake.open(config, SOURCE)
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
         with measured() as watch:
             window.apply(lake, TABLE)
@@ -78,7 +78,7 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
 def _made(folder: Path, config: LakeConfig, changes: int) -> tuple[dict[str, Flights], MadeWindow]:
     """Land it, in a process that takes what memory it likes."""
     source = MadeSource(folder, [TABLE])
-    source.load(Lake.open(config, SOURCE), TABLE, changes // TIMES * 2)
+    source.load(DeltaLake.open(config, SOURCE), TABLE, changes // TIMES * 2)
     table = source.tables[TABLE]
     changing = np.arange(0, changes // TIMES * 2, 2)
     slices = (changing[at : at + _SLICE] for at in range(0, len(changing), _SLICE))

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.table_part import MirrorState, TablePart
 from cdc_core.lake.tables import changelog_path, mirror_path
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
@@ -30,6 +31,7 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
+from cdc_core.stage.committed import LandedInput
 
 SOURCE = "bench"
 OWNER = "BENCH"
@@ -479,11 +481,17 @@ class MadeWindow:
         """Apply it to one table."""
         schema = schema_of(name)
         return lake.apply_window(
-            self.manifest,
-            schema.table,
-            schema,
-            self.redo_paths[str(schema.table)],
-            self.transactions_paths,
+            TablePart(
+                manifest=self.manifest,
+                schema=schema,
+                landed=LandedInput(
+                    table=schema.table,
+                    window=self.manifest.window,
+                    redo_paths=self.redo_paths[str(schema.table)],
+                    transactions_paths=self.transactions_paths,
+                ),
+            ),
+            MirrorState(),
         )
 
 

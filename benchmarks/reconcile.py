@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from benchmarks.common import Form, Result, measured
 from cdc_core.config import LakeConfig
 from cdc_core.lake.comparing import added, suspects, total
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -76,7 +76,9 @@ def rows(form: Form = Form.NORMAL) -> list[Result]:
 
 def _measure(count: int) -> tuple[float, float, bool]:
     with tempfile.TemporaryDirectory() as folder:
-        lake = Lake.open(LakeConfig(path=f"{folder}/lake", driver_memory=DRIVER_MEMORY), "bench")
+        lake = DeltaLake.open(
+            LakeConfig(path=f"{folder}/lake", driver_memory=DRIVER_MEMORY), "bench"
+        )
         for number, path in enumerate(_parts(count, Path(folder), damaged=True)):
             manifest = ChunkManifest(
                 source="bench",

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.common import Cost, Form, Result, measured, median_cost
 from benchmarks.made import SOURCE, Events, MadeSource, MadeWindow
 from cdc_core.config import LakeConfig
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 
 GOAL = 100_000
 CHANGES, FLIGHTS, LOADED, RUNS = 600_000, 205_000, 300_000, 3
@@ -63,7 +63,7 @@ class _Lake:
         self._share = share * len(names)
         config = LakeConfig(path=f"{folder}/lake")
         self._path, self._at_once = config.path, config.tables_at_once
-        self.lake = Lake.open(config, SOURCE)
+        self.lake = DeltaLake.open(config, SOURCE)
         self.source = MadeSource(folder, names)
         for name in names:
             self.source.load(self.lake, name, LOADED // self._share)

@@ -22,7 +22,7 @@ from tests.long_forms import mark_long_forms
 from tests.memory_folder import use_memory
 
 if TYPE_CHECKING:
-    from cdc_core.lake.lake import Lake
+    from cdc_core.lake.delta_lake import DeltaLake
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_submit_options())
 """For the processes that tests start too. Benchmarks run with what users have."""
@@ -110,15 +110,15 @@ def spark_process() -> Iterator[None]:
 
 
 @pytest.fixture
-def open_lake(spark_process: None, tmp_path: Path) -> Callable[..., Lake]:
+def open_lake(spark_process: None, tmp_path: Path) -> Callable[..., DeltaLake]:
     """Open a lake in the test's own folder, in which Spark merges (``tests/lake/test_rewriting.py`` is about the other way)."""
     from cdc_core.config import LakeConfig
-    from cdc_core.lake.lake import Lake
+    from cdc_core.lake.delta_lake import DeltaLake
 
-    def opened(**options: object) -> Lake:
+    def opened(**options: object) -> DeltaLake:
         config = LakeConfig(
             path=str(tmp_path / "lake"), driver_memory="1g", rewrite_mirrors_up_to_mb=0
         )
-        return Lake.open(config, "shop", **options)  # type: ignore[arg-type]
+        return DeltaLake.open(config, "shop", **options)  # type: ignore[arg-type]
 
     return opened

@@ -40,7 +40,7 @@ from cdc_core.model.operations import LOB_OPERATIONS, Operation
 from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
 from cdc_core.schema.evolution import held_by
 from cdc_core.schema.table import ROW_DIGEST, TableSchema
-from cdc_core.stage.committed import read_committed
+from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.decoding import ChangeDecoder, operation_name
 from cdc_core.stage.lobs import PIECES
 from cdc_core.stage.window import decodable_rows, surviving_rows
@@ -307,15 +307,18 @@ def _explain_table(table: TableId, known: Definitions, landed: _Landed, outcomes
         (landed.committed, _ENDED, Outcome.CHANGE),
         (landed.waiting, _WAITING, Outcome.WAITS),
     ):
-        committed = read_committed([path], table, _EVERYTHING)
+        own = LandedInput(
+            table=table, window=_EVERYTHING, redo_paths=[landed.redo], transactions_paths=[path]
+        )
+        committed = own.committed()
         if not committed.count:
             continue
-        given = committed, table, _EVERYTHING, [landed.redo]
+        given = own.rows(committed)
         pieces = np.empty(0, np.int64)
         if any(column.is_lob for column in decoder.schema.columns):
-            pieces = np.concatenate([pieces, *map(_lob_pieces, surviving_rows(*given, decoder))])
+            pieces = np.concatenate([pieces, *map(_lob_pieces, surviving_rows(given, decoder))])
         whole = [pieces[:0]]
-        for rows in decodable_rows(*given, decoder):
+        for rows in decodable_rows(given, decoder):
             whole.append(np.intersect1d(rows["ordinal"].to_numpy(), pieces))
             for version, part in _by_version(rows, known):
                 for start in range(0, part.num_rows, _DECODED_ROWS):

@@ -38,13 +38,11 @@ from cdc_core.lake.changes import logged_changes
 from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.staging import write_staged
 from cdc_core.lake.tables import CHANGELOG_INDEXED
-from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import packed_error, translated
 from cdc_core.stage.absent_names import as_listed
 from cdc_core.stage.changes import of_window
-from cdc_core.stage.committed import CommittedTransactions, read_committed
+from cdc_core.stage.committed import CommittedTransactions, LandedInput
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.parts import WindowPart, check_parts, window_parts
@@ -74,13 +72,9 @@ class StagedWindow:
 
 @dataclass(frozen=True, slots=True)
 class WindowStaging:
-    """Stages a window of one table, about ``task_rows`` in a task; arguments as for ``stage.window.staged_changes``."""
+    """Stages a window of one table into files of its change log, about ``task_rows`` in a task."""
 
-    table: TableId
-    window: ScnWindow
-    redo_paths: tuple[str, ...]
-    transactions_paths: tuple[str, ...]
-    late_above: int | None
+    landed: LandedInput
     decoder: ChangeDecoder
     changelog: str
     task_rows: int
@@ -103,7 +97,7 @@ class WindowStaging:
         for one in found:
             rows.append(np.zeros(one["transactions"], dtype=np.int64))
             rows[-1][one["places"]] = one["rows"]
-        check_parts(parts, rows, self.table, self.window)
+        check_parts(parts, rows, self.landed.table, self.landed.window)
         widths: dict[str, Width] = {}
         for one in found:
             widths = both(widths, widths_from_json(one["widths"]))
@@ -114,9 +108,7 @@ class WindowStaging:
         """Stage one part into a file of the change log's folder."""
         part = self._parts()[number]
         columns, counter = change_schema(self.decoder.schema), WidthCounter(self.decoder.schema)
-        changes = staged_changes(
-            part.committed, self.table, self.window, self.redo_paths, self.decoder, share=part.share
-        )
+        changes = staged_changes(self.landed.rows(part.committed, part.share), self.decoder)
         listed = as_listed(counter.passing(changes), self.decoder.schema)
         file = write_file(self.changelog, columns, listed, CHANGELOG_INDEXED)
         places = np.flatnonzero(part.share.rows)
@@ -129,13 +121,10 @@ class WindowStaging:
         }
 
     def _parts(self) -> list[WindowPart]:
-        committed = read_committed(
-            self.transactions_paths, self.table, self.window, late_above=self.late_above
-        )
-        return window_parts(committed, self.decoder, self.task_rows)
+        return window_parts(self.landed.committed(), self.decoder, self.task_rows)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction:
     """Reduces a window that is in the change log to one row per key, a part of the keys in each task.
 

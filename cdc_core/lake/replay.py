@@ -7,7 +7,7 @@ differs: no transaction identifier is needed, since doing it twice changes nothi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from cdc_core.delta.foreign_changes import replaced_hint, replaced_words
@@ -22,6 +22,7 @@ from cdc_core.lake.merge import merge_report, merged
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.table_context import TableWork
+from cdc_core.lake.table_part import TablePart
 from cdc_core.lake.tables import quote_name
 from cdc_core.lake.truncating import settle_truncation, truncated_scn
 from cdc_core.landing.manifest import WindowManifest
@@ -29,7 +30,6 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.stage.changes import of_window
-from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.stage.quarantine import left_out_rows
@@ -106,26 +106,20 @@ def _not_applied(work: TableWork, manifest: WindowManifest, position: int | None
 
 def restore_quarantine(
     work: TableWork,
-    manifest: WindowManifest,
-    schema: TableSchema,
-    redo_paths: Sequence[str],
-    transactions_paths: Sequence[str],
+    part: TablePart,
     *,
     covered_scn: int,
     decode: Callable[[Any, TableSchema], Any],
-    earlier: Sequence[TableSchema],
-    late_above: int | None,
 ) -> int:
     """Put the rows of an applied window that its change log does not have into quarantine again; return how many of the table
     are there. Those that are there already stay as they are."""
-    window, quarantine = manifest.window, QuarantineTable(work)
-    if window.scn_high not in quarantine.counts():
-        committed = read_committed(transactions_paths, work.table, window, late_above=late_above)
-        decoder = ChangeDecoder(schema, window.scn_high, decode, tuple(earlier), schema.excluded)
-        rows = decodable_rows(committed, work.table, window, redo_paths, decoder)
-        known = ordinals_of(work, window.scn_high)
+    scn_high, schema, quarantine = part.window.scn_high, part.schema, QuarantineTable(work)
+    if scn_high not in quarantine.counts():
+        decoder = ChangeDecoder(schema, scn_high, decode, tuple(part.earlier), schema.excluded)
+        rows = decodable_rows(part.landed.rows(part.landed.committed()), decoder)
+        known = ordinals_of(work, scn_high)
         covered = max(covered_scn, truncated_scn(work, read_log(work.changelog)))
-        quarantine.put(left_out_rows(rows, known, decoder, covered_scn=covered), window.scn_high)
+        quarantine.put(left_out_rows(rows, known, decoder, covered_scn=covered), scn_high)
     return quarantine.count_unresolved()
 
 

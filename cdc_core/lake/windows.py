@@ -47,23 +47,22 @@ from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.reduce import reduced_sql
 from cdc_core.lake.staging import StagedRows, staged_by_executors, staged_rows
 from cdc_core.lake.table_context import TableWork
+from cdc_core.lake.table_part import ApplyRules, MirrorState, TablePart
 from cdc_core.lake.tables import CHANGELOG_INDEXED
-from cdc_core.landing.manifest import WindowManifest, moment_of
+from cdc_core.landing.manifest import moment_of
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
-from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.stage.absent_names import as_listed
 from cdc_core.stage.carrying import ASKED_MAX, NOTHING_CARRIED, CarriedValues, carry_columns
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, of_window
-from cdc_core.stage.committed import CommittedTransactions, read_committed
+from cdc_core.stage.committed import CommittedTransactions
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import COMMIT_SCN, change_schema, mirror_schema
 from cdc_core.stage.merging import WindowMerge
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve
 from cdc_core.stage.reducing import merge_sources, source_schema
-from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.widths import WidthCounter
 from cdc_core.stage.window import staged_changes
 
@@ -72,37 +71,25 @@ _LOG = logging.getLogger(__name__)
 
 def apply_window(
     work: TableWork,
-    manifest: WindowManifest,
-    schema: TableSchema,
-    redo_paths: Sequence[str],
-    transactions_paths: Sequence[str],
+    part: TablePart,
+    state: MirrorState,
+    rules: ApplyRules,
     *,
-    position: int | None,
-    covered_scn: int,
-    read_scn: int | None,
     decode: Callable[[Any, TableSchema], Any],
-    earlier: Sequence[TableSchema] = (),
-    late_above: int | None = None,
-    quarantine_max: int | None = None,
-    is_inexact: bool = False,
-    skipping: Skipping = NOTHING_SKIPPED,
-    replacing: Replacing = NOTHING_REPLACED,
 ) -> TableApplied:
     """Append the window's changes to the change log and merge them into the mirror.
 
     Where commits came to light with this window that belong to earlier ones, newer changes of their keys may be in the mirror, or
     have deleted them: the window's keys are then derived from the whole change log, as when a window is replayed.
 
-    Where commits that belong to this window came to light with a later one (``is_inexact``), its changes may meet rows whose delete is
-    there, or none where an insert is: they are merged as far as they go, and the later window derives the keys concerned.
-
-    With ``quarantine_max``, so many rows that cannot be decoded may be in the table's quarantine.
+    Where commits that belong to this window came to light with a later one (``part.is_inexact``), its changes may meet rows whose
+    delete is there, or none where an insert is: they are merged as far as they go, and the later window derives the keys concerned.
 
     Repeating it at any point gives the same tables: each of the commits carries the window in its transaction
     identifier, and what is merged is read back from the change log's files.
     """
     started = time.monotonic()
-    window = manifest.window
+    window, position = part.window, state.position
     where = work.facts(window=window.key)
     done = work.position()
     if done.mirror_scn is not None and done.mirror_scn >= window.scn_high:
@@ -111,49 +98,22 @@ def apply_window(
             return brought_by(work, window.scn_high)
         return TableApplied(table=work.table, skipped=True)
     _check_order(where, done.mirror_scn, position, window.scn_low)
-    committed = read_committed(transactions_paths, work.table, window, late_above=late_above)
+    committed = part.landed.committed()
     if committed.count == 0:
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
     _check_store(where, position, window.scn_high)
-    if position is None:
-        work.create_tables(schema)
-    else:
-        work.require_tables()
-    if late_above is not None and manifest.late_scn is not None:
-        refuse_older(work, manifest.late_scn, "a commit that came to light late")
-    excluded = schema.excluded
-    schema = settle_schema(work, schema)
-    mirrored = in_mirror(work, schema)
-    check_mirror(work, mirrored, work.require_mirror())
+    schema = _settled(work, part, position)
     quarantine = QuarantineTable(work)
     files = _files_of(work, schema, window.scn_high, done.changelog_scn)
     appended: int | None = None
     if not files:
-        decoder = ChangeDecoder(
-            schema,
-            window.scn_high,
-            decode,
-            tuple(earlier),
-            excluded,
-            optional=work.optional,
-            landed=moment_of(manifest.landed),
-            skipping=skipping,
-            replacing=replacing,
-        )
+        decoder = _decoder(work, part, rules, schema, decode)
         sieve = None
-        if quarantine_max is not None:
-            room = quarantine_max - quarantine.count_unresolved()
-            sieve = Sieve(decoder, quarantine.suspects(), covered_scn=covered_scn, room=room)
-        staging = WindowStaging(
-            work.table,
-            window,
-            tuple(redo_paths),
-            tuple(transactions_paths),
-            late_above,
-            decoder,
-            work.changelog,
-            work.task_rows,
-        )
+        if rules.quarantine_max is not None:
+            suspects = quarantine.suspects()
+            room = rules.quarantine_max - quarantine.count_unresolved()
+            sieve = Sieve(decoder, suspects, covered_scn=state.covered_scn, room=room)
+        staging = WindowStaging(part.landed, decoder, work.changelog, work.task_rows)
         staged = _staged(work, staging, committed, sieve)
         _append_changes(work, window, decoder.schema, staged, quarantine, sieve)
         if staged.files:
@@ -162,19 +122,52 @@ def apply_window(
     found = TableApplied(table=work.table, seconds=time.monotonic() - started)
     if files:  # not everything was taken back, or went into quarantine
         merging = _Merging(
-            work,
-            window,
-            schema,
-            mirrored,
-            covered_scn,
-            window.scn_high if is_inexact else read_scn,
-            committed.late > 0,
-            bool(put) or is_inexact,
+            work=work,
+            window=window,
+            schema=schema,
+            mirrored=in_mirror(work, schema),
+            covered_scn=state.covered_scn,
+            read_scn=window.scn_high if part.is_inexact else state.read_scn,
+            is_late=committed.late > 0,
+            has_gaps=bool(put) or part.is_inexact,
         )
         found = merging.merge_files(files, appended, started)
     in_quarantine = quarantine.count_unresolved()
     quarantined = put.get(window.scn_high, 0)
     return replace(found, quarantined=quarantined, in_quarantine=in_quarantine)
+
+
+def _settled(work: TableWork, part: TablePart, position: int | None) -> TableSchema:
+    """The change log's columns, after both tables are there and follow the part's definition."""
+    if position is None:
+        work.create_tables(part.schema)
+    else:
+        work.require_tables()
+    if part.landed.late_above is not None and part.manifest.late_scn is not None:
+        refuse_older(work, part.manifest.late_scn, "a commit that came to light late")
+    schema = settle_schema(work, part.schema)
+    check_mirror(work, in_mirror(work, schema), work.require_mirror())
+    return schema
+
+
+def _decoder(
+    work: TableWork,
+    part: TablePart,
+    rules: ApplyRules,
+    schema: TableSchema,
+    decode: Callable[[Any, TableSchema], Any],
+) -> ChangeDecoder:
+    return ChangeDecoder(
+        schema,
+        part.window.scn_high,
+        decode,
+        tuple(part.earlier),
+        part.schema.excluded,
+        optional=work.optional,
+        landed=moment_of(part.manifest.landed),
+        skipping=rules.skipping,
+        replacing=rules.replacing,
+    )
 
 
 def _staged(
@@ -187,7 +180,7 @@ def _staged(
     session = work.executors_for(committed.rows)
     if session is not None and (sieve is None or not sieve.suspects):
         try:
-            return staging.run(session, committed, work.facts(window=staging.window.key))
+            return staging.run(session, committed, work.facts(window=staging.landed.window.key))
         except DecodeError:
             if sieve is None:
                 raise
@@ -196,9 +189,7 @@ def _staged(
             work.go_on_without_executors(error)
     schema = staging.decoder.schema
     counter = WidthCounter(schema)
-    changes = staged_changes(
-        committed, work.table, staging.window, staging.redo_paths, staging.decoder, sieve
-    )
+    changes = staged_changes(staging.landed.rows(committed), staging.decoder, sieve)
     listed = as_listed(counter.passing(changes), schema)
     file = write_file(work.changelog, change_schema(schema), listed, CHANGELOG_INDEXED)
     return StagedWindow(() if file is None else (file,), counter.seen)
@@ -248,7 +239,7 @@ def _metadata(work: TableWork, window: ScnWindow, **more: object) -> str:
     return work.metadata("window", window.scn_high, **facts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Merging:
     """How one window's changes are merged into the mirror. ``schema`` is the change log's, ``mirrored`` the mirror's, which may have lost
     dropped columns. ``is_late``: some of its commits belong to earlier windows; ``has_gaps``:
@@ -283,16 +274,16 @@ class _Merging:
         """How executors reduce the window."""
         work = self.work
         return Reduction(
-            work.changelog,
-            tuple(files),
-            self.mirrored,
-            self.window.scn_high,
-            facts.absent,
-            self.has_gaps,
-            self.read_scn,
-            max(1, facts.changes // (2 * work.task_rows)),  # what is reduced is smaller than redo
-            work.staging,
-            work.facts(window=self.window.key),
+            changelog=work.changelog,
+            files=tuple(files),
+            schema=self.mirrored,
+            scn_high=self.window.scn_high,
+            absent=facts.absent,
+            has_gaps=self.has_gaps,
+            read_scn=self.read_scn,
+            parts=max(1, facts.changes // (2 * work.task_rows)),  # smaller than redo
+            staging=work.staging,
+            facts=work.facts(window=self.window.key),
         )
 
     def _mirror(self) -> MirrorFiles:

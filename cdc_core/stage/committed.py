@@ -7,7 +7,7 @@ not. A transaction appears whole in the window of its commit: its earlier rows a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,39 @@ class CommittedTransactions:
     def has_rollback(self) -> bool:
         """Has one of them taken rows back itself?"""
         return bool(pc.any(self.ledger["has_rollback"]).as_py())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandedInput:
+    """The landed files from which a table's part of a window is staged.
+
+    Attributes:
+        table: The table.
+        window: The part of the window that the table takes.
+        redo_paths: Redo files of this window and of every earlier one in which a transaction began that commits here.
+        transactions_paths: This window's transactions file.
+        late_above: The SCN at which the table was read, if commits that belong to earlier windows came to light with this one: those
+            above it are taken too. None if there are none.
+    """
+
+    table: TableId
+    window: ScnWindow
+    redo_paths: Sequence[str]
+    transactions_paths: Sequence[str]
+    late_above: int | None = None
+
+    def committed(self) -> CommittedTransactions:
+        """The transactions whose rows the table takes.
+
+        Raises:
+            LandingDamagedError: A file is missing or not Parquet.
+        """
+        paths = self.transactions_paths
+        return read_committed(paths, self.table, self.window, late_above=self.late_above)
+
+    def rows(self, committed: CommittedTransactions, share: Share | None = None) -> CommittedRows:
+        """The redo rows of these transactions; with a ``share``, those in its row groups."""
+        return CommittedRows(committed, self, share)
 
 
 def read_committed(
@@ -166,15 +199,11 @@ class CommittedRows:
     def __init__(
         self,
         committed: CommittedTransactions,
-        table: TableId,
-        window: ScnWindow,
-        paths: Sequence[str],
+        landed: LandedInput,
         share: Share | None = None,
     ) -> None:
+        self.committed, self.landed = committed, landed
         self._ledger = ledger = in_order(committed.ledger)
-        self._table = table
-        self._window = window
-        self._paths = paths
         self._share = Share() if share is None else share
         self._firsts = ledger["first_ordinal"].to_numpy()
         self._commits = ledger["commit_ordinal"].to_numpy()
@@ -184,6 +213,12 @@ class CommittedRows:
         at = pc.index_in(xids, value_set=self._xids).to_numpy()
         self._starts = np.flatnonzero(np.diff(at, prepend=-1))
         self._ends = np.append(self._starts[1:], len(at))
+
+    def taking_back(self) -> CommittedRows:
+        """All rows of those of the transactions that took rows back themselves."""
+        ledger = self.committed.ledger
+        own = replace(self.committed, ledger=ledger.filter(ledger["has_rollback"]))
+        return self.landed.rows(own)
 
     def batches(self, columns: Sequence[str] = _READ) -> Iterator[pa.Table]:
         """The rows in the share's row groups, with ``columns`` of ``REDO_SCHEMA`` and of their transactions ``commit_scn, commit_timestamp, username, has_rollback, start_scn,
@@ -199,19 +234,19 @@ class CommittedRows:
         self._rows[:] = 0
         number = 0
         try:
-            for path in self._paths:
+            for path in self.landed.redo_paths:
                 with pq.ParquetFile(path) as file:
-                    for group in groups_of(file, self._table):
+                    for group in groups_of(file, self.landed.table):
                         if self._is_read(file, group, number):
                             found = self._of_group(file, group, columns)
                             if found is not None:
                                 yield found
                         number += 1
         except (OSError, ValueError) as error:
-            raise _damaged("a redo file", self._window) from error
+            raise _damaged("a redo file", self.landed.window) from error
         self._share.rows = self._rows
         if self._share.of == 1:
-            check_counts(self._ledger, self._rows, self._table, self._window)
+            check_counts(self._ledger, self._rows, self.landed.table, self.landed.window)
 
     def _is_read(self, file: pq.ParquetFile, group: int, number: int) -> bool:
         """Is the row group, the ``number``-th of all that may have rows of the table, in the share, and has it rows from between the
@@ -252,8 +287,8 @@ class CommittedRows:
         """Per row, the place of its transaction in the ledger; -1 if it has none or is another table's."""
         known = pc.fill_null(pc.index_in(keys["xid"], value_set=self._xids), -1)
         own = pc.and_(
-            pc.equal(keys["seg_owner"], self._table.owner),
-            pc.equal(keys["table_name"], self._table.name),
+            pc.equal(keys["seg_owner"], self.landed.table.owner),
+            pc.equal(keys["table_name"], self.landed.table.name),
         )
         places = np.where(
             pc.fill_null(own, False).to_numpy(), known.to_numpy().astype(np.int64), -1

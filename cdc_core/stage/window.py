@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
 
 from cdc_core.errors import REPORT_HINT, RowCountError
-from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import ScnWindow
 from cdc_core.stage import redo_order, rollback
 from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.closing_updates import COLUMNS as UPDATE_COLUMNS
 from cdc_core.stage.closing_updates import updates_apart
-from cdc_core.stage.committed import CommittedRows, CommittedTransactions, Share
+from cdc_core.stage.committed import CommittedRows, CommittedTransactions
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.lobs import (
     lob_transactions,
@@ -38,17 +35,10 @@ _T = TypeVar("_T")
 
 
 def staged_changes(
-    committed: CommittedTransactions,
-    table: TableId,
-    window: ScnWindow,
-    redo_paths: Sequence[str],
-    decoder: ChangeDecoder,
-    sieve: Sieve | None = None,
-    *,
-    share: Share | None = None,
+    rows: CommittedRows, decoder: ChangeDecoder, sieve: Sieve | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The changes in the columns of the change log, batch by batch, in the order of the files. With a ``sieve``, what cannot be
-    decoded goes into it. With a ``share``, those in its row groups: of transactions that took nothing back, and wrote no LOB.
+    decoded goes into it. Rows of a share are those of transactions that took nothing back, and wrote no LOB.
 
     Holds some batches and, where transactions took rows back, the addresses of these transactions' rows.
 
@@ -57,26 +47,26 @@ def staged_changes(
         LandingDamagedError: A file is missing or cannot be read.
         RowCountError: Rows got lost or doubled on the way; nothing was committed then.
     """
-    rows = decoded = 0
+    wanted = decoded = 0
 
     def counted() -> Iterator[pa.Table]:
-        nonlocal rows
-        for piece in decodable_rows(committed, table, window, redo_paths, decoder, share=share):
-            rows += piece.num_rows
+        nonlocal wanted
+        for piece in decodable_rows(rows, decoder):
+            wanted += piece.num_rows
             yield piece
 
     for batch in _decoded(counted(), decoder, sieve):
         decoded += batch.num_rows
         yield batch
     quarantined = 0 if sieve is None else sieve.rows.num_rows
-    if rows != decoded + quarantined:
+    if wanted != decoded + quarantined:
         raise RowCountError(
             "decoded changes, and rows in quarantine, are not as many as the rows that were to be decoded; nothing of the window was "
             "applied",
             hint=REPORT_HINT,
-            table=table,
-            window=window.key,
-            rows=rows,
+            table=rows.landed.table,
+            window=rows.landed.window.key,
+            rows=wanted,
             decoded=decoded,
             quarantined=quarantined,
         )
@@ -92,39 +82,23 @@ def _decoded(
         yield from sieve.take(sieved)
 
 
-def decodable_rows(
-    committed: CommittedTransactions,
-    table: TableId,
-    window: ScnWindow,
-    redo_paths: Sequence[str],
-    decoder: ChangeDecoder,
-    *,
-    share: Share | None = None,
-) -> Iterator[pa.Table]:
+def decodable_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.Table]:
     """The rows that become changes: those that the transactions did not take back, LOBs in one piece.
 
     Raises:
         LandingDamagedError: A file is missing or cannot be read.
         RowCountError: As :func:`surviving_rows`.
     """
-    rows = located_rows(committed, table, window, redo_paths, decoder, share=share)
+    located = located_rows(rows, decoder)
     leaves_out = decoder.leaves_out or decoder.has_placeholders
     if not any(column.is_lob for column in decoder.schema.columns):
-        return filter(len, map(without_beginnings, rows) if leaves_out else rows)
-    ends = lob_ends(committed, table, window, redo_paths)
-    landed = LandedLobs(table, redo_paths)
-    return with_whole_lobs(rows, ends, decoder.version_at, landed) if ends else rows
+        return filter(len, map(without_beginnings, located) if leaves_out else located)
+    ends = lob_ends(rows)
+    lobs = LandedLobs(rows.landed.table, rows.landed.redo_paths)
+    return with_whole_lobs(located, ends, decoder.version_at, lobs) if ends else located
 
 
-def located_rows(
-    committed: CommittedTransactions,
-    table: TableId,
-    window: ScnWindow,
-    redo_paths: Sequence[str],
-    decoder: ChangeDecoder,
-    *,
-    share: Share | None = None,
-) -> Iterator[pa.Table]:
+def located_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.Table]:
     """The rows that the transactions did not take back, LOBs piece by piece, with the ROWIDs that identify the table's rows.
 
     Raises:
@@ -132,28 +106,22 @@ def located_rows(
         RowCountError: As :func:`surviving_rows`.
     """
     has_placeholders = decoder.has_placeholders
-    rows = surviving_rows(committed, table, window, redo_paths, decoder, share=share)
+    located = surviving_rows(rows, decoder)
     if any(column.is_lob for column in decoder.schema.columns):
-        rows = map(with_calls, rows)
+        located = map(with_calls, located)
     if has_placeholders:
-        rows = with_addresses(rows, _ends(committed), decoder.version_at)
-    return rows
+        located = with_addresses(located, _ends(rows.committed), decoder.version_at)
+    return located
 
 
-def lob_ends(
-    committed: CommittedTransactions,
-    table: TableId,
-    window: ScnWindow,
-    redo_paths: Sequence[str],
-) -> dict[Transaction, int]:
+def lob_ends(rows: CommittedRows) -> dict[Transaction, int]:
     """The transactions that write parts of LOBs of the table, and the ordinals of their COMMITs.
 
     Raises:
         LandingDamagedError, RowCountError: As :class:`~cdc_core.stage.committed.CommittedRows`.
     """
-    light = CommittedRows(committed, table, window, redo_paths).batches(["xid", "operation_code"])
-    xids = lob_transactions(light)
-    return {name: end for name, end in _ends(committed).items() if name[0] in xids}
+    xids = lob_transactions(rows.batches(["xid", "operation_code"]))
+    return {name: end for name, end in _ends(rows.committed).items() if name[0] in xids}
 
 
 def _ends(committed: CommittedTransactions) -> dict[Transaction, int]:
@@ -161,15 +129,7 @@ def _ends(committed: CommittedTransactions) -> dict[Transaction, int]:
     return {(xid, scn): end for xid, scn, end in (row.values() for row in named)}
 
 
-def surviving_rows(
-    committed: CommittedTransactions,
-    table: TableId,
-    window: ScnWindow,
-    redo_paths: Sequence[str],
-    decoder: ChangeDecoder,
-    *,
-    share: Share | None = None,
-) -> Iterator[pa.Table]:
+def surviving_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.Table]:
     """The redo rows that the transactions did not take back, piece by piece, in the order of the files.
 
     Raises:
@@ -177,21 +137,20 @@ def surviving_rows(
         RowCountError: At the end: rows are not as many as the ledger counted, or got lost while others were left out.
     """
     undone = rollback.NOTHING_UNDONE
-    if committed.has_rollback:
-        those = replace(committed, ledger=committed.ledger.filter(committed.ledger["has_rollback"]))
-        undone = _undone(CommittedRows(those, table, window, redo_paths), decoder)
+    if rows.committed.has_rollback:
+        undone = _undone(rows.taking_back(), decoder)
     landed = left = 0
-    for rows in CommittedRows(committed, table, window, redo_paths, share).batches():
-        surviving = undone.left_of(rows)
-        landed += rows.num_rows
+    for batch in rows.batches():
+        surviving = undone.left_of(batch)
+        landed += batch.num_rows
         left += surviving.num_rows
         yield from _pieces(surviving)
     if landed != left + len(undone.ordinals):
         raise RowCountError(
             "rows that were taken back, and those that are left, are not as many as landed; nothing of the window was applied",
             hint=REPORT_HINT,
-            table=table,
-            window=window.key,
+            table=rows.landed.table,
+            window=rows.landed.window.key,
             landed=landed,
             left=left,
             taken_back=len(undone.ordinals),

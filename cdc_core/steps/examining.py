@@ -19,7 +19,7 @@ from cdc_core.errors import (
     SchemaMismatchError,
     UnsupportedTypeError,
 )
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.landing.open import open_landing
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
@@ -130,7 +130,7 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
         CdcError: Metadata store, landing or lake cannot be reached.
     """
     ctx = Context(
-        config, report=None, on_statement=None, open_lake=Lake.open, open_source=LogMinerSource
+        config, report=None, on_statement=None, open_lake=DeltaLake.open, open_source=LogMinerSource
     )
     findings: list[Finding] = []
     with closing(ctx):

@@ -19,7 +19,7 @@ from cdc_core.errors import (
     OvertakenError,
     PreflightError,
 )
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
@@ -99,7 +99,7 @@ class Pipeline:
             config,
             report=report,
             on_statement=on_statement,
-            open_lake=open_lake or partial(Lake.open, spark=spark),
+            open_lake=open_lake or partial(DeltaLake.open, spark=spark),
             open_source=open_source,
         )
         self._keeper = Keeper(self._ctx)

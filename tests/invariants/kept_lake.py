@@ -19,6 +19,7 @@ from typing import Any, cast
 from cdc_core.config import LakeConfig
 from cdc_core.errors import CommitConflictError
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.table_part import TablePart
 from cdc_core.model.identifiers import TableId
 from tests.steps.memory_lake import MemoryLake, MemoryTable
 
@@ -58,16 +59,16 @@ class KeptLake(MemoryLake):
         self._read: dict[TableId, int] = {}
 
     def open(self, _config: LakeConfig, _source: str) -> Lake:
-        return cast("Lake", self)
+        return self
 
     def prepare_schema(self, change: Any, generation: int = 0, **options: Any) -> None:
         schema = getattr(change, "schema", change)
         with self._commit(schema.table, None):
             super().prepare_schema(change, generation, **options)
 
-    def apply_window(self, manifest: Any, table: TableId, *args: Any, **options: Any) -> Any:
-        with self._commit(table, manifest.window.scn_high):
-            return super().apply_window(manifest, table, *args, **options)
+    def apply_window(self, part: TablePart, *args: Any, **options: Any) -> Any:
+        with self._commit(part.table, part.window.scn_high):
+            return super().apply_window(part, *args, **options)
 
     def truncate(self, table: TableId, truncation: Any, *args: Any, **options: Any) -> Any:
         with self._commit(table, truncation.scn):

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from cdc_core.lake.table_part import MirrorState, TablePart
 from cdc_core.landing.layout import REDO_SCHEMA, window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, WindowManifest
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.stage.committed import LandedInput
 from cdc_core.state.machine import this_process
 from cdc_core.steps import Pipeline
 
@@ -128,13 +130,14 @@ class Tries:
         assert schema is not None
         with self._ctx.writing(table.table) as lease:
             self._ctx.lake.apply_window(
-                replace(manifest, window=window),
-                table.table,
-                schema,
-                [],
-                [],
-                generation=table.generation,
-                position=table.mirror_scn,
+                TablePart(
+                    manifest=manifest,
+                    schema=schema,
+                    landed=LandedInput(
+                        table=table.table, window=window, redo_paths=[], transactions_paths=[]
+                    ),
+                ),
+                MirrorState(generation=table.generation, position=table.mirror_scn),
                 fence=lease.check,
             )
 

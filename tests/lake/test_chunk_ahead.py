@@ -22,7 +22,7 @@ from cdc_core.delta.log_files import Action, actions_of
 from cdc_core.errors import DuplicateKeyError, FencedError
 from cdc_core.lake.chunk_prewrite import ChunkAhead
 from cdc_core.lake.chunks import holds_alone
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.stage.snapshot import ChunkRows
 from tests.stage.landed import Chunk, Source, order, orders_schema, varchar
@@ -36,8 +36,8 @@ def _no_spark(_config: LakeConfig) -> Any:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake.open(LakeConfig(path=str(tmp_path / "lake")), "shop", spark=_no_spark)
+def lake(tmp_path: Path) -> DeltaLake:
+    return DeltaLake.open(LakeConfig(path=str(tmp_path / "lake")), "shop", spark=_no_spark)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def _batches(chunk: Chunk) -> Iterator[pa.RecordBatch]:
         yield from pq.ParquetFile(path).iter_batches(2)
 
 
-def _read(lake: Lake, chunk: Chunk, **other: Any) -> ChunkAhead:
+def _read(lake: DeltaLake, chunk: Chunk, **other: Any) -> ChunkAhead:
     """The chunk as it was read, but for what ``other`` says of it."""
     of = {"schema": chunk.manifest.schema, "snapshot_id": chunk.manifest.snapshot_id}
     of |= {"number": chunk.manifest.number, "scn": chunk.manifest.scn, "landed": LANDED}
@@ -98,7 +98,7 @@ def _reads_of_landing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_files_hold_what_landing_gives(
-    lake: Lake, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: DeltaLake, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows, statistics and widths; applying the chunk reads landing for its keys alone."""
     chunk = _chunk(source)
@@ -141,7 +141,7 @@ def _facts(tmp_path: Path, layer: str) -> Any:
     ],
 )
 def test_files_that_hold_something_else_go(
-    lake: Lake, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: dict[str, Any]
+    lake: DeltaLake, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: dict[str, Any]
 ) -> None:  # fmt: skip
     chunk = _chunk(source)
     lacking = other.pop("rows", 5)
@@ -165,7 +165,7 @@ def test_files_that_hold_something_else_go(
 
 
 def test_a_chunk_that_is_given_up_leaves_no_file(
-    lake: Lake, source: Source, tmp_path: Path
+    lake: DeltaLake, source: Source, tmp_path: Path
 ) -> None:
     """In the middle of its rows, and whole but refused."""
     chunk = _chunk(source)
@@ -187,7 +187,9 @@ def test_a_chunk_that_is_given_up_leaves_no_file(
     assert _files(tmp_path) == [0, 0]
 
 
-def test_a_commit_that_is_refused_names_no_file(lake: Lake, source: Source, tmp_path: Path) -> None:
+def test_a_commit_that_is_refused_names_no_file(
+    lake: DeltaLake, source: Source, tmp_path: Path
+) -> None:
     """The chunk is applied from landing by the next attempt, once."""
     chunk = _chunk(source)
     ahead = _read(lake, chunk)
@@ -231,7 +233,7 @@ def test_what_a_process_that_died_left_is_not_in_the_way_of_a_table_that_spark_c
 
 
 def test_nothing_is_written_ahead_for_a_mirror_that_has_other_rows(
-    lake: Lake, source: Source
+    lake: DeltaLake, source: Source
 ) -> None:
     """A chunk of another snapshot replaces keys there, which takes a MERGE."""
     _chunk(source).apply(lake)
@@ -252,7 +254,7 @@ def _chunks(source: Source, count: int) -> Iterator[Chunk]:
 
 
 def test_the_commits_that_a_chunk_reads_are_as_many_behind_many_others(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: DeltaLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = Source(tmp_path / "landing", orders_schema())
     tx = source.begin()
@@ -280,7 +282,7 @@ def test_the_commits_that_a_chunk_reads_are_as_many_behind_many_others(
 
 
 def test_rows_of_others_among_chunks_are_seen_wherever_they_stand(
-    lake: Lake, source: Source, tmp_path: Path
+    lake: DeltaLake, source: Source, tmp_path: Path
 ) -> None:
     """Also where they came between a chunk's look at the mirror and its commit."""
     first, second, third, other = (*_chunks(source, 3), _chunk(source, number=9))

@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from cdc_core.config import LakeConfig
 from cdc_core.errors import FencedError, LakeError
 from cdc_core.lake import counted
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_DIGEST, ROW_DIGEST_COLUMN
@@ -32,7 +32,7 @@ def test_a_commit_that_is_refused_leaves_a_chunk_to_be_repeated(
     tmp_path: Path, refused: int
 ) -> None:
     """The change log is committed first; what no commit will name goes. The first two commits create the tables."""
-    lake = Lake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
+    lake = DeltaLake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
     source = Source(tmp_path / "landing", orders_schema())
     tx = source.begin()
     for number in range(5):
@@ -72,7 +72,7 @@ def _counted(source: Source, scn: int, snapshot: str, number: int) -> Chunk:
 def test_a_chunk_numbers_its_equal_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over the batches in which it is read."""
     monkeypatch.setattr("cdc_core.stage.snapshot.BATCH_ROWS", 3)
-    lake = Lake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
+    lake = DeltaLake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
     source = Source(tmp_path / "landing", orders_schema())
     tx = source.begin()
     for number in range(10):
@@ -91,7 +91,7 @@ def test_equal_rows_that_are_not_numbered_from_one_on_are_not_counted(
     tmp_path: Path, gone: str | None
 ) -> None:
     """Somebody has deleted one, or put the same rows there again."""
-    lake = Lake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
+    lake = DeltaLake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
     source = Source(tmp_path / "landing", orders_schema())
     tx = source.begin()
     for _ in range(3):
@@ -123,7 +123,7 @@ def both_ways(work: TableWork, digests: pa.Array) -> list[Callable[[], pa.Table]
 
 def test_a_chunk_of_equal_rows_meets_no_others(tmp_path: Path) -> None:
     """Another snapshot has read some of them again, and nothing tells which."""
-    lake = Lake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
+    lake = DeltaLake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
     source = Source(tmp_path / "landing", orders_schema())
     tx = source.begin()
     tx.insert(order(1))

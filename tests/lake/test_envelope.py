@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cdc_core.lake.lake import Lake
+    from cdc_core.lake.delta_lake import DeltaLake
     from cdc_core.schema.table import TableSchema
     from tests.stage.landed import Row, Source
 
@@ -167,7 +167,7 @@ def test_what_an_event_does_not_carry_has_the_placeholder(tmp_path: Path) -> Non
 
 @pytest.mark.spark
 def test_two_engines_show_the_same_events(
-    open_lake: Callable[..., Lake],
+    open_lake: Callable[..., DeltaLake],
     source: Source,
     row: Callable[..., Row],
     changelog: Callable[[TableSchema], list[Row]],

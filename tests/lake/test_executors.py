@@ -28,6 +28,7 @@ from cdc_core.errors import (
     SparkMemoryError,
 )
 from cdc_core.lake import executors
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.executors import Reduction, StagedWindow, WindowStaging, names_of, run_tasks
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.merge_audit import Sent
@@ -37,7 +38,6 @@ from cdc_core.lake.windows import _staged
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import LoggedChanges, of_window
-from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.quarantine import Sieve, Suspects
@@ -124,18 +124,14 @@ def lives(source: Source, seed: int, *, transactions: int = 12, cuts: int = 3) -
 
 def staging(window: Window, folder: Path, *, task_rows: int, **more: Any) -> WindowStaging:
     (folder / "changelog").mkdir(exist_ok=True)
-    part = window.manifest.window
-    decoder = ChangeDecoder(window.schema, part.scn_high, **more)
-    return WindowStaging(
-        window.schema.table, part, tuple(window.redo_paths), tuple(window.transactions_paths), None, decoder,
-        str(folder / "changelog"), task_rows,
-    )  # fmt: skip
+    decoder = ChangeDecoder(window.schema, window.scn_high, **more)
+    return WindowStaging(window.part().landed, decoder, str(folder / "changelog"), task_rows)
 
 
 def both(one: WindowStaging) -> tuple[pa.Table, pa.Table, StagedWindow, InProcess]:
     """The window's changes in order as threads stage them, and as executors do."""
-    committed = read_committed(one.transactions_paths, one.table, one.window)
-    batches = staged_changes(committed, one.table, one.window, one.redo_paths, one.decoder)
+    committed = one.landed.committed()
+    batches = staged_changes(one.landed.rows(committed), one.decoder)
     threads = pa.Table.from_batches(list(batches), change_schema(one.decoder.schema))
     session = InProcess()
     found = one.run(session, committed, {}) if committed.count else StagedWindow((), {})
@@ -193,15 +189,28 @@ def small_groups(write: Callable[..., None]) -> Callable[..., None]:
 
 def check_reduced(one: WindowStaging, found: StagedWindow, folder: Path, *, parts: int) -> None:
     """What is merged of the staged files, in parts by executors, is what threads make of it."""
-    schema, own, names = one.decoder.schema, of_window(one.window.scn_high), names_of(found.files)
+    schema, own, names = (
+        one.decoder.schema,
+        of_window(one.landed.window.scn_high),
+        names_of(found.files),
+    )
     paths = [f"{one.changelog}/{name}" for name in names]
     changes = LoggedChanges(pafs.LocalFileSystem(), paths, schema, own)
     absent = changes.facts().absent
     by_key = [(name, "ascending") for name in schema.key]
     threads = pa.concat_tables(list(merge_sources(changes, schema, absent))).sort_by(by_key)
     reduction = Reduction(
-        one.changelog, tuple(names), schema, one.window.scn_high, absent, False, None, parts, str(folder / "staging"), {}
-    )  # fmt: skip
+        changelog=one.changelog,
+        files=tuple(names),
+        schema=schema,
+        scn_high=one.landed.window.scn_high,
+        absent=absent,
+        has_gaps=False,
+        read_scn=None,
+        parts=parts,
+        staging=str(folder / "staging"),
+        facts={},
+    )
     sent = Sent(schema, None, {})
     written = reduction.merge_source(InProcess(), sent)
     staged = pa.concat_tables([pq.read_table(path) for path in written]).sort_by(by_key)
@@ -233,8 +242,8 @@ def test_tasks_that_see_another_ledger_are_noticed(tmp_path: Path) -> None:
         transaction.insert({"ID": key, "NAME": "x", "AMOUNT": None})
         transaction.commit()
     one = staging(source.cut(), tmp_path, task_rows=5)
-    committed = read_committed(one.transactions_paths, one.table, one.window)
-    [kept] = one.transactions_paths
+    committed = one.landed.committed()
+    [kept] = one.landed.transactions_paths
     pq.write_table(pq.read_table(kept).slice(1), kept)
     with pytest.raises(RowCountError, match="have changed since they were read"):
         one.run(InProcess(), committed, {})
@@ -258,10 +267,10 @@ def test_rows_of_a_share_are_counted_over_all_tasks(
     window = source.cut()
     one = staging(window, tmp_path, task_rows=5)
     assert both(one)[1].num_rows == 20
-    [kept] = one.redo_paths
+    [kept] = one.landed.redo_paths
     rows = pq.read_table(kept)
     pq.write_table(pa.concat_tables([rows, rows.slice(7, 1)]), kept)  # a row is there twice
-    committed = read_committed(one.transactions_paths, one.table, one.window)
+    committed = one.landed.committed()
     with pytest.raises(RowCountError, match="not as many as were read"):
         one.run(InProcess(), committed, {})
 
@@ -338,7 +347,7 @@ def test_what_cannot_be_decoded_goes_into_quarantine_by_threads(
     table = source.schema.table
     work = TableWork(str(tmp_path), "shop", table, 1, no_fence, lambda: spark, executors_from=4)
     Path(work.changelog).mkdir(parents=True)
-    committed = read_committed(one.transactions_paths, table, one.window)
+    committed = one.landed.committed()
     found = _staged(work, one, committed, sieve)
     assert [file.rows for file in found.files] == [5]
     assert sieve.rows["operation"].to_pylist() == ["UNSUPPORTED"]
@@ -359,7 +368,7 @@ def test_without_redolake_on_the_executors_threads_stage_unless_executors_were_a
         str(tmp_path), "shop", table, 1, no_fence, lambda: spark, executors_from=configured
     )
     Path(work.changelog).mkdir(parents=True)
-    committed = read_committed(one.transactions_paths, table, one.window)
+    committed = one.landed.committed()
     if configured == 1:
         with pytest.raises(PreflightError, match="no module cdc_core"):
             _staged(work, one, committed, None)
@@ -463,7 +472,7 @@ def opened(tmp_path: Path) -> Lake:
         stage_on_executors_from_rows=12,
         rewrite_mirrors_up_to_mb=0,
     )
-    return Lake.open(config, "shop")
+    return DeltaLake.open(config, "shop")
 
 
 def fenced() -> None:
@@ -513,8 +522,8 @@ def ordinals(windows: Sequence[Window], folder: Path) -> list[int]:
     found: list[tuple[int, int]] = []
     for window in windows:
         one = staging(window, folder, task_rows=1)
-        committed = read_committed(one.transactions_paths, one.table, one.window)
-        for batch in staged_changes(committed, one.table, one.window, one.redo_paths, one.decoder):
+        committed = one.landed.committed()
+        for batch in staged_changes(one.landed.rows(committed), one.decoder):
             found += zip(
                 batch["_cdc_commit_scn"].to_pylist(), batch["_cdc_ordinal"].to_pylist(), strict=True
             )

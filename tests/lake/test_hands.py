@@ -14,6 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 from cdc_core.config import LakeConfig
 from cdc_core.delta.appending import write_file
 from cdc_core.errors import LakeError
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.stage.layout import change_schema
 from tests.stage.landed import Source, orders_schema
@@ -21,7 +22,7 @@ from tests.stage.landed import Source, orders_schema
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    opened = Lake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
+    opened = DeltaLake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
     yield opened
     opened.close()
 

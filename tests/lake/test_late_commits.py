@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.errors import CdcError, RowsGoneError
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.table_context import no_fence
 from cdc_core.lake.truncating import Truncation
@@ -27,7 +27,7 @@ READ_AT = 100
 
 @pytest.fixture
 def landed(
-    open_lake: Callable[..., Lake],
+    open_lake: Callable[..., DeltaLake],
     source: Source,
     row: Callable[..., Row],
     tmp_path: Path,
@@ -83,7 +83,7 @@ def rows(folder: Path, schema: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("landed", [False, True], ids=["plain", "marked"], indirect=True)
 def test_a_commit_that_comes_late_is_applied_where_it_belongs(
     landed: tuple[Window, Window],
-    open_lake: Callable[..., Lake],
+    open_lake: Callable[..., DeltaLake],
     source: Source,
     tmp_path: Path,
     request: pytest.FixtureRequest,
@@ -101,7 +101,7 @@ def test_a_commit_that_comes_late_is_applied_where_it_belongs(
 
 
 def test_what_meets_rows_of_a_late_commit_waits_for_it(
-    open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row], tmp_path: Path
+    open_lake: Callable[..., DeltaLake], source: Source, row: Callable[..., Row], tmp_path: Path
 ) -> None:
     """A key that came again before its late delete; a change of a late row that lacks the LOB. The window stops until it is known
     which later one has what it lacks."""
@@ -131,7 +131,10 @@ def test_what_meets_rows_of_a_late_commit_waits_for_it(
 
 
 def test_a_late_commit_from_before_rows_went_with_a_partition_is_refused(
-    landed: tuple[Window, Window], open_lake: Callable[..., Lake], source: Source, tmp_path: Path
+    landed: tuple[Window, Window],
+    open_lake: Callable[..., DeltaLake],
+    source: Source,
+    tmp_path: Path,
 ) -> None:
     """It may have rows of the partition that the mirror did not have, and nothing would delete them. Of the rows within the bounds, one ends right at
     the upper bound, and a chunk read one behind the DDL: both stay. While a row is in quarantine, nothing goes."""

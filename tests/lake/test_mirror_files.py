@@ -19,6 +19,7 @@ from cdc_core.config import LakeConfig
 from cdc_core.delta.added_files import Added
 from cdc_core.delta.deletion_vectors import Deleted, Vector, write_vectors
 from cdc_core.lake import mirror_files
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror_files import MirrorFiles, MirrorVersion
 from cdc_core.lake.table_context import TableWork, no_fence
@@ -39,7 +40,7 @@ FLOAT = Column("RATE", "BINARY_DOUBLE", 8, 0, None, None, nullable=True)
 
 def _mirror(folder: Path, schema: TableSchema, *chunks: Sequence[Row]) -> MirrorFiles:
     """A mirror of one file for each chunk."""
-    lake = Lake.open(LakeConfig(path=str(folder / "lake")), "shop")
+    lake = DeltaLake.open(LakeConfig(path=str(folder / "lake")), "shop")
     source = Source(folder / "landing", schema)
     tx = source.begin()
     for rows in chunks:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdc_core.errors import DecodeError
+from cdc_core.lake.table_part import MirrorState
 from cdc_core.stage.quarantine import FOLLOWS, LEFT_OUT
 from tests.stage.landed import Source, Transaction, Window
 
@@ -148,10 +149,7 @@ def test_the_quarantine_table_comes_back_from_landing(
     assert quarantine(tmp_path, "reason")[3] == (FOLLOWS,)
     shutil.rmtree(tmp_path / "lake" / "shop" / "quarantine")
     for window in (two, one, two):
-        lake.restore_quarantine(
-            window.manifest, source.schema.table, source.schema,
-            window.redo_paths, window.transactions_paths,
-        )  # fmt: skip
+        lake.restore_quarantine(window.part(), MirrorState())
     assert quarantine(tmp_path, *columns) == before
     assert LEFT_OUT not in {reason for (reason,) in quarantine(tmp_path, "reason")}
 

@@ -34,6 +34,7 @@ from cdc_core.errors import (
 from cdc_core.lake import copy_on_write as rewriting
 from cdc_core.lake.copy_on_write import rewrite_files, why_merged
 from cdc_core.lake.counted import merge_copies
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.merge import merged
 from cdc_core.lake.merge_audit import Sent
@@ -65,7 +66,7 @@ def _no_spark(_config: LakeConfig) -> Any:
 
 def _lake(folder: Path, **options: Any) -> Lake:
     """A lake in which only what needs no Spark works."""
-    return Lake.open(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
+    return DeltaLake.open(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from cdc_core.delta.commits import put_commit
 from cdc_core.delta.history import filesystem_of, read_log
 from cdc_core.delta.log_files import Action, newest_names
 from cdc_core.errors import CommitConflictError, PreflightError, StoreUnavailableError
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.landing.s3_objects import S3Objects
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import EXCLUDED, JARS
@@ -247,7 +247,7 @@ def test_a_known_log_on_s3_counts_as_long_as_its_newest_commit_is_the_same_objec
 def test_a_window_is_merged_on_s3_without_spark(tmp_path: Path) -> None:
     """And never behind another writer's commit, which is put between our look at the mirror and our own."""
     path = f"s3a://{BUCKET}/lake"
-    lake, source = Lake.open(LakeConfig(path=path), "shop", spark=no_spark), Source(tmp_path, orders_schema())  # fmt: skip
+    lake, source = DeltaLake.open(LakeConfig(path=path), "shop", spark=no_spark), Source(tmp_path, orders_schema())  # fmt: skip
     tx = source.begin()
     first = [tx.insert(order(key)) for key in range(1, 4)]
     tx.commit()
@@ -273,7 +273,7 @@ def test_a_window_is_merged_on_s3_without_spark(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_given_up", [False, True], ids=["whole", "given-up"])
 def test_a_chunk_is_written_on_s3_while_it_is_read(tmp_path: Path, is_given_up: bool) -> None:
     path = f"s3a://{BUCKET}/lake"
-    lake, source = Lake.open(LakeConfig(path=path), "shop", spark=no_spark), Source(tmp_path, orders_schema())  # fmt: skip
+    lake, source = DeltaLake.open(LakeConfig(path=path), "shop", spark=no_spark), Source(tmp_path, orders_schema())  # fmt: skip
     tx = source.begin()
     tx.insert(order(1))
     tx.commit()

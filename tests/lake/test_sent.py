@@ -13,7 +13,7 @@ import pytest
 from cdc_core.config import LakeConfig
 from cdc_core.errors import RowCountError
 from cdc_core.lake.chunks import _without
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.merge import replaced
 from cdc_core.lake.merge_audit import Sent, SentChunk, check_removed
 from cdc_core.lake.table_context import TableWork, no_fence
@@ -246,7 +246,7 @@ def test_each_way_of_a_window_into_the_mirror_is_counted(
     """From files, by SQL where a change of key lacks a LOB, and derived from the whole change log: MERGE says that it did nothing."""
     spark = Scripted(counts(0, 0, 0), SENT)
     monkeypatch.setattr("cdc_core.lake.lake.start_session", lambda *_given, **_options: spark)
-    source, lake = Source(tmp_path / "landing", orders_schema()), Lake.open(LakeConfig(path=str(tmp_path / "lake"), rewrite_mirrors_up_to_mb=0), "shop")  # fmt: skip
+    source, lake = Source(tmp_path / "landing", orders_schema()), DeltaLake.open(LakeConfig(path=str(tmp_path / "lake"), rewrite_mirrors_up_to_mb=0), "shop")  # fmt: skip
     tx = source.begin()
     row_id = tx.insert(order(1))
     tx.commit()

@@ -12,6 +12,7 @@ from deltalake import DeltaTable, TableFeatures
 from cdc_core.config import LakeConfig
 from cdc_core.delta.appending import write_file
 from cdc_core.errors import CommitConflictError
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -30,7 +31,7 @@ def _no_spark(_config: LakeConfig) -> Any:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A lake in which only what needs no Spark works."""
-    return Lake.open(
+    return DeltaLake.open(
         LakeConfig(path=str(tmp_path / "lake"), rewrite_mirrors_up_to_mb=0), "shop", spark=_no_spark
     )
 

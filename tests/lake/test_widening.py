@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cdc_core.lake.lake import Lake
+    from cdc_core.lake.delta_lake import DeltaLake
     from cdc_core.schema.table import TableSchema
     from tests.lake.conftest import Columns
     from tests.stage.landed import Row, Source
@@ -66,7 +66,7 @@ def _killed_after_commits(prepare: Callable[..., None], kills: int) -> None:
 
 @pytest.mark.slow
 def test_columns_get_wider_types_with_all_that_the_tables_have(
-    open_lake: Callable[..., Lake],
+    open_lake: Callable[..., DeltaLake],
     source: Source,
     row: Callable[..., Row],
     mirror: Callable[..., list[Row]],
@@ -179,7 +179,7 @@ def test_columns_get_wider_types_with_all_that_the_tables_have(
     ],
 )  # fmt: skip
 def test_both_forms_of_the_rule_give_the_same_values(
-    open_lake: Callable[..., Lake],
+    open_lake: Callable[..., DeltaLake],
     values: list[Any],
     kind: pa.DataType,
     wide: tuple[str, int | None, int | None],
@@ -200,7 +200,7 @@ def test_both_forms_of_the_rule_give_the_same_values(
 
 @pytest.mark.slow
 def test_a_table_that_has_not_the_rows_that_it_had_is_an_error(
-    open_lake: Callable[..., Lake],
+    open_lake: Callable[..., DeltaLake],
     source: Source,
     row: Callable[..., Row],
     monkeypatch: pytest.MonkeyPatch,
@@ -219,7 +219,7 @@ def test_a_table_that_has_not_the_rows_that_it_had_is_an_error(
 
 @pytest.mark.slow
 def test_another_writer_wins(
-    open_lake: Callable[..., Lake],
+    open_lake: Callable[..., DeltaLake],
     source: Source,
     row: Callable[..., Row],
     mirror: Callable[..., list[Row]],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.table_context import no_fence
+from cdc_core.lake.table_part import ApplyRules, MirrorState, TablePart
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
@@ -21,6 +23,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.evolution import judge, knowing_taken_names
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
+from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
 
 Row = dict[str, Any]
@@ -382,14 +385,25 @@ class Window:
         return self.manifest.window.scn_high
 
     def apply(self, lake: Lake, **more: Any) -> Any:
-        return lake.apply_window(
-            self.manifest,
-            self.schema.table,
-            self.schema,
-            self.redo_paths,
-            self.transactions_paths,
-            **more,
+        """Apply the window. ``more`` are fields of its part, of the mirror's state and of the rules, and the fence."""
+        own = {
+            name: more.pop(name) for name in ("earlier", "is_inexact", "late_above") if name in more
+        }
+        known = {one.name for one in fields(MirrorState)}
+        state = MirrorState(**{name: more.pop(name) for name in known & more.keys()})
+        fence = more.pop("fence", no_fence)
+        return lake.apply_window(self.part(**own), state, ApplyRules(**more), fence=fence)
+
+    def part(self, *, late_above: int | None = None, **more: Any) -> TablePart:
+        """The table's part: the whole window."""
+        landed = LandedInput(
+            table=self.schema.table,
+            window=self.manifest.window,
+            redo_paths=tuple(self.redo_paths),
+            transactions_paths=tuple(self.transactions_paths),
+            late_above=late_above,
         )
+        return TablePart(manifest=self.manifest, schema=self.schema, landed=landed, **more)
 
     def replay(self, lake: Lake, **more: Any) -> Any:
         return lake.replay_window(

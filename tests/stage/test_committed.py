@@ -13,7 +13,11 @@ from cdc_core.errors import LandingDamagedError
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.stage.committed import CommittedRows, CommittedTransactions, read_committed
+from cdc_core.stage.committed import (
+    CommittedTransactions,
+    LandedInput,
+    read_committed,
+)
 
 EMP = TableId("HR", "EMP")
 WINDOW, ORDINAL = ScnWindow(Scn(100), Scn(200)), 5
@@ -68,7 +72,8 @@ def rows_of(folder: Path, ledger: list[dict[str, Any]], redo: list[dict[str, Any
     committed = found(folder, *ledger)
     path = folder / "redo.parquet"
     pq.write_table(pa.Table.from_pylist([usual | row for row in redo], REDO_SCHEMA), path)
-    batches = CommittedRows(committed, EMP, WINDOW, [str(path)]).batches()
+    landed = LandedInput(table=EMP, window=WINDOW, redo_paths=[str(path)], transactions_paths=[])
+    batches = landed.rows(committed).batches()
     return [ordinal for batch in batches for ordinal in batch["ordinal"].to_pylist()]
 
 

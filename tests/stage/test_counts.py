@@ -15,7 +15,7 @@ from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA, TRANSACTION_SCHE
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.stage import window as stage_window
-from cdc_core.stage.committed import CommittedRows, read_committed
+from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.rollback import Undone
 from tests.stage.landed import Source
@@ -61,7 +61,10 @@ def test_rows_that_are_found_are_as_many_as_the_ledger_counted(
     """DDL is not counted, and rows of other tables not with these."""
     rows = [("EMP", 1), ("DEPT", 1), ("EMP", 3), ("EMP", 5), ("EMP", 2)]
     transactions, redo = landed(tmp_path, table_rows, rows)
-    batches = CommittedRows(read_committed([transactions], EMP, WINDOW), EMP, WINDOW, [redo])
+    own = LandedInput(
+        table=EMP, window=WINDOW, redo_paths=[redo], transactions_paths=[transactions]
+    )
+    batches = own.rows(own.committed())
     if fits:
         assert sum(batch.num_rows for batch in batches.batches(["ordinal"])) == 3
         assert sum(batch.num_rows for batch in batches.batches(["ordinal"])) == 3, "a second time"
@@ -99,12 +102,11 @@ def test_rows_that_landed_are_decoded_or_taken_back(
     transaction.rollback_to(kept)
     transaction.commit()
     window = source.cut()
-    table, part = source.schema.table, window.manifest.window
+    own = window.part().landed
 
     def staged() -> int:
-        committed = read_committed(window.transactions_paths, table, part)
-        decoder = ChangeDecoder(source.schema, part.scn_high)
-        batches = stage_window.staged_changes(committed, table, part, window.redo_paths, decoder)
+        decoder = ChangeDecoder(source.schema, window.scn_high)
+        batches = stage_window.staged_changes(own.rows(own.committed()), decoder)
         return sum(batch.num_rows for batch in batches)
 
     assert staged() == 3

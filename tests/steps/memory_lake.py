@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,13 @@ from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.decode.widened import widened
 from cdc_core.errors import CdcError, LakeError, NotYetError, RowsGoneError, SchemaMismatchError
 from cdc_core.lake.applied_in_delta import Taken
+from cdc_core.lake.chunk_prewrite import ChunkAhead
+from cdc_core.lake.comparing import MirrorComparison
 from cdc_core.lake.emptied_partitions import refuse_stale
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.side_tables import BesideName
-from cdc_core.lake.table_context import DeltaPosition, Fence
+from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
+from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
 from cdc_core.lake.truncating import Truncation
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
@@ -34,7 +37,6 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 from cdc_core.schema.evolution import holding, judge, refuse_mixed_values
 from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import Column, TableSchema
@@ -42,7 +44,7 @@ from cdc_core.schema.types import arrow_type
 from cdc_core.stage.absent_names import absent_now, as_listed
 from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.closing_updates import updates_apart
-from cdc_core.stage.committed import CommittedRows, read_committed
+from cdc_core.stage.committed import LandedInput, read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.layout import OPTIONAL, change_schema
@@ -56,7 +58,6 @@ from cdc_core.stage.missing_lobs import LandedLobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
 from cdc_core.stage.redo_order import RedoOrder
 from cdc_core.stage.rollback import find_undone
-from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.transactions import TRANSACTIONS
 from tests.steps import counted_rows
 
@@ -133,7 +134,10 @@ class MemoryLake:
 
     def open(self, _config: LakeConfig, _source: str) -> Lake:
         """What a pipeline is given as ``open_lake``: every pipeline opens the same tables."""
-        return cast("Lake", self)
+        return self
+
+    def start(self) -> None:
+        """Nothing to start."""
 
     def close(self) -> None:
         """Nothing to close."""
@@ -166,10 +170,11 @@ class MemoryLake:
         change: SchemaChange | TableSchema,
         generation: int = 0,
         *,
+        drops_columns: bool = False,
         read_scn: int = 0,
-        fence: Fence | None = None,
-        **_options: Any,
+        fence: Fence = no_fence,
     ) -> None:
+        del drops_columns  # a mirror in memory keeps what Oracle dropped
         schema = change.schema if isinstance(change, SchemaChange) else change
         self._enter("prepare_schema", schema.table, str(generation), fence)
         found = self._begun(schema.table, generation)
@@ -177,26 +182,15 @@ class MemoryLake:
 
     def apply_window(
         self,
-        manifest: WindowManifest,
-        table: TableId,
-        schema: TableSchema,
-        redo_paths: Sequence[str],
-        transactions_paths: Sequence[str],
-        generation: int = 0,
+        part: TablePart,
+        state: MirrorState,
+        rules: ApplyRules = PLAIN_RULES,
         *,
-        position: int | None = None,
-        covered_scn: int = 0,
-        read_scn: int | None = None,
-        earlier: Sequence[TableSchema] = (),
-        late_above: int | None = None,
-        quarantine_max: int | None = None,
-        is_inexact: bool = False,
-        skipping: Skipping = NOTHING_SKIPPED,
-        replacing: Replacing = NOTHING_REPLACED,
-        fence: Fence | None = None,
-        **_options: Any,
+        fence: Fence = no_fence,
     ) -> TableApplied:
-        found, window = self._begun(table, generation), manifest.window
+        table, window, landed = part.table, part.window, part.landed
+        position, read_scn, generation = state.position, state.read_scn, state.generation
+        found = self._begun(table, generation)
         assert read_scn is None or found.read_scn <= read_scn, "a chunk was read later than that"
         app = f"{generation}"
         done = found.transactions.get(app)
@@ -208,22 +202,23 @@ class MemoryLake:
             position is not None and position < window.scn_low
         ):
             raise NotYetError("windows of a table are out of order", table=table)
-        rows = _committed_rows(table, window, redo_paths, transactions_paths, late_above)
-        _hold_against(rows, table, window, redo_paths, transactions_paths, late_above)
-        excluded = schema.excluded
-        schema = _settled(found, schema)
+        rows = _committed_rows(landed)
+        _hold_against(rows, landed)
+        schema = _settled(found, part.schema)
         decoder = ChangeDecoder(
             schema,
             window.scn_high,
-            earlier=tuple(earlier),
-            excluded=excluded,
+            earlier=tuple(part.earlier),
+            excluded=part.schema.excluded,
             optional=OPTIONAL,
-            landed=moment_of(manifest.landed),
-            skipping=skipping,
-            replacing=replacing,
+            landed=moment_of(part.manifest.landed),
+            skipping=rules.skipping,
+            replacing=rules.replacing,
         )
-        landed = LandedLobs(table, redo_paths)
-        changes, refused = _decoded(rows, decoder, found, covered_scn, quarantine_max, landed)
+        lobs = LandedLobs(table, landed.redo_paths)
+        changes, refused = _decoded(
+            rows, decoder, found, state.covered_scn, rules.quarantine_max, lobs
+        )
         self._enter("apply_window", table, window.key, fence)
         found.quarantine.pop(window.scn_high, None)
         if refused.num_rows:
@@ -234,15 +229,17 @@ class MemoryLake:
             if schema.is_by_all_columns:
                 found.digests.check(schema, image)
         if any(change["_cdc_commit_scn"] <= window.scn_low for change in changes):
-            if manifest.late_scn is not None and manifest.late_scn < found.partitions_scn:
+            late_scn = part.manifest.late_scn
+            if late_scn is not None and late_scn < found.partitions_scn:
                 raise RowsGoneError("a commit is from before rows went with a partition")
             _derive(found, schema, changes)
         elif schema.is_by_all_columns:
             for change in changes:
                 if change["_cdc_commit_scn"] > found.read_scn:
-                    counted_rows.pile(found.rows, schema, change, has_gaps=is_inexact)
+                    counted_rows.pile(found.rows, schema, change, has_gaps=part.is_inexact)
         else:
-            self.merge(found, schema, changes, covered_scn, read_scn or -1, has_gaps=is_inexact)
+            covered = state.covered_scn
+            self.merge(found, schema, changes, covered, read_scn or -1, has_gaps=part.is_inexact)
         found.changes += changes
         found.history += changes
         found.transactions[app] = window.scn_high
@@ -277,7 +274,7 @@ class MemoryLake:
         generation: int = 0,
         *,
         read_scn: int = 0,
-        fence: Fence | None = None,
+        fence: Fence = no_fence,
     ) -> TableApplied:
         found, scn = self._begun(table, generation), truncation.scn
         window = ScnWindow(Scn(scn - 1), Scn(scn))
@@ -306,7 +303,7 @@ class MemoryLake:
         table: TableId,
         truncation: Truncation,
         read_scn: int,
-        fence: Fence | None,
+        fence: Fence,
     ) -> TableApplied:
         scn, schema = truncation.scn, found.schema
         if found.partitions_scn >= scn:
@@ -334,22 +331,16 @@ class MemoryLake:
 
     def restore_quarantine(
         self,
-        manifest: WindowManifest,
-        table: TableId,
-        schema: TableSchema,
-        redo_paths: Sequence[str],
-        transactions_paths: Sequence[str],
-        _generation: int = 0,
+        part: TablePart,
+        state: MirrorState,
         *,
-        covered_scn: int = 0,
-        earlier: Sequence[TableSchema] = (),
-        late_above: int | None = None,
-        **_options: Any,
+        fence: Fence = no_fence,
     ) -> int:
-        found, window = self.tables[table], manifest.window
+        del fence
+        found, window, covered_scn = self.tables[part.table], part.window, state.covered_scn
         if window.scn_high not in found.quarantine:
-            rows = _committed_rows(table, window, redo_paths, transactions_paths, late_above)
-            decoder = ChangeDecoder(schema, window.scn_high, earlier=tuple(earlier))
+            rows = _committed_rows(part.landed)
+            decoder = ChangeDecoder(part.schema, window.scn_high, earlier=tuple(part.earlier))
             own = [one for one in found.changes if one["_cdc_window"] == window.scn_high]
             known = np.array([one["_cdc_ordinal"] for one in own], np.int64)
             pieces = [_table_of(rows)] if rows else []
@@ -358,7 +349,10 @@ class MemoryLake:
                 found.quarantine[window.scn_high] = left
         return found.in_quarantine.num_rows
 
-    def resolve_quarantine(self, table: TableId, scn: int, **_options: Any) -> int:
+    def resolve_quarantine(
+        self, table: TableId, scn: int, generation: int = 0, *, fence: Fence = no_fence
+    ) -> int:
+        del generation, fence
         found = self.tables[table]
         for window, rows in found.quarantine.items():
             resolved = [
@@ -379,7 +373,10 @@ class MemoryLake:
         rows = self.tables[table].in_quarantine.to_pylist()
         return dict(Counter((row["operation"], row["reason"]) for row in rows))
 
-    def purge_quarantine(self, table: TableId, **_options: Any) -> list[str]:
+    def purge_quarantine(
+        self, table: TableId, generation: int = 0, *, fence: Fence = no_fence
+    ) -> list[str]:
+        del generation, fence
         return [f"quarantine/{table.path}"] if self.tables[table].quarantine else []
 
     def replay_window(
@@ -387,12 +384,15 @@ class MemoryLake:
         manifest: WindowManifest,
         table: TableId,
         schema: TableSchema,
+        generation: int = 0,
         *,
         covered_scn: int = 0,
-        fence: Fence | None = None,
-        **_options: Any,
+        applied_scn: int = 0,
+        is_inexact: bool = False,
+        fence: Fence = no_fence,
     ) -> TableApplied:
         """The window's keys by the whole change log; an undamaged mirror stays as it is."""
+        del generation, applied_scn, is_inexact
         self._enter("replay_window", table, manifest.window.key, fence)
         found, window = self.tables[table], manifest.window
         derived = MemoryTable(history=found.history, truncated_scn=found.truncated_scn)
@@ -416,8 +416,18 @@ class MemoryLake:
                 found.rows[key] = derived.rows[key]
         return TableApplied(table=table, changes=len(wrong), skipped=not wrong)
 
-    def begin_chunk(self, *_args: Any, **_options: Any) -> None:
+    def begin_chunk(
+        self,
+        schema: TableSchema,
+        snapshot_id: str,
+        number: int,
+        scn: int,
+        landed: datetime,
+        *,
+        generation: int = 0,
+    ) -> None:
         """Nothing is written before it is applied."""
+        del schema, snapshot_id, number, scn, landed, generation
 
     def apply_chunk(
         self,
@@ -425,10 +435,13 @@ class MemoryLake:
         paths: Sequence[str],
         *,
         generation: int = 0,
+        position: int | None = None,
         read_scn: int = 0,
-        fence: Fence | None = None,
-        **_options: Any,
+        asked: Sequence[Sequence[Any]] | None = None,
+        ahead: ChunkAhead | None = None,
+        fence: Fence = no_fence,
     ) -> TableApplied:
+        del position, asked, ahead  # a mirror in memory keeps what a chunk was asked for and lacks
         table = manifest.schema.table
         found = self._begun(table, generation)
         app = f"{generation}/chunk/{manifest.snapshot_id}/{manifest.number}"
@@ -467,9 +480,7 @@ class MemoryLake:
         found.transactions[app] = 1
         return TableApplied(table=table, changes=len(rows), rows_inserted=len(rows))
 
-    def set_aside(
-        self, table: TableId, *, generation: int, fence: Fence | None = None
-    ) -> list[str]:
+    def set_aside(self, table: TableId, *, generation: int, fence: Fence = no_fence) -> list[str]:
         self._enter("set_aside", table, str(generation), fence)
         if self.tables[table].generation != generation:
             self.tables[table] = MemoryTable(generation=generation)
@@ -479,11 +490,12 @@ class MemoryLake:
         self,
         table: TableId,
         column: str,
-        _key: Key,
+        key: tuple[str, ...],
         generation: int = 0,
         *,
-        fence: Fence | None = None,
+        fence: Fence = no_fence,
     ) -> list[str]:
+        assert column not in key
         self._enter("purge_column", table, f"{generation}:{column}", fence)
         for values, _, _ in self.tables[table].rows.values():
             values[column] = None
@@ -493,10 +505,10 @@ class MemoryLake:
         self,
         table: TableId,
         options: MaintenanceConfig,
-        key: Key,
+        key: tuple[str, ...],
         *,
-        generation: int,
-        fence: Fence,
+        generation: int = 0,
+        fence: Fence = no_fence,
     ) -> list[TableMaintained]:
         how = f"clustered={options.cluster_by_key} {options.vacuum_hours} h {key}"
         self._enter("maintain", table, f"{options.deletion_vectors} {how}", fence)
@@ -510,9 +522,10 @@ class MemoryLake:
         scn_lowest: int,
         *,
         generation: int = 0,
-        fence: Fence | None = None,
-        **_options: Any,
+        position: int | None = None,
+        fence: Fence = no_fence,
     ) -> TableApplied:
+        del position
         found = self.tables[table]
         self._enter("remove_gone", table, snapshot_id, fence)
         if found.schema is not None and found.schema.is_by_all_columns:
@@ -529,7 +542,7 @@ class MemoryLake:
             found.history.append(row | {"_cdc_snapshot": f"{snapshot_id}/gone"})
         return TableApplied(table=table, changes=len(gone), rows_deleted=len(gone))
 
-    def beside(self, name: BesideName, *, fence: Fence | None = None) -> MemoryBeside:
+    def beside(self, name: BesideName, *, fence: Fence = no_fence) -> MemoryBeside:
         del fence
         return self.besides.setdefault(name, MemoryBeside(_BESIDE[name]))
 
@@ -546,6 +559,37 @@ class MemoryLake:
             [("xid", pa.string()), ("commit_scn", pa.int64()), ("events", pa.int64())]
         )
         return pa.Table.from_pylist(rows, kinds)
+
+    def rebuild_mirror(
+        self,
+        table: TableId,
+        schema: TableSchema,
+        generation: int = 0,
+        *,
+        is_inexact: bool = False,
+        fence: Fence = no_fence,
+    ) -> int:
+        """The mirror by the whole change log."""
+        del is_inexact
+        self._enter("rebuild_mirror", table, str(generation), fence)
+        found = self.tables[table]
+        derived = MemoryTable(history=found.history, truncated_scn=found.truncated_scn)
+        _derive(derived, schema, [], read_scn=found.read_scn)
+        found.rows = derived.rows
+        return len(found.rows)
+
+    def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
+        """It takes Spark to compare."""
+        raise LakeError("a lake in memory has no versions", table=table, schema=schema, scn=version)
+
+    def mirror_version_at(self, table: TableId, scn: int) -> int:
+        """There is none."""
+        raise LakeError("a lake in memory has no versions", table=table, scn=scn)
+
+    def gone_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
+        """What has no files lacks none."""
+        del table
+        return {"changelog": [], "mirror": []}
 
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """By the transaction identifiers."""
@@ -590,12 +634,11 @@ class MemoryLake:
             raise LakeError("a later snapshot has replaced this Delta table", table=table)
         return self.tables[table]
 
-    def _enter(self, call: str, table: TableId, what: str, fence: Fence | None) -> None:
+    def _enter(self, call: str, table: TableId, what: str, fence: Fence) -> None:
         self.before(call, table)
         if self.failures[table]:
             raise self.failures[table].pop(0)
-        if fence is not None:
-            fence()
+        fence()
         self.calls.append((call, table.name, what))
 
 
@@ -747,17 +790,12 @@ def _in_type_of(column: Column, value: Any) -> Any:
     return value if own.type == kind else widened(own, kind)[0].as_py()
 
 
-def _committed_rows(
-    table: TableId,
-    window: ScnWindow,
-    redo: Sequence[str],
-    transactions: Sequence[str],
-    late_above: int | None,
-) -> list[dict[str, Any]]:
+def _committed_rows(landed: LandedInput) -> list[dict[str, Any]]:
     """Redo rows of the table's transactions that commit in the window, or came to light with it."""
+    table, window, late_above = landed.table, landed.window, landed.late_above
     committed = {
         row["xid"]: row
-        for path in transactions
+        for path in landed.transactions_paths
         for row in pq.read_table(path).to_pylist()
         if row["state"] == "commit"
         and (
@@ -766,7 +804,7 @@ def _committed_rows(
         )
     }
     rows = []
-    for path in redo:
+    for path in landed.redo_paths:
         for row in pq.read_table(path).to_pylist():
             own = committed.get(row["xid"])
             if (
@@ -786,17 +824,9 @@ def _committed_rows(
     return rows
 
 
-def _hold_against(
-    rows: list[dict[str, Any]],
-    table: TableId,
-    window: ScnWindow,
-    redo: Sequence[str],
-    transactions: Sequence[str],
-    late_above: int | None,
-) -> None:
+def _hold_against(rows: list[dict[str, Any]], landed: LandedInput) -> None:
     """The lake itself must find the same rows, and as many as the ledger counted."""
-    committed = read_committed(transactions, table, window, late_above=late_above)
-    batches = list(CommittedRows(committed, table, window, redo).batches(["ordinal"]))
+    batches = list(landed.rows(landed.committed()).batches(["ordinal"]))
     ordinals = {ordinal for batch in batches for ordinal in batch["ordinal"].to_pylist()}
     assert ordinals >= {row["ordinal"] for row in rows}
 

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from cdc_core.config import LakeConfig
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.tables import changelog_path, mirror_path
 from cdc_core.stage.snapshot import ChunkRows
 from cdc_core.steps import Pipeline
@@ -49,7 +49,7 @@ def test_chunks_are_written_to_the_lake_while_they_are_read(
             login = {**oracle.login(CAPTURE), "fetch_rows": 100}
             more: dict[str, Any] = {"oracle": login, "snapshot": {"chunk_rows": chunk_rows}}
             config = oracle.config(tmp_path / name, "MIXED", **more)
-            return Pipeline(config, open_lake=partial(Lake.open, spark=_no_spark))
+            return Pipeline(config, open_lake=partial(DeltaLake.open, spark=_no_spark))
 
         with pipeline("apart") as apart:
             for key in apart.start_snapshot():

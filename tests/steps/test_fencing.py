@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import text
 
 from cdc_core.errors import CdcError, LakeError
+from cdc_core.lake.table_part import TablePart
 from cdc_core.landing import fenced
 from cdc_core.landing.fenced import FencedLanding
 from cdc_core.model.signals import Signal
@@ -142,10 +143,10 @@ def recaptures(source: Source) -> None:
 def fails_on_one(source: Source) -> None:
     apply, lake = source.lake.apply_window, source.lake
 
-    def fail(*args: Any, **given: Any) -> Any:
-        if table_id("ONE") in args:
+    def fail(part: TablePart, *args: Any, **given: Any) -> Any:
+        if part.table == table_id("ONE"):
             raise LakeError("this process sees another table than there is")
-        return apply(*args, **given)
+        return apply(part, *args, **given)
 
     lake.apply_window = fail  # type: ignore[method-assign]
     try:

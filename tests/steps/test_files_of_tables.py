@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from cdc_core.lake.table_part import TablePart
 from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps.windows.apply import windows_holding
@@ -33,12 +34,9 @@ def test_a_long_transaction_reads_only_the_windows_in_which_its_rows_landed(
     read: dict[str, list[str]] = {}
     apply_window = MemoryLake.apply_window
 
-    def noted(
-        lake: MemoryLake, manifest: Any, table: TableId, schema: Any, redo_paths: Sequence[str],
-        *rest: Any, **more: Any,
-    ) -> Any:  # fmt: skip
-        read[table.name] = list(redo_paths)
-        return apply_window(lake, manifest, table, schema, redo_paths, *rest, **more)
+    def noted(lake: MemoryLake, part: TablePart, *rest: Any, **more: Any) -> Any:
+        read[part.table.name] = list(part.landed.redo_paths)
+        return apply_window(lake, part, *rest, **more)
 
     monkeypatch.setattr(MemoryLake, "apply_window", noted)
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:

@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.config import LakeConfig
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.model.scn import Scn
 from cdc_core.steps.snapshots.plan import plan_parts
@@ -29,7 +30,7 @@ class FolderLake:
         def no_spark(_config: LakeConfig) -> Any:
             raise AssertionError("nothing here needs Spark")
 
-        return Lake.open(config, source, spark=no_spark)
+        return DeltaLake.open(config, source, spark=no_spark)
 
 
 @pytest.fixture
@@ -236,7 +237,7 @@ class SparkLake:
     """Delta tables in a folder, with Spark where rows are read again."""
 
     def open(self, config: LakeConfig, source: str) -> Lake:
-        return Lake.open(config, source)
+        return DeltaLake.open(config, source)
 
 
 def read_again(source: Source) -> None:

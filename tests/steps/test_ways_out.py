@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from cdc_core import steps
 from cdc_core.config import LakeConfig
 from cdc_core.errors import TRACEBACKS
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from docs.tools.mentions import code_pieces, commands_in
 from oracle_embedded.database import ADMIN
@@ -635,7 +636,7 @@ class WholeLake:
     """Delta tables in a folder, with Spark where it is needed."""
 
     def open(self, config: LakeConfig, source: str) -> Lake:
-        return Lake.open(config, source)
+        return DeltaLake.open(config, source)
 
 
 @pytest.mark.spark

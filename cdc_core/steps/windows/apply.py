@@ -19,6 +19,7 @@ from cdc_core.errors import (
     SparkMemoryError,
     SparkUnavailableError,
 )
+from cdc_core.lake.table_part import ApplyRules, MirrorState, TablePart
 from cdc_core.landing.kept import kept_retired
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.manifest import SchemaChange, WindowManifest
@@ -29,6 +30,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.model.transactions import windows_of
 from cdc_core.schema.table import TableSchema
+from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.skipping import NameFilter, Skipping
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_window, overtaken_where_forgotten
@@ -264,26 +266,30 @@ def _take_part(
         own = replace(manifest, window=piece)
         done.append(
             ctx.lake.apply_window(
-                own,
-                table,
-                ctx.visible(_schema(ctx, own, table)),
-                paths,
-                transactions,
-                generation=state.generation,
-                position=position,
-                covered_scn=covered,
-                read_scn=state.consistent_scn,
-                earlier=[
-                    ctx.visible(version.schema)
-                    for version in ctx.store.schemas.versions(ctx.source, table)
-                    if version.schema.scn_from <= part.scn_high
-                ],
-                late_above=late_above,
-                quarantine_max=_quarantine_max(ctx, table),
-                is_inexact=record.inexact is not None and str(table) in record.inexact.tables,
-                skipping=_skipping(ctx, table),
-                replacing=ctx.config.replacing(table),
-                drops_columns=ctx.config.drops_columns(table),
+                TablePart(
+                    manifest=own,
+                    schema=ctx.visible(_schema(ctx, own, table)),
+                    landed=LandedInput(
+                        table=table,
+                        window=piece,
+                        redo_paths=paths,
+                        transactions_paths=transactions,
+                        late_above=late_above,
+                    ),
+                    earlier=[
+                        ctx.visible(version.schema)
+                        for version in ctx.store.schemas.versions(ctx.source, table)
+                        if version.schema.scn_from <= part.scn_high
+                    ],
+                    is_inexact=record.inexact is not None and str(table) in record.inexact.tables,
+                ),
+                MirrorState(
+                    generation=state.generation,
+                    position=position,
+                    covered_scn=covered,
+                    read_scn=state.consistent_scn,
+                ),
+                _rules(ctx, table),
                 fence=fence,
             )
         )
@@ -341,6 +347,15 @@ def note_quarantine(ctx: Context, table: TableId, window: ScnWindow, applied: Ta
             "redo rows are in quarantine table=%s window=%s rows=%d all=%d",
             table, window.key, applied.quarantined, applied.in_quarantine,
         )  # fmt: skip
+
+
+def _rules(ctx: Context, table: TableId) -> ApplyRules:
+    return ApplyRules(
+        quarantine_max=_quarantine_max(ctx, table),
+        skipping=_skipping(ctx, table),
+        replacing=ctx.config.replacing(table),
+        drops_columns=ctx.config.drops_columns(table),
+    )
 
 
 def _skipping(ctx: Context, table: TableId) -> Skipping:

@@ -6,12 +6,14 @@ import time
 from dataclasses import replace
 
 from cdc_core.errors import NotYetError
+from cdc_core.lake.table_part import MirrorState, TablePart
 from cdc_core.landing.manifest import SchemaChange, WindowManifest
 from cdc_core.leases import POLL_SECONDS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import LeftOut, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.stage.committed import LandedInput
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.foreign import refuse_foreign
 from cdc_core.steps.windows.apply import late_commits_above, redo_inputs, summed
@@ -117,16 +119,16 @@ def _replay_table(
             if state.in_quarantine:
                 late_above = late_commits_above(manifest, state, covered)
                 paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
-                rows = ctx.lake.restore_quarantine(
-                    own,
-                    table,
-                    latest,
-                    paths,
-                    transactions,
-                    generation=state.generation,
-                    covered_scn=covered,
-                    earlier=versions,
+                landed = LandedInput(
+                    table=table,
+                    window=own.window,
+                    redo_paths=paths,
+                    transactions_paths=transactions,
                     late_above=late_above,
+                )
+                rows = ctx.lake.restore_quarantine(
+                    TablePart(manifest=own, schema=latest, landed=landed, earlier=versions),
+                    MirrorState(generation=state.generation, covered_scn=covered),
                     fence=lease.check,
                 )
                 ctx.store.tables.note_quarantine(ctx.source, table, rows)

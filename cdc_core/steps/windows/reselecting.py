@@ -40,7 +40,7 @@ from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import Bound, ChunkKeys
 from cdc_core.snapshot.present_names import present_names, renames
 from cdc_core.snapshot.read import exact_rows_by_scn
-from cdc_core.stage.committed import read_committed
+from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.lobs import missing_lobs
 from cdc_core.stage.missing_lobs import MissingLob
@@ -143,8 +143,15 @@ def _missing(
     table, window = schema.table, manifest.window
     above = 0 if str(table) in manifest.tables_late else None
     paths, transactions = redo_inputs(ctx, record, manifest, ctx.table_record(table), above)
-    committed = read_committed(transactions, table, window, late_above=above)
-    ends = lob_ends(committed, table, window, paths)
+    landed = LandedInput(
+        table=table,
+        window=window,
+        redo_paths=paths,
+        transactions_paths=transactions,
+        late_above=above,
+    )
+    taken = landed.rows(landed.committed())
+    ends = lob_ends(taken)
     if not ends:
         return
     earlier = [version.schema for version in ctx.store.schemas.versions(ctx.source, table)]
@@ -155,7 +162,7 @@ def _missing(
         earlier=tuple(map(ctx.visible, earlier)),
         excluded=schema.excluded,
     )
-    rows = located_rows(committed, table, window, paths, decoder)
+    rows = located_rows(taken, decoder)
     yield from missing_lobs(rows, ends, decoder.version_at)
 
 

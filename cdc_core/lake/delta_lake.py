@@ -1,0 +1,353 @@
+"""How is the lake made of Delta tables? :class:`DeltaLake` keeps the contract of :class:`~cdc_core.lake.lake.Lake`.
+
+It knows Spark and Delta, and neither Oracle nor Dagster. Each call works in a Spark session of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cdc_core.config import LakeConfig, MaintenanceConfig
+from cdc_core.decode.dml import decode_dml
+from cdc_core.delta.history import read_commits, read_log, version_at
+from cdc_core.delta.missing_files import gone_files
+from cdc_core.errors import LakeError
+from cdc_core.lake.applied_in_delta import Taken, read_taken
+from cdc_core.lake.chunk_prewrite import ChunkAhead, begin_chunk
+from cdc_core.lake.chunks import apply_chunk, holds_alone, remove_gone
+from cdc_core.lake.comparing import MirrorComparison, of_mirror
+from cdc_core.lake.emptied_partitions import empty_partitions
+from cdc_core.lake.evolution import is_settled, settle_schema
+from cdc_core.lake.maintaining import maintain
+from cdc_core.lake.purging import purge_column
+from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.replay import rebuild_mirror, replay_window, restore_quarantine
+from cdc_core.lake.side_tables import BesideName, BesideTable, count_events
+from cdc_core.lake.table_context import DeltaPosition, ExecutorPython, Fence, TableWork, no_fence
+from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
+from cdc_core.lake.truncating import Truncation, truncate
+from cdc_core.lake.windows import apply_window
+from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained
+from cdc_core.model.scn import ScnWindow
+from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import SparkSource, start_session
+
+Decode = Callable[[Any, TableSchema], Any]
+
+
+class DeltaLake:
+    """The Delta tables of one source."""
+
+    def __init__(
+        self,
+        config: LakeConfig,
+        source: str,
+        *,
+        runtime: Path | None,
+        decode: Decode,
+        spark: SparkSource | None,
+    ) -> None:
+        self._config = config
+        self._source = source
+        self._runtime = runtime
+        self._decode = decode
+        self._spark = spark
+        self._executor_python = ExecutorPython()
+
+    @classmethod
+    def open(
+        cls,
+        config: LakeConfig,
+        source: str,
+        *,
+        runtime: Path | None = None,
+        decode: Decode = decode_dml,
+        spark: SparkSource | None = None,
+    ) -> DeltaLake:
+        """Open the lake; Spark starts when it is first needed.
+
+        Args:
+            config: Where the tables are and how Spark is started.
+            source: Name of the source.
+            runtime: The runtime folder that ``redolake setup`` filled; by default ``default_runtime_folder()``.
+            decode: Turns redo statements into changes; must be picklable.
+            spark: Gives a Spark session to work in, in place of one that the lake starts.
+        """
+        return cls(config, source, runtime=runtime, decode=decode, spark=spark)
+
+    def start(self) -> None:
+        """Start Spark now, if it does not run yet."""
+        self._open_session()
+
+    def close(self) -> None:
+        """Forget the lake."""
+
+    def apply_window(
+        self,
+        part: TablePart,
+        state: MirrorState,
+        rules: ApplyRules = PLAIN_RULES,
+        *,
+        fence: Fence = no_fence,
+    ) -> TableApplied:
+        """Append a window's changes of one table to its change log and merge them into its mirror, each once."""
+        work = self._work(part.table, state.generation, fence, drops_columns=rules.drops_columns)
+        return apply_window(work, part, state, rules, decode=self._decode)
+
+    def truncate(
+        self,
+        table: TableId,
+        truncation: Truncation,
+        transactions_paths: Sequence[str],
+        generation: int = 0,
+        *,
+        read_scn: int = 0,
+        fence: Fence = no_fence,
+    ) -> TableApplied:
+        """Take a TRUNCATE: one row in the change log, and whatever is older out of the mirror,
+        each once."""
+        work = self._work(table, generation, fence)
+        if truncation.partitions:
+            return empty_partitions(work, truncation, transactions_paths, read_scn=read_scn)
+        return truncate(work, truncation, transactions_paths)
+
+    def restore_quarantine(
+        self, part: TablePart, state: MirrorState, *, fence: Fence = no_fence
+    ) -> int:
+        """Put the rows of an applied window that its change log does not have into quarantine again; return how many of the table are there."""
+        work = self._work(part.table, state.generation, fence)
+        return restore_quarantine(work, part, covered_scn=state.covered_scn, decode=self._decode)
+
+    def resolve_quarantine(
+        self, table: TableId, scn: int, generation: int = 0, *, fence: Fence = no_fence
+    ) -> int:
+        """Note that the table's rows were read at an SCN, so that rows in quarantine that
+        committed up to there count no more."""
+        quarantine = QuarantineTable(self._work(table, generation, fence))
+        quarantine.resolve(scn)
+        return quarantine.count_unresolved()
+
+    def quarantine_reasons(self, table: TableId) -> dict[tuple[str, str], int]:
+        """How many rows of the table are in quarantine, by operation and reason."""
+        return QuarantineTable(self._work(table, 0, no_fence)).reasons()
+
+    def purge_quarantine(
+        self, table: TableId, generation: int = 0, *, fence: Fence = no_fence
+    ) -> list[str]:
+        """Remove the redo text of all rows in quarantine."""
+        quarantine = QuarantineTable(self._work(table, generation, fence))
+        return [quarantine.path] if quarantine.forget_text() else []
+
+    def begin_chunk(
+        self,
+        schema: TableSchema,
+        snapshot_id: str,
+        number: int,
+        scn: int,
+        landed: datetime,
+        *,
+        generation: int = 0,
+    ) -> ChunkAhead | None:
+        """Begin to write the files of a chunk while it is read."""
+        work = self._work(schema.table, generation, no_fence)
+        return begin_chunk(work, schema, snapshot_id, number, scn, landed, holds_alone=holds_alone)
+
+    def apply_chunk(
+        self,
+        manifest: ChunkManifest,
+        paths: Sequence[str],
+        *,
+        generation: int = 0,
+        position: int | None = None,
+        read_scn: int = 0,
+        asked: Sequence[Sequence[Any]] | None = None,
+        ahead: ChunkAhead | None = None,
+        fence: Fence = no_fence,
+    ) -> TableApplied:
+        """Append a chunk to its table's change log and bring its rows into the mirror, each once."""
+        work = self._work(manifest.schema.table, generation, fence)
+        return apply_chunk(
+            work, manifest, paths, position=position, read_scn=read_scn, asked=asked, ahead=ahead
+        )
+
+    def remove_gone(
+        self,
+        table: TableId,
+        snapshot_id: str,
+        scn_lowest: int,
+        *,
+        generation: int = 0,
+        position: int | None = None,
+        fence: Fence = no_fence,
+    ) -> TableApplied:
+        """After all chunks of a snapshot of the whole table: delete the mirror's rows whose keys
+        none of them has."""
+        work = self._work(table, generation, fence)
+        return remove_gone(work, snapshot_id, scn_lowest, position=position)
+
+    def replay_window(
+        self,
+        manifest: WindowManifest,
+        table: TableId,
+        schema: TableSchema,
+        generation: int = 0,
+        *,
+        covered_scn: int = 0,
+        applied_scn: int = 0,
+        is_inexact: bool = False,
+        fence: Fence = no_fence,
+    ) -> TableApplied:
+        """Take an old window again: its keys are derived from the whole change log and mended
+        where the mirror differs."""
+        work = self._work(table, generation, fence)
+        return replay_window(
+            work,
+            manifest,
+            schema,
+            covered_scn=covered_scn,
+            applied_scn=applied_scn,
+            is_inexact=is_inexact,
+        )
+
+    def rebuild_mirror(
+        self,
+        table: TableId,
+        schema: TableSchema,
+        generation: int = 0,
+        *,
+        is_inexact: bool = False,
+        fence: Fence = no_fence,
+    ) -> int:
+        """Write the mirror anew from its change log alone."""
+        return rebuild_mirror(self._work(table, generation, fence), schema, is_inexact=is_inexact)
+
+    def set_aside(self, table: TableId, *, generation: int, fence: Fence = no_fence) -> list[str]:
+        """Rename the folders of both Delta tables, whatever is in them, so that ``generation``
+        begins new ones."""
+        return self._work(table, generation, fence).set_aside()
+
+    def purge_column(
+        self,
+        table: TableId,
+        column: str,
+        key: tuple[str, ...],
+        generation: int = 0,
+        *,
+        fence: Fence = no_fence,
+    ) -> list[str]:
+        """Set a column to NULL in mirror and change log."""
+        return purge_column(self._work(table, generation, fence), column, key)
+
+    def maintain(
+        self,
+        table: TableId,
+        options: MaintenanceConfig,
+        key: tuple[str, ...],
+        *,
+        generation: int = 0,
+        fence: Fence = no_fence,
+    ) -> list[TableMaintained]:
+        """Put small files together, let deletion vectors and clustering follow ``options``, remove
+        old files."""
+        return maintain(self._work(table, generation, fence), options, key)
+
+    def prepare_schema(
+        self,
+        change: SchemaChange | TableSchema,
+        generation: int = 0,
+        *,
+        drops_columns: bool = False,
+        read_scn: int = 0,
+        fence: Fence = no_fence,
+    ) -> None:
+        """Bring the Delta tables to a newer definition of the table, before the first change that
+        needs it is applied."""
+        schema = change.schema if isinstance(change, SchemaChange) else change
+        work = self._work(schema.table, generation, fence, drops_columns=drops_columns)
+        if read_log(work.changelog) is not None and not is_settled(work, schema):
+            settle_schema(work, schema, read_scn)
+
+    def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
+        """What compares rows of Oracle, landed as Parquet, with a version of the mirror."""
+        return of_mirror(self._work(table, 0, no_fence), schema, version)
+
+    def mirror_version_at(self, table: TableId, scn: int) -> int:
+        """The newest version of the mirror that shows Oracle as of an SCN at or before ``scn``."""
+        work = self._work(table, 0, no_fence)
+        work.require_mirror()
+        version = version_at(read_commits(work.mirror), scn)
+        if version is None:
+            raise LakeError(
+                "the mirror has no version for this SCN",
+                hint="Take a newer SCN; old versions go when Delta cleans up its log.",
+                **work.facts(scn=scn),
+            )
+        return version
+
+    def beside(self, name: BesideName, *, fence: Fence = no_fence) -> BesideTable:
+        """One of the Delta tables that the source has beside change logs and mirrors."""
+        return BesideTable(self._root, self._source, name, fence)
+
+    def count_events(self, table: TableId, window: ScnWindow) -> pa.Table:
+        """How many changes of which transactions the table's change log has of a window."""
+        return count_events(self._work(table, 0, no_fence), window.scn_low, window.scn_high)
+
+    def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
+        """How far the table's change log and mirror are, by Delta's own logs."""
+        return self._work(table, generation, no_fence).position()
+
+    def gone_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
+        """Which files the table's Delta tables have by their logs and not in their folders."""
+        work = self._work(table, 0, no_fence)
+        return {"changelog": gone_files(work.changelog), "mirror": gone_files(work.mirror)}
+
+    def layer_without(
+        self,
+        table: TableId,
+        generation: int,
+        snapshot_id: str,
+        chunks: Collection[tuple[str, int]],
+    ) -> DeltaLayer | None:
+        """Which of the table's Delta tables lacks one of some chunks that it had
+        (:meth:`TableWork.layer_without`)."""
+        return self._work(table, generation, no_fence).layer_without(snapshot_id, chunks)
+
+    def taken(self, table: TableId, generation: int = 0) -> Taken:
+        """What the table's Delta tables have taken, by their own logs."""
+        return read_taken(self._work(table, generation, no_fence))
+
+    @property
+    def _root(self) -> str:
+        root = self._config.path
+        return root if "://" in root else str(Path(root).absolute())
+
+    def _work(
+        self, table: TableId, generation: int, fence: Fence, *, drops_columns: bool = False
+    ) -> TableWork:
+        optional = frozenset(self._config.change_log_columns)
+        session = cache(self._open_session)
+        executors_from = self._config.stage_on_executors_from_rows
+        return TableWork(
+            root=self._root,
+            source=self._source,
+            table=table,
+            generation=generation,
+            fence=fence,
+            open_session=session,
+            optional=optional,
+            drops_columns=drops_columns,
+            executors_from=executors_from,
+            executor_python=self._executor_python,
+            rewrite_bytes_max=self._config.rewrite_mirrors_up_to_mb * 1024 * 1024,
+        )
+
+    def _open_session(self) -> Any:
+        return start_session(self._config, runtime=self._runtime, spark=self._spark)
