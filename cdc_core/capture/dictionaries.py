@@ -1,6 +1,6 @@
 """Which dictionary names the rows of LogMiner, and which redo does LogMiner need for it?
 
-* *Online catalog* (``online_catalog``, and ``hybrid``, Debezium's name for what Redolake always does with it): LogMiner knows the present
+* *Online catalog* (``online_catalog``): LogMiner knows the present
   definitions. What they do not name, Redolake decodes by the version of the row's time.
 * *Redo* (``redo_log_catalog``): a database administrator wrote the dictionary into the redo. LogMiner loads it, reads all redo from
   there on, and follows each DDL (DDL_DICT_TRACKING), so rows have the names of their time. Redolake finds the newest one that ends
@@ -60,7 +60,7 @@ class RedoDictionary:
 def start_options(strategy: Strategy) -> tuple[str, ...]:
     """The options of DBMS_LOGMNR.START_LOGMNR that choose the dictionary."""
     match strategy:
-        case "online_catalog" | "hybrid":
+        case "online_catalog":
             return (f"{_DBMS}DICT_FROM_ONLINE_CATALOG",)
         case "redo_log_catalog":
             return (f"{_DBMS}DICT_FROM_REDO_LOGS", f"{_DBMS}DDL_DICT_TRACKING")
@@ -75,7 +75,7 @@ def has_old_names(strategy: Strategy) -> bool:
 
 def names_shown(session: Queries, tables: Sequence[TableSchema], how: LogMinerConfig) -> ShownNames:
     """Under which names LogMiner shows the tables' rows, as far as the present says it."""
-    if how.strategy in ("online_catalog", "hybrid"):
+    if how.strategy == "online_catalog":
         return read_shown_names(session, tables)
     return {one.table: one.table for one in tables}
 

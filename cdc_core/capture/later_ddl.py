@@ -12,7 +12,7 @@ from collections.abc import Callable
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mining
 from cdc_core.capture.positions import upper_bound
-from cdc_core.capture.standby import readable_end, where_both_run, without_commits
+from cdc_core.capture.standby import readable_end, where_both_run
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import CdcError, LogsNotReadyError
 from cdc_core.model.identifiers import TableId
@@ -63,7 +63,7 @@ def is_altered_soon_after(
                     break
                 sleep(_WAIT_SECONDS)
         # Of the primary all logs may be read, and the present dictionary names its tables.
-        by = without_commits(how)
+        by = how if on_standby else None
         copies = read_logs(miner, scn, how) if on_standby else read_logs(session, scn)
         logs = cover(copies, read_threads(session), scn, high)
         with mining(miner, logs, scn, high, how=by, logs_by=how.logs):

@@ -14,7 +14,6 @@ from cdc_core.capture.altered import Altered, read_altered
 from cdc_core.capture.asked_rows import QueryFilter
 from cdc_core.capture.attempts import attempts
 from cdc_core.capture.batches import MinedBatch
-from cdc_core.capture.committed import OwnCommits, reach, refuse_unread, to_follow, unread
 from cdc_core.capture.ddl_rows import DdlRow, Followed, follow_ddl
 from cdc_core.capture.dictionaries import has_old_names, names_shown
 from cdc_core.capture.ends import first_ends, incomplete_end, out_of_reach
@@ -36,18 +35,13 @@ from cdc_core.capture.proving import (
 )
 from cdc_core.capture.reading_position import Reading, new_rows
 from cdc_core.capture.rows import RowReader
-from cdc_core.capture.standby import check_same, where_both_run, without_commits
+from cdc_core.capture.standby import check_same, where_both_run
 from cdc_core.capture.unlogged import unlogged_ends
 from cdc_core.capture.unnamed_rows import KnownSegments
 from cdc_core.capture.window_rows import Landed, WindowRows
 from cdc_core.config import LogMinerConfig, TableConfig
 from cdc_core.decode.masking import Masks
-from cdc_core.errors import (
-    REPORT_HINT,
-    LogsChangedError,
-    RedoUnavailableError,
-    RowCountError,
-)
+from cdc_core.errors import LogsChangedError, RedoUnavailableError
 from cdc_core.landing.definitions import keep_definitions
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import (
@@ -112,8 +106,6 @@ def capture_window(
         OracleError: Every pass was spoiled by a log that changed.
     """
     how = how or LogMinerConfig()
-    if how.reading == "uncommitted":
-        refuse_unread(work.ledger)
     segments = KnownSegments(work.tables)
     for attempt in attempts():
         with attempt:
@@ -180,23 +172,10 @@ class _Window:
         self._tables, self._landing = tables, landing
         self._names = [str(schema.table) for schema in tables]
         self._reading, self._planned, self._complete = reading, work.planned, work.complete
-        self._follows = self._rows_reading = None
-        if self._how.reading == "committed":
-            low = reach(opened, Scn(reading.mining_low), source.mining_low)
-            # Each row that is shown is new: what tells is where its transaction commits.
-            self._rows_reading = Reading(low, None, {})
-            self._follows = TransactionLedger(
-                to_follow(opened),
-                record.window,
-                (),
-                snapshot_scn=source.snapshot_scn,
-                mined_from=source.mining_low,
-            )
-            opened = ()
         self._reader = RowReader(
             record.ordinal,
             tables,
-            self._rows_reading or reading,
+            reading,
             asked.shown,
             by_number=has_old_names(self._how.strategy),
         )
@@ -219,8 +198,7 @@ class _Window:
             folder=self._folder,
         )
         self._begins = [StreamBegin(table, low) for table, low in sorted(work.joins.items())]
-        # A transaction that LogMiner assembles is whole for every table.
-        self._joins = {} if self._follows else asked.again
+        self._joins = asked.again
         self._ends: list[StreamEnd] = []
         self._read_at = work.read_at
         self._data_objects = work.data_objects
@@ -241,8 +219,6 @@ class _Window:
             else:
                 low, proved = self._reach(session, miner, current)
                 logs = proved.logs
-                if self._follows is not None:
-                    self._follow_open(miner, logs, high, self._follows)
                 with mining(miner, logs, low, high, how=self._how, logs_by=self._how.logs):
                     landed = self._land(self._mined(miner, high))
                     used = logs_read(miner, logs, proved.copies, self._how.logs)
@@ -313,7 +289,7 @@ class _Window:
             except RedoUnavailableError as error:
                 self._ends.append(out_of_reach(table, low, self._record, error))
         self._reading.again_above = None
-        low = Scn((self._rows_reading or self._reading).mining_low)
+        low = Scn(self._reading.mining_low)
         return low, prove_logs(session, miner, low, high, incarnation, self._how)
 
     def _unnamed(self, session: OracleSession) -> list[StreamEnd]:
@@ -360,19 +336,7 @@ class _Window:
 
     def _still_open(self) -> list[OpenTransaction]:
         """The ledger after the window."""
-        shown = self._ledger.open_transactions()
-        if self._follows is None:
-            return self._judged(shown)
-        if lacking := [one for one in shown if one.rows]:
-            raise RowCountError(
-                "LogMiner shows changes of a committed transaction without its COMMIT; the window has not landed",
-                hint=REPORT_HINT,
-                window=self._record.window.key,
-                xid=lacking[0].xid,
-            )
-        return unread(self._judged(self._follows.open_transactions()), self._names)
-
-    def _judged(self, ledger: list[OpenTransaction]) -> list[OpenTransaction]:
+        ledger = self._ledger.open_transactions()
         if self._living is None:
             return ledger
         low = self._record.window.scn_low
@@ -389,7 +353,7 @@ class _Window:
     def _incomplete(self) -> list[StreamEnd]:
         return [
             incomplete_end(self._ids[name], one, self._record.window)
-            for one in self._ledger.incomplete + (self._follows.incomplete if self._follows else [])
+            for one in self._ledger.incomplete
             for name in one.tables
             if name in self._ids
         ]
@@ -401,42 +365,19 @@ class _Window:
         self._excluded.ends = list(early.ends)
         return early.waiting.read()
 
-    def _follow_open(
-        self,
-        session: OracleSession,
-        logs: Sequence[RedoLog],
-        high: Scn,
-        ledger: TransactionLedger,
-    ) -> None:
-        """Learn from the window's own redo which transactions begin and end, before LogMiner shows the committed ones."""
-        reader = RowReader(self._record.ordinal, (), self._reading)
-        low = Scn(self._reading.mining_low)
-        rows, logs_by = self._asked.rows, self._how.logs
-        how = without_commits(self._how)
-        with mining(session, logs, low, high, how=how, logs_by=logs_by):
-            mined = mined_batches(session, (), self._reading, high, rows=rows, logs_by=logs_by)
-            with closing(mined) as batches:
-                for batch in reader.read(batches):
-                    ledger.take(batch)
-        ledger.finish()
-
     def _mined(self, session: OracleSession, high: Scn) -> Generator[MinedBatch]:
         """The rows of the started LogMiner session, as they may land."""
-        commit_low = None if self._follows is None else self._record.window.scn_low
         mined = mined_batches(
             session,
             self._tables,
-            self._rows_reading or self._reading,
+            self._reading,
             high,
             rows=self._asked.rows,
             shown=self._asked.shown,
             unnamed=self._asked.unnamed,
             query_filter=self._asked.query_filter,
             logs_by=self._how.logs,
-            commit_low=commit_low,
         )
-        if commit_low is not None:
-            mined = OwnCommits(commit_low).read(mined)
         with closing(mined) as batches:
             for batch in self._reader.read(batches):
                 if self._joins:

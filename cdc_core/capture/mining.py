@@ -28,9 +28,6 @@ from cdc_core.schema.table import TableSchema
 
 _LOG = logging.getLogger(__name__)
 
-COMMIT_SCN = pa.field("commit_scn", pa.int64())
-"""Behind the columns of :data:`MINED_SCHEMA` where committed transactions alone are shown."""
-
 CONTAINER = pa.field("container", pa.string())
 """Behind the columns of :data:`MINED_SCHEMA` where the rows are those of several pluggable databases."""
 
@@ -73,8 +70,6 @@ SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA
  WHERE SCN > :scn_low AND SCN <= :scn_high{container}"""
 _UNREAD = """
    AND (SCN > :{low} OR OPERATION_CODE IN ({ends}){threads})"""
-_COMMITTED = """
-   AND (COMMIT_SCN > :commit_low OR COMMIT_SCN IS NULL)"""
 _IS_HOLE = f"OPERATION_CODE = {int(Operation.MISSING_SCN)}"
 _START = (
     "BEGIN SYS.DBMS_LOGMNR.START_LOGMNR(STARTSCN => :scn_low, ENDSCN => :scn_high,{file}"
@@ -82,7 +77,6 @@ _START = (
 )
 _FILE = " DICTFILENAME => :dictionary,"
 _NO_ROWID = "SYS.DBMS_LOGMNR.NO_ROWID_IN_STMT"
-_COMMITTED_ONLY = "SYS.DBMS_LOGMNR.COMMITTED_DATA_ONLY"
 _END = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _NO_SESSION = "ORA-01307"
 _RS_ID_WIDTH = 32
@@ -100,8 +94,7 @@ def mining(
 ) -> Iterator[None]:
     """Hold a LogMiner session over ``logs`` for the block; the session must be where LogMiner runs.
 
-    ``how`` says which dictionary names the rows, and whether committed transactions alone are shown; without it LogMiner names them by
-    the online catalog, and shows all.
+    ``how`` says which dictionary names the rows; without it the online catalog does.
 
     Raises:
         LogsNotReadyError: Oracle misses or cannot open a log.
@@ -131,7 +124,6 @@ def mined_batches(
     unnamed: bool = False,
     query_filter: QueryFilter | None = None,
     logs_by: LogsBy = "files",
-    commit_low: Scn | None = None,
 ) -> Generator[pa.RecordBatch]:
     """Rows of the started LogMiner session with ``reading.mining_low < SCN <= scn_high``: transaction control of all
     transactions, and every row of ``tables``.
@@ -140,10 +132,8 @@ def mined_batches(
     ``RowReader`` alone. Where redo is looked at again for what came late, most rows that were read before are left out here already; which of the
     others are new is decided by ``reading`` alone.
 
-    With ``commit_low`` committed transactions alone are shown: those that commit above it, and those of which Oracle does not say where.
-
     Returns:
-        Batches of :data:`MINED_SCHEMA`, in the view's order; with ``commit_low`` :data:`COMMIT_SCN` stands behind.
+        Batches of :data:`MINED_SCHEMA`, in the view's order.
     """
     wanted = Wanted(tables, shown or {}, unnamed, reading, query_filter or QueryFilter())
     condition, named = condition_of(wanted)
@@ -155,13 +145,8 @@ def mined_batches(
         container = f" AND (SRC_CON_NAME = :container{of_none} OR {_IS_HOLE})"
         binds["container"] = session.container
     unread, unread_binds = _unread(reading)
-    schema = MINED_SCHEMA
-    if commit_low is not None:
-        schema = schema.append(COMMIT_SCN)
-        binds["commit_low"] = commit_low
-    sql = _SELECT.format(more=", COMMIT_SCN" if commit_low is not None else "", container=container)
-    sql += condition + unread + (_COMMITTED if commit_low is not None else "")
-    mined = _fetched(session, sql, {**binds, **unread_binds}, rows=rows, schema=schema)
+    sql = _SELECT.format(more="", container=container) + condition + unread
+    mined = _fetched(session, sql, {**binds, **unread_binds}, rows=rows, schema=MINED_SCHEMA)
     return taken_batches(wanted, mined, rows)
 
 
@@ -207,8 +192,7 @@ def _fetched(
 
 
 def _start(how: LogMinerConfig) -> tuple[str, dict[str, object]]:
-    shown = (_COMMITTED_ONLY,) if how.reading == "committed" else ()
-    options = " + ".join((*start_options(how.strategy), _NO_ROWID, *shown))
+    options = " + ".join((*start_options(how.strategy), _NO_ROWID))
     if how.dictionary_file is None:
         return _START.format(file="", options=options), {}
     return _START.format(file=_FILE, options=options), {"dictionary": how.dictionary_file}

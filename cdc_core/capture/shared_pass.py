@@ -29,8 +29,8 @@ _LOG = logging.getLogger(__name__)
 
 
 def can_share(how: LogMinerConfig) -> bool:
-    """Does LogMiner run in the root of the primary, and show rows whose place in the windows is known before their turn?"""
-    return how.logs == "files" and how.reading == "uncommitted" and how.standby_dsn is None
+    """Does LogMiner run in the root of the primary?"""
+    return how.logs == "files" and how.standby_dsn is None
 
 
 def read_shared(passes: Sequence[EarlyPass]) -> list[EarlyRows | None]:

@@ -57,11 +57,6 @@ def check_same(session: OracleSession, miner: OracleSession) -> None:
         check_standby(session, miner)
 
 
-def without_commits(how: LogMinerConfig) -> LogMinerConfig | None:
-    """How LogMiner names the rows of a look at all transactions: by the online catalog (None), or what a standby can do."""
-    return None if how.standby_dsn is None else how.model_copy(update={"reading": "uncommitted"})
-
-
 def check_standby(session: OracleSession, miner: OracleSession) -> None:
     """Are these a primary and a standby of it, as both say now? The errors of :func:`miner_of`."""
     [(role, open_mode)] = session.fetch_all(_ROLE)

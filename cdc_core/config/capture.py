@@ -13,9 +13,7 @@ CloseAt = Literal["completed_logs", "online"]
 
 LogsBy = Literal["files", "scn_range"]
 
-Strategy = Literal["online_catalog", "redo_log_catalog", "hybrid", "dictionary_from_file"]
-
-ReadingMode = Literal["uncommitted", "committed"]
+Strategy = Literal["online_catalog", "redo_log_catalog", "dictionary_from_file"]
 
 LobsFrom = Literal["redo", "reselect"]
 
@@ -42,17 +40,13 @@ class LogMinerConfig(ConfigModel):
     local one (``deploy/oracle/user_pdb.sql``)."""
 
     strategy: Strategy = "online_catalog"
-    """Which dictionary LogMiner names the rows by. ``online_catalog``, the default: the present one; rows that it does not name, since a
-    DDL came after them, Redolake decodes by the definition of their time. ``hybrid``: the same; other tools have it as an option of its
-    own. ``redo_log_catalog``: one that a database administrator wrote into the redo (``deploy/oracle/build_dictionary.sql``); rows then
-    have the names of their time, and Oracle reads all redo from that dictionary on for each window. Keep the archived logs from it on.
-    ``dictionary_from_file``: the file that ``dictionary_file`` names, for databases without containers. All four give the same tables."""
-
-    reading: ReadingMode = "uncommitted"
-    """Who assembles transactions. ``uncommitted``, the default: Redolake does; redo is read once, and a transaction of any size needs no
-    memory. ``committed``: LogMiner does (COMMITTED_DATA_ONLY). The tables are the same, but Oracle holds each transaction in the memory
-    of the session until its COMMIT, and reads redo again, window for window, from the beginning of the oldest open transaction: keep the
-    logs since then. Needs ``close_at: completed_logs``. Change it when no transaction is open."""
+    """Which dictionary LogMiner names the rows by. ``online_catalog``, the default: the present one;
+    rows that it does not name, since a DDL came after them, Redolake decodes by the definition of their
+    time. (Debezium calls that ``hybrid``.) ``redo_log_catalog``: one that a database administrator wrote
+    into the redo (``deploy/oracle/build_dictionary.sql``); rows then have the names of their time, and
+    Oracle reads all redo from that dictionary on for each window. Keep the archived logs from it on.
+    ``dictionary_from_file``: the file that ``dictionary_file`` names, for databases without containers.
+    All three give the same tables."""
 
     lobs: LobsFrom = "redo"
     """Where the values of LOBs, XMLTYPEs and long strings come from that the redo carries in part: after `DBMS_LOB.WRITE`, `WRITEAPPEND`,
@@ -178,11 +172,6 @@ class LogMinerConfig(ConfigModel):
             raise ValueError(
                 "with logs: scn_range LogMiner finds its logs by itself: archived_only, archive_destinations and archive_hours need "
                 "logs: files"
-            )
-        if self.reading == "committed" and self.close_at == "online":
-            raise ValueError(
-                "reading: committed needs close_at: completed_logs: where LogMiner shows transactions by their commits, nothing tells which "
-                "rows reached a log late"
             )
         if self.archived_only and self.close_at == "online":
             raise ValueError(

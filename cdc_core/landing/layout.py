@@ -60,7 +60,7 @@ TRANSACTION_SCHEMA = pa.schema(
         pa.field("xid", pa.string(), nullable=False),
         pa.field(
             "state", pa.string(), nullable=False
-        ),  # commit | rollback | evicted; of the ledger: open | undone | released | unread
+        ),  # commit | rollback | evicted; of the ledger: open | undone | released
         pa.field("start_scn", pa.int64()),
         pa.field("commit_scn", pa.int64()),  # SCN of the COMMIT or ROLLBACK row, NULL while open
         pa.field(

@@ -23,7 +23,6 @@ LIVING_STATES: tuple[LedgerState, ...] = (
     "released",
     "rolled_back",
     "displaced",
-    "unread",
 )
 """States of ``TRANSACTION_SCHEMA`` that are the ledger after a window; the others have ended in it."""
 

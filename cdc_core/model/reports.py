@@ -158,9 +158,8 @@ class TransactionStatus:
 
     ``started`` is the time of the database's host at its START row, ISO 8601 without a zone; None where no START row was seen.
     ``seen`` is the end, by Oracle's clock, of the first window that holds redo of it, ISO 8601 in UTC, and ``open_seconds`` the time
-    since: it is at least as old. Both are None while that window's end has no known time. ``tables`` and ``rows`` are the captured ones; nobody knows them with
-    ``capture.reading: committed`` (``state`` is then ``unread``), where redo logs from ``keeps_logs_from`` (an SCN) are read again with
-    each window. ``keeps_windows_from`` is the key of the first window that retention must keep for it.
+    since: it is at least as old. Both are None while that window's end has no known time. ``tables`` and ``rows`` are the captured
+    ones. ``keeps_windows_from`` is the key of the first window that retention must keep for it.
     """
 
     xid: str
@@ -176,7 +175,6 @@ class TransactionStatus:
     tables: tuple[str, ...]
     rows: int
     keeps_windows_from: str | None
-    keeps_logs_from: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-LedgerState = Literal["open", "undone", "ending", "released", "rolled_back", "displaced", "unread"]
+LedgerState = Literal["open", "undone", "ending", "released", "rolled_back", "displaced"]
 OVER: tuple[LedgerState, ...] = ("released", "rolled_back", "displaced")
 """Kept only so that a COMMIT against all that is known stops its tables: nothing waits for them."""
 
@@ -21,7 +21,7 @@ class OpenTransaction:
     saw it first), ``rows`` those of all, and ``undone`` those of them that take another one back. ``start_scn`` is None where no START
     row was seen.
 
-    ``state`` is ``unread`` where no row of it has landed, since committed transactions alone are read; ``undone`` after a ROLLBACK row that may have closed the transaction or only a savepoint, with nothing left to
+    ``state`` is ``undone`` after a ROLLBACK row that may have closed the transaction or only a savepoint, with nothing left to
     apply; ``ending`` after such a row where nothing tells whether something is left, since one undo row of a table with LOBs stands for a
     statement; ``rolled_back`` when Oracle no longer knows one that was ``ending``; ``displaced`` when another one began in its undo slot and
     no end of it was seen; and ``released`` when Oracle no longer knows it and no

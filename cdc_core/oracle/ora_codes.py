@@ -293,8 +293,7 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
     if code in _MEMORY:
         return TransientError(
             "the database has no memory left for the session",
-            hint="Redolake runs the step again. If that does not help, raise PGA_AGGREGATE_LIMIT; with capture.reading: committed Oracle "
-            "holds each transaction in memory until its COMMIT, with uncommitted it does not.",
+            hint="Redolake runs the step again. If that does not help, raise PGA_AGGREGATE_LIMIT.",
             ora=code,
         )
     if code in _LIMITS:

@@ -67,7 +67,6 @@ _NO_ADDRESS = (
     "Name unique NOT NULL columns under the table's key, or leave the table out. If the row was written before supplemental logging of all "
     f"columns was added to the table, {RESNAPSHOT_HINT}"
 )
-_COMMITTED = f"{RESNAPSHOT_HINT} With `capture.reading: committed`, LogMiner leaves out what transactions took back."
 _RESELECT = (
     "With `capture.lobs: reselect`, Redolake reads such a value from Oracle as of the commit: set it, capture the window again with "
     "`redolake recapture --from WINDOW` while Oracle has its redo and undo, then run "
@@ -312,7 +311,6 @@ class ChangeDecoder:
         if problem is not None:
             hint = {
                 addresses.ADDRESS_UNKNOWN: _NO_ADDRESS,
-                AMBIGUOUS: _COMMITTED,
                 lobs.INCOMPLETE: _RESELECT + _WAY_OUT,
                 lobs.NOT_UNDERSTOOD: _RESELECT + _WAY_OUT,
                 lobs.TWO_READINGS: _RESELECT + _WAY_OUT,

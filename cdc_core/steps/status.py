@@ -151,7 +151,6 @@ def _transaction(
         tables=one.tables,
         rows=one.rows,
         keeps_windows_from=first.window.key if first else None,
-        keeps_logs_from=one.start_scn if one.state == "unread" else None,
     )
 
 

@@ -37,7 +37,6 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "tables[].key": ("message.key.columns",),
     "policies.on_undecodable": ("event.processing.failure.handling.mode",),
     "capture.type": ("database.connection.adapter",),
-    "capture.reading": ("database.connection.adapter (logminer_unbuffered)",),
     "capture.lobs": ("post.processors (ReselectColumnsPostProcessor)",),
     "capture.strategy": ("log.mining.strategy",),
     "capture.query_filter": ("log.mining.query.filter.mode",),

@@ -40,7 +40,7 @@ REDO: Mapping[str, str] = {
 }
 TRANSACTION: Mapping[str, str] = {
     "xid": "Transaction, as in the redo files.",
-    "state": "`commit`, `rollback` or `evicted` for one that ended; `open`, `undone`, `ending`, `rolled_back`, `displaced` (kept beside its `evicted`), `released` or `unread` (`capture.reading: committed`: none of its rows has landed) for one of the ledger after the window.",
+    "state": "`commit`, `rollback` or `evicted` for one that ended; `open`, `undone`, `ending`, `rolled_back`, `displaced` (kept beside its `evicted`) or `released` for one of the ledger after the window.",
     "start_scn": "SCN at which it began, if that was seen.",
     "commit_scn": "SCN of its COMMIT or ROLLBACK; NULL while it is open.",
     "commit_ordinal": "Ordinal of that row: orders transactions with one commit SCN.",

@@ -283,14 +283,10 @@ def _open_text(one: TransactionStatus) -> str:
     client = f", client {one.client_id}" if one.client_id else ""
     since = f" since {_time(one.started)} (time of the database's host)" if one.started else ""
     age = "" if one.open_seconds is None else f", for at least {_duration(one.open_seconds)}"
-    if one.state == "unread":
-        changed = "rows unknown until it ends"
-    else:
-        changed = f"{counted(one.rows, 'row')} of {', '.join(one.tables) or 'no captured table'}"
+    changed = f"{counted(one.rows, 'row')} of {', '.join(one.tables) or 'no captured table'}"
     if one.state in ("undone", "ending"):
         changed += ", rolled back, perhaps to a savepoint only"
     kept = [f"windows from {one.keeps_windows_from} on"] if one.keeps_windows_from else []
-    kept += [f"redo logs from SCN {one.keeps_logs_from} on"] if one.keeps_logs_from else []
     return f"[yellow]open[/]: transaction {one.xid} of " + escape(
         f"{one.username or 'an unknown user'}{session}{client}{since}{age}: {changed}; "
         f"keeps {' and '.join(kept) or 'nothing'}"

@@ -144,8 +144,6 @@ class Life:
         """Windows end with switched logs, as they do by default; else where redo was written last."""
         self.follows = seed % 4 < 2
         """The lake follows a TRUNCATE and loses columns that Oracle drops."""
-        self.reading = "committed" if self.completes and seed % 2 == 0 else "uncommitted"
-        """Who assembles the transactions: LogMiner, or Redolake's ledger."""
         self.rewrites = seed % 2 == 0
         """Windows are merged into Delta by writing files anew; else by Spark."""
         self._now, self._since = "start", time.monotonic()
@@ -867,8 +865,6 @@ class Life:
 
     def _count_late(self) -> None:
         """Count new windows with redo from below them that came late, but for what the first window and tables that join read back."""
-        if self.reading == "committed":
-            return  # each window has its transactions whole
         for manifest in sorted((self.folder / "landing").glob("*/windows/*/*.json")):
             folder = manifest.parent
             if folder in self._counted:
@@ -929,10 +925,7 @@ class Life:
                 "fetch_rows": 100,
             },
             "tables": tables,
-            "capture": {
-                "close_at": "completed_logs" if self.completes else "online",
-                "reading": self.reading,
-            },
+            "capture": {"close_at": "completed_logs" if self.completes else "online"},
             "snapshot": {"chunk_rows": 100},
             "maintenance": {"deletion_vectors": "always"},
             "landing": self._services.get("landing", {"type": "local", "path": str(self.folder / "landing")}),

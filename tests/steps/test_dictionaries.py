@@ -16,7 +16,6 @@ from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.steps.harness import Source, source_of
 from tests.steps.ways import (
-    ALL_WAYS,
     SWITCH,
     WAYS,
     WINDOW,
@@ -43,9 +42,8 @@ def oracle() -> Iterator[Oracle]:
 def sources(
     request: pytest.FixtureRequest, oracle: Oracle, tmp_path: Path
 ) -> Iterator[dict[str, Source]]:
-    """One for each way, or for the named dictionaries with Redolake's own ledger."""
-    named = [f"{strategy}-uncommitted" for strategy in getattr(request, "param", ())]
-    ways = {name: WAYS[name] for name in named or WAYS}
+    """One for each way, or for the named dictionaries."""
+    ways = {name: WAYS[name] for name in getattr(request, "param", WAYS)}
     with sources_of(oracle, tmp_path, "T", ways=ways) as opened:
         yield opened
 
@@ -93,7 +91,7 @@ def test_the_same_changes_land_with_every_dictionary(
 def test_every_ddl_at_every_place_by_every_way(
     oracle: Oracle, tmp_path: Path, story: list[str]
 ) -> None:
-    with sources_of(oracle, tmp_path, "T", ways=ALL_WAYS) as sources:
+    with sources_of(oracle, tmp_path, "T", ways=WAYS) as sources:
         play(oracle, sources, story)
         check_equal(sources, "T")
 

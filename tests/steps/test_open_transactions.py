@@ -57,7 +57,7 @@ def test_the_oldest_are_named_with_what_they_hold_back_until_their_session_is_ki
             OWNER, "till 7", (f"{OWNER}.T",), 2, "open"
         )  # fmt: skip
         assert (oldest.session_id, oldest.serial) == (slow.session_id, slow.serial_num)
-        assert (oldest.start_scn, oldest.keeps_logs_from) == (status.oldest_open_scn, None)
+        assert oldest.start_scn == status.oldest_open_scn
         assert oldest.keeps_windows_from == first.key
         assert oldest.started
         assert oldest.seen
@@ -93,16 +93,3 @@ def found_by(oracle: Oracle, xid: str) -> tuple[int, int]:
         [row] = cursor.fetchall()
     shown = dict(zip(names, row, strict=True))
     return shown["SID"], shown["SERIAL#"]
-
-
-def test_with_committed_reading_it_holds_back_redo_logs_too(oracle: Oracle, tmp_path: Path) -> None:
-    with source_of(oracle, tmp_path, "T", capture={"reading": "committed"}) as source:
-        source.run()
-        with oracle.owner() as slow:
-            slow.cursor().execute("UPDATE T SET V = 'slow' WHERE ID = 1")
-            next_window(oracle)
-            first = source.windows()[-1]
-            [one] = source.pipeline.status(ask_oracle=False).oldest_open
-            assert (one.state, one.tables, one.rows) == ("unread", (), 0)
-            assert (one.keeps_windows_from, one.keeps_logs_from) == (first.key, one.start_scn)
-            assert one.start_scn is not None

@@ -102,10 +102,10 @@ def oracle() -> Iterator[Oracle]:
 
 
 @contextmanager
-def beside_each_other(oracle: Oracle, path: Path, reading: str) -> Iterator[dict[str, Source]]:
+def beside_each_other(oracle: Oracle, path: Path) -> Iterator[dict[str, Source]]:
     """One source after its snapshot, as many times as there are modes: each reads the same windows."""
     (path / "first").mkdir()
-    capture = {"close_at": "completed_logs", "reading": reading}
+    capture = {"close_at": "completed_logs"}
     with source_of(oracle, path / "first", capture=capture) as first:
         first.tables = TABLES
         first.more["oracle"] = {**oracle.login(CAPTURE), "fetch_rows": 100}
@@ -138,14 +138,13 @@ def landed(source: Source) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("reading", ["uncommitted", "committed"])
 def test_the_same_files_land_with_every_filter(
-    oracle: Oracle, tmp_path: Path, reading: str, monkeypatch: pytest.MonkeyPatch
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Captured tables and others in one transaction, tables that are renamed into each other's names, DDL of both, LOBs of both, rows
     without a name of segments that are gone. Batches and row groups are small, and row groups end where batches do."""
     monkeypatch.setattr(redo_files, "HELD_ROWS_MAX", 50)
-    with beside_each_other(oracle, tmp_path, reading) as sources:
+    with beside_each_other(oracle, tmp_path) as sources:
         play(oracle, sources, STORY)
         expected = landed(sources["in"])
         assert len(expected) >= 3

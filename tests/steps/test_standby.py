@@ -29,7 +29,6 @@ from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import ADMIN, Oracle, StandbyOracle, running_oracle, standby_of
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.ways import (
-    ALL_WAYS,
     FILE,
     SWITCH,
     WINDOW,
@@ -95,16 +94,13 @@ STORY: list[Step] = [
 ]
 
 
-@pytest.mark.parametrize(
-    "reading", ["uncommitted", pytest.param("committed", marks=pytest.mark.slow)]
-)
 def test_the_same_changes_land_from_a_standby(
-    oracle: Oracle, standby: StandbyOracle, tmp_path: Path, reading: str
+    oracle: Oracle, standby: StandbyOracle, tmp_path: Path
 ) -> None:
     """Open transactions, rollbacks and DDL, over several windows, beside a source that mines the primary."""
     ways = {
-        "primary": ALL_WAYS["online_catalog-uncommitted"],
-        "standby": capture_on(standby, reading=reading),
+        "primary": {},
+        "standby": capture_on(standby),
     }
     sources = {}
     for name, capture in ways.items():

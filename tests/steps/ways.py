@@ -1,4 +1,4 @@
-"""The ways in which one source can be read through LogMiner, side by side on one database: every dictionary, both readings."""
+"""The ways in which one source can be read through LogMiner, side by side on one database, and a second judge: LogMiner itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 import oracledb
 
-from tests.oracle.embedded import ADMIN, PASSWORDS, SCRIPTS, Oracle
+from oracle_embedded.redo.miner import COMMITTED_DATA_ONLY
+from tests.oracle.embedded import ADMIN, CAPTURE, PASSWORDS, SCRIPTS, Oracle
+from tests.oracle_embedded.redo.driver import NO_ROWID, ONLINE_CATALOG, Miner
 from tests.steps.harness import Source, source_of, table_id
 
 FILE = "/opt/oracle/dictionaries/redolake.ora"
@@ -22,28 +24,13 @@ WINDOW = "window"
 Step = str | tuple[str, str]
 """A statement in a transaction of its own, or (session, statement): that session's transaction goes on until its COMMIT or ROLLBACK."""
 
-_DICTIONARIES: dict[str, dict[str, Any]] = {
+WAYS: dict[str, dict[str, Any]] = {
     "online_catalog": {},
-    "hybrid": {"strategy": "hybrid"},
     "redo_log_catalog": {"strategy": "redo_log_catalog"},
     "dictionary_from_file": {"strategy": "dictionary_from_file", "dictionary_file": FILE},
 }
-ALL_WAYS: dict[str, dict[str, Any]] = {
-    f"{strategy}-{reading}": {**capture, "reading": reading}
-    for strategy, capture in _DICTIONARIES.items()
-    for reading in ("uncommitted", "committed")
-}
-WAYS = {
-    name: ALL_WAYS[name]
-    for name in (
-        "online_catalog-uncommitted",
-        "redo_log_catalog-uncommitted",
-        "dictionary_from_file-uncommitted",
-        "online_catalog-committed",
-        "redo_log_catalog-committed",
-    )
-}
-"""Every dictionary and both readings; ``hybrid`` is another name of the first."""
+"""Every dictionary."""
+_OPS = {1: "c", 2: "d", 3: "u"}
 _NUMBERING = ("_cdc_ordinal", "_cdc_landed")
 """What is not the database's: how a pass numbers its rows, and when."""
 
@@ -116,6 +103,29 @@ def play(oracle: Oracle, sources: Mapping[str, Source], story: Sequence[Step]) -
                     sessions[name].cursor().execute(statement)
                 except oracledb.IntegrityError:
                     assert "ORA-00001" in statement, statement
+
+
+def check_whole(oracle: Oracle, source: Source, name: str = "T") -> None:
+    """The change log has the changes that LogMiner shows where it assembles the transactions itself (COMMITTED_DATA_ONLY), in the
+    order of their commits. For tables without LOBs, whose rows keep their keys."""
+    record = source.record(name)
+    with oracledb.connect(
+        user=CAPTURE, password=PASSWORDS[CAPTURE], dsn=oracle.server.dsn
+    ) as connection:
+        connection.cursor().execute("ALTER SESSION SET CONTAINER = CDB$ROOT")
+        miner = Miner(connection)
+        miner.add_all()
+        miner.start(options=ONLINE_CATALOG + NO_ROWID + COMMITTED_DATA_ONLY)
+        shown = miner.query(
+            "SELECT RAWTOHEX(XID) AS XID, OPERATION_CODE FROM V$LOGMNR_CONTENTS WHERE TABLE_NAME = :name"
+            " AND OPERATION_CODE IN (1, 2, 3) AND COMMIT_SCN > :low AND COMMIT_SCN <= :high",
+            name=name, low=record.snapshot_scn, high=record.mirror_scn,
+        )  # fmt: skip
+        miner.end()
+    found = [(one["_cdc_xid"], one["_cdc_op"]) for one in changes(source, name)]
+    found = [(xid, op) for xid, op in found if op != "r"]
+    expected = [(one["XID"].lower(), _OPS[one["OPERATION_CODE"]]) for one in shown]
+    assert found == expected
 
 
 def changes(source: Source, name: str = "T") -> list[dict[str, Any]]:
