@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import dagster as dg
 from dagster.components.resolved.scopes import LoadContextScope
@@ -52,6 +52,9 @@ class Attributes(BaseModel):
 class OracleCdc(dg.Component, dg.Resolvable):
     """One Oracle database, its captured tables, and everything that Dagster does with them."""
 
+    translator_class: ClassVar[type[Translator]] = Translator
+    """Names the assets; a subclass overrides it, and each pluggable database's source uses it too."""
+
     def __init__(
         self,
         config: SourceConfig,
@@ -62,7 +65,7 @@ class OracleCdc(dg.Component, dg.Resolvable):
     ) -> None:
         self.options = config.dagster if isinstance(config, ComponentConfig) else DagsterConfig()
         self.open_pipeline = open_pipeline
-        self.translator = translator or Translator(config.name, self.options)
+        self.translator = translator or self.translator_class(config.name, self.options)
         self.read: Read = read or (lambda _: config)
         """The configuration with secrets from an environment, or without any."""
         self.parts = tuple(self._part_of(pdb) for pdb in config.oracle.pdbs)

@@ -1,6 +1,7 @@
 """What do a source's tables look like as Dagster assets: keys, groups, kinds, names of partitions and pools?
 
-Override :class:`Translator` to name things otherwise; the rest follows it.
+Override :class:`Translator` to name things otherwise, and name the subclass as
+``translator_class`` of a component; docs/how-to/dagster.md has an example. The rest follows it.
 """
 
 from __future__ import annotations
