@@ -1,1 +1,2 @@
-"""One module per question; each measures ours, a peer or ceiling, and whether the result was right, in one run."""
+"""One module per question; each measures ours, a peer or ceiling, and whether the result was right,
+in one run."""

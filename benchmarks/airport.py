@@ -1,4 +1,5 @@
-"""Where do the benchmarks get a loaded Oracle and a pipeline on it? From the demo's airport, in a folder that is thrown away."""
+"""Where do the benchmarks get a loaded Oracle and a pipeline on it? From the demo's airport, in a
+folder that is thrown away."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from pipelines.demo.workload import LiveSystem, Plan, create_tables, load_histor
 
 @dataclass(frozen=True, slots=True)
 class Airport:
-    """A database that holds the past of a plan, and the pipeline of its five tables; Spark is warm."""
+    """A database that holds the past of a plan, and the pipeline of its five tables; Spark is
+    warm."""
 
     served: Served
     plan: Plan
@@ -48,7 +50,8 @@ class Airport:
 
 @contextmanager
 def open_airport(folder: Path, plan: Plan) -> Iterator[Airport]:
-    """Serve a database in ``folder``, load the plan's past, warm Spark up. Chunks are as large as by default."""
+    """Serve a database in ``folder``, load the plan's past, warm Spark up. Chunks are as large as
+    by default."""
     folder.mkdir(parents=True, exist_ok=True)
     with serving(folder) as served:
         config = write_definitions(folder, served)

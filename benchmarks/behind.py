@@ -1,8 +1,11 @@
 """What does a window cost when thousands of windows have gone before it, beside one with ten?
 
-The history is made: the last commit that change log and mirror really got is repeated under new names, numbers and SCNs, with a checkpoint as often as
-Delta writes one, and all commits still in the log, as after some weeks. What is measured are windows of one change in the same warm Spark, in
-turns; to each is added its share of the checkpoints that every 100th commit brings. The result is right if the mirror has every change that the windows brought, and the change log as many as there were.
+The history is made: the last commit that change log and mirror really got is repeated under new
+names, numbers and SCNs, with a checkpoint as often as Delta writes one, and all commits still in
+the log, as after some weeks. What is measured are windows of one change in the same warm Spark, in
+turns; to each is added its share of the checkpoints that every 100th commit brings. The result is
+right if the mirror has every change that the windows brought, and the change log as many as there
+were.
 """
 
 from __future__ import annotations
@@ -116,7 +119,8 @@ class History:
             DeltaTable(at).create_checkpoint()
 
     def is_right(self) -> bool:
-        """The mirror as the source is, and all changes that were applied in the change log, the repeated ones with them."""
+        """The mirror as the source is, and all changes that were applied in the change log, the
+        repeated ones with them."""
         wanted = {row["ID"]: row["NAME"] for row in self.source.rows.values()}
         found = _read(self.mirror, 'select "ID", "NAME" from t')
         names = dict(zip(found["ID"].to_pylist(), found["NAME"].to_pylist(), strict=True))
@@ -129,8 +133,9 @@ def _read(path: str, sql: str) -> pa.Table:
 
 
 def _repeat_last_commit(table: Path, times: int, scn: int, every: int) -> None:
-    """Commit what the newest commit of a Delta table did so many times more: the file that it added again under another name, in place of
-    the last one where it had removed one. The newest checkpoint of each ``every`` commits is there."""
+    """Commit what the newest commit of a Delta table did so many times more: the file that it added
+    again under another name, in place of the last one where it had removed one. The newest
+    checkpoint of each ``every`` commits is there."""
     folder = table / "_delta_log"
     newest = max(folder.glob("*.json"))
     version = int(newest.stem)

@@ -1,8 +1,11 @@
-"""How often does a window ask S3, and how long does it take, when thousands of windows have gone before it, beside one with ten?
+"""How often does a window ask S3, and how long does it take, when thousands of windows have gone
+before it, beside one with ten?
 
-The history of :mod:`benchmarks.behind` is made on a disk and put into a server that imitates S3, in a process of its own on this machine: each
-history into a bucket of its own, since that server goes through all names of a bucket for a listing. Measured is what is measured there, and the
-requests that the server gets of it. So the seconds are those of many small requests without a network between.
+The history of :mod:`benchmarks.behind` is made on a disk and put into a server that imitates S3, in
+a process of its own on this machine: each history into a bucket of its own, since that server goes
+through all names of a bucket for a listing. Measured is what is measured there, and the requests
+that the server gets of it. So the seconds are those of many small requests without a network
+between.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """From redo to a merged Delta table: Redolake beside Debezium and a hand-written MERGE.
 
-Both read one embedded Oracle through LogMiner. Debezium's connector runs in its embedded engine, writes JSON, and reads while the
-changes are made; its time begins when the last of them is committed, which is in its favour. Then Spark reads its events, keeps the last of each
-key, and merges them, as such jobs are written. Redolake plans, captures and applies the same changes afterwards, with a change log, which the
-other has not. A result is right if its table is Oracle's.
+Both read one embedded Oracle through LogMiner. Debezium's connector runs in its embedded engine,
+writes JSON, and reads while the changes are made; its time begins when the last of them is
+committed, which is in its favour. Then Spark reads its events, keeps the last of each key, and
+merges them, as such jobs are written. Redolake plans, captures and applies the same changes
+afterwards, with a change log, which the other has not. A result is right if its table is Oracle's.
 """
 
 from __future__ import annotations
@@ -170,7 +171,8 @@ class _Place:
             connection.commit()
 
     def change(self) -> None:
-        """Change random rows, insert others, delete some; the last change is an insert of the last key."""
+        """Change random rows, insert others, delete some; the last change is an insert of the last
+        key."""
         loaded = self.changes // LOADED_SHARE
         with self._owner() as connection, connection.cursor() as cursor:
             updates = [

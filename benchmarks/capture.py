@@ -1,8 +1,8 @@
 """How close does capture come to the driver alone fetching the same rows of V$LOGMNR_CONTENTS?
 
-Ours reads, joins, resolves, counts and writes Parquet with a manifest. The driver alone starts the same LogMiner session over
-the same logs, fetches the same query as Arrow batches, and throws them away. The input is a day (quick) or a week of the
-demo's airport.
+Ours reads, joins, resolves, counts and writes Parquet with a manifest. The driver alone starts the
+same LogMiner session over the same logs, fetches the same query as Arrow batches, and throws them
+away. The input is a day (quick) or a week of the demo's airport.
 """
 
 from __future__ import annotations

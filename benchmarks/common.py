@@ -1,8 +1,9 @@
 """What is the result of a benchmark, and how is it measured?
 
-A benchmark is a module with ``rows(form) -> list[Result]``. Ours and the other are measured in one run, on one machine, on the same
-input, in turns where that is possible; a figure without a check of its result is worth nothing, so ``correct`` stands beside it.
-Seconds on the clock believe every neighbour on the machine, so the CPU seconds of each process and the load stand beside them too.
+A benchmark is a module with ``rows(form) -> list[Result]``. Ours and the other are measured in one
+run, on one machine, on the same input, in turns where that is possible; a figure without a check of
+its result is worth nothing, so ``correct`` stands beside it. Seconds on the clock believe every
+neighbour on the machine, so the CPU seconds of each process and the load stand beside them too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Form(StrEnum):
-    """How much a benchmark takes on: ``quick`` for small machines, ``normal`` for ``make bench``, ``long`` for sizes that need an hour."""
+    """How much a benchmark takes on: ``quick`` for small machines, ``normal`` for ``make bench``,
+    ``long`` for sizes that need an hour."""
 
     QUICK = "quick"
     NORMAL = "normal"
@@ -29,8 +31,8 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds on the clock, and CPU seconds by process: ``driver`` (this Python), ``jvm``, ``workers`` (Python that Spark started),
-    ``database`` (the embedded Oracle) and ``other``."""
+    """Seconds on the clock, and CPU seconds by process: ``driver`` (this Python), ``jvm``,
+    ``workers`` (Python that Spark started), ``database`` (the embedded Oracle) and ``other``."""
 
     seconds: float
     cpu: Mapping[str, float]
@@ -46,9 +48,10 @@ class Cost:
 class Result:
     """One row of ``results.json``.
 
-    ``ratio`` above 1 means that we are better. ``theirs`` is None where there is nothing to compare with, or where the peer
-    cannot run here: ``against`` then says why. ``cost`` is what one run of ours took, the median of several; ``is_warm`` says that
-    the same work had run in the same processes before.
+    ``ratio`` above 1 means that we are better. ``theirs`` is None where there is nothing to compare
+    with, or where the peer cannot run here: ``against`` then says why. ``cost`` is what one run of
+    ours took, the median of several; ``is_warm`` says that the same work had run in the same
+    processes before.
     """
 
     question: str
@@ -129,7 +132,8 @@ def repeated(work: Callable[[], object], *, repeats: int) -> Cost:
 
 
 def alternating(works: Mapping[str, Callable[[], object]], *, repeats: int) -> dict[str, Cost]:
-    """The median of several rounds, in each of which every work runs once: what disturbs the machine disturbs them all."""
+    """The median of several rounds, in each of which every work runs once: what disturbs the
+    machine disturbs them all."""
     costs: dict[str, list[Cost]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
@@ -145,7 +149,8 @@ def median_seconds(work: Callable[[], object], *, repeats: int) -> float:
 
 
 def cpu_seconds() -> dict[str, float]:
-    """CPU seconds that this process and those below it have used so far, ended ones included; empty where there is no ``/proc``."""
+    """CPU seconds that this process and those below it have used so far, ended ones included; empty
+    where there is no ``/proc``."""
     found = {"driver": sum(os.times()[:2]), "other": sum(os.times()[2:4])}
     for process in descendants():
         try:
@@ -194,7 +199,8 @@ def kind_of(process: int) -> str:
 
 
 def peak_megabytes() -> dict[str, float]:
-    """The highest resident memory so far of this process and of each kind below it that still runs."""
+    """The highest resident memory so far of this process and of each kind below it that still
+    runs."""
     found: dict[str, float] = {}
     for process in (os.getpid(), *descendants()):
         name = "driver" if process == os.getpid() else kind_of(process)

@@ -1,7 +1,8 @@
-"""How many redo statements per second does one core decode into typed columns, against Debezium's own parser?
+"""How many redo statements per second does one core decode into typed columns, against Debezium's
+own parser?
 
-Debezium's parser leaves every value as text; ours ends in typed Arrow columns. Both read the same statements, and both
-results are compared value by value.
+Debezium's parser leaves every value as text; ours ends in typed Arrow columns. Both read the same
+statements, and both results are compared value by value.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ _ALL_TYPES: tuple[tuple[str, int | None, int | None], ...] = (
     ("INTERVAL YEAR(2) TO MONTH", 2, 0),
     ("INTERVAL DAY(2) TO SECOND(6)", 2, 6),
 )
-"""All that the redo prints as literals of one statement; LOBs and documents have statements of their own."""
+"""All that the redo prints as literals of one statement; LOBs and documents have statements of
+their own."""
 _ALL_COLUMNS = (20, 50)
 _WARM_UP_SECONDS_LEAST = 2.0
 """Java compiles what it has run often enough; less than this would be unfair."""
@@ -167,7 +169,8 @@ def _schema(types: Sequence[tuple[str, int | None, int | None]], columns: int) -
 
 
 def _statements(schema: TableSchema, chance: random.Random) -> dict[str, list[str]]:
-    """INSERTs, UPDATEs of one column in ten, and DELETEs, as LogMiner prints them; one value in ten is NULL."""
+    """INSERTs, UPDATEs of one column in ten, and DELETEs, as LogMiner prints them; one value in ten
+    is NULL."""
     table, names = schema.table.sql, schema.column_names
     listed = ",".join(f'"{name}"' for name in names)
     made: dict[str, list[str]] = {"insert": [], "update": [], "delete": []}

@@ -1,9 +1,12 @@
-"""From how many changes on is it worth while to let Spark's executors stage a window, beside threads of the driver?
+"""From how many changes on is it worth while to let Spark's executors stage a window, beside
+threads of the driver?
 
-The same windows of new flights and their changes (``benchmarks.made``) are applied to two lakes, in turns and in one warm Spark: in one
-threads stage all of them, in the other executors, in four tasks each. On one machine both share its cores, so executors cannot be faster on the clock than
-the machine is; what they take off the driver is what a cluster gains, and what they cost in all is what it pays. The result is right if every row of the
-mirrors, and the numbers of changes in the change logs, are what the windows say.
+The same windows of new flights and their changes (``benchmarks.made``) are applied to two lakes, in
+turns and in one warm Spark: in one threads stage all of them, in the other executors, in four tasks
+each. On one machine both share its cores, so executors cannot be faster on the clock than the
+machine is; what they take off the driver is what a cluster gains, and what they cost in all is what
+it pays. The result is right if every row of the mirrors, and the numbers of changes in the change
+logs, are what the windows say.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""How fast does a year of flights arrive, by the snapshot path and by the log path, and which step takes how long?
+"""How fast does a year of flights arrive, by the snapshot path and by the log path, and which step
+takes how long?
 
-The year runs on the demo's airport. Snapshot: all flights of the year are in Oracle, and are read, landed and put into
-Delta. Log: January is in Oracle, everything that happens in the rest of the year comes through windows. The quick form
-takes two months for the year.
+The year runs on the demo's airport. Snapshot: all flights of the year are in Oracle, and are read,
+landed and put into Delta. Log: January is in Oracle, everything that happens in the rest of the
+year comes through windows. The quick form takes two months for the year.
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ def _steps(
 
 
 def _driver_alone(airport: Airport, path: Path) -> tuple[int, float]:
-    """Rows and seconds of FLIGHTS fetched as Arrow batches and written to Parquet by the driver and pyarrow alone."""
+    """Rows and seconds of FLIGHTS fetched as Arrow batches and written to Parquet by the driver and
+    pyarrow alone."""
     schema = airport.schema("FLIGHTS")
     columns = ", ".join(select_expression(column) for column in schema.columns)
     counted = 0

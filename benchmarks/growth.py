@@ -1,9 +1,10 @@
 """What do 1,000 random changes cost in a large mirror, beside the same in a small one?
 
-The windows are landed by the tests' own table, of which only the rows that change are held in memory; the mirrors come from chunks
-of made-up rows. They are merged as Redolake does it by default, without Spark, and by Spark alone; the
-large mirror is measured as windows leave it, and again after ``redolake maintain``, which gives it deletion
-vectors by itself. The result is right if every changed row, and their number, are what the windows say, read by delta-rs.
+The windows are landed by the tests' own table, of which only the rows that change are held in
+memory; the mirrors come from chunks of made-up rows. They are merged as Redolake does it by
+default, without Spark, and by Spark alone; the large mirror is measured as windows leave it, and
+again after ``redolake maintain``, which gives it deletion vectors by itself. The result is right if
+every changed row, and their number, are what the windows say, read by delta-rs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ ALLOWED = 2.0
 
 
 def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
-    """Seconds of one window: random keys before maintenance and after it, and keys at the table's end."""
+    """Seconds of one window: random keys before maintenance and after it, and keys at the table's
+    end."""
     with tempfile.TemporaryDirectory() as folder:
         small = _Table(Path(folder) / "small", SMALL)
         allowed = small.cost_of_a_window()
@@ -144,7 +146,8 @@ class _Table:
         assert done.has_vectors, "maintenance left a large mirror with random changes as it was"
 
     def is_right(self) -> bool:
-        """Does the mirror hold the changed rows as the last window left them, and all others as they were?"""
+        """Does the mirror hold the changed rows as the last window left them, and all others as
+        they were?"""
         mirror = self.folder / "lake" / "shop" / "mirror" / self.source.schema.table.path
         query = QueryBuilder().register("t", DeltaTable(str(mirror)))
         sql = 'select count(*) as n, count(distinct "ID") as k, sum(case when "NAME" like \'name %\' then 1 else 0 end) as same from t'

@@ -1,8 +1,9 @@
 """How much memory does a transaction of millions of changes take, in each process?
 
-Capture reads it from made batches, in a process of its own, as the tests' measure does. Applying is the real thing: one transaction that changes
-each of some rows four times, from landing into change log and mirror, with Spark as it is configured by default. The result is
-right if mirror and change log are what the transaction says.
+Capture reads it from made batches, in a process of its own, as the tests' measure does. Applying is
+the real thing: one transaction that changes each of some rows four times, from landing into change
+log and mirror, with Spark as it is configured by default. The result is right if mirror and change
+log are what the transaction says.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """How many redo rows a second does the stage of LOBs put together, and what of it is decoding?
 
-A transaction inserts rows with two LOBs, each written in pieces through its locator, in the shapes of 23ai and of older releases; small LOBs
-follow in updates. The stage makes one UPDATE of each LOB, and the decoder typed columns of them. The ceiling is decoding alone, of
-the rows that the stage gives. Every value is held against what was written.
+A transaction inserts rows with two LOBs, each written in pieces through its locator, in the shapes
+of 23ai and of older releases; small LOBs follow in updates. The stage makes one UPDATE of each LOB,
+and the decoder typed columns of them. The ceiling is decoding alone, of the rows that the stage
+gives. Every value is held against what was written.
 """
 
 from __future__ import annotations

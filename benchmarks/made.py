@@ -1,7 +1,9 @@
-"""Where do the benchmarks get windows of any size? They are made here, in the bytes that capture lands, without an Oracle.
+"""Where do the benchmarks get windows of any size? They are made here, in the bytes that capture
+lands, without an Oracle.
 
-Flights of 19 columns: scheduled by an insert, departed and landed by updates, some deleted. Everything is made by columns, from a
-flight's number, its stage and how often it was changed since; so what a mirror must hold is known exactly, by other means than Redolake's.
+Flights of 19 columns: scheduled by an insert, departed and landed by updates, some deleted.
+Everything is made by columns, from a flight's number, its stage and how often it was changed since;
+so what a mirror must hold is known exactly, by other means than Redolake's.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ def schema_of(name: str) -> TableSchema:
 
 
 def flights(ids: Ids, stages: Ids, remarks: Ids) -> pa.Table:
-    """The flights with these numbers, each in its stage and after so many remarks; columns as in ``COLUMNS``."""
+    """The flights with these numbers, each in its stage and after so many remarks; columns as in
+    ``COLUMNS``."""
     departed, landed = stages >= _DEPARTED, stages >= _LANDED
     late = (ids * 7919 % 20_000 - 2_000).astype(np.int64)
     left = _START + ids * 60_000_000 + late * 10_000
@@ -176,7 +179,8 @@ def _or_null(texts: pa.Array) -> pa.Array:
 
 @dataclass(slots=True)
 class Flights:
-    """One table, and what Oracle would say of it: each number's stage (-1: no such row) and remarks."""
+    """One table, and what Oracle would say of it: each number's stage (-1: no such row) and
+    remarks."""
 
     name: str
     stages: Ids = field(default_factory=lambda: np.empty(0, np.int64))
@@ -201,7 +205,8 @@ class Flights:
         return np.arange(first, first + count)
 
     def day(self, flights_count: int, changes: int) -> list[Events]:
-        """New flights that are scheduled, depart and land, and some that are deleted, in all ``changes`` of them."""
+        """New flights that are scheduled, depart and land, and some that are deleted, in all
+        ``changes`` of them."""
         ids = self.grow(flights_count, _SCHEDULED)
         deleted = ids[:: flights_count // (flights_count * 3 // 100)][: flights_count * 3 // 100]
         departing = ids[: (changes - flights_count - len(deleted) + 1) // 2]
@@ -253,8 +258,8 @@ class Events:
 
 @dataclass(slots=True)
 class _Ledger:
-    """The transactions of a window that is being made: ``scn`` and ``base`` are those before its first row, and each row and each COMMIT has the
-    next number."""
+    """The transactions of a window that is being made: ``scn`` and ``base`` are those before its
+    first row, and each row and each COMMIT has the next number."""
 
     names: Sequence[str]
     scn: int
@@ -263,7 +268,8 @@ class _Ledger:
     entries: list[dict[str, Any]] = field(default_factory=list)
 
     def take(self, of: Ids, transaction_rows: int | None) -> tuple[Ids, Ids]:
-        """The transaction and the number of each row of a block; ``of`` says which table it is of."""
+        """The transaction and the number of each row of a block; ``of`` says which table it is
+        of."""
         place = np.arange(len(of))
         if transaction_rows is None:
             number = self.numbers + place + 1
@@ -374,8 +380,8 @@ class MadeSource:
     def long_window(
         self, blocks: Iterable[Sequence[Events]], *, transaction_rows: int | None
     ) -> MadeWindow:
-        """Land a window block by block, so that none of them need be held with another; one transaction over all of them if
-        ``transaction_rows`` is None, else each block's own."""
+        """Land a window block by block, so that none of them need be held with another; one
+        transaction over all of them if ``transaction_rows`` is None, else each block's own."""
         names = list(self.tables)
         folder = f"{SOURCE}/windows/made-{self._ordinal:06d}"
         ledger = _Ledger(names, self._scn, self._ordinal << ORDINAL_SHIFT)
@@ -404,7 +410,8 @@ class MadeSource:
     def _block(
         self, events: Sequence[Events], ledger: _Ledger, transaction_rows: int | None
     ) -> pa.Table:
-        """Redo rows of some changes, in the order of their moments; their transactions go into the ledger."""
+        """Redo rows of some changes, in the order of their moments; their transactions go into the
+        ledger."""
         order = np.argsort(np.concatenate([one.at for one in events]), kind="stable")
         sizes = [len(one.ids) for one in events]
         of = np.repeat([ledger.names.index(one.of.name) for one in events], sizes)[order]
@@ -464,7 +471,8 @@ class MadeSource:
         )
 
     def is_right(self, lake_path: str) -> bool:
-        """Are all mirrors, and the numbers of changes in the change logs, what they must be? Read by delta-rs."""
+        """Are all mirrors, and the numbers of changes in the change logs, what they must be? Read
+        by delta-rs."""
         return all(_is_right(lake_path, table) for table in self.tables.values())
 
 

@@ -1,9 +1,11 @@
 """Does the first run of a source cost more for each of its tables, the more there are?
 
-Tables of one row each are made in the embedded Oracle; the first run plans their snapshots, lands and applies each chunk, and carries windows; then
-a window with one change is carried among all of them, by the command line and by Dagster: a tick of the windows sensor and the run that it asks
-for. The lake is in memory, so that the steps themselves are measured, with the embedded Oracle's share in the same process; Dagster keeps its events
-in SQLite. The result is right if all tables are ready and equal Oracle.
+Tables of one row each are made in the embedded Oracle; the first run plans their snapshots, lands
+and applies each chunk, and carries windows; then a window with one change is carried among all of
+them, by the command line and by Dagster: a tick of the windows sensor and the run that it asks for.
+The lake is in memory, so that the steps themselves are measured, with the embedded Oracle's share
+in the same process; Dagster keeps its events in SQLite. The result is right if all tables are ready
+and equal Oracle.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ CHANGED = DagsterConfig(windows=WindowsSensorConfig(assets="changed"))
 
 
 def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
-    """CPU seconds of a first run and of one window, beside as many times those with fewer tables."""
+    """CPU seconds of a first run and of one window, beside as many times those with fewer
+    tables."""
     few, many = (_measured(count) for count in TABLES[form])
     yield Result(
         f"first run of {many.tables:,} tables",
@@ -100,7 +103,8 @@ def _measured(count: int) -> _Measured:
 
 
 def _in_dagster(oracle: Oracle, source: Source, folder: Path) -> Cost:
-    """What a tick and its run over a window with one change cost, behind a first tick that shows all that the command line did."""
+    """What a tick and its run over a window with one change cost, behind a first tick that shows
+    all that the command line did."""
     home = folder / "dagster"
     home.mkdir()
     logging.disable(logging.INFO)  # a run's events are for its reader

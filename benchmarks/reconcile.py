@@ -1,7 +1,8 @@
 """How much memory does the comparison of a large table with its mirror take?
 
-Oracle's side comes in chunks, as ``redolake reconcile`` reads them; they are made up here, so that the figure is that of
-the comparison alone. One row of the mirror has another value, so that the comparison goes down to its key.
+Oracle's side comes in chunks, as ``redolake reconcile`` reads them; they are made up here, so that
+the figure is that of the comparison alone. One row of the mirror has another value, so that the
+comparison goes down to its key.
 """
 
 from __future__ import annotations

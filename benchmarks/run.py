@@ -1,9 +1,11 @@
 """How fast is it, and compared with what? ``make bench`` runs this.
 
-Each benchmark runs in a process of its own, one after the other, has so many seconds, and is ended with all that it started when they are over.
-What it found until then counts. Rows are printed as a table, and written to ``benchmarks/results.json``, from which
-``docs/reference/benchmarks.md`` is made. ``--quick`` takes small inputs, ``--long`` the largest; ``--only`` names benchmarks. One that
-fails stops nothing, is named at the end, and makes the exit code 1, and so does a row whose result is wrong.
+Each benchmark runs in a process of its own, one after the other, has so many seconds, and is ended
+with all that it started when they are over. What it found until then counts. Rows are printed as a
+table, and written to ``benchmarks/results.json``, from which ``docs/reference/benchmarks.md`` is
+made. ``--quick`` takes small inputs, ``--long`` the largest; ``--only`` names benchmarks. One that
+fails stops nothing, is named at the end, and makes the exit code 1, and so does a row whose result
+is wrong.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ BENCHMARKS: Mapping[str, int] = {
     "reconcile": 180,
     "flights_year": 600,
 }
-"""Each with the seconds that it may take in its normal form. A quiet machine of two cores takes about half of them."""
+"""Each with the seconds that it may take in its normal form. A quiet machine of two cores takes
+about half of them."""
 LONG_ALONE = ("flights_year",)
 """In the long form alone, unless it is named."""
 LONG_TIMES = 8
@@ -119,7 +122,8 @@ def _run_all(
 
 
 def _run_one(name: str, form: Form, seconds_max: float) -> tuple[list[dict[str, Any]], str | None]:
-    """Rows of one benchmark, and why it did not run to the end; it runs in a session of its own, so that all of it can be ended."""
+    """Rows of one benchmark, and why it did not run to the end; it runs in a session of its own, so
+    that all of it can be ended."""
     with TemporaryDirectory() as folder:
         found = Path(folder) / "rows"
         command = [sys.executable, "-m", "benchmarks.run", "--measure", PACKAGE + name]

@@ -1,10 +1,12 @@
-"""How many more rows do several LogMiner sessions bring than one, where one session gives no more than 10,000 rows a second?
+"""How many more rows do several LogMiner sessions bring than one, where one session gives no more
+than 10,000 rows a second?
 
-One session of LogMiner uses one CPU of the database, so a source that is behind gives each session so many rows and no more. That is
-made so here: every window's rows are fetched once from the embedded Oracle through the real driver and kept, and are then
-given again to each pass over that window at 10,000 rows a second and session. Everything else is real: each session's connection, its proofs of
-the logs, its LogMiner session, dictionary, metadata store and landing. The result is right if all numbers of sessions
-land the same bytes as the pass that was not slowed.
+One session of LogMiner uses one CPU of the database, so a source that is behind gives each session
+so many rows and no more. That is made so here: every window's rows are fetched once from the
+embedded Oracle through the real driver and kept, and are then given again to each pass over that
+window at 10,000 rows a second and session. Everything else is real: each session's connection, its
+proofs of the logs, its LogMiner session, dictionary, metadata store and landing. The result is
+right if all numbers of sessions land the same bytes as the pass that was not slowed.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ def rows(form: Form = Form.NORMAL) -> list[Result]:
 
 @dataclass(slots=True)
 class _Slowed:
-    """Keeps what passes fetched, by their range, and gives it again slowly. ``fetched`` are the rows that the last replay gave."""
+    """Keeps what passes fetched, by their range, and gives it again slowly. ``fetched`` are the
+    rows that the last replay gave."""
 
     batches: dict[tuple[int, int], list[pa.RecordBatch]] = field(default_factory=dict)
     fetched: int = 0

@@ -1,13 +1,16 @@
-"""How fast does a table come from Oracle into Delta, beside the driver alone, a plain loop, Spark's JDBC source and dlt?
+"""How fast does a table come from Oracle into Delta, beside the driver alone, a plain loop, Spark's
+JDBC source and dlt?
 
-One table of 19 columns in the embedded Oracle, which all read through real drivers: Redolake, the loop and dlt by python-oracledb, Spark by
-Oracle's JDBC driver in two partitions. The driver alone fetches Arrow batches and writes them into one Parquet file; the loop fetches
-tuples and writes Parquet. Redolake writes a change log beside the mirror, which the others have not. A result is right if it has every row,
-and Redolake's if every value is the driver's.
+One table of 19 columns in the embedded Oracle, which all read through real drivers: Redolake, the
+loop and dlt by python-oracledb, Spark by Oracle's JDBC driver in two partitions. The driver alone
+fetches Arrow batches and writes them into one Parquet file; the loop fetches tuples and writes
+Parquet. Redolake writes a change log beside the mirror, which the others have not. A result is
+right if it has every row, and Redolake's if every value is the driver's.
 
-The embedded Oracle uses the same cores as its client, about as long for each row as Redolake does, so no ratio to a slower peer can be
-larger than the cores allow. dlt fetches 100 rows a call, which is SQLAlchemy's default: with 10,000 its process uses the same CPU time
-(measured): rows as tuples take it, on their way from the driver to Arrow.
+The embedded Oracle uses the same cores as its client, about as long for each row as Redolake does,
+so no ratio to a slower peer can be larger than the cores allow. dlt fetches 100 rows a call, which
+is SQLAlchemy's default: with 10,000 its process uses the same CPU time (measured): rows as tuples
+take it, on their way from the driver to Arrow.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What does a window with one change cost, beside the one MERGE that it cannot do without? And a run with nothing to do?
+"""What does a window with one change cost, beside the one MERGE that it cannot do without? And a
+run with nothing to do?
 
-The bare MERGE is written by hand: the same row, into a mirror of the same size, in the same warm Spark, in turns with the windows. Everything above it
-is ours: planning, mining, landing, decoding, the change log, bookkeeping. The run with nothing to do is a process of its own.
+The bare MERGE is written by hand: the same row, into a mirror of the same size, in the same warm
+Spark, in turns with the windows. Everything above it is ours: planning, mining, landing, decoding,
+the change log, bookkeeping. The run with nothing to do is a process of its own.
 """
 
 from __future__ import annotations

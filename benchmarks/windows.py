@@ -1,8 +1,10 @@
-"""How many changes a second go from landing into merged mirror and change log, in one table and in ten?
+"""How many changes a second go from landing into merged mirror and change log, in one table and in
+ten?
 
-The windows are made (``benchmarks.made``): new flights that are scheduled, depart and land, some deleted, in a mirror that holds others;
-and remarks on random rows of the whole mirror. They are as capture lands them; what is measured is the lake's part alone.
-The result is right if every row of every mirror, and the numbers of changes in the change logs, are what the windows say.
+The windows are made (``benchmarks.made``): new flights that are scheduled, depart and land, some
+deleted, in a mirror that holds others; and remarks on random rows of the whole mirror. They are as
+capture lands them; what is measured is the lake's part alone. The result is right if every row of
+every mirror, and the numbers of changes in the change logs, are what the windows say.
 """
 
 from __future__ import annotations

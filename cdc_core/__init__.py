@@ -1,1 +1,2 @@
-"""Redolake's library: Oracle redo and flashback reads into Delta Lake. Start at :mod:`cdc_core.steps`."""
+"""Redolake's library: Oracle redo and flashback reads into Delta Lake. Start at
+:mod:`cdc_core.steps`."""

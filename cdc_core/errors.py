@@ -1,8 +1,8 @@
 """Which errors does Redolake raise, and may the caller try again?
 
-One tree: :class:`TransientError` may go away by itself, everything else will not. The message says what happened, the facts
-say where, the hint says what to do next. Facts never hold row values or secrets. An error that has found many problems lists
-them all, one a line.
+One tree: :class:`TransientError` may go away by itself, everything else will not. The message says
+what happened, the facts say where, the hint says what to do next. Facts never hold row values or
+secrets. An error that has found many problems lists them all, one a line.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 ANY_TABLE = "OWNER.TABLE"
-"""Stands in a hint's commands for the table that the error is about; the error puts its fact ``table`` there."""
+"""Stands in a hint's commands for the table that the error is about; the error puts its fact
+``table`` there."""
 ANY_COLUMN = "COLUMN_NAME"
-"""Stands in a hint's options for the column that the error is about; the error puts its fact ``column`` there."""
+"""Stands in a hint's options for the column that the error is about; the error puts its fact
+``column`` there."""
 
 
 class CdcError(Exception):
     """Base of every error that Redolake raises on purpose. Survives pickling."""
 
     problems: tuple[str, ...] = ()
-    """Everything that was found, where that is more than the message can say; see :meth:`listing`."""
+    """Everything that was found, where that is more than the message can say; see
+    :meth:`listing`."""
 
     def __init__(self, message: str, *, hint: str = "", **facts: object) -> None:
         super().__init__(message)
@@ -66,7 +69,8 @@ RESNAPSHOT_HINT = f"{RESNAPSHOT} reads the table again from Oracle."
 
 
 def in_yaml(name: str) -> str:
-    """A column's name as a configuration file takes it: between quotes unless it is a plain word that YAML leaves one."""
+    """A column's name as a configuration file takes it: between quotes unless it is a plain word
+    that YAML leaves one."""
     is_plain = _PLAIN.fullmatch(name) and name.upper() not in _YAML_WORDS
     return name if is_plain else json.dumps(name, ensure_ascii=False)
 
@@ -103,7 +107,8 @@ MEMORY_HINT = "Raise lake.driver_memory, or the executors' memory on a cluster."
 """The hint where Spark ran out of memory."""
 
 _NO_MEMORY = ("can't start new thread", "failed to map segment", "Cannot allocate memory")
-"""What Python, the loader of libraries and the operating system say where memory or threads are out."""
+"""What Python, the loader of libraries and the operating system say where memory or threads are
+out."""
 
 PROCESS_MEMORY_HINT = (
     "Nothing is lost: run the command again. If it happens again, give the process more memory (`ulimit -v`, the limit of its container or "
@@ -111,7 +116,8 @@ PROCESS_MEMORY_HINT = (
 )
 
 TRACEBACKS = "redolake.tracebacks"
-"""The logger of the causes of what stops a table. Only ``--debug`` shows it, since other programs' words may quote row values."""
+"""The logger of the causes of what stops a table. Only ``--debug`` shows it, since other programs'
+words may quote row values."""
 
 
 def _rebuild(
@@ -181,15 +187,18 @@ class LogsNotReadyError(TransientError):
 
 
 class LogsChangedError(LogsNotReadyError):
-    """A redo log was switched, archived or written over while LogMiner read it; the pass counts for nothing and is mined again."""
+    """A redo log was switched, archived or written over while LogMiner read it; the pass counts for
+    nothing and is mined again."""
 
 
 class NotYetError(TransientError):
-    """A step was asked for before one that it builds on is done; the hint names the command that does it."""
+    """A step was asked for before one that it builds on is done; the hint names the command that
+    does it."""
 
 
 class WindowFirstError(NotYetError):
-    """A chunk was read behind a DDL that no window has captured yet, and only the redo says what it did."""
+    """A chunk was read behind a DDL that no window has captured yet, and only the redo says what it
+    did."""
 
 
 class LeaseHeldError(TransientError):
@@ -206,7 +215,8 @@ class FencedError(OvertakenError):
 
 
 class SecondWriterError(LeaseHeldError):
-    """Another process writes to a lake whose commits are not atomic: two writers would lose commits without an error."""
+    """Another process writes to a lake whose commits are not atomic: two writers would lose commits
+    without an error."""
 
 
 class StoreUnavailableError(TransientError):
@@ -218,7 +228,8 @@ class CommitConflictError(TransientError):
 
 
 class NotEnoughMemoryError(TransientError):
-    """This process got no more memory, or no more threads; what was under way is done again by the next attempt."""
+    """This process got no more memory, or no more threads; what was under way is done again by the
+    next attempt."""
 
 
 class SparkUnavailableError(TransientError):
@@ -230,12 +241,13 @@ class SparkMemoryError(SparkUnavailableError):
 
 
 class SnapshotTooOldError(TransientError):
-    """Oracle no longer has the undo for the chunk's SCN (ORA-01555); the chunk is read again at a newer SCN."""
+    """Oracle no longer has the undo for the chunk's SCN (ORA-01555); the chunk is read again at a
+    newer SCN."""
 
 
 class SnapshotBrokenError(SnapshotTooOldError):
-    """Oracle cannot read a table any more as of the one SCN as of which all chunks of its snapshot are read: the undo is gone, or a DDL came.
-    The table's snapshot begins anew."""
+    """Oracle cannot read a table any more as of the one SCN as of which all chunks of its snapshot
+    are read: the undo is gone, or a DDL came. The table's snapshot begins anew."""
 
 
 class TerminalError(CdcError):
@@ -271,11 +283,13 @@ class SchemaMismatchError(TerminalError):
 
 
 class RowsGoneError(SchemaMismatchError):
-    """Rows went without redo for each, and what the lake holds of the table does not say which they were."""
+    """Rows went without redo for each, and what the lake holds of the table does not say which they
+    were."""
 
 
 class RenamedMeanwhileError(SchemaMismatchError):
-    """Columns got other names while a chunk was read, so a query may have read one for another; the chunk is read again."""
+    """Columns got other names while a chunk was read, so a query may have read one for another; the
+    chunk is read again."""
 
 
 class DuplicateKeyError(TerminalError):
@@ -283,7 +297,8 @@ class DuplicateKeyError(TerminalError):
 
 
 class WindowConflictError(TerminalError):
-    """A window overlaps or leaves out what was taken before: metadata store and lake do not belong together."""
+    """A window overlaps or leaves out what was taken before: metadata store and lake do not belong
+    together."""
 
 
 class PartitionKeyError(TerminalError, ValueError):
@@ -291,11 +306,13 @@ class PartitionKeyError(TerminalError, ValueError):
 
 
 class StoreBehindError(TerminalError):
-    """The metadata store is older than what landing and lake hold, or empty: it was lost, or restored from a copy."""
+    """The metadata store is older than what landing and lake hold, or empty: it was lost, or
+    restored from a copy."""
 
 
 class RowCountError(TerminalError):
-    """Two counts of the same rows, made at two places, differ: rows were lost or doubled on the way between them."""
+    """Two counts of the same rows, made at two places, differ: rows were lost or doubled on the way
+    between them."""
 
 
 class LandingDamagedError(TerminalError):

@@ -1,8 +1,9 @@
 """How does a process hold a piece of work while it does it, and how is a dead holder noticed?
 
-A lease is a row of the metadata store. Its holder renews it from a thread; a holder that stopped doing so, or that this process
-would see if it ran (:mod:`cdc_core.state.machine`), loses it. Whoever takes over gets a higher token, and the former holder is refused at its next
-effect (:class:`~cdc_core.errors.FencedError`); :mod:`cdc_core.state.fencing` lists all of them.
+A lease is a row of the metadata store. Its holder renews it from a thread; a holder that stopped
+doing so, or that this process would see if it ran (:mod:`cdc_core.state.machine`), loses it.
+Whoever takes over gets a higher token, and the former holder is refused at its next effect
+(:class:`~cdc_core.errors.FencedError`); :mod:`cdc_core.state.fencing` lists all of them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class HeldLease:
         self._lease = self._store.leases.renew(self._lease)
 
     def release(self) -> None:
-        """Stop renewing and give the lease back; as soon as the store answers, if it does not now."""
+        """Stop renewing and give the lease back; as soon as the store answers, if it does not
+        now."""
         self._stop.set()
         self._thread.join()
         try:
@@ -60,7 +62,8 @@ class HeldLease:
             threading.Thread(target=self._give_back, daemon=True, name=name).start()
 
     def _give_back(self) -> None:
-        """Until the lease has expired: this process lives on, so nobody may take it for a dead holder's before."""
+        """Until the lease has expired: this process lives on, so nobody may take it for a dead
+        holder's before."""
         deadline = time.monotonic() + self._seconds
         while time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
@@ -95,9 +98,11 @@ def _take_from_dead(store: Store, name: str) -> bool:
 def held(
     store: Store, name: str, *, seconds: float, wait_seconds: float = 0, of_process: bool = False
 ) -> Iterator[HeldLease]:
-    """Hold the lease ``name`` for the block, waiting up to ``wait_seconds`` for a living holder to give it back.
+    """Hold the lease ``name`` for the block, waiting up to ``wait_seconds`` for a living holder to
+    give it back.
 
-    What the calling thread writes to the store in the block asks for the lease, unless it is one ``of_process``.
+    What the calling thread writes to the store in the block asks for the lease, unless it is one
+    ``of_process``.
 
     Raises:
         LeaseHeldError: A living holder has it still.

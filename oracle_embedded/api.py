@@ -3,16 +3,19 @@
 Three parts meet only here:
 
 * ``wire`` speaks TNS/TTC with the driver and calls an :class:`EngineSession`;
-* ``engine`` parses and runs SQL over versioned storage, and tells :class:`RedoSink` of every change;
+* ``engine`` parses and runs SQL over versioned storage, and tells :class:`RedoSink` of every
+  change;
 * ``redo`` keeps the redo log, and gives the engine :class:`VirtualTable` (V$ views) and
   :class:`Procedure` (DBMS_LOGMNR and friends) objects to serve.
 
-Values cross these borders in Oracle's own encodings (``bytes``, ``None`` is NULL): NUMBER, DATE (7 bytes), TIMESTAMP
-(11 bytes), RAW, BINARY_DOUBLE in Oracle's sortable form, text as UTF-8 (national text too: the wire recodes). They are
-stored, compared and sent as they are, whatever the database's character sets are: who shows or counts bytes asks
-:mod:`oracle_embedded.charsets`. BOOLEAN is ``00`` or ``01``; JSON and VECTOR are their text as it was given, which no
-query returns; ROWID and UROWID are their printed characters. A CLOB or BLOB column of a query holds a handle of at
-most 200 bytes for :meth:`EngineSession.read_lob`; a LOB *bind*, in or out, holds the whole content. An object or a collection is an image (:func:`oracle_embedded.values.packed`) of its attributes or
+Values cross these borders in Oracle's own encodings (``bytes``, ``None`` is NULL): NUMBER, DATE (7
+bytes), TIMESTAMP (11 bytes), RAW, BINARY_DOUBLE in Oracle's sortable form, text as UTF-8 (national
+text too: the wire recodes). They are stored, compared and sent as they are, whatever the database's
+character sets are: who shows or counts bytes asks :mod:`oracle_embedded.charsets`. BOOLEAN is
+``00`` or ``01``; JSON and VECTOR are their text as it was given, which no query returns; ROWID and
+UROWID are their printed characters. A CLOB or BLOB column of a query holds a handle of at most 200
+bytes for :meth:`EngineSession.read_lob`; a LOB *bind*, in or out, holds the whole content. An
+object or a collection is an image (:func:`oracle_embedded.values.packed`) of its attributes or
 elements, in which LOBs are whole contents.
 """
 
@@ -63,9 +66,11 @@ class OraType(IntEnum):
 
 
 class OracleError(Exception):
-    """An error as Oracle raises it: ``ORA-ccccc: text``, with the 0-based character offset into the SQL.
+    """An error as Oracle raises it: ``ORA-ccccc: text``, with the 0-based character offset into the
+    SQL.
 
-    ``row_count`` is the number of rows that array DML changed before it, ``row_counts`` that of each execution.
+    ``row_count`` is the number of rows that array DML changed before it, ``row_counts`` that of
+    each execution.
     """
 
     def __init__(self, code: int, text: str, offset: int = 0) -> None:
@@ -84,8 +89,9 @@ class OracleError(Exception):
 class ObjectShape:
     """An object type or collection type, as images and clients have it.
 
-    ``parts`` are the attributes in order, or the one element of a collection; behind ``has_index`` each element's image follows
-    that of its index, four bytes. ``package`` is the one that declares a type of PL/SQL. ``known_as`` is what the engine knows of it.
+    ``parts`` are the attributes in order, or the one element of a collection; behind ``has_index``
+    each element's image follows that of its index, four bytes. ``package`` is the one that declares
+    a type of PL/SQL. ``known_as`` is what the engine knows of it.
     """
 
     owner: str
@@ -113,9 +119,9 @@ class ShapePart:
 class ColumnMeta:
     """One column of a query as describe shows it.
 
-    ``precision`` and ``scale`` follow the wire: NUMBER without precision is 0 / -127, TIMESTAMP(n) has scale n.
-    ``size`` is in bytes and never 0; ``char_size`` in characters for text, else 0. ``charset_form`` is 1 for
-    database text, 2 for national text, 0 for the rest.
+    ``precision`` and ``scale`` follow the wire: NUMBER without precision is 0 / -127, TIMESTAMP(n)
+    has scale n. ``size`` is in bytes and never 0; ``char_size`` in characters for text, else 0.
+    ``charset_form`` is 1 for database text, 2 for national text, 0 for the rest.
     """
 
     name: str
@@ -150,9 +156,10 @@ class BindMeta:
 class OutBind:
     """Result of one OUT or RETURNING bind position: metadata, and one list of values per execution.
 
-    In PL/SQL each of those lists has exactly one value; behind RETURNING it has one value per affected row.
-    ``also_in`` says that the block reads the bind as well (IN OUT): the client then sends it at every execution.
-    ``has_handles`` says that the values are handles of LOBs, as in a query's row, instead of their contents.
+    In PL/SQL each of those lists has exactly one value; behind RETURNING it has one value per
+    affected row. ``also_in`` says that the block reads the bind as well (IN OUT): the client then
+    sends it at every execution. ``has_handles`` says that the values are handles of LOBs, as in a
+    query's row, instead of their contents.
     """
 
     position: int
@@ -168,7 +175,8 @@ class ResultRows(Protocol):
     columns: Sequence[ColumnMeta]
 
     def fetch(self, count: int) -> list[Sequence[Value]]:
-        """Return up to ``count`` further rows; fewer than ``count`` (also none) means that the result has ended."""
+        """Return up to ``count`` further rows; fewer than ``count`` (also none) means that the
+        result has ended."""
 
     def close(self) -> None:
         """Give up the rest of the rows."""
@@ -188,9 +196,10 @@ class StatementKind(IntEnum):
 class Outcome:
     """What one execute did.
 
-    ``rows`` is set for queries. ``row_counts`` has one entry per execution of array DML, ``row_count`` is their sum.
-    ``batch_errors`` (execution index, error) is filled only where ``execute`` was called with ``batch_errors=True``.
-    ``last_rowid`` is the ROWID's 18 characters of the last row changed.
+    ``rows`` is set for queries. ``row_counts`` has one entry per execution of array DML,
+    ``row_count`` is their sum. ``batch_errors`` (execution index, error) is filled only where
+    ``execute`` was called with ``batch_errors=True``. ``last_rowid`` is the ROWID's 18 characters
+    of the last row changed.
     """
 
     kind: StatementKind
@@ -209,8 +218,9 @@ class Outcome:
 class Statement(Protocol):
     """A parsed statement. ``columns`` is empty unless it is a query.
 
-    ``bind_names`` has one entry per bind position, in wire order: in SQL one per placeholder occurrence, in PL/SQL one
-    per distinct name. ``returning`` holds the positions behind ``RETURNING … INTO``.
+    ``bind_names`` has one entry per bind position, in wire order: in SQL one per placeholder
+    occurrence, in PL/SQL one per distinct name. ``returning`` holds the positions behind
+    ``RETURNING … INTO``.
     """
 
     kind: StatementKind
@@ -225,7 +235,8 @@ class StandbySite:
 
     Attributes:
         name: DB_UNIQUE_NAME, and the folder of its archived logs.
-        applied_scn: How far redo is applied: what queries see, and CURRENT_SCN. None means all that the primary has.
+        applied_scn: How far redo is applied: what queries see, and CURRENT_SCN. None means all that
+            the primary has.
         role: DATABASE_ROLE.
         open_mode: OPEN_MODE.
         dbid: Of another database, where it is no copy of the primary; None for the primary's own.
@@ -243,8 +254,8 @@ class StandbySite:
 
 
 class EngineSession(Protocol):
-    """One database session: its transaction, NLS settings, container, LogMiner state. Used by one thread at a time,
-    but for ``interrupt``, which any thread may call."""
+    """One database session: its transaction, NLS settings, container, LogMiner state. Used by one
+    thread at a time, but for ``interrupt``, which any thread may call."""
 
     session_id: int
     serial: int
@@ -256,12 +267,14 @@ class EngineSession(Protocol):
     """Calls of the client, which the wire counts."""
 
     def parameter(self, name: str) -> str:
-        """A session setting in force: ``NLS_DATE_FORMAT``, ``NLS_TIMESTAMP_FORMAT``, ``NLS_TIMESTAMP_TZ_FORMAT``,
-        ``NLS_NUMERIC_CHARACTERS``, ``TIME_ZONE`` (as ``+00:00``), ``CONTAINER`` (``CDB$ROOT`` or the PDB's name), ``CURRENT_SCHEMA``, ``EDITION``,
-        ``DB_NAME`` (of the whole database)."""
+        """A session setting in force: ``NLS_DATE_FORMAT``, ``NLS_TIMESTAMP_FORMAT``,
+        ``NLS_TIMESTAMP_TZ_FORMAT``, ``NLS_NUMERIC_CHARACTERS``, ``TIME_ZONE`` (as ``+00:00``),
+        ``CONTAINER`` (``CDB$ROOT`` or the PDB's name), ``CURRENT_SCHEMA``, ``EDITION``, ``DB_NAME``
+        (of the whole database)."""
 
     def set_client(self, *, os_user: str, terminal: str, driver: str = "") -> None:
-        """Note who works for the client's operating system, and where, and the name of the client's driver."""
+        """Note who works for the client's operating system, and where, and the name of the client's
+        driver."""
 
     def set_context(self, namespace: str, values: Mapping[str, str]) -> None:
         """Give attributes of an application context values; none at all clears it.
@@ -271,7 +284,8 @@ class EngineSession(Protocol):
         """
 
     def set_password(self, password: str) -> None:
-        """Give the session's user another password, whose owner has proved that the old one is known.
+        """Give the session's user another password, whose owner has proved that the old one is
+        known.
 
         Raises:
             OracleError: ORA-00988 for one that cannot be.
@@ -288,7 +302,8 @@ class EngineSession(Protocol):
         """
 
     def has_privilege(self, privilege: str) -> bool:
-        """Does the user hold a system privilege or role (``LOGMINING``, ``EXECUTE_CATALOG_ROLE``, ``DBA`` …)?"""
+        """Does the user hold a system privilege or role (``LOGMINING``, ``EXECUTE_CATALOG_ROLE``,
+        ``DBA`` …)?"""
 
     def parse(self, sql: str) -> Statement:
         """Parse and describe.
@@ -307,11 +322,12 @@ class EngineSession(Protocol):
     ) -> Outcome:
         """Run the statement once per row of ``binds`` (once without binds when it is empty).
 
-        An error in the middle of array DML keeps the rows done before it (as Oracle does) and carries their number
-        in ``error.row_count``.
+        An error in the middle of array DML keeps the rows done before it (as Oracle does) and
+        carries their number in ``error.row_count``.
 
         Raises:
-            OracleError: As Oracle would; a failed statement leaves no trace of itself, the transaction goes on.
+            OracleError: As Oracle would; a failed statement leaves no trace of itself, the
+                transaction goes on.
         """
 
     def ping(self) -> None:
@@ -331,7 +347,8 @@ class EngineSession(Protocol):
         """Is a transaction open (the call status bit 0x02)?"""
 
     def set_attribute(self, name: str, value: str | None) -> None:
-        """Set CLIENT_IDENTIFIER, MODULE, ACTION, CLIENT_INFO, DBOP or CURRENT_SCHEMA, which clients send beside a call.
+        """Set CLIENT_IDENTIFIER, MODULE, ACTION, CLIENT_INFO, DBOP or CURRENT_SCHEMA, which clients
+        send beside a call.
 
         Raises:
             OracleError: ORA-01435 for a schema that does not exist.
@@ -340,27 +357,33 @@ class EngineSession(Protocol):
     def interrupt(self) -> None:
         """Make the running statement end with ORA-01013, from another thread.
 
-        The wire calls it again every few hundredths of a second until the call has ended, so it must be cheap, and one
-        that comes before the statement runs may be forgotten.
+        The wire calls it again every few hundredths of a second until the call has ended, so it
+        must be cheap, and one that comes before the statement runs may be forgotten.
         """
 
     def is_interrupted(self) -> bool:
-        """Has ``interrupt`` been called since the statement began? Whoever works or waits for long asks now and then."""
+        """Has ``interrupt`` been called since the statement began? Whoever works or waits for long
+        asks now and then."""
 
     def take_cursor(self, handle: bytes) -> ResultRows:
-        """The open query behind a handle that an OUT bind of type CURSOR holds; whoever takes it closes it."""
+        """The open query behind a handle that an OUT bind of type CURSOR holds; whoever takes it
+        closes it."""
 
     def give_cursor(self, rows: ResultRows) -> bytes:
-        """A handle for an open query of the client, as a bind of type CURSOR holds it, from which blocks may fetch."""
+        """A handle for an open query of the client, as a bind of type CURSOR holds it, from which
+        blocks may fetch."""
 
     def read_lob(self, handle: bytes) -> tuple[OraType, bytes]:
-        """The whole value behind a locator's handle that this session gave out: type and bytes (text as UTF-8)."""
+        """The whole value behind a locator's handle that this session gave out: type and bytes
+        (text as UTF-8)."""
 
     def write_lob(self, handle: bytes, content: bytes, call: LobCall) -> None:
-        """Give the LOB behind a handle another content (text as UTF-8), which a call has made of the present one.
+        """Give the LOB behind a handle another content (text as UTF-8), which a call has made of
+        the present one.
 
         Raises:
-            OracleError: ORA-22920 unless this session's transaction has locked or changed the LOB's row.
+            OracleError: ORA-22920 unless this session's transaction has locked or changed the LOB's
+                row.
         """
 
     def close(self) -> None:
@@ -375,23 +398,25 @@ class Engine(Protocol):
     """In upper case; clients that name no service get the first."""
 
     def password_of(self, user: str, service: str = "") -> str | None:
-        """Clear password of a user (name in upper case), None if the service's container has no such user or it is locked."""
+        """Clear password of a user (name in upper case), None if the service's container has no
+        such user or it is locked."""
 
     def open_session(
         self, user: str, *, program: str, machine: str, service: str = "", proxy: str = ""
     ) -> EngineSession:
-        """Start a session for an authenticated user, in the container that the service leads to, or for the user for whom the
-        authenticated ``proxy`` works.
+        """Start a session for an authenticated user, in the container that the service leads to, or
+        for the user for whom the authenticated ``proxy`` works.
 
         Raises:
-            OracleError: ORA-01045 without CREATE SESSION, ORA-28150 for a proxy that may not work for the user, and the like.
+            OracleError: ORA-01045 without CREATE SESSION, ORA-28150 for a proxy that may not work
+                for the user, and the like.
         """
 
     def close(self) -> None:
         """Flush and release the storage. May be called twice."""
 
 
-# --- engine <-> redo -------------------------------------------------------------------------------------------------
+# --- engine <-> redo ------------------------------------------------------------------------------
 
 
 class RowOp(IntEnum):
@@ -406,9 +431,9 @@ class RowOp(IntEnum):
 class StoredColumn:
     """A column of one version of a table, as the dictionary has it.
 
-    ``data_type`` is Oracle's name as in ALL_TAB_COLS.DATA_TYPE (``TIMESTAMP(6)``, ``VARCHAR2`` …). ``internal_id`` never
-    changes and is never used again in the table, so redo keeps values by it. ``segment_id`` is the column's place in the rows
-    of the version, from 1.
+    ``data_type`` is Oracle's name as in ALL_TAB_COLS.DATA_TYPE (``TIMESTAMP(6)``, ``VARCHAR2`` …).
+    ``internal_id`` never changes and is never used again in the table, so redo keeps values by it.
+    ``segment_id`` is the column's place in the rows of the version, from 1.
     """
 
     internal_id: int
@@ -431,10 +456,11 @@ class StoredColumn:
 class TableVersion:
     """One version of a table's definition: valid from ``scn_from`` until the next version.
 
-    ``object_id`` stays; ``data_object_id`` changes with TRUNCATE; ``object_version`` counts the DDLs that changed columns.
-    ``key_columns`` is the primary key. ``supplemental_all`` and ``supplemental_primary_key`` are the table's own log
-    groups. In rows of a partition both numbers are the partition's, which is named then; in those of an index-organized table the
-    numbers of its top index.
+    ``object_id`` stays; ``data_object_id`` changes with TRUNCATE; ``object_version`` counts the
+    DDLs that changed columns. ``key_columns`` is the primary key. ``supplemental_all`` and
+    ``supplemental_primary_key`` are the table's own log groups. In rows of a partition both numbers
+    are the partition's, which is named then; in those of an index-organized table the numbers of
+    its top index.
     """
 
     object_id: int
@@ -455,10 +481,12 @@ class TableVersion:
 class RowChange:
     """One row changed, or the undoing of such a change (``rollback``).
 
-    Images map ``internal_id`` to the stored value. ``before`` is the whole old row (UPDATE, DELETE), ``after`` the whole
-    new row (INSERT) or just the columns that the SET clause assigned (UPDATE). What of it LogMiner may show depends on
-    supplemental logging and is the redo side's to decide. ``is_next``: the change before it is of the same statement, table and kind. ``lob_call`` is what made the one LOB that ``after`` has out of the one
-    before it, where that came through a locator.
+    Images map ``internal_id`` to the stored value. ``before`` is the whole old row (UPDATE,
+    DELETE), ``after`` the whole new row (INSERT) or just the columns that the SET clause assigned
+    (UPDATE). What of it LogMiner may show depends on supplemental logging and is the redo side's to
+    decide. ``is_next``: the change before it is of the same statement, table and kind. ``lob_call``
+    is what made the one LOB that ``after`` has out of the one before it, where that came through a
+    locator.
     """
 
     scn: int
@@ -475,8 +503,8 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class LobCall:
-    """What a client wrote into a LOB through its locator: ``length`` bytes or characters from ``offset`` (0-based) on; a trim to
-    ``length`` where ``offset`` is None."""
+    """What a client wrote into a LOB through its locator: ``length`` bytes or characters from
+    ``offset`` (0-based) on; a trim to ``length`` where ``offset`` is None."""
 
     offset: int | None
     length: int
@@ -484,7 +512,8 @@ class LobCall:
 
 @dataclass(frozen=True, slots=True)
 class TransactionInfo:
-    """Who runs a transaction: its XID (8 bytes: usn and slot as two u16le, sequence as u32le, as V$TRANSACTION.XID)."""
+    """Who runs a transaction: its XID (8 bytes: usn and slot as two u16le, sequence as u32le, as
+    V$TRANSACTION.XID)."""
 
     xid: bytes
     session_id: int
@@ -496,10 +525,11 @@ class TransactionInfo:
 
 
 class RedoSink(Protocol):
-    """Where the engine reports every change, in the order of its SCNs, inside its own write lock and SQLite transaction.
+    """Where the engine reports every change, in the order of its SCNs, inside its own write lock
+    and SQLite transaction.
 
-    All redo of a statement is written before the statement's success is told to the client; a commit is durable
-    before it is acknowledged.
+    All redo of a statement is written before the statement's success is told to the client; a
+    commit is durable before it is acknowledged.
     """
 
     def begin(self, transaction: TransactionInfo) -> None:
@@ -512,7 +542,8 @@ class RedoSink(Protocol):
         """The transaction has ended at ``scn``."""
 
     def undone(self, transaction: TransactionInfo) -> None:
-        """What was reported as undone since the last change undid a part of the transaction, which goes on."""
+        """What was reported as undone since the last change undid a part of the transaction, which
+        goes on."""
 
     def commit_empty(self, transaction: TransactionInfo, scn: int, when: float) -> None:
         """A transaction that has locked rows and changed none has ended at ``scn``."""
@@ -533,28 +564,31 @@ class RedoSink(Protocol):
         """A DDL statement as typed; it is its own committed transaction."""
 
     def xid_at(self, scn: int) -> bytes | None:
-        """The transaction that committed at an SCN, from any thread; None if the redo does not know."""
+        """The transaction that committed at an SCN, from any thread; None if the redo does not
+        know."""
 
     def mined(self, number: int, column: str) -> tuple[OraType, Value] | None:
-        """What a redo record says of ``OWNER.TABLE.COLUMN``, from any thread; None if it says nothing. ``number`` is that of
-        REDO_VALUE or UNDO_VALUE."""
+        """What a redo record says of ``OWNER.TABLE.COLUMN``, from any thread; None if it says
+        nothing. ``number`` is that of REDO_VALUE or UNDO_VALUE."""
 
     def flush(self) -> None:
-        """Write what was reported and is still in memory; the engine calls it before each commit of its SQLite
-        transaction."""
+        """Write what was reported and is still in memory; the engine calls it before each commit of
+        its SQLite transaction."""
 
     def reload(self) -> None:
-        """Forget what was reported and not committed in SQLite; the engine calls it after it rolled SQLite back."""
+        """Forget what was reported and not committed in SQLite; the engine calls it after it rolled
+        SQLite back."""
 
 
 @dataclass(frozen=True, slots=True)
 class VirtualTable:
     """A view that is computed when it is queried (V$…).
 
-    ``rows`` receives the session and the equality and range constraints that the query puts on columns (column name,
-    operator in ``= < <= > >=``, value in Oracle's encoding); it may use them to skip rows, the engine checks them again.
-    ``rows`` also receives the names of the columns that the query reads (None: all); positions of other columns may
-    hold None whatever their value. Rows come in the view's natural order.
+    ``rows`` receives the session and the equality and range constraints that the query puts on
+    columns (column name, operator in ``= < <= > >=``, value in Oracle's encoding); it may use them
+    to skip rows, the engine checks them again. ``rows`` also receives the names of the columns that
+    the query reads (None: all); positions of other columns may hold None whatever their value. Rows
+    come in the view's natural order.
     """
 
     name: str
@@ -579,8 +613,8 @@ class Parameter:
 class Procedure:
     """A packaged procedure that PL/SQL blocks may call.
 
-    ``run`` gets the session and the arguments by name as plain Python values (``str``, ``int``, ``Decimal``, ``bytes``,
-    ``datetime`` or None).
+    ``run`` gets the session and the arguments by name as plain Python values (``str``, ``int``,
+    ``Decimal``, ``bytes``, ``datetime`` or None).
     """
 
     package: str
@@ -591,7 +625,8 @@ class Procedure:
 
 @dataclass(frozen=True, slots=True)
 class PackageConstant:
-    """A constant such as ``DBMS_LOGMNR.COMMITTED_DATA_ONLY``, usable in expressions of PL/SQL blocks."""
+    """A constant such as ``DBMS_LOGMNR.COMMITTED_DATA_ONLY``, usable in expressions of PL/SQL
+    blocks."""
 
     package: str
     name: str
@@ -632,8 +667,9 @@ class DatabaseView(Protocol):
         """The SCN of the latest change or tick."""
 
     def connection(self) -> sqlite3.Connection:
-        """The connection of the storage's one writer, inside whose transaction the sink runs; the redo side
-        keeps its own tables (prefix ``redo_``) in the same file, so that data and redo commit together."""
+        """The connection of the storage's one writer, inside whose transaction the sink runs; the
+        redo side keeps its own tables (prefix ``redo_``) in the same file, so that data and redo
+        commit together."""
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """A connection on the same file for the short queries of a block."""
@@ -648,7 +684,8 @@ class DatabaseView(Protocol):
         """By how much a zone is ahead of UTC at a moment in UTC, a TIMESTAMP's bytes."""
 
     def segment_version(self, object_id: int) -> TableVersion | None:
-        """The present definition of the table that has a segment: its own, a partition's, or a top index; None if the segment is gone."""
+        """The present definition of the table that has a segment: its own, a partition's, or a top
+        index; None if the segment is gone."""
 
     def segment_versions(self) -> Mapping[int, TableVersion]:
         """The present definitions of all tables, by the numbers of their segments."""
@@ -657,22 +694,27 @@ class DatabaseView(Protocol):
         """Transactions with at least one change, not ended."""
 
     def session_statistics(self) -> Mapping[int, Mapping[str, int]]:
-        """What each session has counted, by its number and the statistic's name: calls of its client, statements parsed."""
+        """What each session has counted, by its number and the statistic's name: calls of its
+        client, statements parsed."""
 
     def alter_system_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
-        """Registry of ``ALTER SYSTEM`` actions by normalised text (``SWITCH LOGFILE``, ``ARCHIVE LOG CURRENT``,
-        ``CHECKPOINT``) that the redo side fills. Called without the writer's lock; hooks take ``writing()`` themselves."""
+        """Registry of ``ALTER SYSTEM`` actions by normalised text (``SWITCH LOGFILE``,
+        ``ARCHIVE LOG CURRENT``, ``CHECKPOINT``) that the redo side fills. Called without the
+        writer's lock; hooks take ``writing()`` themselves."""
 
     def alter_database_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
-        """The same for ``ALTER DATABASE``: ``ADD SUPPLEMENTAL LOG DATA``, ``DROP SUPPLEMENTAL LOG DATA (PRIMARY KEY,
-        UNIQUE) COLUMNS``, ``ARCHIVELOG`` … (upper case, one blank between words and after a comma)."""
+        """The same for ``ALTER DATABASE``: ``ADD SUPPLEMENTAL LOG DATA``,
+        ``DROP SUPPLEMENTAL LOG DATA (PRIMARY KEY, UNIQUE) COLUMNS``, ``ARCHIVELOG`` … (upper case,
+        one blank between words and after a comma)."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """Hold the writer's lock and a SQLite transaction, committed (after ``RedoSink.flush``) when the block ends
-        well, rolled back otherwise. May be nested in itself by the same thread; only the outermost one commits."""
+        """Hold the writer's lock and a SQLite transaction, committed (after ``RedoSink.flush``)
+        when the block ends well, rolled back otherwise. May be nested in itself by the same thread;
+        only the outermost one commits."""
 
     def next_scn(self) -> int:
-        """Take the next SCN, within ``writing()``: no later change gets this number or a lower one."""
+        """Take the next SCN, within ``writing()``: no later change gets this number or a lower
+        one."""
 
 
 def session_address(session_id: int) -> bytes:

@@ -1,15 +1,19 @@
 """Which character sets does a database have, and what does each make of a text?
 
-Inside this package text is UTF-8, whatever the sets are; where Oracle shows bytes, or counts them, these are asked. What a set cannot
-hold becomes its replacement character on the way in, without an error.
+Inside this package text is UTF-8, whatever the sets are; where Oracle shows bytes, or counts them,
+these are asked. What a set cannot hold becomes its replacement character on the way in, without an
+error.
 
-Oracle never checks the bytes of a text whose client says that it uses the database's own set: a database in AL32UTF8 keeps, and gives
-back, bytes that are no UTF-8. Inside this package each such byte is a character of its own, a stand-in (:func:`text_from_bytes`), so that
-text stays UTF-8; it is the byte again wherever bytes leave (:func:`bytes_from_text`). Stand-ins compare above all other characters.
-What is kept in another set (CLOB, NCHAR, NVARCHAR2, NCLOB: AL16UTF16) was converted, and has U+FFFD in its place.
+Oracle never checks the bytes of a text whose client says that it uses the database's own set: a
+database in AL32UTF8 keeps, and gives back, bytes that are no UTF-8. Inside this package each such
+byte is a character of its own, a stand-in (:func:`text_from_bytes`), so that text stays UTF-8; it
+is the byte again wherever bytes leave (:func:`bytes_from_text`). Stand-ins compare above all other
+characters. What is kept in another set (CLOB, NCHAR, NVARCHAR2, NCLOB: AL16UTF16) was converted,
+and has U+FFFD in its place.
 
-Source: Oracle Database Globalization Support Guide 19c, "Choosing a Character Set" and appendix A (names, numbers); 0xBF replaces in the
-western sets, as measured by others. That the remaining sets replace by a question mark is assumed.
+Source: Oracle Database Globalization Support Guide 19c, "Choosing a Character Set" and appendix A
+(names, numbers); 0xBF replaces in the western sets, as measured by others. That the remaining sets
+replace by a question mark is assumed.
 """
 
 from __future__ import annotations
@@ -24,8 +28,9 @@ _CESU, _UTF8 = "cesu-8", "utf-8"
 _UNIVERSAL = frozenset({_UTF8, _CESU, "utf-16-be"})
 _IN_ORDER = frozenset({_UTF8, "latin-1", "ascii"})
 _STAND_IN = 0x10FE00
-"""A byte that is no UTF-8 is the character with this number and the byte's. They are for private use; one that is a client's own is kept
-as the four bytes that it is, so that nothing is mistaken for a stand-in."""
+"""A byte that is no UTF-8 is the character with this number and the byte's. They are for private
+use; one that is a client's own is kept as the four bytes that it is, so that nothing is mistaken
+for a stand-in."""
 _STAND_INS = re.compile(b"\xf4\x8f[\xba\xbb].", re.DOTALL)
 _STAND_IN_TEXT = re.compile(f"[{chr(_STAND_IN + 0x80)}-{chr(_STAND_IN + 0xFF)}]")
 _KEEP = "oracle-embedded-keep"
@@ -47,7 +52,8 @@ def has_stand_ins(text: bytes) -> bool:
 
 
 def text_from_bytes(stored: bytes) -> str:
-    """The text of bytes that a database in AL32UTF8 stores, with a stand-in for each that is no UTF-8."""
+    """The text of bytes that a database in AL32UTF8 stores, with a stand-in for each that is no
+    UTF-8."""
     if not has_stand_ins(stored):
         return stored.decode(_UTF8, _KEEP)
     parts, end = [], 0
@@ -86,7 +92,8 @@ def replaced_utf8(text: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class CharacterSet:
-    """One character set: Oracle's name and number, Python's codec, the bytes of its widest character, and what replaces others.
+    """One character set: Oracle's name and number, Python's codec, the bytes of its widest
+    character, and what replaces others.
 
     ``swapped`` are pairs of characters: the codec's own, and the one that Oracle has for its bytes.
     """
@@ -176,7 +183,8 @@ _ALL = (
     CharacterSet("AL16UTF16", 2000, "utf-16-be", 2),
 )
 BY_NAME = {each.name: each for each in _ALL}
-"""Character sets by name. Oracle's JA16SJIS is Microsoft's code page but for the wave dash, JA16SJISTILDE is that code page."""
+"""Character sets by name. Oracle's JA16SJIS is Microsoft's code page but for the wave dash,
+JA16SJISTILDE is that code page."""
 NATIONAL_NAMES = ("AL16UTF16", "UTF8")
 """What a national character set may be."""
 DATABASE_NAMES = tuple(name for name in BY_NAME if name not in NATIONAL_NAMES)
@@ -185,7 +193,8 @@ DATABASE_NAMES = tuple(name for name in BY_NAME if name not in NATIONAL_NAMES)
 
 @dataclass(frozen=True, slots=True)
 class CharacterSets:
-    """The two sets of a database: that of CHAR, VARCHAR2, CLOB and SQL, and that of NCHAR, NVARCHAR2 and NCLOB."""
+    """The two sets of a database: that of CHAR, VARCHAR2, CLOB and SQL, and that of NCHAR,
+    NVARCHAR2 and NCLOB."""
 
     database: CharacterSet = BY_NAME["AL32UTF8"]
     national: CharacterSet = BY_NAME["AL16UTF16"]

@@ -1,17 +1,20 @@
 """How do two pluggable databases stand in one container database?
 
-Each is a storage of its own, so owners, tables, object numbers and transaction numbers of both can be equal, as in Oracle. They share the
-SCNs, the lock of the writer, and the logs: a log that is switched ends in both at one SCN, and LogMiner in the root shows the redo of
-both, each row with its container. Each is served by a listener of its own; either leads to the root, and its sessions change from one
-container to another (``ALTER SESSION SET CONTAINER``).
+Each is a storage of its own, so owners, tables, object numbers and transaction numbers of both can
+be equal, as in Oracle. They share the SCNs, the lock of the writer, and the logs: a log that is
+switched ends in both at one SCN, and LogMiner in the root shows the redo of both, each row with its
+container. Each is served by a listener of its own; either leads to the root, and its sessions
+change from one container to another (``ALTER SESSION SET CONTAINER``).
 
-One may be closed (``DBMS_REDOLAKE_FAULTS.CLOSE_CONTAINER``): a session may still change to it, and has ORA-01109 for what it asks there
-(seen by others with SYSDBA on 19c and 26ai; that other users are not refused before is not known). One may be dropped
-(:func:`drop`): ORA-65011. Its redo stays in the logs.
+One may be closed (``DBMS_REDOLAKE_FAULTS.CLOSE_CONTAINER``): a session may still change to it, and
+has ORA-01109 for what it asks there (seen by others with SYSDBA on 19c and 26ai; that other users
+are not refused before is not known). One may be dropped (:func:`drop`): ORA-65011. Its redo stays
+in the logs.
 
-Known differences from Oracle: a session has another SID in each container, and begins there with the settings of a new one;
-V$TRANSACTION and the size of a log are those of the container through which the root was reached; rows of the other one are named by the
-present dictionary alone; a session whose container is closed is not ended.
+Known differences from Oracle: a session has another SID in each container, and begins there with
+the settings of a new one; V$TRANSACTION and the size of a log are those of the container through
+which the root was reached; rows of the other one are named by the present dictionary alone; a
+session whose container is closed is not ended.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from oracle_embedded.engine.session import Session
 
 
 def plug_in(database: OpenDatabase, other: OpenDatabase) -> None:
-    """Make ``other`` a pluggable database beside that of ``database``; both are new and served to nobody yet."""
+    """Make ``other`` a pluggable database beside that of ``database``; both are new and served to
+    nobody yet."""
     first, second = database.engine, other.engine
     with first.store.lock, second.store.lock:
         clock = first.store.clock
@@ -50,8 +54,9 @@ def drop(database: OpenDatabase, other: OpenDatabase) -> None:
 
 
 class Containers:
-    """The :class:`~oracle_embedded.api.Engine` of a listener whose sessions may change to the pluggable databases that ``beside`` names,
-    its own among them. The mapping is looked at with each change, so that one can be plugged in later."""
+    """The :class:`~oracle_embedded.api.Engine` of a listener whose sessions may change to the
+    pluggable databases that ``beside`` names, its own among them. The mapping is looked at with
+    each change, so that one can be plugged in later."""
 
     def __init__(self, own: Database, beside: Mapping[str, Database]) -> None:
         self._own, self._beside = own, beside
@@ -76,7 +81,8 @@ class Containers:
 
 
 class MovingSession:
-    """A session that has one of the engine's sessions in each pluggable database where it has been, and works in one of them."""
+    """A session that has one of the engine's sessions in each pluggable database where it has been,
+    and works in one of them."""
 
     def __init__(self, session: Session, own: Database, beside: Mapping[str, Database]) -> None:
         self._present = session

@@ -34,7 +34,8 @@ _OWNER_PRIVILEGES = (
 
 @dataclass(frozen=True, slots=True)
 class OpenDatabase:
-    """An open database with its redo, and the faults that its server consults; ``close`` ends both."""
+    """An open database with its redo, and the faults that its server consults; ``close`` ends
+    both."""
 
     engine: Database
     redo: Redo
@@ -70,21 +71,24 @@ def open_database(
 ) -> OpenDatabase:
     """Open the database in a folder, making it if it is not there.
 
-    A new database has the users REDOLAKE_ADMIN (administrator), C##REDOLAKE (capture, with the grants that LogMiner
-    capture needs) and DEMO (an ordinary schema owner).
+    A new database has the users REDOLAKE_ADMIN (administrator), C##REDOLAKE (capture, with the
+    grants that LogMiner capture needs) and DEMO (an ordinary schema owner).
 
     Args:
-        data_dir: Where the data stays between runs; None for a database that is gone when it is closed.
+        data_dir: Where the data stays between runs; None for a database that is gone when it is
+            closed.
         passwords: Passwords of the first users by name; the others of a new database are generated.
         redo_settings: Sizes and behaviour of the redo.
         now: The clock, in seconds since 1970.
         extended_strings: MAX_STRING_SIZE is EXTENDED; a database never goes back from it.
-        character_set: Of a new database, AL32UTF8 unless said; one of :data:`oracle_embedded.charsets.DATABASE_NAMES`.
+        character_set: Of a new database, AL32UTF8 unless said; one of
+            :data:`oracle_embedded.charsets.DATABASE_NAMES`.
         national_character_set: Likewise: AL16UTF16, or UTF8.
         release: Which release its views name, ``19c`` or ``23ai``.
         container: Name of the pluggable database.
         container_id: Its number.
-        nls_sort: NLS_SORT of the instance, with which sessions begin: a database keeps its own, BINARY unless said.
+        nls_sort: NLS_SORT of the instance, with which sessions begin: a database keeps its own,
+            BINARY unless said.
         nls_comp: NLS_COMP likewise.
         time_zone: DBTIMEZONE of a new database: an offset, or the name of a region.
 

@@ -1,15 +1,17 @@
 """Which days are there in Oracle's calendar, and how are they counted?
 
-Days are Julian up to 4 October 1582 and Gregorian from 15 October 1582 on; the ten days between are none. A day's number
-is Python's proleptic ordinal (1 is the Gregorian 0001-01-01), which is the Julian day number less :data:`JULIAN_OFFSET`.
+Days are Julian up to 4 October 1582 and Gregorian from 15 October 1582 on; the ten days between are
+none. A day's number is Python's proleptic ordinal (1 is the Gregorian 0001-01-01), which is the
+Julian day number less :data:`JULIAN_OFFSET`.
 
-Years before Christ are negative. Oracle counts as if there were a year 0 between 1 BC and 1 AD, a leap year that no text can
-name: 31 December 1 BC and 1 January 1 AD are 367 days apart. The first day, 1 January 4712 BC, is Julian day 1, so that year
-has no 29 February.
+Years before Christ are negative. Oracle counts as if there were a year 0 between 1 BC and 1 AD, a
+leap year that no text can name: 31 December 1 BC and 1 January 1 AD are 367 days apart. The first
+day, 1 January 4712 BC, is Julian day 1, so that year has no 29 February.
 
 Source:
-    Oracle SQL Language Reference 19c, "Julian Dates" and format element J. S. Stuber, "Looking through holes in time" (2018),
-    measured on 12.1 to 18c: TO_DATE and literals move the ten days to 15 October. Bug 106242: the year 0 in arithmetic.
+    Oracle SQL Language Reference 19c, "Julian Dates" and format element J. S. Stuber, "Looking
+    through holes in time" (2018), measured on 12.1 to 18c: TO_DATE and literals move the ten days
+    to 15 October. Bug 106242: the year 0 in arithmetic.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ def number_of_day(year: int, month: int, day: int) -> int:
 
 
 def day_of_number(number: int) -> tuple[int, int, int]:
-    """Year, month and day of a number from :data:`FIRST_NUMBER` to :data:`LAST_NUMBER`; the year may be 0."""
+    """Year, month and day of a number from :data:`FIRST_NUMBER` to :data:`LAST_NUMBER`; the year
+    may be 0."""
     if number >= _GREGORIAN_FROM_NUMBER:
         found = date.fromordinal(number)
         return found.year, found.month, found.day

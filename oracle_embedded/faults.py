@@ -1,7 +1,7 @@
 """Which failures shall the embedded Oracle show to its clients on purpose?
 
-Tests arm faults here, or from another process through ``DBMS_REDOLAKE_FAULTS.ARM``. The wire asks before it answers, the redo
-side before it shows its logs or rows.
+Tests arm faults here, or from another process through ``DBMS_REDOLAKE_FAULTS.ARM``. The wire asks
+before it answers, the redo side before it shows its logs or rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _TEXTS = {
 
 
 LOGGED_OFF = frozenset({28, 2392, 2394, 2396, 2397, 2399})
-"""Errors behind which a session is over: its transaction is rolled back, and each further call of the client is refused (ORA-01012)."""
+"""Errors behind which a session is over: its transaction is rolled back, and each further call of
+the client is refused (ORA-01012)."""
 _CHANNEL_GONE = 3113
 """What a client says of a server process that is gone; nobody sends it."""
 
@@ -51,23 +52,26 @@ class FaultKind(StrEnum):
     LOST_CONNECTION = "LOST_CONNECTION"
     """The socket is closed without an answer; the session's transaction is rolled back."""
     ORA_ERROR = "ORA_ERROR"
-    """The call ends with an ORA error; the session lives on, but behind those of :data:`LOGGED_OFF`."""
+    """The call ends with an ORA error; the session lives on, but behind those of
+    :data:`LOGGED_OFF`."""
     DELAY = "DELAY"
     """The answer waits, as on a slow network."""
     SWITCH_IN_PROGRESS = "SWITCH_IN_PROGRESS"
-    """V$LOG lacks the log that is being written, as in the middle of a switch (seen on Oracle 23ai)."""
+    """V$LOG lacks the log that is being written, as in the middle of a switch (seen on Oracle
+    23ai)."""
     MISSING_SCN = "MISSING_SCN"
     """LogMiner shows a hole in the redo: a row with operation code 34."""
     SHORT_READ = "SHORT_READ"
-    """LogMiner's rows end before the newest log, without an error: reported of online logs that are switched meanwhile."""
+    """LogMiner's rows end before the newest log, without an error: reported of online logs that are
+    switched meanwhile."""
 
 
 class FaultEvent(StrEnum):
-    """At what it happens: a batch of rows is asked for, a statement or a commit is about to run, or has run; V$LOG or
-    V$LOGMNR_CONTENTS is read.
+    """At what it happens: a batch of rows is asked for, a statement or a commit is about to run, or
+    has run; V$LOG or V$LOGMNR_CONTENTS is read.
 
-    A connection that is lost at COMMITTED leaves the client without knowing that its changes are there.
-    ``sql_contains`` matters at the first two only.
+    A connection that is lost at COMMITTED leaves the client without knowing that its changes are
+    there. ``sql_contains`` matters at the first two only.
     """
 
     FETCH = "FETCH"
@@ -92,10 +96,11 @@ class LostConnectionFaultError(Exception):
 
 @dataclass(slots=True)
 class Fault:
-    """An armed fault: it happens at the ``nth`` matching event and at ``times - 1`` further ones (0: at all further).
+    """An armed fault: it happens at the ``nth`` matching event and at ``times - 1`` further ones
+    (0: at all further).
 
-    ``sql_contains`` is looked for without regard to case; empty matches every statement. What the redo side shows has one
-    event only, whatever ``event`` says.
+    ``sql_contains`` is looked for without regard to case; empty matches every statement. What the
+    redo side shows has one event only, whatever ``event`` says.
     """
 
     kind: FaultKind

@@ -1,6 +1,8 @@
-"""Another instance of a cluster: a listener of its own, whose sessions write that instance's redo thread.
+"""Another instance of a cluster: a listener of its own, whose sessions write that instance's redo
+thread.
 
-The storage is the one of all instances. Sessions of the first instance come through the database's own listener.
+The storage is the one of all instances. Sessions of the first instance come through the database's
+own listener.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from oracle_embedded.database import OpenDatabase
 
 
 class Instance:
-    """The :class:`~oracle_embedded.api.Engine` of an instance, for an :class:`~oracle_embedded.server.EmbeddedServer` of its own.
+    """The :class:`~oracle_embedded.api.Engine` of an instance, for an
+    :class:`~oracle_embedded.server.EmbeddedServer` of its own.
 
     Args:
         database: The database, open in its first instance.

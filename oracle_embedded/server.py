@@ -122,7 +122,8 @@ class EmbeddedServer:
             return len(self._open)
 
     def stop(self) -> None:
-        """Stop listening, end all connections and roll back their transactions. May be called twice.
+        """Stop listening, end all connections and roll back their transactions. May be called
+        twice.
 
         The engine stays open: it belongs to the caller.
         """

@@ -1,9 +1,11 @@
 """How does a physical standby stand beside the embedded Oracle?
 
-A second listener serves it. It is the same storage, read as of the SCN up to which redo is applied; it takes no change (ORA-16000), has its
-own copies of the archived logs, and says of itself what a standby says (:class:`~oracle_embedded.api.StandbySite`).
+A second listener serves it. It is the same storage, read as of the SCN up to which redo is applied;
+it takes no change (ORA-16000), has its own copies of the archived logs, and says of itself what a
+standby says (:class:`~oracle_embedded.api.StandbySite`).
 
-Known difference from Oracle: definitions of tables are those of the primary, also where their DDL is not applied yet.
+Known difference from Oracle: definitions of tables are those of the primary, also where their DDL
+is not applied yet.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from oracle_embedded.database import OpenDatabase
 
 
 class Standby:
-    """The :class:`~oracle_embedded.api.Engine` of a standby, for an :class:`~oracle_embedded.server.EmbeddedServer` of its own."""
+    """The :class:`~oracle_embedded.api.Engine` of a standby, for an
+    :class:`~oracle_embedded.server.EmbeddedServer` of its own."""
 
     def __init__(self, primary: OpenDatabase, site: StandbySite | None = None) -> None:
         self._engine = primary.engine

@@ -1,7 +1,8 @@
 """How do Oracle's own value encodings map to Python values and to text?
 
-NUMBER, DATE, TIMESTAMP, INTERVAL, BINARY_DOUBLE and ROWID cross every border of the embedded Oracle as bytes. All but
-INTERVAL's mixed-sign forms sort as bytes in the order of their values, so storage may compare them without decoding.
+NUMBER, DATE, TIMESTAMP, INTERVAL, BINARY_DOUBLE and ROWID cross every border of the embedded Oracle
+as bytes. All but INTERVAL's mixed-sign forms sort as bytes in the order of their values, so storage
+may compare them without decoding.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def number_from_decimal(value: Decimal | int) -> bytes:
 
 
 def number_from_text(text: str) -> bytes:
-    """Encode the NUMBER that a text such as ``-12.5``, ``.5`` or ``1.2E-05`` denotes; blanks around it are allowed.
+    """Encode the NUMBER that a text such as ``-12.5``, ``.5`` or ``1.2E-05`` denotes; blanks around
+    it are allowed.
 
     Raises:
         OracleError: ORA-01722 when it is not a number, ORA-01426 when it is too large.
@@ -112,7 +114,8 @@ _SMALL_NUMBERS = [_number_from_digits(False, str(n), len(str(n))) for n in range
 
 
 def _digits_from_number(number: bytes) -> tuple[bool, str, int]:
-    """Sign, digits without outer zeros, and decimal point of ``0.digits * 10 ** point``; zero has no digits."""
+    """Sign, digits without outer zeros, and decimal point of ``0.digits * 10 ** point``; zero has
+    no digits."""
     first = number[0]
     if first & 0x80:
         if len(number) == 1:
@@ -147,10 +150,11 @@ def decimal_from_number(number: bytes) -> Decimal:
 def text_from_number(number: bytes) -> str:
     """Print a NUMBER as ``TO_CHAR(n)`` without a format does.
 
-    Plain digits (``.5`` without a leading zero) where 40 places hold it at least as precisely as the exponent
-    form; that form is 40 characters wide, its mantissa filled with zeros (``1.000…E+125``). Oracle documents neither
-    width: the rule is SQL*Plus's for a column of ten places, carried over to forty. It only concerns numbers that
-    need more than 40 places; :func:`decimal_from_number` is exact for all.
+    Plain digits (``.5`` without a leading zero) where 40 places hold it at least as precisely as
+    the exponent form; that form is 40 characters wide, its mantissa filled with zeros
+    (``1.000…E+125``). Oracle documents neither width: the rule is SQL*Plus's for a column of ten
+    places, carried over to forty. It only concerns numbers that need more than 40 places;
+    :func:`decimal_from_number` is exact for all.
     """
     if number in (POSITIVE_INFINITY, NEGATIVE_INFINITY):
         return "-~" if number == NEGATIVE_INFINITY else "~"
@@ -168,7 +172,8 @@ def text_from_number(number: bytes) -> str:
 
 
 def shortest_text_from_number(number: bytes, *, scientific: bool = False) -> str:
-    """Print a NUMBER as ``TO_CHAR(n, 'TM9')`` does, or ``'TME'``: all its digits in as few characters as possible.
+    """Print a NUMBER as ``TO_CHAR(n, 'TM9')`` does, or ``'TME'``: all its digits in as few
+    characters as possible.
 
     Plain digits up to 64 characters, the exponent form beyond.
 
@@ -213,13 +218,14 @@ def _exponent_text(digits: str, exponent: int, size: int) -> str:
     return f"{digits[0]}.{digits[1:]}E{exponent:+03d}"
 
 
-# --- date and time ---------------------------------------------------------------------------------------------------
+# --- date and time --------------------------------------------------------------------------------
 
 
 def date_from_fields(
     year: int, month: int = 1, day: int = 1, hour: int = 0, minute: int = 0, second: int = 0
 ) -> bytes:
-    """Encode a DATE from calendar fields; years before Christ are negative. Fields are not checked."""
+    """Encode a DATE from calendar fields; years before Christ are negative. Fields are not
+    checked."""
     century, rest = divmod(abs(year), 100)
     if year < 0:
         century, rest = -century, -rest
@@ -275,7 +281,7 @@ def offset_minutes_from_timestamp_tz(value: bytes) -> int:
     return (value[11] - 20) * 60 + value[12] - 60
 
 
-# --- intervals -------------------------------------------------------------------------------------------------------
+# --- intervals ------------------------------------------------------------------------------------
 
 _INTERVAL_DS = struct.Struct(">I3BI")
 _INTERVAL_YM = struct.Struct(">IB")
@@ -318,11 +324,12 @@ def months_from_interval_ym(value: bytes) -> int:
     return int((years - _MID) * 12 + months - 60)
 
 
-# --- binary floating point -------------------------------------------------------------------------------------------
+# --- binary floating point ------------------------------------------------------------------------
 
 
 def double_from_float(value: float) -> bytes:
-    """Encode BINARY_DOUBLE in sortable form; -0.0 becomes 0 and every NaN the same, as Oracle stores them."""
+    """Encode BINARY_DOUBLE in sortable form; -0.0 becomes 0 and every NaN the same, as Oracle
+    stores them."""
     return _sortable(struct.pack(">d", _normal(value)))
 
 
@@ -364,14 +371,15 @@ def _unsortable(raw: bytes) -> bytes:
     return bytes(255 - byte for byte in raw)
 
 
-# --- rowids ----------------------------------------------------------------------------------------------------------
+# --- rowids ---------------------------------------------------------------------------------------
 
 _ROWID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _ROWID_VALUES = {letter: value for value, letter in enumerate(_ROWID_ALPHABET)}
 
 
 def rowid_from_parts(data_object: int, file: int, block: int, slot: int) -> str:
-    """Print an extended ROWID: 6 letters of data object, 3 of relative file, 6 of block, 3 of row."""
+    """Print an extended ROWID: 6 letters of data object, 3 of relative file, 6 of block, 3 of
+    row."""
     return (
         _base64_text(data_object, 6)
         + _base64_text(file, 3)
@@ -409,14 +417,15 @@ def _base64_value(text: str) -> int:
     return value
 
 
-# --- objects ---------------------------------------------------------------------------------------------------------
+# --- objects --------------------------------------------------------------------------------------
 
 _IMAGE = b"\x01"
 _NULL_SIZE = 0xFFFFFFFF
 
 
 def packed(items: Iterable[bytes | None]) -> bytes:
-    """The image of an object or collection: a mark, and each value behind its length in four bytes."""
+    """The image of an object or collection: a mark, and each value behind its length in four
+    bytes."""
     parts = [_IMAGE]
     for item in items:
         if item is None:

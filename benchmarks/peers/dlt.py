@@ -1,4 +1,5 @@
-"""How is dlt brought here and run? Into an environment of its own, from locked wheels, and with its own source and destination."""
+"""How is dlt brought here and run? Into an environment of its own, from locked wheels, and with its
+own source and destination."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _SECONDS_MAX = 300
 
 
 def snapshot(dsn: str, user: str, password: str, table: str, folder: Path) -> tuple[float, Path]:
-    """Let dlt bring a table of the user's into Delta; the seconds of its run without imports, and the Delta table's folder.
+    """Let dlt bring a table of the user's into Delta; the seconds of its run without imports, and
+    the Delta table's folder.
 
     Raises:
         PeerUnavailableError: dlt cannot be installed, or its run failed.
@@ -33,7 +35,8 @@ def snapshot(dsn: str, user: str, password: str, table: str, folder: Path) -> tu
 
 
 def _environment() -> Path:
-    """The Python of dlt's environment; installed at first use, and again when the lock file changes."""
+    """The Python of dlt's environment; installed at first use, and again when the lock file
+    changes."""
     python, seal = _FOLDER / "bin" / "python", _FOLDER / "installed.lock"
     if seal.exists() and seal.read_text() == _LOCK.read_text():
         return python

@@ -1,6 +1,8 @@
-"""Run by dlt's own environment: bring one table of Oracle into Delta with dlt's ``sql_database`` source, as its documentation does.
+"""Run by dlt's own environment: bring one table of Oracle into Delta with dlt's ``sql_database``
+source, as its documentation does.
 
-Arguments: SQLAlchemy's address of the database, schema, table, folder, backend. Prints the seconds of the run, without imports.
+Arguments: SQLAlchemy's address of the database, schema, table, folder, backend. Prints the seconds
+of the run, without imports.
 """
 
 import sys

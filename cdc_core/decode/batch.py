@@ -1,4 +1,5 @@
-"""How does a batch of redo text become Arrow columns? Memory for the compiled loops, and Arrow arrays of what they leave."""
+"""How does a batch of redo text become Arrow columns? Memory for the compiled loops, and Arrow
+arrays of what they leave."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _BYTES_MAX = 2**31 - 1
 _GAP = 64
 """Bytes behind a column's text, since copies write up to 15 bytes more than they should."""
 _BLOCK_BYTES, _BLOCK_ROWS_MAX = 1 << 18, 512
-"""Of the statements of a block: they and their entries stay in the processor's cache until their bytes are written."""
+"""Of the statements of a block: they and their entries stay in the processor's cache until their
+bytes are written."""
 _NOTHING: Bytes = np.zeros(_GAP, np.uint8)
 
 
@@ -165,7 +167,8 @@ class _Side:
         columns = len(plan.columns)
         self._is_measured = np.array([column.kind in _MEASURED for column in plan.columns])
         captured = fields[:columns]
-        # Fixed values go to Arrow as they are; entries of text are needed until a block's bytes are written.
+        # Fixed values go to Arrow as they are; entries of text are needed until a block's bytes are
+        # written.
         sizes = np.where(self._is_measured, 0, captured[:, table.STRIDE] * rows)
         self._fixed: Bytes = np.zeros(int(sizes.sum()), np.uint8)
         self._fixed_at = _starts(sizes)
@@ -187,7 +190,8 @@ class _Side:
         self._texts: list[Bytes] = [_NOTHING] * columns
 
     def grow(self, fields: Words, scanned: int) -> None:
-        """Make room for the text and bytes that a block needs, and for as many more as the rows behind ``scanned`` may.
+        """Make room for the text and bytes that a block needs, and for as many more as the rows
+        behind ``scanned`` may.
 
         Raises:
             DecodeError: A column's text needs more than Arrow's offsets can say.

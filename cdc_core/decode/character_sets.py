@@ -1,10 +1,12 @@
 """Which text are bytes in one of Oracle's character sets?
 
-LogMiner prints text as characters, which the driver brings as they are in any database. Bytes stand in the redo of rows from before a
-DDL (``HEXTORAW``) and of binary XML only: these are in the database's own sets, as NLS_DATABASE_PARAMETERS names them.
+LogMiner prints text as characters, which the driver brings as they are in any database. Bytes stand
+in the redo of rows from before a DDL (``HEXTORAW``) and of binary XML only: these are in the
+database's own sets, as NLS_DATABASE_PARAMETERS names them.
 
-Source: Oracle Database Globalization Support Guide 19c, appendix A. Oracle's JA16SJIS is Microsoft's code page 932 but for the wave dash,
-0x8160, which is U+301C; in JA16SJISTILDE it is U+FF5E, as in that code page.
+Source: Oracle Database Globalization Support Guide 19c, appendix A. Oracle's JA16SJIS is
+Microsoft's code page 932 but for the wave dash, 0x8160, which is U+301C; in JA16SJISTILDE it is
+U+FF5E, as in that code page.
 """
 
 from __future__ import annotations
@@ -62,14 +64,16 @@ _UNSURE_SETS = frozenset(
     {"JA16EUC", "JA16EUCTILDE", "ZHS16GBK", "ZHT16MSWIN950", "KO16MSWIN949", "KO16KSC5601"}
 )
 _UNSURE = frozenset("\u2014\u2015\u301c\uff5e\u223c\u2016\u2225\u2212\uff0d\u00a2\uffe0\u00a3\uffe1\u00ac\uffe2\u00b7\u30fb\u2027\u203e\uffe3\u00a6\uffe4")  # fmt: skip
-"""Dashes, tildes and signs whose bytes in these sets are different characters by different tables; which Oracle's are is not known."""
+"""Dashes, tildes and signs whose bytes in these sets are different characters by different tables;
+which Oracle's are is not known."""
 
 
 def stored_text(stored: bytes, charset: str) -> str:
     """Text of bytes in one of Oracle's character sets.
 
     Raises:
-        LiteralRefusedError: The bytes are none, or stand for a character that is not known for sure, or the set is not known.
+        LiteralRefusedError: The bytes are none, or stand for a character that is not known for
+            sure, or the set is not known.
     """
     if charset not in KNOWN:
         raise LiteralRefusedError(

@@ -1,7 +1,7 @@
 """Which value does a column's DEFAULT clause give to rows that were there before the column?
 
-Oracle adds such a column without touching the rows, and no redo row tells its value; so the clause is read here, and only
-where it is a literal, whose value no session setting and no clock changes.
+Oracle adds such a column without touching the rows, and no redo row tells its value; so the clause
+is read here, and only where it is a literal, whose value no session setting and no clock changes.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ _BITS_PER_DIGIT = math.log2(10)
 
 
 def default_scalar(column: Column) -> pa.Scalar | None:
-    """The value of the column's DEFAULT clause in the column's Arrow type; None where it is NULL or there is none.
+    """The value of the column's DEFAULT clause in the column's Arrow type; None where it is NULL or
+    there is none.
 
     Blanks are added for CHAR, as Oracle stores it.
 
     Raises:
-        SchemaMismatchError: The clause is not a literal (a function, a sequence), or Oracle would round or convert the
-            literal by session settings.
+        SchemaMismatchError: The clause is not a literal (a function, a sequence), or Oracle would
+            round or convert the literal by session settings.
         UnsupportedTypeError: The column's type is not captured.
     """
     plan = plan_column(column)
@@ -80,10 +81,11 @@ def default_scalar(column: Column) -> pa.Scalar | None:
 
 
 def scalar_of_older_rows(column: Column) -> pa.Scalar | None:
-    """What rows that were there before an added column have in it: its DEFAULT, None (NULL) where that is no literal.
+    """What rows that were there before an added column have in it: its DEFAULT, None (NULL) where
+    that is no literal.
 
-    Capture ends the stream at a column whose DEFAULT is no literal (:func:`unfilled`), so such a column comes with a snapshot,
-    which reads every row again.
+    Capture ends the stream at a column whose DEFAULT is no literal (:func:`unfilled`), so such a
+    column comes with a snapshot, which reads every row again.
     """
     try:
         return default_scalar(column)
@@ -92,7 +94,8 @@ def scalar_of_older_rows(column: Column) -> pa.Scalar | None:
 
 
 def unfilled(columns: Iterable[Column]) -> str | None:
-    """Why rows that were there before an added column cannot get its DEFAULT, such as that of an identity column; None if all can."""
+    """Why rows that were there before an added column cannot get its DEFAULT, such as that of an
+    identity column; None if all can."""
     for column in columns:
         try:
             default_scalar(column)
@@ -185,7 +188,8 @@ def _padded(value: Value, column: Column) -> Value:
     """CHAR and NCHAR as Oracle stores them: filled with blanks to the column's length.
 
     Raises:
-        LiteralRefusedError: The length is in bytes, and the text's bytes in the database's character set are not known.
+        LiteralRefusedError: The length is in bytes, and the text's bytes in the database's
+            character set are not known.
     """
     if not isinstance(value, str) or column.data_type not in ("CHAR", "NCHAR"):
         return value

@@ -1,11 +1,13 @@
-"""Which changes do the redo statements of one table mean? The main thing of this package: :func:`decode_dml`.
+"""Which changes do the redo statements of one table mean? The main thing of this package:
+:func:`decode_dml`.
 
-Compiled loops (``kernels``) read all rows; those that they do not understand are read by the plain form (``plain``,
-``literals``), which decodes rare forms and refuses the rest. So the loops may give up at any doubt, and every refusal is worded
-in one place.
+Compiled loops (``kernels``) read all rows; those that they do not understand are read by the plain
+form (``plain``, ``literals``), which decodes rare forms and refuses the rest. So the loops may give
+up at any doubt, and every refusal is worded in one place.
 
-Choices where Oracle and Delta differ: ``''`` is NULL as in Oracle, in CLOBs as well; ``EMPTY_CLOB()`` is the empty text, which
-is what the snapshot path reads from an empty CLOB. CHAR keeps its blanks.
+Choices where Oracle and Delta differ: ``''`` is NULL as in Oracle, in CLOBs as well;
+``EMPTY_CLOB()`` is the empty text, which is what the snapshot path reads from an empty CLOB. CHAR
+keeps its blanks.
 """
 
 from __future__ import annotations
@@ -30,9 +32,12 @@ class DecodedDml:
 
     Attributes:
         op: int8: 1 insert, 2 delete, 3 update (LogMiner's operation codes).
-        before: struct of the table's columns; null for an insert. Columns that the statement does not carry are null.
-        after: struct of the table's columns; null for a delete. An update's is ``before`` overlaid by SET.
-        absent: list<string>: columns that ``after`` does not carry, for a delete those that ``before`` does not carry.
+        before: struct of the table's columns; null for an insert. Columns that the statement does
+            not carry are null.
+        after: struct of the table's columns; null for a delete. An update's is ``before`` overlaid
+            by SET.
+        absent: list<string>: columns that ``after`` does not carry, for a delete those that
+            ``before`` does not carry.
         before_absent: list<string>: columns that ``before`` does not carry; empty for an insert.
     """
 
@@ -47,12 +52,13 @@ def decode_dml(sql: pa.Array | pa.ChunkedArray, schema: TableSchema) -> DecodedD
     """Decode redo statements of one table into typed columns.
 
     Args:
-        sql: string or large_string: SQL_REDO with continuation rows joined; some thousand rows a call are best.
+        sql: string or large_string: SQL_REDO with continuation rows joined; some thousand rows a
+            call are best.
         schema: The table at the statements' SCN.
 
     Raises:
-        DecodeError: A statement or a value is not understood, or a value does not fit its column exactly; the facts name
-            the first such row by index, and the column, never a value.
+        DecodeError: A statement or a value is not understood, or a value does not fit its column
+            exactly; the facts name the first such row by index, and the column, never a value.
         SchemaMismatchError: A statement names a column that the table does not have.
         UnsupportedTypeError: A column's type is not captured.
     """

@@ -1,10 +1,12 @@
-"""In which form does the lake hold a column's values, where ``columns_as`` or ``types_as`` asks for another one than the type table's?
+"""In which form does the lake hold a column's values, where ``columns_as`` or ``types_as`` asks for
+another one than the type table's?
 
-The one place for both paths: redo text and the rows of chunks are read in the types of the type table (:func:`cdc_core.schema.types.as_read`),
-and become the other form here, by whole columns. What a form does not hold is refused, never cut or rounded.
+The one place for both paths: redo text and the rows of chunks are read in the types of the type
+table (:func:`cdc_core.schema.types.as_read`), and become the other form here, by whole columns.
+What a form does not hold is refused, never cut or rounded.
 
-The forms are Debezium's: ``iso8601`` of an interval names all its parts, each with its sign; a month has 30.4375 days in
-``microseconds``; moments count from 1970-01-01 as if they were in UTC.
+The forms are Debezium's: ``iso8601`` of an interval names all its parts, each with its sign; a
+month has 30.4375 days in ``microseconds``; moments count from 1970-01-01 as if they were in UTC.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def held(values: pa.Array, column: Column) -> pa.Array:
         column: As the table's definition has it.
 
     Raises:
-        DecodeError: The form does not hold a value; the facts name its row and the column, never the value.
+        DecodeError: The form does not hold a value; the facts name its row and the column, never
+            the value.
     """
     return _FORMS[column.held_as](values, column)
 
@@ -50,7 +53,7 @@ def _booleans(numbers: pa.Array, column: Column) -> pa.Array:
     return pc.equal(numbers, 1)
 
 
-# Bytes --------------------------------------------------------------------------------------------------------------
+# Bytes --------------------------------------------------------------------------------------------
 
 
 def _utf8(values: pa.Array, column: Column) -> pa.Array:
@@ -122,7 +125,7 @@ def _texts(
     return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 
-# Moments ------------------------------------------------------------------------------------------------------------
+# Moments ------------------------------------------------------------------------------------------
 
 
 def _iso_moments(texts: pa.Array) -> pa.Array:
@@ -132,7 +135,8 @@ def _iso_moments(texts: pa.Array) -> pa.Array:
 
 
 def _iso_zoned(texts: pa.Array) -> pa.Array:
-    """``2018-03-27T01:34:56.5-11:00`` of ``2018-03-27 01:34:56.500000000 -11:00``; ``Z`` for no offset."""
+    """``2018-03-27T01:34:56.5-11:00`` of ``2018-03-27 01:34:56.500000000 -11:00``; ``Z`` for no
+    offset."""
     iso = pc.replace_substring(texts, " ", "T", max_replacements=1)
     zone = pc.utf8_slice_codeunits(iso, -6)
     zone = pc.if_else(pc.equal(zone, "+00:00"), "Z", zone)
@@ -180,7 +184,7 @@ def _refuse_nanoseconds(texts: pa.Array, column: Column) -> None:
     _refuse(finer, column, "a part of a second that is finer than microseconds")
 
 
-# Intervals ----------------------------------------------------------------------------------------------------------
+# Intervals ----------------------------------------------------------------------------------------
 
 
 def _iso_intervals(texts: pa.Array, column: Column) -> pa.Array:

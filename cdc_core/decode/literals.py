@@ -1,7 +1,9 @@
-"""Which value does one literal of redo text have in a column of a given kind? The plain form, one value at a time.
+"""Which value does one literal of redo text have in a column of a given kind? The plain form, one
+value at a time.
 
-Every rule stands here once more than in the kernels, which must agree with it; and rare forms are decoded here alone.
-Source: forms of literals in V$LOGMNR_CONTENTS.SQL_REDO under the mining session's NLS settings.
+Every rule stands here once more than in the kernels, which must agree with it; and rare forms are
+decoded here alone. Source: forms of literals in V$LOGMNR_CONTENTS.SQL_REDO under the mining
+session's NLS settings.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from cdc_core.schema.types import INT64_DIGITS_MAX
 Value: TypeAlias = int | Decimal | float | str | bytes | datetime | None
 
 NUMBER_EXPONENT_MAX = 200
-"""Oracle's NUMBER ends near 1E126 and 1E-130; larger exponents are damage, and would fill memory with zeros."""
+"""Oracle's NUMBER ends near 1E126 and 1E-130; larger exponents are damage, and would fill memory
+with zeros."""
 
 _HINT_NLS = "Mine again with NLS_DATE_FORMAT and NLS_TIMESTAMP_FORMAT set as capture sets them."
 _HINT_SCHEMA = f"The table's definition may not be the one of this SCN. {RESNAPSHOT_HINT}"
@@ -30,7 +33,8 @@ _HINT_EXCLUDE = "Name the column under columns_exclude of its table to capture t
 
 
 class LiteralRefusedError(Exception):
-    """The literal has no exact value in the column; carries what and what to do, never the value."""
+    """The literal has no exact value in the column; carries what and what to do, never the
+    value."""
 
     def __init__(self, what: str, hint: str = _HINT_SCHEMA) -> None:
         super().__init__(what)
@@ -84,7 +88,8 @@ def value_of(literal: Literal, column: ColumnPlan) -> Value:
     """The value, in the Python type that Arrow makes the column's type of.
 
     Raises:
-        LiteralRefusedError: The literal is not one of the column's forms, or its value does not fit exactly.
+        LiteralRefusedError: The literal is not one of the column's forms, or its value does not fit
+            exactly.
     """
     match literal:
         case Null():
@@ -123,7 +128,7 @@ def _typed(literal: Quoted | Bare | Call | Concat, column: ColumnPlan) -> Value:
             raise AssertionError(column.kind)
 
 
-# Text ---------------------------------------------------------------------------------------------------------------
+# Text ---------------------------------------------------------------------------------------------
 
 
 def _text(literal: Quoted | Bare | Call | Concat, kind: Kind) -> str | None:
@@ -137,7 +142,8 @@ def _text(literal: Quoted | Bare | Call | Concat, kind: Kind) -> str | None:
         text = units.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
         raise LiteralRefusedError("UNISTR holds half of a surrogate pair") from None
-    # Oracle knows no empty VARCHAR2; a literal '' assigned to a CLOB is NULL as well. Only EMPTY_CLOB() is ''.
+    # Oracle knows no empty VARCHAR2; a literal '' assigned to a CLOB is NULL as well. Only
+    # EMPTY_CLOB() is ''.
     return text or None
 
 
@@ -153,10 +159,12 @@ _UNISTR_ESCAPE = re.compile(r"\\(\\|[0-9A-Fa-f]{4}|)")
 
 
 def decode_unistr(argument: str) -> str:
-    r"""The UTF-16 units of ``UNISTR('...')``, surrogates unpaired: the caller joins parts before it pairs them.
+    r"""The UTF-16 units of ``UNISTR('...')``, surrogates unpaired: the caller joins parts before it
+    pairs them.
 
     Args:
-        argument: Text between the quotes, doubled quotes undone. ``\XXXX`` is one unit, ``\\`` a backslash.
+        argument: Text between the quotes, doubled quotes undone. ``\XXXX`` is one unit, ``\\`` a
+            backslash.
 
     Raises:
         LiteralRefusedError: A backslash starts neither form.
@@ -184,7 +192,7 @@ def _raw(literal: Quoted | Bare | Call | Concat) -> bytes | None:
     return bytes.fromhex(digits) or None
 
 
-# Numbers ------------------------------------------------------------------------------------------------------------
+# Numbers ------------------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d{1,9}))?", re.ASCII)
 _FLOAT_NAMES = {"nan": "nan", "inf": "inf", "+inf": "inf", "-inf": "-inf"}
@@ -202,7 +210,8 @@ def _number_text(literal: Quoted | Bare | Call | Concat, *, floats: bool = False
 
 
 def number_digits(text: str) -> tuple[bool, str, int]:
-    """``(negative, digits, exponent)`` of number text: value = ±digits x 10**exponent, no zeros at either end of digits.
+    """``(negative, digits, exponent)`` of number text: value = ±digits x 10**exponent, no zeros at
+    either end of digits.
 
     Zero is ``(False, "", 0)``.
 
@@ -225,7 +234,8 @@ def number_digits(text: str) -> tuple[bool, str, int]:
 
 
 def canonical_number_text(text: str) -> str:
-    """Canonical text of a NUMBER: no exponent, no zeros that say nothing, ``0.5`` for ``.5``, ``0`` for ``-0``."""
+    """Canonical text of a NUMBER: no exponent, no zeros that say nothing, ``0.5`` for ``.5``, ``0``
+    for ``-0``."""
     negative, digits, exponent = number_digits(text)
     if not digits:
         return "0"
@@ -271,7 +281,7 @@ def _binary_float(text: str, kind: Kind) -> float:
     return number
 
 
-# Time ---------------------------------------------------------------------------------------------------------------
+# Time ---------------------------------------------------------------------------------------------
 
 _PRINTED = {
     Kind.ZONED: ("TO_TIMESTAMP_TZ", printed.zoned_text),
@@ -336,7 +346,8 @@ def _moment(literal: Quoted | Bare | Call | Concat) -> tuple[datetime, str]:
 
 
 def _moment_text_of(literal: Quoted | Bare | Call | Concat) -> str:
-    """The moment as text, which holds every day of Oracle's calendar: Julian before 15 October 1582, years from -4712 on."""
+    """The moment as text, which holds every day of Oracle's calendar: Julian before 15 October
+    1582, years from -4712 on."""
     text, signed, fractional = _moment_text(literal)
     found = _MOMENT.fullmatch(text)
     if not found or (found[1] == " " and not signed) or (found[8] is not None and not fractional):
@@ -356,7 +367,8 @@ def _moment_text_of(literal: Quoted | Bare | Call | Concat) -> str:
 
 
 def _moment_text(literal: Quoted | Bare | Call | Concat) -> tuple[str, bool, bool]:
-    """Text of the moment; whether a leading blank is a sign position; whether a fraction may follow."""
+    """Text of the moment; whether a leading blank is a sign position; whether a fraction may
+    follow."""
     if isinstance(literal, Call):
         match literal.name, literal.arguments:
             case "TO_DATE", (text, mask) if mask in _DATE_MASKS:

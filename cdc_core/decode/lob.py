@@ -1,6 +1,7 @@
 r"""What does a redo row say that writes a part of a LOB?
 
-A block as 23ai prints it, whole in each row, or in two: the locator's row, and rows with the calls alone, as older releases do::
+A block as 23ai prints it, whole in each row, or in two: the locator's row, and rows with the calls
+alone, as older releases do::
 
     DECLARE … BEGIN
      select "COL" into loc_c from "S"."T" where "ID" = '7' … for update;
@@ -8,17 +9,19 @@ A block as 23ai prints it, whole in each row, or in two: the locator's row, and 
       dbms_lob.write(loc_c, 4, 1, buf_c);
     END;
 
-Other calls are ``dbms_lob.trim(loc_c, length)`` and ``e_len := n; dbms_lob.erase(loc_c, e_len, offset)``. Offsets begin at 1; text
-counts characters.
+Other calls are ``dbms_lob.trim(loc_c, length)`` and
+``e_len := n; dbms_lob.erase(loc_c, e_len, offset)``. Offsets begin at 1; text counts characters.
 
-An extended string (a VARCHAR2, NVARCHAR2 or RAW that Oracle stores as a LOB) has a frame of three kinds of rows: the UPDATE to which it will
-be bound, what is appended to a temporary LOB, and the end, which makes it whole::
+An extended string (a VARCHAR2, NVARCHAR2 or RAW that Oracle stores as a LOB) has a frame of three
+kinds of rows: the UPDATE to which it will be bound, what is appended to a temporary LOB, and the
+end, which makes it whole::
 
     DECLARE … BEGIN … Stmt := 'update "S"."T" set "COL" = :DATA where "ID" = ''7'';';
      buf_c := 'data'; DBMS_LOB.WriteAppend(TempLob, …);
      … END;
 
-A document of an XMLTYPE has such a frame too, in one of two forms: by its storage it is binary, or text that the rows are themselves::
+A document of an XMLTYPE has such a frame too, in one of two forms: by its storage it is binary, or
+text that the rows are themselves::
 
     XML DOC BEGIN:  select "COL" from "S"."T" where "ID" = '7'
     XML_REDO := HEXTORAW('3c612f3e'):4
@@ -28,11 +31,14 @@ A document of an XMLTYPE has such a frame too, in one of two forms: by its stora
 
 Rows from before a DDL have ``COL n`` for the columns' names there, as statements have.
 
-The first one also counts in a line of its own, as ``XML_REDO := '<a/>'`` and ``amount: 4``. The row that ends a document has no text.
+The first one also counts in a line of its own, as ``XML_REDO := '<a/>'`` and ``amount: 4``. The row
+that ends a document has no text.
 
-Source: blocks were measured on 23ai, the older form and the frame of extended strings are Debezium's. What is appended is read as the
-literal that it is in PL/SQL, quotes doubled. ``amount`` and the empty end are in rows of a 19.3 LogMiner that users of other readers
-published; of an updated binary document Oracle logs the changed portion alone (Oracle GoldenGate 23, "XML"), as an XMLDIFF.
+Source: blocks were measured on 23ai, the older form and the frame of extended strings are
+Debezium's. What is appended is read as the literal that it is in PL/SQL, quotes doubled. ``amount``
+and the empty end are in rows of a 19.3 LogMiner that users of other readers published; of an
+updated binary document Oracle logs the changed portion alone (Oracle GoldenGate 23, "XML"), as an
+XMLDIFF.
 """
 
 from __future__ import annotations
@@ -76,8 +82,9 @@ _HINT = f"Look at this redo row in V$LOGMNR_CONTENTS, and report the form of the
 
 @dataclass(frozen=True, slots=True)
 class LobPlace:
-    """Which LOB is written: its column, the values of its row's key, and the predicates that name them, as redo has them.
-    ``is_captured``: False for a column that is left out; ``is_text``: what is written are the rows themselves."""
+    """Which LOB is written: its column, the values of its row's key, and the predicates that name
+    them, as redo has them. ``is_captured``: False for a column that is left out; ``is_text``: what
+    is written are the rows themselves."""
 
     column: str
     key: tuple[Value, ...]
@@ -128,7 +135,8 @@ class LobEnd:
 
 @dataclass(frozen=True, slots=True)
 class LobUnclear:
-    """Something of a form that is not understood, or with ``is_ambiguous`` that can be read in two ways."""
+    """Something of a form that is not understood, or with ``is_ambiguous`` that can be read in two
+    ways."""
 
     is_ambiguous: bool = False
 
@@ -161,14 +169,16 @@ def read_lob_row(
     key: tuple[str, ...],
     before: LobPlace | None,
 ) -> tuple[LobPlace, LobCall | None]:
-    """Which LOB the row is about, and what it does to it; None for a locator's row, and :class:`LobUnclear` where only the LOB is clear.
+    """Which LOB the row is about, and what it does to it; None for a locator's row, and
+    :class:`LobUnclear` where only the LOB is clear.
 
     Args:
         sql: SQL_REDO, not empty.
         operation: The row's operation code.
         plan: The table as it was when the row was written.
         key: The columns of the table's key.
-        before: What the transaction's row before this one was about: a row without a locator goes on with it.
+        before: What the transaction's row before this one was about: a row without a locator goes
+            on with it.
 
     Raises:
         DecodeError: It is not clear which LOB of which row it is about.
@@ -261,8 +271,8 @@ class _LobRow(Statement):
         return place
 
     def document(self, column: str) -> str | bytes:
-        """A piece of a document. What is quoted has as many characters, or bytes, as the row says: doubled quotes are one or two by that, unless
-        both fit."""
+        """A piece of a document. What is quoted has as many characters, or bytes, as the row says:
+        doubled quotes are one or two by that, unless both fit."""
         found = _XML_REDO.fullmatch(self.sql)
         if not found:
             raise self.refused(

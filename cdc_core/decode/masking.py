@@ -1,10 +1,12 @@
-"""What stands in place of a masked column's values? The one place for both paths: redo text and the rows of chunks.
+"""What stands in place of a masked column's values? The one place for both paths: redo text and the
+rows of chunks.
 
-A mask is a function of the value alone (and of the salt), so that a row has the same masked values however it was read: an update's
-old image names what the insert before it wrote, and a comparison with Oracle masks what it reads. NULL stays NULL.
+A mask is a function of the value alone (and of the salt), so that a row has the same masked values
+however it was read: an update's old image names what the insert before it wrote, and a comparison
+with Oracle masks what it reads. NULL stays NULL.
 
-``hash(…)`` is the hexadecimal digest of the salt's bytes and the value's, both in UTF-8, as Debezium's
-``column.mask.hash.v2`` has it before it cuts the digest to the column's length.
+``hash(…)`` is the hexadecimal digest of the salt's bytes and the value's, both in UTF-8, as
+Debezium's ``column.mask.hash.v2`` has it before it cuts the digest to the column's length.
 """
 
 from __future__ import annotations

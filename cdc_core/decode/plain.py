@@ -1,14 +1,20 @@
-"""Which change does one redo statement mean? The plain form: one statement at a time, by the letter of the grammar.
+"""Which change does one redo statement mean? The plain form: one statement at a time, by the letter
+of the grammar.
 
-The kernels decode what is common and must agree with this; what they do not understand comes here, and what this does not
-understand is refused. Grammar of a statement as LogMiner prints it::
+The kernels decode what is common and must agree with this; what they do not understand comes here,
+and what this does not understand is refused. Grammar of a statement as LogMiner prints it::
 
-    insert   = 'insert into ' table [' '] '(' name {',' name} ') values (' value {',' value} ')' [';']
+    insert   = 'insert into ' table [' '] '(' name {',' name} ')'
+               ' values (' value {',' value} ')' [';']
     update   = 'update ' table [' ' alias] ' set ' name ' = ' value {', ' …} [where] [';']
     delete   = 'delete from ' table [' ' alias] [where] [';']
     where    = ' where ' predicate {' and ' predicate}
-    predicate= name ' = ' value | name ' IS NULL' | 'ROWID = ' string      names may have the alias in front
-    value    = 'NULL' | 'XMLType(:1)' | 'LM_EMPTY_STRING' | 'Unsupported Type' | number | part {'||' part}     part = string | NAME '(' arguments ')'
+    predicate= name ' = ' value | name ' IS NULL' | 'ROWID = ' string
+    value    = 'NULL' | 'XMLType(:1)' | 'LM_EMPTY_STRING' | 'Unsupported Type' | number
+               | part {'||' part}
+    part     = string | NAME '(' arguments ')'
+
+A name in a predicate may have the alias in front.
 """
 
 from __future__ import annotations
@@ -46,7 +52,8 @@ _HINT_DICTIONARY = f"LogMiner's dictionary does not fit the redo. {RESNAPSHOT_HI
 
 @dataclass(frozen=True, slots=True)
 class PlainChange:
-    """One change. ``before`` and ``after`` hold only carried columns; None for the side that the operation lacks."""
+    """One change. ``before`` and ``after`` hold only carried columns; None for the side that the
+    operation lacks."""
 
     op: int
     before: dict[str, Value] | None
@@ -225,7 +232,8 @@ class Statement:
                 return values
 
     def put(self, values: dict[str, Value], name: str, literal: Literal | None = None) -> None:
-        """Read a value (unless given) and file it under the name; values of names to pass over are only passed."""
+        """Read a value (unless given) and file it under the name; values of names to pass over are
+        only passed."""
         column = self.columns.get(name)
         is_document = column is None or column.is_xml
         if literal is None and is_document and self.take_bind(XML_BIND):

@@ -50,10 +50,11 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
-    """One captured column: where its literals go. ``precision`` and ``scale`` are those of the Arrow type; ``charset`` is
-    Oracle's name of the character set of its text, ``is_number`` says that its stored bytes are a NUMBER, ``is_extended`` that it is a text or RAW
-    that Oracle stores as a LOB, ``is_xml`` that it holds documents. ``time_zone`` is DBTIMEZONE for a column WITH LOCAL TIME ZONE, empty where it is not known; None for
-    others."""
+    """One captured column: where its literals go. ``precision`` and ``scale`` are those of the
+    Arrow type; ``charset`` is Oracle's name of the character set of its text, ``is_number`` says
+    that its stored bytes are a NUMBER, ``is_extended`` that it is a text or RAW that Oracle stores
+    as a LOB, ``is_xml`` that it holds documents. ``time_zone`` is DBTIMEZONE for a column WITH
+    LOCAL TIME ZONE, empty where it is not known; None for others."""
 
     name: str
     kind: Kind
@@ -69,13 +70,16 @@ class ColumnPlan:
 
 @dataclass(frozen=True, eq=False)
 class TablePlan:
-    """What decoding needs of a table: its quoted name, the captured columns in order, and the names to pass over.
+    """What decoding needs of a table: its quoted name, the captured columns in order, and the names
+    to pass over.
 
-    ``stored`` names the columns that LogMiner calls ``COL 1``, ``COL 2`` … where its dictionary does not know them; empty
-    where that is not known, or where a column itself has such a name. ``object_sql`` is the table's name without a
-    dictionary. ``held`` are the columns that the lake holds in another form than they are read in, each by its place.
+    ``stored`` names the columns that LogMiner calls ``COL 1``, ``COL 2`` … where its dictionary
+    does not know them; empty where that is not known, or where a column itself has such a name.
+    ``object_sql`` is the table's name without a dictionary. ``held`` are the columns that the lake
+    holds in another form than they are read in, each by its place.
 
-    :func:`plan_table` makes one of each version, so a plan equals itself alone: what is kept by plan is found without a look at its columns.
+    :func:`plan_table` makes one of each version, so a plan equals itself alone: what is kept by
+    plan is found without a look at its columns.
     """
 
     name_sql: str
@@ -178,5 +182,6 @@ _DICTIONARY_NAME = re.compile(r"(?:COL|OBJ#) ?\d+\Z")
 
 
 def is_dictionary_name(name: str) -> bool:
-    """Did LogMiner invent the name (``COL 1``, ``OBJ# 12345``) since its dictionary does not know the object?"""
+    """Did LogMiner invent the name (``COL 1``, ``OBJ# 12345``) since its dictionary does not know
+    the object?"""
     return bool(_DICTIONARY_NAME.match(name))

@@ -1,7 +1,8 @@
 """Which text stands in the lake for a time with zone or an interval, however Oracle prints it?
 
-Both paths get such values as text: LogMiner's literals and the snapshot's TO_CHAR have one form. What differs by the column's
-declaration goes: leading zeros, a plus, the number of fractional digits. So equal values are equal texts.
+Both paths get such values as text: LogMiner's literals and the snapshot's TO_CHAR have one form.
+What differs by the column's declaration goes: leading zeros, a plus, the number of fractional
+digits. So equal values are equal texts.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 from datetime import datetime
 
 UTC_OFFSET = "+00:00"
-"""The time zone of capture's sessions, in which Oracle prints WITH LOCAL TIME ZONE, without naming it."""
+"""The time zone of capture's sessions, in which Oracle prints WITH LOCAL TIME ZONE, without naming
+it."""
 
 _ZONED = re.compile(
     r"([ -]?)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.(\d{0,9}))?(?: ([+-]\d\d:\d\d))?", re.ASCII
@@ -20,10 +22,12 @@ _DAYS = re.compile(r"([+-]?)(\d{1,9}) (\d\d:\d\d:\d\d)(?:\.(\d{0,9}))?", re.ASCI
 
 
 def zoned_text(printed: str) -> str | None:
-    """``YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM``; None where it is something else, or no day of the years 1 to 9999.
+    """``YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM``; None where it is something else, or no day of the
+    years 1 to 9999.
 
     Args:
-        printed: In the format of :data:`cdc_core.oracle.session.SETTINGS`, with or without the zone.
+        printed: In the format of :data:`cdc_core.oracle.session.SETTINGS`, with or without the
+            zone.
     """
     found = _ZONED.fullmatch(printed)
     if found is None or found[1] == "-":

@@ -1,10 +1,11 @@
 """How are the values of excluded and masked columns taken out of redo text, before it lands?
 
-The decoder's own grammar finds them: a statement is read to its end, each value of a column that is left out becomes NULL, and that of a
-masked column the literal of what stands in its place. A
-statement that the grammar does not read to its end is given up whole. Columns that the definition does not know yet (one that
-was added a moment ago) are passed over. ``COL n`` is the n-th stored column; one behind the last that is known was added later,
-and is passed over where each of those left out is known.
+The decoder's own grammar finds them: a statement is read to its end, each value of a column that is
+left out becomes NULL, and that of a masked column the literal of what stands in its place. A
+statement that the grammar does not read to its end is given up whole. Columns that the definition
+does not know yet (one that was added a moment ago) are passed over. ``COL n`` is the n-th stored
+column; one behind the last that is known was added later, and is passed over where each of those
+left out is known.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def redact_statement(
     *,
     later_columns: bool = False,
 ) -> str | None:
-    """One statement with NULL for the values of excluded columns, and masks for those of masked ones; None if it cannot be read to its
-    end, or the value of a masked column is not a text."""
+    """One statement with NULL for the values of excluded columns, and masks for those of masked
+    ones; None if it cannot be read to its end, or the value of a masked column is not a text."""
     statement = _Redacting(sql, plan, excluded, masks, later_columns=later_columns)
     try:
         statement.read()
@@ -77,8 +78,9 @@ def redact_statement(
 def redact_lob_row(
     sql: str, operation: int, schema: TableSchema, excluded: frozenset[str], masks: Masks
 ) -> str | None:
-    """A row that writes a LOB, with NULL for excluded values and masks for masked ones where it names its table's row by all columns; None
-    if it cannot be read. A row that names none is as it was."""
+    """A row that writes a LOB, with NULL for excluded values and masks for masked ones where it
+    names its table's row by all columns; None if it cannot be read. A row that names none is as it
+    was."""
     plan = plan_table(schema)
     later_columns = excluded | masks.keys() <= set(plan.stored)
     try:
@@ -99,7 +101,8 @@ def redact_lob_row(
 def _redacted_statement(
     sql: str, plan: TablePlan, excluded: frozenset[str], masks: Masks, *, later_columns: bool
 ) -> str | None:
-    """The same for the statement to which an extended string is bound, which is a text in PL/SQL."""
+    """The same for the statement to which an extended string is bound, which is a text in
+    PL/SQL."""
     found = STATEMENT.match(sql)
     literal = found and STRING.match(sql, found.end())
     if literal is None:
@@ -112,7 +115,8 @@ def _redacted_statement(
 
 
 def names_known_columns(sql: str, schema: TableSchema, more: Collection[str] = ()) -> bool:
-    """Can the statement be read to its end, and does it name columns of the definition alone, or ``more``?"""
+    """Can the statement be read to its end, and does it name columns of the definition alone, or
+    ``more``?"""
     plan = plan_table(schema)
     statement = _Redacting(sql, plan, frozenset(), NO_MASKS, later_columns=False)
     try:
@@ -123,12 +127,14 @@ def names_known_columns(sql: str, schema: TableSchema, more: Collection[str] = (
 
 
 def _text_column(name: str) -> ColumnPlan:
-    """A masked column that the definition does not know yet: whatever is no text is refused, here or where its DDL is followed."""
+    """A masked column that the definition does not know yet: whatever is no text is refused, here
+    or where its DDL is followed."""
     return ColumnPlan(name, Kind.TEXT, pa.string(), 0, 0)
 
 
 class _Redacting(Statement):
-    """Reads a statement without taking values, and remembers where those of excluded and masked columns stand."""
+    """Reads a statement without taking values, and remembers where those of excluded and masked
+    columns stand."""
 
     def __init__(
         self,
@@ -184,7 +190,8 @@ class _Redacting(Statement):
         return f"'{doubled}'"
 
     def redacted(self) -> str:
-        """The statement's text with what stands in the places of the values that were remembered."""
+        """The statement's text with what stands in the places of the values that were
+        remembered."""
         parts, end = [], 0
         for start, stop, text in self.spans:
             parts += [self.sql[end:start], text]

@@ -1,4 +1,5 @@
-"""How do the compiled loops read an Arrow text column, and how are single rows of a result replaced?"""
+"""How do the compiled loops read an Arrow text column, and how are single rows of a result
+replaced?"""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class TextSource:
-    """The bytes of a large_string array, and a padded copy of its last rows, behind which nothing else could be read.
+    """The bytes of a large_string array, and a padded copy of its last rows, behind which nothing
+    else could be read.
 
     Attributes:
         data: Address of the bytes.

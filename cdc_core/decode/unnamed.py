@@ -1,9 +1,11 @@
 """What do the bytes mean that LogMiner shows for a column which its dictionary does not know?
 
-Rows from before a DDL come, with the online catalog, as ``COL n`` with ``HEXTORAW`` of the value as the block holds it.
-Each such value becomes the literal that LogMiner would have printed with the right dictionary, and goes its way.
+Rows from before a DDL come, with the online catalog, as ``COL n`` with ``HEXTORAW`` of the value as
+the block holds it. Each such value becomes the literal that LogMiner would have printed with the
+right dictionary, and goes its way.
 
-Source: Oracle Call Interface Programmer's Guide 19c, "Oracle Data Types" (NUMBER, DATE); real rows were measured on 23ai.
+Source: Oracle Call Interface Programmer's Guide 19c, "Oracle Data Types" (NUMBER, DATE); real rows
+were measured on 23ai.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ def named_literal(stored: bytes, column: ColumnPlan) -> Literal:
     """The literal that stands for a column's stored bytes.
 
     Raises:
-        LiteralRefusedError: The bytes are not a value of the column's type, or its character set or time zone is not known.
+        LiteralRefusedError: The bytes are not a value of the column's type, or its character set or
+            time zone is not known.
     """
     if column.is_number:
         return Bare(number_text(stored))
@@ -57,7 +60,8 @@ def named_literal(stored: bytes, column: ColumnPlan) -> Literal:
 
 
 def number_text(stored: bytes) -> str:
-    """The decimal text of a NUMBER in Oracle's own form: an exponent of 100 with the sign, then digits to the base of 100.
+    """The decimal text of a NUMBER in Oracle's own form: an exponent of 100 with the sign, then
+    digits to the base of 100.
 
     Raises:
         LiteralRefusedError: The bytes are no NUMBER, or plus or minus infinity.
@@ -80,7 +84,8 @@ def number_text(stored: bytes) -> str:
 
 
 def _moment(stored: bytes, kind: Kind) -> Call:
-    """Century and year with 100 added, month, day, then hour, minute and second with 1 added; nanoseconds if any."""
+    """Century and year with 100 added, month, day, then hour, minute and second with 1 added;
+    nanoseconds if any."""
     if len(stored) not in ((7,) if kind is Kind.DATE else (7, 11)):
         raise LiteralRefusedError("the bytes of a date have a wrong length", _HINT_REPORT)
     century, year, month, day, hour, minute, second = stored[:7]
@@ -94,7 +99,8 @@ def _moment(stored: bytes, kind: Kind) -> Call:
 
 
 def _zoned(stored: bytes) -> Call:
-    """WITH TIME ZONE: the moment in UTC, then hour and minute of the offset with 20 and 60 added."""
+    """WITH TIME ZONE: the moment in UTC, then hour and minute of the offset with 20 and 60
+    added."""
     if len(stored) != 13:
         raise LiteralRefusedError("the bytes of a time with zone have a wrong length", _HINT_REPORT)
     if stored[11] & 0x80:
@@ -109,11 +115,14 @@ def _zoned(stored: bytes) -> Call:
 
 
 def _local(stored: bytes, database_zone: str) -> Call:
-    """WITH LOCAL TIME ZONE: a wall clock in the time zone of the database, which keeps its zone while it has such a column.
+    """WITH LOCAL TIME ZONE: a wall clock in the time zone of the database, which keeps its zone
+    while it has such a column.
 
-    In a region's zone an hour of autumn comes twice, and Oracle's rules of regions may be others than the machine's: it is refused.
+    In a region's zone an hour of autumn comes twice, and Oracle's rules of regions may be others
+    than the machine's: it is refused.
 
-    Source: Oracle Database Globalization Support Guide 19c, "TIMESTAMP WITH LOCAL TIME ZONE Data Type".
+    Source: Oracle Database Globalization Support Guide 19c, "TIMESTAMP WITH LOCAL TIME ZONE Data
+    Type".
     """
     found = _OFFSET.fullmatch(database_zone)
     if found is None and database_zone.upper() not in _UTC_NAMES:
@@ -153,7 +162,8 @@ def _year_to_month(stored: bytes) -> Call:
 
 
 def _day_to_second(stored: bytes) -> Call:
-    """Days with 2^31 added in four bytes; hours, minutes and seconds with 60 added; nanoseconds with 2^31 added."""
+    """Days with 2^31 added in four bytes; hours, minutes and seconds with 60 added; nanoseconds
+    with 2^31 added."""
     if len(stored) != 11:
         raise LiteralRefusedError("the bytes of an interval have a wrong length", _HINT_REPORT)
     days = int.from_bytes(stored[:4], "big") - 2**31
@@ -165,7 +175,8 @@ def _day_to_second(stored: bytes) -> Call:
 
 
 def _ieee(stored: bytes, size: int) -> bytes:
-    """IEEE 754 bytes, big endian: a positive number has its sign bit set, a negative one all bits flipped."""
+    """IEEE 754 bytes, big endian: a positive number has its sign bit set, a negative one all bits
+    flipped."""
     if len(stored) != size:
         raise LiteralRefusedError("the bytes of a binary float have a wrong length", _HINT_REPORT)
     if stored[0] & 0x80:

@@ -1,4 +1,5 @@
-"""How does a NUMBER in Oracle's own bytes become canonical text, so that snapshot and log path hold the same text for it?"""
+"""How does a NUMBER in Oracle's own bytes become canonical text, so that snapshot and log path hold
+the same text for it?"""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _BYTES_MAX = 2**31 - 1
 
 
 def number_text(stored: pa.Array) -> pa.Array:
-    """Canonical text of NUMBERs: no exponent, no leading zeros but ``0.5``, no trailing zeros of a fraction.
+    """Canonical text of NUMBERs: no exponent, no leading zeros but ``0.5``, no trailing zeros of a
+    fraction.
 
     Args:
         stored: large_binary, as ``UTL_RAW.CAST_FROM_NUMBER`` gives NUMBERs; nulls stay.

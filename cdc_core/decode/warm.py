@@ -12,9 +12,11 @@ from cdc_core.schema.table import Column, TableSchema
 
 
 def warm_up() -> None:
-    """Compile all loops and keep the compiled code on disk: some 15 seconds the first time, a moment later on.
+    """Compile all loops and keep the compiled code on disk: some 15 seconds the first time, a
+    moment later on.
 
-    Set-up calls it once; without it, the first process to decode compiles, and several at once each do.
+    Set-up calls it once; without it, the first process to decode compiles, and several at once each
+    do.
     """
     columns = (Column("ID", "NUMBER", 22, 0, 10, 0, nullable=False),)
     schema = TableSchema(TableId("WARM", "UP"), Scn(0), columns, key=("ID",))

@@ -1,7 +1,9 @@
-"""How do values of a column become values of the wider type that the lake holds them in since a MODIFY?
+"""How do values of a column become values of the wider type that the lake holds them in since a
+MODIFY?
 
-By whole columns and exactly: the numbers and moments stay what they were, and text is the one that both paths write for a column that was
-wide from the beginning. ``lake.widening`` has the same rules in SQL; a test holds both to each other.
+By whole columns and exactly: the numbers and moments stay what they were, and text is the one that
+both paths write for a column that was wide from the beginning. ``lake.widening`` has the same rules
+in SQL; a test holds both to each other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What does the pipeline make of an export of V$LOGMNR_CONTENTS? For people with questions, without a database and without Spark.
+"""What does the pipeline make of an export of V$LOGMNR_CONTENTS? For people with questions, without
+a database and without Spark.
 
-``files`` reads rows of CSV, Parquet and JSON lines, ``export`` makes redo rows of them, ``tables`` reads the
-description of the tables, and ``definitions`` follows the DDL from there on. ``explaining`` takes the rows through the pipeline's own functions (:mod:`cdc_core.capture`,
+``files`` reads rows of CSV, Parquet and JSON lines, ``export`` makes redo rows of them, ``tables``
+reads the description of the tables, and ``definitions`` follows the DDL from there on.
+``explaining`` takes the rows through the pipeline's own functions (:mod:`cdc_core.capture`,
 :mod:`cdc_core.stage`), and ``outcomes`` keeps on disk what became of each.
 """
 

@@ -1,8 +1,10 @@
 """Which definition has a described table at each row of an export, by the DDL in it?
 
-The description holds from the beginning of the file. From there on the texts of the DDL rows say what the table becomes, by the pipeline's own
-reader (:func:`~cdc_core.schema.ddl_text.version_after`) and judge (:mod:`cdc_core.schema.evolution`), without a dictionary: an export has none.
-A description from behind a DDL is recognized where it has what that DDL did; it is not undone, and all rows are read by it up to there.
+The description holds from the beginning of the file. From there on the texts of the DDL rows say
+what the table becomes, by the pipeline's own reader
+(:func:`~cdc_core.schema.ddl_text.version_after`) and judge (:mod:`cdc_core.schema.evolution`),
+without a dictionary: an export has none. A description from behind a DDL is recognized where it has
+what that DDL did; it is not undone, and all rows are read by it up to there.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ _KNOWN = "the description has what it does, so it is from behind this DDL: rows 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DdlFound:
-    """A DDL row of a described table: the number of its first row in the file, and what capture knows of it."""
+    """A DDL row of a described table: the number of its first row in the file, and what capture
+    knows of it."""
 
     row: int
     ordinal: int
@@ -78,7 +81,8 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """The versions of a table, oldest first, what is said of each DDL, and the DDL behind which no row can be read, if there is one."""
+    """The versions of a table, oldest first, what is said of each DDL, and the DDL behind which no
+    row can be read, if there is one."""
 
     versions: tuple[TableSchema, ...]
     said: tuple[Said, ...]
@@ -89,7 +93,8 @@ class Definitions:
         return sum(version.scn_from < scn for version in self.versions[1:])
 
     def is_unknown(self, scn: int) -> bool:
-        """Was a row with that SCN written behind the DDL at which the definition, or the stream, ends?"""
+        """Was a row with that SCN written behind the DDL at which the definition, or the stream,
+        ends?"""
         return self.end is not None and scn > self.end.ddl.scn
 
 
@@ -117,7 +122,8 @@ def definitions(table: TableSchema, ddl: Sequence[DdlFound]) -> Definitions:
 def _followed(
     old: TableSchema, ddl: DdlFound, config: TableConfig
 ) -> tuple[TableSchema, Evolution] | Said:
-    """The next version, or what is said of a DDL that makes none: one with a way out is the last that is followed."""
+    """The next version, or what is said of a DDL that makes none: one with a way out is the last
+    that is followed."""
     text = ddl.text
     if removes_rows(text):
         return Said(ddl, _EMPTIES)
@@ -168,8 +174,8 @@ def _has_done(version: TableSchema, clause: ColumnClause) -> bool:
 
 
 def _with_types_of(old: TableSchema, text: str) -> TableSchema:
-    """What stands in for the present definition: the columns of a DDL are no LOBs where their lengths leave that open, as those of a
-    description are not."""
+    """What stands in for the present definition: the columns of a DDL are no LOBs where their
+    lengths leave that open, as those of a description are not."""
     clauses = read_ddl(text).clauses or ()
     types = [one.column if isinstance(one, AddedColumn) else one.type for one in clauses if isinstance(one, AddedColumn | ModifiedColumn)]  # fmt: skip
     columns = tuple(_in_row(one) for one in types if one is not None)

@@ -1,10 +1,12 @@
 """What does the pipeline make of the redo rows of an export?
 
-The rows go through capture's own reader and ledger, land in files of a temporary folder, and are read from there by the functions that
-apply windows: which transactions committed, what they took back themselves, which LOBs are whole, what each statement means. Nothing
-of that is decided here; this module follows what became of each row.
+The rows go through capture's own reader and ledger, land in files of a temporary folder, and are
+read from there by the functions that apply windows: which transactions committed, what they took
+back themselves, which LOBs are whole, what each statement means. Nothing of that is decided here;
+this module follows what became of each row.
 
-Memory: a batch of rows, the open transactions, and what :mod:`cdc_core.stage` says of itself. Disk: some times the export's size.
+Memory: a batch of rows, the open transactions, and what :mod:`cdc_core.stage` says of itself. Disk:
+some times the export's size.
 """
 
 from __future__ import annotations
@@ -68,15 +70,18 @@ _TEXT_KEPT = 32_768
 def explained(
     path: Path, tables: Sequence[TableSchema], *, container: str | None = None
 ) -> Iterator[Outcomes]:
-    """Explain an export by the definitions that its tables have at its beginning; the outcomes live as long as the block.
+    """Explain an export by the definitions that its tables have at its beginning; the outcomes live
+    as long as the block.
 
     Args:
         path: The export.
         tables: The described tables.
-        container: The pluggable database that they are of, where the export has rows of such tables of several ones.
+        container: The pluggable database that they are of, where the export has rows of such tables
+            of several ones.
 
     Raises:
-        ConfigError: The file is no export of V$LOGMNR_CONTENTS, or cannot be read at all; or several containers have such tables.
+        ConfigError: The file is no export of V$LOGMNR_CONTENTS, or cannot be read at all; or
+            several containers have such tables.
     """
     with TemporaryDirectory(prefix="redolake-explain-") as name:
         folder = Path(name)
@@ -95,11 +100,12 @@ def explained(
 
 
 class _Landed:
-    """The rows of described tables and the transactions, as capture lands them, in files of ``folder``.
+    """The rows of described tables and the transactions, as capture lands them, in files of
+    ``folder``.
 
     ``ddl`` has the DDL rows of each described table, by ``OWNER.TABLE``.
-    ``committed`` has the transactions that ended with COMMIT; ``waiting`` those of which the export has no end, as if they
-    committed with its last row.
+    ``committed`` has the transactions that ended with COMMIT; ``waiting`` those of which the export
+    has no end, as if they committed with its last row.
     """
 
     def __init__(self, folder: Path, tables: Sequence[TableSchema], outcomes: Outcomes) -> None:
@@ -333,7 +339,8 @@ def _explain_table(table: TableId, known: Definitions, landed: _Landed, outcomes
 
 
 def _by_version(rows: pa.Table, known: Definitions) -> Iterator[tuple[int | None, pa.Table]]:
-    """The rows of each version, by its number, under the names of their time; with None those of which no version is known."""
+    """The rows of each version, by its number, under the names of their time; with None those of
+    which no version is known."""
     scns = rows["scn"].to_pylist()
     chosen = np.array([-1 if known.is_unknown(scn) else known.at(scn) for scn in scns])
     for at in np.unique(chosen).tolist():
@@ -394,7 +401,8 @@ def _changes(changes: pa.RecordBatch, outcome: Outcome) -> Iterator[Decision]:
 
 
 def _copies(changes: pa.RecordBatch) -> list[str | None]:
-    """What changes do to the number of rows with equal values; None where rows are not counted. The rule is that of ``stage.copies``."""
+    """What changes do to the number of rows with equal values; None where rows are not counted. The
+    rule is that of ``stage.copies``."""
     images = changes["before"], changes["after"]
     if images[0].type.get_field_index(ROW_DIGEST) < 0:
         return [None] * changes.num_rows

@@ -1,7 +1,9 @@
-"""Which redo rows does an export of V$LOGMNR_CONTENTS hold, in the columns in which capture reads them?
+"""Which redo rows does an export of V$LOGMNR_CONTENTS hold, in the columns in which capture reads
+them?
 
-Any subset of the view's columns will do that has the required ones. What capture itself never sees (the rows that its query leaves out) is left
-out here, and rows that capture would stop at, or that are damaged, become findings: they never hide the rows behind them.
+Any subset of the view's columns will do that has the required ones. What capture itself never sees
+(the rows that its query leaves out) is left out here, and rows that capture would stop at, or that
+are damaged, become findings: they never hide the rows behind them.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ EXPORTED = pa.schema([*MINED_SCHEMA, ("first_row", pa.int64()), ("last_row", pa.
 
 BATCH_ROWS = 5_000
 PIECES_MAX = 10_000
-"""So many rows may one statement have (CSF); more are no statement of Oracle's, but a file whose CSF is wrong."""
+"""So many rows may one statement have (CSF); more are no statement of Oracle's, but a file whose
+CSF is wrong."""
 
 _SOMEWHERE = RedoAddress(sequence=1, block=1, byte=1).rs_id
 """In place of an address: an export is read once, so nothing follows from where a row lies."""
@@ -104,7 +107,8 @@ class Export:
         file: The open file.
         tables: The described tables: they name the owner of rows that do not.
         report: Takes what is wrong with a row, or with the file.
-        container: Whose rows are read, as :func:`container_of` says; None for all. A row that names none is read too.
+        container: Whose rows are read, as :func:`container_of` says; None for all. A row that names
+            none is read too.
         left_out: Rows that capture's query leaves out, by operation.
         total: Rows so far, the damaged ones included.
     """
@@ -128,7 +132,8 @@ class Export:
             self.report(Finding(f"the export has no {name}: {_WITHOUT[name]}", hint=f"Export {name} as well."))  # fmt: skip
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows in the columns of :data:`EXPORTED`, statement by statement: pieces of one statement lie in one batch."""
+        """The rows in the columns of :data:`EXPORTED`, statement by statement: pieces of one
+        statement lie in one batch."""
         rows: list[tuple[Any, ...]] = []
         pieces: list[tuple[int, tuple[Any, ...]]] = []
         for number, row in self._rows():
@@ -178,7 +183,8 @@ class Export:
                 yield number, row
 
     def _row(self, number: int, found: Values | DamagedRow) -> tuple[Any, ...] | None:
-        """The row's values in the order of ``MINED_SCHEMA``; None for one that capture never sees."""
+        """The row's values in the order of ``MINED_SCHEMA``; None for one that capture never
+        sees."""
         if isinstance(found, DamagedRow):
             raise _UnreadableError(found.reason, found.hint)
         values = {_OTHER_NAMES.get(name, name): value for name, value in found.items()}
@@ -241,8 +247,8 @@ class Export:
 
 
 def container_of(rows: RowFile, tables: Sequence[TableId], asked: str | None) -> str | None:
-    """The pluggable database whose tables are described: an XID and a name are unique in one alone. None where no row of the tables
-    names one.
+    """The pluggable database whose tables are described: an XID and a name are unique in one alone.
+    None where no row of the tables names one.
 
     Args:
         rows: The file, for a reading of its own.
@@ -250,7 +256,8 @@ def container_of(rows: RowFile, tables: Sequence[TableId], asked: str | None) ->
         asked: Which one is meant, if that was said.
 
     Raises:
-        ConfigError: Several containers have rows of the tables, and none was asked for; or the file does not name them.
+        ConfigError: Several containers have rows of the tables, and none was asked for; or the file
+            does not name them.
     """
     columns = _CONTAINERS & set(rows.columns)
     if asked is not None:
@@ -338,7 +345,7 @@ def _owners_of(tables: Sequence[TableId], file: RowFile) -> dict[str, str]:
     return {one.name: one.owner for one in tables}
 
 
-# -- values --------------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 
 def _text(values: Values, column: str) -> str | None:

@@ -1,4 +1,5 @@
-"""Which rows does a file of CSV, JSON lines or Parquet hold, one by one, and which of them are damaged?"""
+"""Which rows does a file of CSV, JSON lines or Parquet hold, one by one, and which of them are
+damaged?"""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ Values: TypeAlias = dict[str, Any]
 """One row: values by column name in upper case; NULL may be missing."""
 
 FIELD_CHARACTERS_MAX = 64 * 2**20
-"""So long may one value of a CSV file be. A quotation mark that is never closed would take in the rest of the file."""
+"""So long may one value of a CSV file be. A quotation mark that is never closed would take in the
+rest of the file."""
 
 _BATCH_ROWS = 5_000
 _LOOK_AHEAD = 1_000
@@ -41,7 +43,8 @@ class DamagedRow:
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
-    """A file's columns, names in upper case, and its rows: each with its number, from 1 on, the header not counted."""
+    """A file's columns, names in upper case, and its rows: each with its number, from 1 on, the
+    header not counted."""
 
     path: Path
     columns: tuple[str, ...]
@@ -49,12 +52,13 @@ class RowFile:
 
 
 def open_rows(path: Path, wanted: Iterable[str]) -> RowFile:
-    """Read a file by what its name ends with: ``.csv`` (also ``.txt``, ``.tsv``), ``.json``, ``.jsonl``, ``.ndjson``, ``.parquet``.
+    """Read a file by what its name ends with: ``.csv`` (also ``.txt``, ``.tsv``), ``.json``,
+    ``.jsonl``, ``.ndjson``, ``.parquet``.
 
     Args:
         path: The file.
-        wanted: The names that mean something to the caller: of a Parquet file no others are read, of CSV they tell the
-            delimiter.
+        wanted: The names that mean something to the caller: of a Parquet file no others are read,
+            of CSV they tell the delimiter.
 
     Raises:
         ConfigError: There is no such file, it is of another kind, or it is empty.
@@ -77,7 +81,8 @@ def open_rows(path: Path, wanted: Iterable[str]) -> RowFile:
 
 
 def refuse_utf16(path: Path) -> None:
-    """Windows PowerShell writes UTF-16 where a command's output goes to a file by ``>``; such a file begins with a byte order mark.
+    """Windows PowerShell writes UTF-16 where a command's output goes to a file by ``>``; such a
+    file begins with a byte order mark.
 
     Raises:
         ConfigError: It does.
@@ -99,7 +104,7 @@ def plain_name(name: str) -> str:
     return found[1] if found else name
 
 
-# -- CSV -----------------------------------------------------------------------------------------------------------------
+# -- CSV -------------------------------------------------------------------------------------------
 
 
 def _csv(path: Path, wanted: frozenset[str]) -> RowFile:
@@ -168,7 +173,7 @@ def _not_text(row: Values) -> DamagedRow | None:
     return None
 
 
-# -- JSON lines ----------------------------------------------------------------------------------------------------------
+# -- JSON lines ------------------------------------------------------------------------------------
 
 
 def _json_lines(path: Path) -> RowFile:
@@ -208,7 +213,7 @@ def _json_row(line: str) -> Values | DamagedRow:
     return _not_text(row) or row
 
 
-# -- Parquet -------------------------------------------------------------------------------------------------------------
+# -- Parquet ---------------------------------------------------------------------------------------
 
 
 def _parquet(path: Path, wanted: frozenset[str]) -> RowFile:

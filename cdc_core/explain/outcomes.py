@@ -1,4 +1,5 @@
-"""What became of each row of an export, and of each transaction? Kept in a file, so that an export of any size is explained.
+"""What became of each row of an export, and of each transaction? Kept in a file, so that an export
+of any size is explained.
 
 The file is a SQLite database in a folder of its own, which goes when the explanation is closed.
 """
@@ -64,9 +65,10 @@ class ExplainedRow:
         way_out: What an operator does about it.
         part_of: Of a joined row, the first row of the one whose change it is part of.
         op: ``c``, ``u`` or ``d`` of a change.
-        copies: What a change does to the number of rows with equal values, of a table whose rows are counted.
-        before, after: The carried columns of the old and the new image; numbers that are not whole, and times, as text,
-            bytes as hexadecimal digits.
+        copies: What a change does to the number of rows with equal values, of a table whose rows
+            are counted.
+        before, after: The carried columns of the old and the new image; numbers that are not whole,
+            and times, as text, bytes as hexadecimal digits.
         sql_redo: The statement of an undecodable row and of a DDL.
     """
 
@@ -89,8 +91,8 @@ class ExplainedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedTransaction:
-    """A transaction that touched described tables. ``rows`` counts its redo rows of these, ``changes`` what they come to,
-    ``why`` says what is wrong with it."""
+    """A transaction that touched described tables. ``rows`` counts its redo rows of these,
+    ``changes`` what they come to, ``why`` says what is wrong with it."""
 
     xid: str
     state: TransactionState
@@ -105,7 +107,8 @@ class ExplainedTransaction:
 
 
 class Decision(NamedTuple):
-    """What became of the row with an ordinal; the fields are those of :class:`ExplainedRow`, images as JSON."""
+    """What became of the row with an ordinal; the fields are those of :class:`ExplainedRow`, images
+    as JSON."""
 
     ordinal: int
     outcome: Outcome
@@ -120,7 +123,8 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with the export, or with one row of it. ``is_damage``: the row was left out."""
+    """Something that is wrong with the export, or with one row of it. ``is_damage``: the row was
+    left out."""
 
     message: str
     row: int | None = None
@@ -221,7 +225,7 @@ class Outcomes:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- what was found --------------------------------------------------------------------------------------------------
+    # -- what was found ----------------------------------------------------------------------------
 
     def report(self, finding: Finding) -> None:
         """Keep a finding; the row of one that is damage is damaged."""
@@ -253,7 +257,8 @@ class Outcomes:
         self._db.executemany(_DECIDE, decisions)
 
     def join(self, pieces: Sequence[int], whole: Sequence[int]) -> None:
-        """The rows of ``pieces``, by their ordinals, are part of the row of ``whole`` that comes next in their transaction."""
+        """The rows of ``pieces``, by their ordinals, are part of the row of ``whole`` that comes
+        next in their transaction."""
         self._db.execute("CREATE TEMP TABLE whole (ordinal INTEGER, xid TEXT, first_row INTEGER)")
         self._db.executemany(
             "INSERT INTO whole SELECT ordinal, xid, first_row FROM redo WHERE ordinal = ?",
@@ -264,15 +269,17 @@ class Outcomes:
         self._db.execute("DROP TABLE whole")
 
     def take_back(self, table: str, states: Sequence[TransactionState]) -> None:
-        """What is pending of the table in transactions of these states was taken back, or took something back."""
+        """What is pending of the table in transactions of these states was taken back, or took
+        something back."""
         for state in states:
             self._db.execute(_TAKE_BACK, {"tbl": table, "state": state})
 
     def settle(self) -> None:
-        """What is still pending was rolled back with its transaction, or has none; count each transaction's changes."""
+        """What is still pending was rolled back with its transaction, or has none; count each
+        transaction's changes."""
         self._db.executescript(_SETTLE)
 
-    # -- what is told ----------------------------------------------------------------------------------------------------
+    # -- what is told ------------------------------------------------------------------------------
 
     def counts(self) -> dict[Outcome, int]:
         """Statements by outcome."""
@@ -280,7 +287,8 @@ class Outcomes:
         return {Outcome(outcome): count for outcome, count in found}
 
     def reasons(self, most: int) -> list[tuple[str, str | None, int, int]]:
-        """Why statements are undecodable: the reason, the way out, how many they are and the first row of them, the commonest first."""
+        """Why statements are undecodable: the reason, the way out, how many they are and the first
+        row of them, the commonest first."""
         return self._db.execute(_REASONS, {"most": most}).fetchall()
 
     def transaction_counts(self) -> dict[str, int]:
@@ -288,7 +296,8 @@ class Outcomes:
         return dict(self._db.execute("SELECT state, COUNT(*) FROM transactions GROUP BY state"))
 
     def transactions(self, xid: str | None = None) -> Iterator[ExplainedTransaction]:
-        """The transactions, or those of one XID, in the order of their ends; those without one last."""
+        """The transactions, or those of one XID, in the order of their ends; those without one
+        last."""
         for row in self._db.execute(_TRANSACTIONS, {"xid": xid}):
             yield ExplainedTransaction(
                 xid=row[0], state=row[1], start_scn=row[2], end_scn=row[3],

@@ -1,4 +1,5 @@
-"""Which tables does a description speak of: a script of CREATE TABLE, or rows like those of ALL_TAB_COLS?"""
+"""Which tables does a description speak of: a script of CREATE TABLE, or rows like those of
+ALL_TAB_COLS?"""
 
 from __future__ import annotations
 
@@ -46,16 +47,19 @@ def read_tables(
     """The definitions of the described tables.
 
     Args:
-        path: ``.csv``, ``.json``, ``.jsonl`` or ``.parquet`` for rows of the dictionary, anything else is a script.
+        path: ``.csv``, ``.json``, ``.jsonl`` or ``.parquet`` for rows of the dictionary, anything
+            else is a script.
         owner: The schema of tables whose owner nothing names.
-        keys: The columns that identify a row, of tables whose description does not say so; ``ROWID`` alone for its ROWID.
-        identities: What identifies the rows of tables in place of a key, as a source's ``identity`` says it.
+        keys: The columns that identify a row, of tables whose description does not say so;
+            ``ROWID`` alone for its ROWID.
+        identities: What identifies the rows of tables in place of a key, as a source's ``identity``
+            says it.
         character_set: The database's, in which rows from before a DDL hold the bytes of a text.
         report: Takes the columns that are left out since their types are not captured.
 
     Raises:
-        ConfigError: The file cannot be read, describes no table, or a table has no key, or columns that cannot identify its rows; or the
-            character set is not known.
+        ConfigError: The file cannot be read, describes no table, or a table has no key, or columns
+            that cannot identify its rows; or the character set is not known.
     """
     if character_set.upper() not in KNOWN:
         raise ConfigError(

@@ -46,7 +46,8 @@ def check_target(path: Path) -> None:
 
 
 def write_rows(path: Path, rows: Iterable[ExplainedRow]) -> int:
-    """Write rows as JSON lines, or as Parquet with the images as JSON; returns their number. The file has its name once it is whole."""
+    """Write rows as JSON lines, or as Parquet with the images as JSON; returns their number. The
+    file has its name once it is whole."""
     unfinished = path.with_name(f"{path.name}.part")
     try:
         is_parquet = path.suffix.lower() == ".parquet"

@@ -15,7 +15,8 @@ _CHUNK = (
 
 
 def restore_hint(where: str) -> str:
-    """How a file or a manifest comes back, by the folder in which it is: that of a chunk, or of a window."""
+    """How a file or a manifest comes back, by the folder in which it is: that of a chunk, or of a
+    window."""
     return _CHUNK if where.rfind("/chunks/") > where.rfind("/windows/") else _WINDOW
 
 

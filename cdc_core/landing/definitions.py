@@ -1,8 +1,10 @@
-"""Where do the definitions of a window's tables stand? In its manifest if they are small, else once for all windows that share them.
+"""Where do the definitions of a window's tables stand? In its manifest if they are small, else once
+for all windows that share them.
 
-A thousand definitions print as megabytes, and are the same from window to window until some table is altered. Such a set has a folder of
-its own below what is kept, under the digest of its text; a manifest names the digest. A set is written before the manifest that
-names it, and never changes. It goes when no manifest names it any more.
+A thousand definitions print as megabytes, and are the same from window to window until some table
+is altered. Such a set has a folder of its own below what is kept, under the digest of its text; a
+manifest names the digest. A set is written before the manifest that names it, and never changes. It
+goes when no manifest names it any more.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ _SETS_MAX = 4
 def keep_definitions(
     landing: LandingStore, source: str, schemas: Sequence[TableSchema]
 ) -> str | None:
-    """Write a set of definitions, in the order of the tables' names, unless it is there and whole, or small; returns its digest, None if it is to stand in the manifest.
+    """Write a set of definitions, in the order of the tables' names, unless it is there and whole,
+    or small; returns its digest, None if it is to stand in the manifest.
 
     Raises:
         StoreUnavailableError: It cannot be written.
@@ -67,7 +70,8 @@ def remove_set(landing: LandingStore, source: str, digest: str) -> None:
 
 
 class KeptDefinitions:
-    """Reads sets of definitions of a source; the last few stay in memory. Safe for use from many threads."""
+    """Reads sets of definitions of a source; the last few stay in memory. Safe for use from many
+    threads."""
 
     def __init__(self, landing: LandingStore, source: str) -> None:
         self._landing, self._source = landing, source

@@ -20,8 +20,8 @@ class FencedLanding:
 
     Args:
         inner: Where the files live.
-        fence_here: Gives what asks for the leases that the calling thread holds. A file asks for those under which it was begun,
-            whichever thread ends it.
+        fence_here: Gives what asks for the leases that the calling thread holds. A file asks for
+            those under which it was begun, whichever thread ends it.
     """
 
     def __init__(self, inner: LandingStore, fence_here: Callable[[], Fence]) -> None:

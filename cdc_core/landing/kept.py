@@ -1,7 +1,9 @@
-"""What is kept in landing besides windows and chunks, so that a lost metadata store can be made anew?
+"""What is kept in landing besides windows and chunks, so that a lost metadata store can be made
+anew?
 
-Where the source's windows begin, each table's fate and definitions, what the chunks of each snapshot were to be, and up to
-where windows were retired. All but the first are written again when they change, under a higher number: the highest counts.
+Where the source's windows begin, each table's fate and definitions, what the chunks of each
+snapshot were to be, and up to where windows were retired. All but the first are written again when
+they change, under a higher number: the highest counts.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class KeptTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptPlan:
-    """A snapshot as it was planned. ``stream`` is the snapshot with which the table's stream began that it belongs to."""
+    """A snapshot as it was planned. ``stream`` is the snapshot with which the table's stream began
+    that it belongs to."""
 
     table: TableId
     snapshot_id: str
@@ -51,8 +54,8 @@ class KeptPlan:
 class Retired:
     """Every window below ``ordinal`` was retired; the last of them ended at ``scn``.
 
-    ``touched`` maps tables to the upper end of the last of these windows that brought them changes: every one of these
-    tables had it when the window was retired.
+    ``touched`` maps tables to the upper end of the last of these windows that brought them changes:
+    every one of these tables had it when the window was retired.
     """
 
     ordinal: int
@@ -110,7 +113,8 @@ def kept_tables(landing: LandingStore, source: str) -> list[KeptTable]:
 
 
 def keep_plan(landing: LandingStore, stream: str | None, chunks: list[ChunkRecord]) -> None:
-    """Keep what the chunks of one snapshot are to be. Does nothing if that is kept already, by another process meanwhile too."""
+    """Keep what the chunks of one snapshot are to be. Does nothing if that is kept already, by
+    another process meanwhile too."""
     first = chunks[0]
     folder = _plan_folder(first.source, first.table, first.snapshot_id)
     if landing.exists(folder, MANIFEST_NAME):
@@ -158,7 +162,8 @@ def kept_plans(
 
 
 def keep_applied(landing: LandingStore, source: str, table: TableId, snapshot_id: str) -> None:
-    """Keep that every chunk of a snapshot is applied, and what no chunk has is deleted. Repeatable."""
+    """Keep that every chunk of a snapshot is applied, and what no chunk has is deleted.
+    Repeatable."""
     folder = kept_folder(source, "applied", table.path, snapshot_id)
     landing.write_manifest(folder, sealed("applied", {"snapshot_id": snapshot_id}))
 

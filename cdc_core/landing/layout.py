@@ -1,24 +1,25 @@
 """Which landing files exist, what are their columns, and what does a manifest say?
 
-Folders below the landing root (``/`` stands for the store's separator)::
+Folders below the landing root; SCNs have 20 digits, chunk numbers 6, revisions and ordinals 12::
 
-    <source>/windows/<scn_low 20 digits>-<scn_high 20 digits>/redo-00000.parquet …   rows of REDO_SCHEMA
-                                                              transactions.parquet   rows of TRANSACTION_SCHEMA
-                                                              reselected-00001.parquet …   rows of REDO_SCHEMA that no redo has: LOBs as of a commit
-                                                              manifest.json          written last: the window has landed
-    <source>/chunks/<owner.table>/<snapshot id>/<chunk 6 digits>/rows-00000.parquet … the table's Arrow schema
-                                                              manifest.json          written last: the chunk has landed
+    <source>/windows/<scn_low>-<scn_high>/
+        redo-00000.parquet …         rows of REDO_SCHEMA
+        reselected-00001.parquet …   rows of REDO_SCHEMA that no redo has: LOBs as of a commit
+        transactions.parquet         rows of TRANSACTION_SCHEMA
+        manifest.json                written last: the window has landed
+    <source>/chunks/<owner.table>/<snapshot id>/<chunk>/
+        rows-00000.parquet …         the table's Arrow schema
+        manifest.json                written last: the chunk has landed
+    <source>/kept/                   each folder has a manifest.json
+        source                                  where the source's windows begin
+        tables/<owner.table>/<revision>         a table's record and definitions; the newest counts
+        plans/<owner.table>/<snapshot id>       plan.parquet, rows of PLAN_SCHEMA: planned chunks
+        applied/<owner.table>/<snapshot id>     all chunks of the snapshot are applied
+        definitions/<digest>                    definitions that many windows share
+        retired/<ordinal>                       windows below were retired; the highest counts
 
-                  /kept/source                             manifest.json          where the source's windows begin
-                  /kept/tables/<owner.table>/<revision 12 digits>  manifest.json  a table's fate and definitions; the newest counts
-                  /kept/plans/<owner.table>/<snapshot id>/ plan.parquet           rows of PLAN_SCHEMA
-                                                           manifest.json          what the snapshot's chunks were to be
-                  /kept/applied/<owner.table>/<snapshot id>  manifest.json        all chunks of the snapshot are applied
-                  /kept/definitions/<digest>               manifest.json          definitions that many windows share
-                  /kept/retired/<ordinal 12 digits>        manifest.json          windows below were retired; the highest counts
-
-Files are written under a temporary name, synced and renamed; a folder without a manifest has not landed and may be
-overwritten, one with a manifest is immutable.
+Files are written under a temporary name, synced and renamed; a folder without a manifest has not
+landed and may be overwritten, one with a manifest is immutable.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ REDO_SCHEMA = pa.schema(
         pa.field("data_objd", pa.int64()),
     ]
 )
-"""One row per redo row of a captured table (operation codes 1, 2, 3, 5 and all that are neither these nor
-transaction control); each row group has rows of one table, sorted by ``ordinal``: LogMiner's own order."""
+"""One row per redo row of a captured table (operation codes 1, 2, 3, 5 and all that are neither
+these nor transaction control); each row group has rows of one table, sorted by ``ordinal``:
+LogMiner's own order."""
 
 TRANSACTION_SCHEMA = pa.schema(
     [
@@ -91,7 +93,8 @@ TRANSACTION_SCHEMA = pa.schema(
         ),  # runs of windows in which its captured rows landed
     ]
 )
-"""One row per transaction that ended in the window's redo, or is open at its end: the ledger after the window."""
+"""One row per transaction that ended in the window's redo, or is open at its end: the ledger after
+the window."""
 
 PLAN_SCHEMA = pa.schema(
     [

@@ -24,7 +24,8 @@ LIVING_STATES: tuple[LedgerState, ...] = (
     "rolled_back",
     "displaced",
 )
-"""States of ``TRANSACTION_SCHEMA`` that are the ledger after a window; the others have ended in it."""
+"""States of ``TRANSACTION_SCHEMA`` that are the ledger after a window; the others have ended in
+it."""
 
 
 def ledger_from_landing(landing: LandingStore, manifest: WindowManifest) -> list[OpenTransaction]:
@@ -32,7 +33,8 @@ def ledger_from_landing(landing: LandingStore, manifest: WindowManifest) -> list
     folder = window_folder(manifest.source, manifest.window)
     [path] = landing.local_paths(folder, [manifest.transactions_file])
     rows: list[dict[str, Any]] = []
-    # Reading with filters takes pyarrow's data sets, whose libraries an idle run does without (tests/pipelines/test_idle_run.py).
+    # Reading with filters takes pyarrow's data sets, whose libraries an idle run does without
+    # (tests/pipelines/test_idle_run.py).
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches():
             is_living = (pc.equal(batch["state"], state) for state in LIVING_STATES)
@@ -54,7 +56,8 @@ def ledger_from_rows(rows: Iterable[dict[str, Any]]) -> list[OpenTransaction]:
 
 
 def ledger_batch(ledger: Iterable[OpenTransaction]) -> pa.RecordBatch:
-    """The ledger after a window as ``TRANSACTION_SCHEMA``; what says how a transaction ended is NULL."""
+    """The ledger after a window as ``TRANSACTION_SCHEMA``; what says how a transaction ended is
+    NULL."""
     rows = [
         {name: getattr(one, name) for name in (each.name for each in fields(OpenTransaction))}
         | {name: list(getattr(one, name)) for name in ("tables", "table_rows", "windows")}

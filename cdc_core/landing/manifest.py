@@ -1,7 +1,7 @@
 """What does a landed window or chunk say of itself?
 
-A manifest is the point at which a window or chunk has landed, and enough to rebuild the metadata store: it names every file
-with its SHA-256, rows and bytes. It never holds row values or secrets.
+A manifest is the point at which a window or chunk has landed, and enough to rebuild the metadata
+store: it names every file with its SHA-256, rows and bytes. It never holds row values or secrets.
 """
 
 from __future__ import annotations
@@ -57,9 +57,11 @@ class LogUsed:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A DDL on a captured table: ``schema`` is the definition that holds from ``scn`` on. One that ``empties`` the table, or the ``partitions`` that
-    are named, leaves the definition as it was; with ``has_new_rows`` other rows came in their place, which are to be read. Of a definition that a signal brought, ``ddl`` names the signal, and ``ordinal`` is :data:`NO_ROW` where it
-    stands in for no DDL."""
+    """A DDL on a captured table: ``schema`` is the definition that holds from ``scn`` on. One that
+    ``empties`` the table, or the ``partitions`` that are named, leaves the definition as it was;
+    with ``has_new_rows`` other rows came in their place, which are to be read. Of a definition that
+    a signal brought, ``ddl`` names the signal, and ``ordinal`` is :data:`NO_ROW` where it stands in
+    for no DDL."""
 
     scn: int
     ordinal: int
@@ -72,7 +74,8 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalOutcome:
-    """What became of a definition that a signal brought: it holds from ``scn`` on, unless ``refusal`` says why it does not."""
+    """What became of a definition that a signal brought: it holds from ``scn`` on, unless
+    ``refusal`` says why it does not."""
 
     id: str
     scn: int
@@ -81,11 +84,13 @@ class SignalOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWindow:
-    """What the metadata store knew of a window when it was captured, so that a lost store can be made anew.
+    """What the metadata store knew of a window when it was captured, so that a lost store can be
+    made anew.
 
-    ``key`` is its partition in Dagster; ``created`` when it was planned, ``ended`` the time of its upper end in Oracle (ISO
-    8601). Every window from ordinal ``idle_from`` up to this one is idle, and may be gone from landing therefore.
-    ``before_sha256`` is the digest of the manifest of the window before; None for the first.
+    ``key`` is its partition in Dagster; ``created`` when it was planned, ``ended`` the time of its
+    upper end in Oracle (ISO 8601). Every window from ordinal ``idle_from`` up to this one is idle,
+    and may be gone from landing therefore. ``before_sha256`` is the digest of the manifest of the
+    window before; None for the first.
     """
 
     key: str
@@ -99,20 +104,22 @@ class PlannedWindow:
 class WindowManifest:
     """A landed window.
 
-    ``mining_low < row SCN <= window.scn_high`` is the redo that was looked at, ``positions`` how far each thread was read when
-    that was done: the next window begins there (None where a version that knew no positions captured it).
-    ``tables_committed`` names the captured tables that transactions committed in this window touched, in this or earlier
-    windows: the only ones that the lake must visit. ``tables_late`` are those of them that a commit at or below ``scn_low``
-    touched, ``late_scn`` the lowest such commit. ``transactions_evicted`` left the ledger without an end;
-    ``transactions_released`` were given up in it, since Oracle no longer knows them.
-    ``schemas`` are the versions valid at ``scn_high``, of the tables whose redo the window holds; ``schema_changes`` the DDLs
-    inside the window, in order, with definitions that signals brought; ``signals`` what became of those. ``joined`` and ``left`` name the tables whose stream begins or ends here.
-    ``data_objects`` are the numbers of the tables' data objects, as far as the dictionary showed them as of the window's end; of a
-    table with several segments only where its rows are known by ROWID.
-    ``files_by_table`` says, per table, which of the redo files have rows of it, by their place among them.
-    It ``is_gap`` where no table takes part in it, so nothing was read.
-    ``planned`` is what the metadata store knew of it, ``landed`` the moment of the manifest (ISO 8601, UTC); both are None where a version
-    that did not say so captured it.
+    ``mining_low < row SCN <= window.scn_high`` is the redo that was looked at, ``positions`` how
+    far each thread was read when that was done: the next window begins there (None where a version
+    that knew no positions captured it). ``tables_committed`` names the captured tables that
+    transactions committed in this window touched, in this or earlier windows: the only ones that
+    the lake must visit. ``tables_late`` are those of them that a commit at or below ``scn_low``
+    touched, ``late_scn`` the lowest such commit. ``transactions_evicted`` left the ledger without
+    an end; ``transactions_released`` were given up in it, since Oracle no longer knows them.
+    ``schemas`` are the versions valid at ``scn_high``, of the tables whose redo the window holds;
+    ``schema_changes`` the DDLs inside the window, in order, with definitions that signals brought;
+    ``signals`` what became of those. ``joined`` and ``left`` name the tables whose stream begins or
+    ends here. ``data_objects`` are the numbers of the tables' data objects, as far as the
+    dictionary showed them as of the window's end; of a table with several segments only where its
+    rows are known by ROWID. ``files_by_table`` says, per table, which of the redo files have rows
+    of it, by their place among them. It ``is_gap`` where no table takes part in it, so nothing was
+    read. ``planned`` is what the metadata store knew of it, ``landed`` the moment of the manifest
+    (ISO 8601, UTC); both are None where a version that did not say so captured it.
     """
 
     source: str
@@ -181,8 +188,8 @@ class WindowManifest:
 class ChunkManifest:
     """A landed chunk: the rows of ``table`` in one key or ROWID range as of ``scn``.
 
-    ``condition`` is the text of an ad hoc snapshot's additional condition, None for a whole table; ``landed`` the moment at which reading
-    began, otherwise as of a window.
+    ``condition`` is the text of an ad hoc snapshot's additional condition, None for a whole table;
+    ``landed`` the moment at which reading began, otherwise as of a window.
     """
 
     source: str
@@ -212,7 +219,8 @@ def window_manifest_bytes(manifest: WindowManifest, definitions: str | None = No
 
     Args:
         manifest: The manifest.
-        definitions: Digest of the set in which its ``schemas`` are kept; None if they are to stand in it.
+        definitions: Digest of the set in which its ``schemas`` are kept; None if they are to stand
+            in it.
     """
     data = asdict(replace(manifest, schemas=(), schema_changes=()))
     if manifest.positions is not None:
@@ -304,7 +312,8 @@ def read_window_manifest(
 
 
 def _names(texts: Sequence[str]) -> tuple[str, ...]:
-    """Tables are looked up by the text of their names: one that is written otherwise would never be visited."""
+    """Tables are looked up by the text of their names: one that is written otherwise would never be
+    visited."""
     for text in texts:
         if str(TableId.parse(text)) != text:
             raise ValueError("this is not how the name of a table is written")

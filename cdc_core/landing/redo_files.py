@@ -1,8 +1,9 @@
-"""How do the redo rows of a window get into files, laid out by table, so that each table reads its own rows alone?
+"""How do the redo rows of a window get into files, laid out by table, so that each table reads its
+own rows alone?
 
-Rows are sorted by table, held back until there are many, and written in row groups that have rows of one table only. A table with
-much redo gets files of its own; all others share one, since a file costs a sync, a request to S3 and a digest. Each table's rows
-stay in LogMiner's order.
+Rows are sorted by table, held back until there are many, and written in row groups that have rows
+of one table only. A table with much redo gets files of its own; all others share one, since a file
+costs a sync, a request to S3 and a digest. Each table's rows stay in LogMiner's order.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ REDO_DICTIONARY = (
 FILE_ROWS_MAX = 2_000_000
 HELD_ROWS_MAX = 100_000
 HELD_BYTES_MAX = 48 * 1024**2
-"""So much is held back. When it is there, the tables with most of it are written, until half is gone or longer."""
+"""So much is held back. When it is there, the tables with most of it are written, until half is
+gone or longer."""
 GROUP_ROWS = 5_000
-"""A table with so many rows of what is held is written in any case: longer row groups would gain nothing."""
+"""A table with so many rows of what is held is written in any case: longer row groups would gain
+nothing."""
 OWN_FILE_BYTES = 1024**2
 """A table with so much redo at once, as it is in memory, gets a file of its own."""
 OWN_FILES_MAX = 100
@@ -86,7 +89,8 @@ class RedoFiles:
             self._write_fullest()
 
     def close(self) -> list[LandedFile]:
-        """Write what is left; all files in the order in which they were begun, none without rows."""
+        """Write what is left; all files in the order in which they were begun, none without
+        rows."""
         for table in sorted(self._held):
             self._write(table, self._taken(table))
         for place in list(self._open):
@@ -94,7 +98,8 @@ class RedoFiles:
         return [file for _, file in sorted(self._files.items())]
 
     def _write_fullest(self) -> None:
-        """Write tables, those with most rows first, until half of what is held is gone, and all that have many."""
+        """Write tables, those with most rows first, until half of what is held is gone, and all
+        that have many."""
         rows_of = {table: sum(own.num_rows for own in held) for table, held in self._held.items()}
         written, enough = 0, self._held_rows / 2
         for table in sorted(rows_of, key=lambda one: (-rows_of[one], one)):
@@ -125,9 +130,11 @@ class RedoFiles:
             self._close(place)
 
     def _place(self, table: TableId, rows: pa.Table) -> _Place:
-        """The table itself if it has had a file of its own, or is to have one; else the shared file.
+        """The table itself if it has had a file of its own, or is to have one; else the shared
+        file.
 
-        It never goes back to the shared one: that may hold rows of it that stand before those of its own file.
+        It never goes back to the shared one: that may hold rows of it that stand before those of
+        its own file.
         """
         if rows.nbytes >= OWN_FILE_BYTES and len(self._own) < OWN_FILES_MAX:
             self._own.add(table)

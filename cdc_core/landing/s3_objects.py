@@ -1,8 +1,9 @@
 """How is an object put into S3 only where there is none, and which objects stand behind a name?
 
-Arrow reads and writes whole files there; it knows neither conditional writes (``If-None-Match: *``) nor a listing from a name on. Both
-are asked through boto3, of the store that Arrow has, which is proved before the first object is put: a store that knows no conditional
-writes overwrites, without an error, what somebody else has put.
+Arrow reads and writes whole files there; it knows neither conditional writes (``If-None-Match: *``)
+nor a listing from a name on. Both are asked through boto3, of the store that Arrow has, which is
+proved before the first object is put: a store that knows no conditional writes overwrites, without
+an error, what somebody else has put.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from cdc_core.errors import PreflightError, StoreUnavailableError
 _ABSENT = frozenset({"404", "NoSuchKey", "NotFound"})
 _TAKEN = frozenset({"412", "PreconditionFailed"})
 _BUSY = frozenset({"409", "ConditionalRequestConflict"})
-"""S3 has not decided yet which of two requests wins. Source: Amazon S3 User Guide, "How to prevent object overwrites with conditional writes"."""
+"""S3 has not decided yet which of two requests wins. Source: Amazon S3 User Guide, "How to prevent
+object overwrites with conditional writes"."""
 
 _UNKNOWN = frozenset({"501", "NotImplemented"})
 _PUTS_MAX = 5
@@ -31,7 +33,8 @@ _CONFIG = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeou
 
 
 class S3Objects:
-    """Objects of the store that a file system of Arrow's is; paths are its ones, ``bucket/key``. Threads may share it."""
+    """Objects of the store that a file system of Arrow's is; paths are its ones, ``bucket/key``.
+    Threads may share it."""
 
     def __init__(self, filesystem: pafs.S3FileSystem) -> None:
         self._filesystem = filesystem
@@ -41,14 +44,17 @@ class S3Objects:
         self._lock = Lock()
 
     def put_new(self, path: str, content: bytes) -> None:
-        """Put an object whole, if there is none of that name. Contents differ: each has something that no other has.
+        """Put an object whole, if there is none of that name. Contents differ: each has something
+        that no other has.
 
-        An answer that was lost is asked for again, so the object that is there may be ours: its content tells.
+        An answer that was lost is asked for again, so the object that is there may be ours: its
+        content tells.
 
         Raises:
             FileExistsError: Somebody else has put it.
             PreflightError: The store overwrites objects, or is another one than Arrow's.
-            StoreUnavailableError: S3 cannot be reached. Whether the object was put, its next reader sees.
+            StoreUnavailableError: S3 cannot be reached. Whether the object was put, its next reader
+                sees.
         """
         self._prove(path)
         self._put(path, content)
@@ -96,7 +102,8 @@ class S3Objects:
         )
 
     def _prove(self, path: str) -> None:
-        """Once for each bucket: an object beside the wanted one, which Arrow sees, cannot be put twice."""
+        """Once for each bucket: an object beside the wanted one, which Arrow sees, cannot be put
+        twice."""
         bucket = path.partition("/")[0]
         with self._lock:
             if bucket in self._proved:

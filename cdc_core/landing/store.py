@@ -24,7 +24,8 @@ class LandingWriter(AbstractContextManager["LandingWriter"], Protocol):
         """Append rows. They are held back until a row group is full, never longer."""
 
     def end_group(self) -> None:
-        """Write what is held back as a row group of its own; what follows is in another one. Does nothing if nothing is held."""
+        """Write what is held back as a row group of its own; what follows is in another one. Does
+        nothing if nothing is held."""
 
     def close(self) -> LandedFile:
         """Write what is left, make it durable, give it its name. May be called twice."""
@@ -36,8 +37,8 @@ class LandingWriter(AbstractContextManager["LandingWriter"], Protocol):
 class LandingStore(Protocol):
     """Immutable files in folders; a folder has landed once it has a manifest.
 
-    Until then its files may be written again (a crashed attempt is simply overwritten). Afterwards the store refuses to
-    write into it. Safe for use from many threads and processes.
+    Until then its files may be written again (a crashed attempt is simply overwritten). Afterwards
+    the store refuses to write into it. Safe for use from many threads and processes.
     """
 
     def exists(self, folder: str, name: str) -> bool:
@@ -63,7 +64,8 @@ class LandingStore(Protocol):
         dictionary: Sequence[str] | None = None,
         row_group_rows: int = 100_000,
     ) -> LandingWriter:
-        """Begin a Parquet file. ``dictionary`` names the columns that are worth dictionary encoding (None: all).
+        """Begin a Parquet file. ``dictionary`` names the columns that are worth dictionary encoding
+        (None: all).
 
         Raises:
             OvertakenError: The folder has landed already.
@@ -77,27 +79,29 @@ class LandingStore(Protocol):
         """
 
     def local_paths(self, folder: str, files: Sequence[LandedFile]) -> list[str]:
-        """Paths at which Spark on this machine can read the files, in order. Sizes are checked each time, digests once per
-        process and file.
+        """Paths at which Spark on this machine can read the files, in order. Sizes are checked each
+        time, digests once per process and file.
 
         Raises:
             LandingDamagedError: A file is missing, cut or changed.
         """
 
     def scratch(self) -> BinaryIO:
-        """A new file on this machine, to write and to read, for rows that wait to be landed. It has no name: it is gone when it is
-        closed, or when the process ends in any way.
+        """A new file on this machine, to write and to read, for rows that wait to be landed. It has
+        no name: it is gone when it is closed, or when the process ends in any way.
 
         Raises:
             StoreUnavailableError: It cannot be made.
         """
 
     def list_folders(self, prefix: str, *, after: str = "") -> list[str]:
-        """Folders below ``prefix`` (a folder itself) that have landed, in text order; only those that come behind the folder
-        ``after`` in it, which is quick however many come before."""
+        """Folders below ``prefix`` (a folder itself) that have landed, in text order; only those
+        that come behind the folder ``after`` in it, which is quick however many come before."""
 
     def remove(self, folder: str) -> None:
-        """Remove a folder whose window is not needed any more; its manifest goes first. May be called twice."""
+        """Remove a folder whose window is not needed any more; its manifest goes first. May be
+        called twice."""
 
     def remove_unlanded(self, folder: str) -> None:
-        """Remove what a crashed attempt left in a folder. A folder that has landed is left alone."""
+        """Remove what a crashed attempt left in a folder. A folder that has landed is left
+        alone."""

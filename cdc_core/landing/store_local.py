@@ -24,7 +24,8 @@ from cdc_core.landing.store_parquet import (
 )
 
 PRIVATE = 0o700
-"""Redo and rows are for the user who captures them. A folder that is there already keeps its rights."""
+"""Redo and rows are for the user who captures them. A folder that is there already keeps its
+rights."""
 
 
 class LocalLandingStore:
@@ -94,7 +95,8 @@ class LocalLandingStore:
                 file.flush()
                 os.fsync(file.fileno())
             try:
-                # A hard link, unlike a rename, fails where the name is taken: two writers cannot both win.
+                # A hard link, unlike a rename, fails where the name is taken: two writers cannot
+                # both win.
                 os.link(temporary, place / MANIFEST_NAME)
             except FileExistsError as error:
                 if (place / MANIFEST_NAME).read_bytes() != content:
@@ -121,7 +123,8 @@ class LocalLandingStore:
         """Folders below ``prefix`` that have landed, behind ``after``."""
         place = self._root / prefix
         children = sorted(place.iterdir()) if place.is_dir() else []
-        # What comes behind a folder lies in a child that does, or in the one in which that folder is.
+        # What comes behind a folder lies in a child that does, or in the one in which that folder
+        # is.
         near = [one for one in children if (name := f"{prefix}/{one.name}") >= after[: len(name)]]
         manifests = [path for one in near for path in (one, *one.rglob(MANIFEST_NAME))]
         folders = (

@@ -1,6 +1,7 @@
 """How is a landing file written, and how is it known to be whole?
 
-Parquet with zstd, row groups of a bounded size, statistics for push-down; the SHA-256 is taken while the bytes go by.
+Parquet with zstd, row groups of a bounded size, statistics for push-down; the SHA-256 is taken
+while the bytes go by.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ _GROUP_BYTES_MAX = 64 * 1024**2
 _READ_BYTES = 1024**2
 _DICTIONARY_BYTES_MAX = 1024**2
 _ANY_DICTIONARY_BYTES_MAX = 64 * 1024
-"""The same where nobody says which columns repeat: those whose different values take more in a row group are soon written without a
-dictionary. Measured: files are a seventh smaller, and take a fifth less CPU."""
+"""The same where nobody says which columns repeat: those whose different values take more in a row
+group are soon written without a dictionary. Measured: files are a seventh smaller, and take a fifth
+less CPU."""
 
 
 class ParquetLandingWriter:
-    """A Parquet file under a temporary name in ``folder``; ``publish`` gives it its name once it is whole and synced."""
+    """A Parquet file under a temporary name in ``folder``; ``publish`` gives it its name once it is
+    whole and synced."""
 
     def __init__(
         self,
@@ -151,7 +154,8 @@ class _HashedFile:
     closed = False
 
     def write(self, data: Any) -> int:
-        # The Parquet writer writes a footer when it is collected, also for a file that was given up.
+        # The Parquet writer writes a footer when it is collected, also for a file that was given
+        # up.
         if not self._file.closed:
             self.digest.update(data)
             self._file.write(data)
@@ -194,7 +198,8 @@ def scratch_file(folder: Path) -> BinaryIO:
 
 
 class FileVerifier:
-    """Checks files against what their manifest says: size each time, digest once per path while the file stays the same."""
+    """Checks files against what their manifest says: size each time, digest once per path while the
+    file stays the same."""
 
     def __init__(self) -> None:
         self._known: set[tuple[str, str, int, int]] = set()

@@ -1,7 +1,7 @@
 """How do landing files live in S3 or a store that speaks its protocol?
 
-A file is written to the local cache, then uploaded: an S3 object appears whole or not at all. The manifest is put only if
-there is none (``If-None-Match: *``), so of two writers one wins.
+A file is written to the local cache, then uploaded: an S3 object appears whole or not at all. The
+manifest is put only if there is none (``If-None-Match: *``), so of two writers one wins.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ _CONFIG = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeou
 
 
 class S3LandingStore:
-    """A :class:`~cdc_core.landing.store.LandingStore` in an S3 bucket, with a local cache for reading and writing."""
+    """A :class:`~cdc_core.landing.store.LandingStore` in an S3 bucket, with a local cache for
+    reading and writing."""
 
     def __init__(self, config: S3LandingConfig) -> None:
         self._bucket = config.bucket
@@ -148,7 +149,8 @@ class S3LandingStore:
         return sorted(folder for folder in found if folder > after)
 
     def remove(self, folder: str) -> None:
-        """Remove a folder, in S3 and in the cache; its manifest goes first, so that what is left of it has not landed."""
+        """Remove a folder, in S3 and in the cache; its manifest goes first, so that what is left of
+        it has not landed."""
         with _translated("a folder in S3 that is no longer needed cannot be removed"):
             self._s3.delete_object(Bucket=self._bucket, Key=self._key(folder, MANIFEST_NAME))
         self.remove_unlanded(folder)

@@ -1,1 +1,2 @@
-"""Which values do all parts speak of? They are frozen, check themselves, and know nothing of the parts."""
+"""Which values do all parts speak of? They are frozen, check themselves, and know nothing of the
+parts."""

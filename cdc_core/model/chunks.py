@@ -17,7 +17,8 @@ _PARTITION_KEY = re.compile(r"([^:]+)_([0-9]+)-of-([0-9]+)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class ChunkKey:
-    """One chunk of one table's snapshot: a Dagster partition of that table. Its texts never hold values of the table's key."""
+    """One chunk of one table's snapshot: a Dagster partition of that table. Its texts never hold
+    values of the table's key."""
 
     table: TableId
     snapshot_id: str
@@ -33,7 +34,8 @@ class ChunkKey:
         return f"{self.number + 1} of {total}"
 
     def partition_key(self, total: int) -> str:
-        """The Dagster partition key, ``<snapshot id>_<03>-of-<120>``: keys of a snapshot sort as its chunks do."""
+        """The Dagster partition key, ``<snapshot id>_<03>-of-<120>``: keys of a snapshot sort as
+        its chunks do."""
         width = len(str(total))
         return f"{self.snapshot_id}_{self.number + 1:0{width}d}-of-{total}"
 

@@ -1,6 +1,7 @@
 """Which data objects (DATA_OBJECT_ID) did a table have as of an SCN?
 
-A table may have a million partitions, and a window knows the numbers of all tables: sums of the numbers stand for them.
+A table may have a million partitions, and a window knows the numbers of all tables: sums of the
+numbers stand for them.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataObjects:
-    """Fingerprint of a set of numbers: how many, their sum, the sum of their squares, and the newest one.
+    """Fingerprint of a set of numbers: how many, their sum, the sum of their squares, and the
+    newest one.
 
-    Oracle gives each number once, in rising order. So the numbers up to ``newest`` are the old ones: if their fingerprint
-    is the same at a later SCN, the table has lost none, whatever came since.
+    Oracle gives each number once, in rising order. So the numbers up to ``newest`` are the old
+    ones: if their fingerprint is the same at a later SCN, the table has lost none, whatever came
+    since.
     """
 
     count: int

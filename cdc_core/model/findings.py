@@ -9,8 +9,8 @@ from cdc_core.model.identifiers import TableId
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that preflight found. ``remedy`` is SQL for the administrator, or words; ``is_problem`` is False for
-    information that stops nothing."""
+    """Something that preflight found. ``remedy`` is SQL for the administrator, or words;
+    ``is_problem`` is False for information that stops nothing."""
 
     problem: str
     remedy: str

@@ -1,4 +1,5 @@
-"""How is an Oracle table named, quoted, and written as a file, Delta table or Dagster asset name?"""
+"""How is an Oracle table named, quoted, and written as a file, Delta table or Dagster asset
+name?"""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ IDENTIFIER_BYTES_MAX = 128
 """Oracle's longest identifier since 12.2."""
 
 PATH_PART_MAX = 120
-"""Characters of an owner or a name in a folder's name: file systems take 255 bytes for both, the dot, and the suffix of a table that was
-moved aside."""
+"""Characters of an owner or a name in a folder's name: file systems take 255 bytes for both, the
+dot, and the suffix of a table that was moved aside."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -35,7 +36,8 @@ class TableId:
             check_identifier(part)
 
     def __str__(self) -> str:
-        """What :meth:`parse` reads: ``HR.EMP``, and ``HR."Dept"`` where Oracle needs quotes. Different for different tables."""
+        """What :meth:`parse` reads: ``HR.EMP``, and ``HR."Dept"`` where Oracle needs quotes.
+        Different for different tables."""
         return f"{_written(self.owner)}.{_written(self.name)}"
 
     @property
@@ -52,9 +54,10 @@ class TableId:
     def path(self) -> str:
         """``owner.name`` for folders, Delta paths and asset keys, different for different tables.
 
-        An ordinary upper-case part is written in lower case; any other starts with ``_`` and has each character that is not
-        a letter or digit as ``_xx`` in hex, one beyond U+00FF as ``_u`` and six digits. So the name can be read back from it, but for one
-        that is too long for a folder: its rest is a digest, and the Delta tables' property ``redolake.table`` names it.
+        An ordinary upper-case part is written in lower case; any other starts with ``_`` and has
+        each character that is not a letter or digit as ``_xx`` in hex, one beyond U+00FF as ``_u``
+        and six digits. So the name can be read back from it, but for one that is too long for a
+        folder: its rest is a digest, and the Delta tables' property ``redolake.table`` names it.
         """
         return f"{_path_part(self.owner)}.{_path_part(self.name)}"
 
@@ -77,14 +80,16 @@ class TableId:
 
 
 def parts_of(text: str) -> list[tuple[str, str]]:
-    """What stands between the dots of a name, each part as (text in double quotes, text without them); none if it is no name."""
+    """What stands between the dots of a name, each part as (text in double quotes, text without
+    them); none if it is no name."""
     parts = _PART.findall(text.strip())
     rebuilt = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)
     return parts if rebuilt == text.strip() else []
 
 
 def split_container(text: str) -> tuple[str | None, str]:
-    """The pluggable database before a name of three parts, as Oracle keeps it, and the name without it."""
+    """The pluggable database before a name of three parts, as Oracle keeps it, and the name without
+    it."""
     parts = parts_of(text)
     if len(parts) != 3:
         return None, text
@@ -94,13 +99,14 @@ def split_container(text: str) -> tuple[str | None, str]:
 
 
 def container_name(written: str) -> str:
-    """The name of a pluggable database as Oracle keeps it: in upper case, and in double quotes as it is written."""
+    """The name of a pluggable database as Oracle keeps it: in upper case, and in double quotes as
+    it is written."""
     return written[1:-1] if written.startswith('"') else written.upper()
 
 
 def refuse_container(parts: Sequence[object], text: str) -> None:
-    """A name of three parts is meant as ``PDB.OWNER.TABLE``. Names, object numbers and transaction numbers of two containers can be equal,
-    so a source reads one.
+    """A name of three parts is meant as ``PDB.OWNER.TABLE``. Names, object numbers and transaction
+    numbers of two containers can be equal, so a source reads one.
 
     Raises:
         ConfigError: There are three parts.
@@ -130,7 +136,8 @@ def check_identifier(name: str) -> str:
 
 
 def can_be_named(*names: str) -> bool:
-    """Can :func:`check_identifier` take these names? A table with another one is nobody's to capture."""
+    """Can :func:`check_identifier` take these names? A table with another one is nobody's to
+    capture."""
     try:
         for name in names:
             check_identifier(name)

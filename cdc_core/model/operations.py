@@ -8,7 +8,8 @@ from enum import IntEnum
 class Operation(IntEnum):
     """``OPERATION_CODE`` by name.
 
-    Source: Oracle Database Reference 19c, V$LOGMNR_CONTENTS; code 29 was measured on 23ai, where the manual says 28.
+    Source: Oracle Database Reference 19c, V$LOGMNR_CONTENTS; code 29 was measured on 23ai, where
+    the manual says 28.
     """
 
     INTERNAL = 0
@@ -35,14 +36,16 @@ class Operation(IntEnum):
     EXTENDED_END = 93
     UNSUPPORTED = 255
     RESELECTED = 1001
-    """Not LogMiner's: landing's own, of an UPDATE with a LOB that the redo does not carry and Redolake has read as of the commit."""
+    """Not LogMiner's: landing's own, of an UPDATE with a LOB that the redo does not carry and
+    Redolake has read as of the commit."""
 
 
 CONTROL = (Operation.START, Operation.COMMIT, Operation.ROLLBACK)
 """Rows that begin or end a transaction."""
 
 IGNORED = (Operation.INTERNAL, Operation.SELECT_FOR_UPDATE)
-"""Rows that change nothing which is captured: capture does not ask for them, but for INTERNAL ones that close a statement with LOBs."""
+"""Rows that change nothing which is captured: capture does not ask for them, but for INTERNAL ones
+that close a statement with LOBs."""
 
 ENDS = (Operation.COMMIT, Operation.ROLLBACK)
 """Rows that end a transaction."""

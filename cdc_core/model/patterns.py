@@ -28,24 +28,29 @@ _TOOLS = {
     r"ORA_TEMP_\d+_DS_\d+|SYS_TEMP_\w+": "of the optimizer",
     r"(DEF|SNAP|STREAMS|KUPC)\$_.+": "of replication",
 }
-"""Names that Oracle's own tools give to tables in the schemas of users, and whose such a table is. They come and go by themselves.
+"""Names that Oracle's own tools give to tables in the schemas of users, and whose such a table is.
+They come and go by themselves.
 
-Source: Database Administrator's Guide 19c, "Viewing Information About Tables"; Utilities 19c, "Data Pump"; Data Warehousing Guide 19c; Text
-Reference 19c, "Oracle Text Indexing Elements"; Debezium leaves out several of them (DBZ-5756, DBZ-9661).
+Source: Database Administrator's Guide 19c, "Viewing Information About Tables"; Utilities 19c, "Data
+Pump"; Data Warehousing Guide 19c; Text Reference 19c, "Oracle Text Indexing Elements"; Debezium
+leaves out several of them (DBZ-5756, DBZ-9661).
 """
 _TOOL_NAMES = tuple((re.compile(name), whose) for name, whose in _TOOLS.items())
 
 
 def whose_tool(table: str) -> str:
-    """Which of Oracle's tools made a table, by its name; empty for a user's own. No pattern takes such a table in."""
+    """Which of Oracle's tools made a table, by its name; empty for a user's own. No pattern takes
+    such a table in."""
     return next((whose for name, whose in _TOOL_NAMES if name.fullmatch(table)), "")
 
 
 @dataclass(frozen=True, slots=True)
 class TablePattern:
-    """Tables by owner and name, as the dictionary has them: ``*`` is any number of characters, ``?`` is one.
+    """Tables by owner and name, as the dictionary has them: ``*`` is any number of characters,
+    ``?`` is one.
 
-    Oracle allows neither character in a plain name; a quoted name that has one is read as a pattern too.
+    Oracle allows neither character in a plain name; a quoted name that has one is read as a pattern
+    too.
     """
 
     owner: str

@@ -19,8 +19,9 @@ ChunkState = Literal["planned", "landed", "applied"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
-    """One source. ``snapshot_scn`` is the SCN of its first snapshot, where windows begin; ``mining_low`` how far back the
-    first window reads; ``resetlogs_change`` the incarnation of the database."""
+    """One source. ``snapshot_scn`` is the SCN of its first snapshot, where windows begin;
+    ``mining_low`` how far back the first window reads; ``resetlogs_change`` the incarnation of the
+    database."""
 
     name: str
     snapshot_scn: Scn
@@ -34,22 +35,27 @@ class SourceRecord:
 class TableRecord:
     """One captured table and its fate.
 
-    Its stream: ``first_ordinal`` is the first window that holds its redo; that window reads the table's redo again from above
-    ``mining_low`` where this is not None. ``stopped_scn`` is where the stream ended: later changes are not taken until the
-    table comes back. ``reason``, ``way_out`` and ``since`` say why and when it was stopped; ``asked_by`` who asked for that,
-    None where nobody did; of a failed table, ``policy`` says that a policy brings it back. ``trouble`` is what it met, as long as a
-    policy may answer that; ``read_again`` the last time that a policy answered, for each trouble. ``rest_waits`` says why a
-    table whose stream has ended does not take the rest that belongs to it.
+    Its stream: ``first_ordinal`` is the first window that holds its redo; that window reads the
+    table's redo again from above ``mining_low`` where this is not None. ``stopped_scn`` is where
+    the stream ended: later changes are not taken until the table comes back. ``reason``,
+    ``way_out`` and ``since`` say why and when it was stopped; ``asked_by`` who asked for that, None
+    where nobody did; of a failed table, ``policy`` says that a policy brings it back. ``trouble``
+    is what it met, as long as a policy may answer that; ``read_again`` the last time that a policy
+    answered, for each trouble. ``rest_waits`` says why a table whose stream has ended does not take
+    the rest that belongs to it.
 
-    Its rows: ``snapshot_scn`` is the SCN of its snapshot ``snapshot_id``, ``consistent_scn`` the highest SCN of which a chunk
-    was read, ``mirror_scn`` the SCN of which its mirror is an image (None until the snapshot is complete). ``generation``
-    counts how often its Delta tables were begun. ``in_quarantine`` redo rows could not be decoded and no later snapshot has settled
-    them: the mirror is an image but for their rows.
+    Its rows: ``snapshot_scn`` is the SCN of its snapshot ``snapshot_id``, ``consistent_scn`` the
+    highest SCN of which a chunk was read, ``mirror_scn`` the SCN of which its mirror is an image
+    (None until the snapshot is complete). ``generation`` counts how often its Delta tables were
+    begun. ``in_quarantine`` redo rows could not be decoded and no later snapshot has settled them:
+    the mirror is an image but for their rows.
 
-    It ``awaits_rows`` while rows that came into it without redo, such as those of an exchanged partition, are read: its mirror stands right before
-    they came. The store finds that by the table's chunks.
+    It ``awaits_rows`` while rows that came into it without redo, such as those of an exchanged
+    partition, are read: its mirror stands right before they came. The store finds that by the
+    table's chunks.
 
-    ``revision`` counts how often the store changed anything of this but the position, or the table's definitions.
+    ``revision`` counts how often the store changed anything of this but the position, or the
+    table's definitions.
     """
 
     source: str
@@ -76,12 +82,14 @@ class TableRecord:
 
     @property
     def is_captured(self) -> bool:
-        """Does the table's redo land? Also that of a paused table, or of one that failed in the lake alone."""
+        """Does the table's redo land? Also that of a paused table, or of one that failed in the
+        lake alone."""
         return self.state not in {"new", "removed"} and self.stopped_scn is None
 
     @property
     def takes_windows(self) -> bool:
-        """Does the table take windows by itself: as long as it is ready, or until the end of its stream?"""
+        """Does the table take windows by itself: as long as it is ready, or until the end of its
+        stream?"""
         if self.awaits_rows:
             return False
         if self.stopped_scn is not None:
@@ -103,8 +111,8 @@ class TableRecord:
 
 @dataclass(frozen=True, slots=True)
 class Inexact:
-    """Why the image of a window is not exact: commits of ``tables``, the first at ``scn``, came to light with a later window,
-    the last of them with the one that is named ``window``."""
+    """Why the image of a window is not exact: commits of ``tables``, the first at ``scn``, came to
+    light with a later window, the last of them with the one that is named ``window``."""
 
     scn: int
     tables: tuple[str, ...]
@@ -113,13 +121,15 @@ class Inexact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRecord:
-    """One window of a source. Its own redo is ``(mining_low, window.scn_high]``; ``seconds`` are those of capture.
+    """One window of a source. Its own redo is ``(mining_low, window.scn_high]``; ``seconds`` are
+    those of capture.
 
-    ``positions`` say how far each redo thread was read when it was captured, where the next window begins; None before
-    that, and for windows that a version without positions captured. ``key`` is its partition in Dagster and never changes;
-    ``ended`` the time of ``scn_high`` in Oracle; ``bytes`` and ``facts`` what capture reported. It ``is_idle`` when captured
-    tables have nothing in it, not even an open transaction. ``inexact`` says what its image lacked until a later window was
-    applied; None if nothing.
+    ``positions`` say how far each redo thread was read when it was captured, where the next window
+    begins; None before that, and for windows that a version without positions captured. ``key`` is
+    its partition in Dagster and never changes; ``ended`` the time of ``scn_high`` in Oracle;
+    ``bytes`` and ``facts`` what capture reported. It ``is_idle`` when captured tables have nothing
+    in it, not even an open transaction. ``inexact`` says what its image lacked until a later window
+    was applied; None if nothing.
     """
 
     source: str
@@ -179,7 +189,8 @@ class ChunkRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A table's last comparison with Oracle: all ``rows``, all columns, as of ``scn``; when, and how many rows differed."""
+    """A table's last comparison with Oracle: all ``rows``, all columns, as of ``scn``; when, and
+    how many rows differed."""
 
     scn: Scn
     compared: datetime
@@ -189,8 +200,8 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A piece of work held by a process until ``expires``. A later holder always has a higher ``token``. ``is_expired`` is by the
-    clock that all holders share, when the lease was read."""
+    """A piece of work held by a process until ``expires``. A later holder always has a higher
+    ``token``. ``is_expired`` is by the clock that all holders share, when the lease was read."""
 
     name: str
     holder: str

@@ -13,8 +13,8 @@ _RS_ID = re.compile(r"\s*0x([0-9a-f]+)\.([0-9a-f]+)\.([0-9a-f]+)\s*", re.IGNOREC
 class RedoAddress:
     """A redo byte address: log sequence, block in the log, byte in the block.
 
-    Redo is only ever appended to a thread, so within one thread what reached the log later has the greater address. Addresses
-    of two threads cannot be compared: each counts its own logs.
+    Redo is only ever appended to a thread, so within one thread what reached the log later has the
+    greater address. Addresses of two threads cannot be compared: each counts its own logs.
     """
 
     sequence: int
@@ -49,10 +49,11 @@ class RedoAddress:
 class ThreadPosition:
     """How far one redo thread was read when a window was captured.
 
-    ``first_scn`` is FIRST_CHANGE# of the log that was CURRENT before the window was mined, None for a thread that was not open:
-    redo that reaches the log after the pass has this SCN or a higher one. ``address`` is the highest address that any pass
-    returned so far, None before the first. ``read_from`` is the SCN above which the thread has been read with a position:
-    a row at or below it is never new.
+    ``first_scn`` is FIRST_CHANGE# of the log that was CURRENT before the window was mined, None for
+    a thread that was not open: redo that reaches the log after the pass has this SCN or a higher
+    one. ``address`` is the highest address that any pass returned so far, None before the first.
+    ``read_from`` is the SCN above which the thread has been read with a position: a row at or below
+    it is never new.
     """
 
     thread: int

@@ -25,9 +25,10 @@ QueryEngine = Literal["spark", "duckdb"]
 class TableApplied:
     """What applying a window or chunk did to one table.
 
-    ``changes`` are rows of the change log. ``skipped``: it had been applied before, nothing was committed. ``quarantined`` redo rows
-    of the window could not be decoded and are in quarantine, as are ``in_quarantine`` rows of the table altogether that no later
-    snapshot has settled; None where nobody asked.
+    ``changes`` are rows of the change log. ``skipped``: it had been applied before, nothing was
+    committed. ``quarantined`` redo rows of the window could not be decoded and are in quarantine,
+    as are ``in_quarantine`` rows of the table altogether that no later snapshot has settled; None
+    where nobody asked.
     """
 
     table: TableId
@@ -43,8 +44,9 @@ class TableApplied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
-    """One finished step. ``key`` is the window's or chunk's key; ``rows`` are redo rows or table rows; ``bytes`` landed;
-    ``stopped`` names tables that the step had to stop while the others went on, ``left_out`` those that cannot take the step."""
+    """One finished step. ``key`` is the window's or chunk's key; ``rows`` are redo rows or table
+    rows; ``bytes`` landed; ``stopped`` names tables that the step had to stop while the others went
+    on, ``left_out`` those that cannot take the step."""
 
     kind: StepKind
     key: str
@@ -66,7 +68,8 @@ Reporter = Callable[[StepReport], None]
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The last time that ``policy`` (its option's name) had a table read again: when (ISO 8601), and what had stopped the table."""
+    """The last time that ``policy`` (its option's name) had a table read again: when (ISO 8601),
+    and what had stopped the table."""
 
     policy: str
     at: str
@@ -75,9 +78,9 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateRebuilt:
-    """A metadata store that was made anew: how many ``rows`` its tables have, and had before (None where it held nothing of the
-    source); the captured tables as it has them now; ``remarks`` are for the operator. ``is_written`` is False after a dry
-    run."""
+    """A metadata store that was made anew: how many ``rows`` its tables have, and had before (None
+    where it held nothing of the source); the captured tables as it has them now; ``remarks`` are
+    for the operator. ``is_written`` is False after a dry run."""
 
     rows: dict[str, int]
     rows_before: dict[str, int] | None
@@ -88,7 +91,8 @@ class StateRebuilt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotProgress:
-    """A snapshot of one table beside its first one (ad hoc, repair) whose chunks are not all applied."""
+    """A snapshot of one table beside its first one (ad hoc, repair) whose chunks are not all
+    applied."""
 
     snapshot_id: str
     chunks_applied: int
@@ -97,13 +101,15 @@ class SnapshotProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """How one table stands. ``position`` is the SCN of which the mirror is an exact image, None before the snapshot is done,
-    ``position_time`` its time in UTC (ISO 8601) where that is known; ``consistent_from`` the SCN that the position must reach
-    after an ad hoc snapshot before that is true again. ``reason``, ``way_out`` and ``since`` (ISO 8601) say why and since when
-    it does not go on by itself; ``stopped_scn`` is where its stream ended; ``asked_by`` who asked for that (``command``,
-    ``configuration``, ``policy``), None where nobody did; ``read_again`` what policies had it read again for;
-    ``rest_waits`` why a table that has left does not take what belongs to it still; ``in_quarantine`` counts redo rows that could
-    not be decoded, so that as many rows of the mirror may be missing, stale or left over; ``snapshots`` are ad hoc ones (and
+    """How one table stands. ``position`` is the SCN of which the mirror is an exact image, None
+    before the snapshot is done, ``position_time`` its time in UTC (ISO 8601) where that is known;
+    ``consistent_from`` the SCN that the position must reach after an ad hoc snapshot before that is
+    true again. ``reason``, ``way_out`` and ``since`` (ISO 8601) say why and since when it does not
+    go on by itself; ``stopped_scn`` is where its stream ended; ``asked_by`` who asked for that
+    (``command``, ``configuration``, ``policy``), None where nobody did; ``read_again`` what
+    policies had it read again for; ``rest_waits`` why a table that has left does not take what
+    belongs to it still; ``in_quarantine`` counts redo rows that could not be decoded, so that as
+    many rows of the mirror may be missing, stale or left over; ``snapshots`` are ad hoc ones (and
     repairs) that have chunks to apply."""
 
     table: str
@@ -130,10 +136,12 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus:
-    """How a source stands, per table. ``oracle_error`` says why Oracle could not be reached, if it was asked; ``last_error`` is that of its first window that is not applied, which all tables wait
-    for; ``windows_inexact`` counts windows that lacked commits which came to light with a later one. ``transactions_released`` are
-    those that were given up: Oracle no longer knows them, and no end of them was mined; of ``transactions_evicted`` another one took the
-    undo slot, and no end of them was mined. ``oldest_open`` are the first of the open ones, oldest first."""
+    """How a source stands, per table. ``oracle_error`` says why Oracle could not be reached, if it
+    was asked; ``last_error`` is that of its first window that is not applied, which all tables wait
+    for; ``windows_inexact`` counts windows that lacked commits which came to light with a later
+    one. ``transactions_released`` are those that were given up: Oracle no longer knows them, and no
+    end of them was mined; of ``transactions_evicted`` another one took the undo slot, and no end of
+    them was mined. ``oldest_open`` are the first of the open ones, oldest first."""
 
     source: str
     scn_oracle: int | None
@@ -156,10 +164,12 @@ class SourceStatus:
 class TransactionStatus:
     """An open transaction, and what it holds back; no values of its rows.
 
-    ``started`` is the time of the database's host at its START row, ISO 8601 without a zone; None where no START row was seen.
-    ``seen`` is the end, by Oracle's clock, of the first window that holds redo of it, ISO 8601 in UTC, and ``open_seconds`` the time
-    since: it is at least as old. Both are None while that window's end has no known time. ``tables`` and ``rows`` are the captured
-    ones. ``keeps_windows_from`` is the key of the first window that retention must keep for it.
+    ``started`` is the time of the database's host at its START row, ISO 8601 without a zone; None
+    where no START row was seen. ``seen`` is the end, by Oracle's clock, of the first window that
+    holds redo of it, ISO 8601 in UTC, and ``open_seconds`` the time since: it is at least as old.
+    Both are None while that window's end has no known time. ``tables`` and ``rows`` are the
+    captured ones. ``keeps_windows_from`` is the key of the first window that retention must keep
+    for it.
     """
 
     xid: str
@@ -181,9 +191,10 @@ class TransactionStatus:
 class TableComparison:
     """One table compared with Oracle as of an SCN.
 
-    Rows, digests and keys that more than one row has are those of each side by itself. ``differences`` counts keys that are not the
-    same on both sides; it is a lower bound where ``is_lower_bound``. ``keys`` are the first of them as text, columns joined by a
-    comma, where the caller asked for them; never other values.
+    Rows, digests and keys that more than one row has are those of each side by itself.
+    ``differences`` counts keys that are not the same on both sides; it is a lower bound where
+    ``is_lower_bound``. ``keys`` are the first of them as text, columns joined by a comma, where the
+    caller asked for them; never other values.
     """
 
     table: str
@@ -201,7 +212,8 @@ class TableComparison:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A table that a command over several tables could not take: why, and what the operator types."""
+    """A table that a command over several tables could not take: why, and what the operator
+    types."""
 
     table: str
     reason: str
@@ -219,7 +231,8 @@ class MirrorVersion:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The versions of mirrors that together show Oracle ``AS OF SCN``; ``left_out`` have no such version."""
+    """The versions of mirrors that together show Oracle ``AS OF SCN``; ``left_out`` have no such
+    version."""
 
     scn: int
     tables: tuple[MirrorVersion, ...]
@@ -228,7 +241,8 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """Tables compared at one SCN, and those that cannot be compared at it: nothing is proved of these."""
+    """Tables compared at one SCN, and those that cannot be compared at it: nothing is proved of
+    these."""
 
     scn: int
     tables: tuple[TableComparison, ...]
@@ -245,9 +259,9 @@ DeltaLayer = Literal["changelog", "mirror"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMaintained:
-    """What maintenance made of one Delta table. Files and bytes are those of the newest version; ``files_removed`` are files of
-    older ones that VACUUM removed, ``commits_removed`` commits that left the log; ``had_vectors`` and ``has_vectors``: whether MERGE writes
-    deletion vectors."""
+    """What maintenance made of one Delta table. Files and bytes are those of the newest version;
+    ``files_removed`` are files of older ones that VACUUM removed, ``commits_removed`` commits that
+    left the log; ``had_vectors`` and ``has_vectors``: whether MERGE writes deletion vectors."""
 
     table: TableId
     layer: DeltaLayer
@@ -274,8 +288,9 @@ class Maintenance:
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """A table that a pattern names. ``left_out`` says why it cannot be captured, empty if it can; ``columns_exclude`` are
-    columns of types that are not captured; ``rows`` are those of Oracle's statistics, None where there are none."""
+    """A table that a pattern names. ``left_out`` says why it cannot be captured, empty if it can;
+    ``columns_exclude`` are columns of types that are not captured; ``rows`` are those of Oracle's
+    statistics, None where there are none."""
 
     table: TableId
     rows: int | None = None
@@ -286,10 +301,12 @@ class FoundTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnReport:
-    """A column of a table as people know it; ``type`` as one writes it in Oracle, for example ``NUMBER(10,2)``.
+    """A column of a table as people know it; ``type`` as one writes it in Oracle, for example
+    ``NUMBER(10,2)``.
 
-    ``digits``, ``fraction`` and ``length`` are the most that a value had so far (digits before and behind the point, characters or
-    bytes), ``room`` how many more digits the Delta type has where it is narrower than Oracle's; None where that is not known.
+    ``digits``, ``fraction`` and ``length`` are the most that a value had so far (digits before and
+    behind the point, characters or bytes), ``room`` how many more digits the Delta type has where
+    it is narrower than Oracle's; None where that is not known.
     """
 
     name: str
@@ -304,8 +321,8 @@ class ColumnReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionReport:
-    """A version of a table: from which SCN on, what had changed since the one before in words, and by which DDL; None where the
-    table was read by a snapshot, or the configuration changed."""
+    """A version of a table: from which SCN on, what had changed since the one before in words, and
+    by which DDL; None where the table was read by a snapshot, or the configuration changed."""
 
     scn: int
     changes: tuple[str, ...]
@@ -314,7 +331,8 @@ class DefinitionReport:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a piece of work. ``death`` says why the holder counts as dead, None while it lives."""
+    """Who holds a piece of work. ``death`` says why the holder counts as dead, None while it
+    lives."""
 
     lease: Lease
     death: str | None

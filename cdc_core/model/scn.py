@@ -14,13 +14,16 @@ SCN_MAX = 2**63 - 1
 """Largest SCN that landing files and Delta can hold (a signed 64-bit integer)."""
 
 OPEN_ENDED_FROM = 281_474_976_710_655
-"""From here on V$LOG.NEXT_CHANGE# means "not closed yet" (48 bits all set, and the later 64-bit form)."""
+"""From here on V$LOG.NEXT_CHANGE# means "not closed yet" (48 bits all set, and the later 64-bit
+form)."""
 
 SLACK_SECONDS = 10
-"""What a time that Oracle gives for an SCN, or a DDL, may be off by: about three seconds were measured, others allow for ten."""
+"""What a time that Oracle gives for an SCN, or a DDL, may be off by: about three seconds were
+measured, others allow for ten."""
 
 PARTITION_KEY_MAX = 30
-"""Characters of a partition key that Dagster's lists show whole; they cut longer ones in the middle."""
+"""Characters of a partition key that Dagster's lists show whole; they cut longer ones in the
+middle."""
 
 _KEY_TIME = "%Y-%m-%dT%H:%M:%SZ"
 _KEY_TIME_SHORT = "%Y%m%d-%H%M%S"
@@ -35,7 +38,8 @@ def scn_text(scn: int) -> str:
 class ScnWindow:
     """A range of commit SCNs: ``scn_low < commit_scn <= scn_high``.
 
-    The unit of work of the log path: one Dagster partition, one set of landing files, one Delta commit per table.
+    The unit of work of the log path: one Dagster partition, one set of landing files, one Delta
+    commit per table.
     """
 
     scn_low: Scn
@@ -52,11 +56,13 @@ class ScnWindow:
 
     @property
     def folder(self) -> str:
-        """The landing folder, ``<low>-<high>`` with fixed width, so that a listing is in SCN order."""
+        """The landing folder, ``<low>-<high>`` with fixed width, so that a listing is in SCN
+        order."""
         return f"{scn_text(self.scn_low)}-{scn_text(self.scn_high)}"
 
     def partition_key(self, ended: datetime, *, after: str | None = None) -> str:
-        """The Dagster partition key, ``<UTC time of the upper end>_<upper end>``: people find a window by its time.
+        """The Dagster partition key, ``<UTC time of the upper end>_<upper end>``: people find a
+        window by its time.
 
         At most :data:`PARTITION_KEY_MAX` characters for SCNs up to 14 digits; from 10 digits on the
         time loses its punctuation. Keys sort as windows do: one that would sort before ``after``,

@@ -16,7 +16,8 @@ SIGNAL_TYPE_MAX = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """A request from outside. ``id`` is the sender's and unique per source; ``reason`` says why it was rejected."""
+    """A request from outside. ``id`` is the sender's and unique per source; ``reason`` says why it
+    was rejected."""
 
     id: str
     source: str

@@ -1,8 +1,9 @@
 """What becomes of a text whose bytes are no text in Oracle's character set?
 
-Oracle keeps the bytes of a client whose character set is the database's own, and never looks at them. Arrow, Parquet and Delta hold UTF-8
-alone, and so does each of their readers. Such a text is found where it enters, by whole columns: bytes that are no UTF-8 become U+FFFD, and
-whoever turns the row into a change is told that they did.
+Oracle keeps the bytes of a client whose character set is the database's own, and never looks at
+them. Arrow, Parquet and Delta hold UTF-8 alone, and so does each of their readers. Such a text is
+found where it enters, by whole columns: bytes that are no UTF-8 become U+FFFD, and whoever turns
+the row into a change is told that they did.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from cdc_core.errors import ANY_TABLE
 REPLACEMENT = "\ufffd"
 
 TEXT_REPLACED = 1 << 16
-"""Added to the STATUS of a redo row in landing: a U+FFFD in its text may stand for bytes that are no UTF-8."""
+"""Added to the STATUS of a redo row in landing: a U+FFFD in its text may stand for bytes that are
+no UTF-8."""
 STATUS_MASK = TEXT_REPLACED - 1
 """LogMiner's own STATUS in that of a redo row in landing."""
 
@@ -37,8 +39,8 @@ NOT_TEXT_IN_ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Replacing:
-    """In which columns of a table U+FFFD may stand for bytes that are no UTF-8: in all (``everywhere``), or in some. Never in those of its key,
-    where two keys could become one."""
+    """In which columns of a table U+FFFD may stand for bytes that are no UTF-8: in all
+    (``everywhere``), or in some. Never in those of its key, where two keys could become one."""
 
     everywhere: bool = False
     columns: frozenset[str] = frozenset()
@@ -55,7 +57,8 @@ _LOOKED_INTO = 64
 
 
 def is_utf8(texts: pa.Array) -> bool:
-    """Are all texts of a ``string`` or ``large_string`` array UTF-8? Without a loop in Python: a million texts of 120 bytes take 10 ms."""
+    """Are all texts of a ``string`` or ``large_string`` array UTF-8? Without a loop in Python: a
+    million texts of 120 bytes take 10 ms."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -64,7 +67,8 @@ def is_utf8(texts: pa.Array) -> bool:
 
 
 def spoiled_rows(texts: pa.Array) -> npt.NDArray[np.bool_]:
-    """Per text: has it bytes that are no UTF-8? For an array that :func:`is_utf8` refused: halves that are fine are not looked into."""
+    """Per text: has it bytes that are no UTF-8? For an array that :func:`is_utf8` refused: halves
+    that are fine are not looked into."""
     found = np.zeros(len(texts), dtype=np.bool_)
     parts = [(0, len(texts))]
     while parts:
@@ -104,7 +108,8 @@ def _is_spoiled(text: bytes | None) -> bool:
 
 
 def readable_batch(batch: pa.RecordBatch, *, but: str | None = None) -> pa.RecordBatch:
-    """A batch of names and facts with U+FFFD in place of bytes that are no UTF-8; the column ``but`` is left as it is."""
+    """A batch of names and facts with U+FFFD in place of bytes that are no UTF-8; the column
+    ``but`` is left as it is."""
     for at, field in enumerate(batch.schema):
         is_text = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         texts = batch.column(at)

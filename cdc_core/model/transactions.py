@@ -14,22 +14,27 @@ OVER: tuple[LedgerState, ...] = ("released", "rolled_back", "displaced")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    """A transaction without COMMIT or ROLLBACK at the end of the last captured window: one line of the ledger.
+    """A transaction without COMMIT or ROLLBACK at the end of the last captured window: one line of
+    the ledger.
 
-    ``first_ordinal`` names the window in which it was first seen, ``tables`` the captured tables ("OWNER.NAME") it touched so
-    far, ``table_rows`` the captured redo rows of each of them (None, or no number at all, where a version that did not count by table
-    saw it first), ``rows`` those of all, and ``undone`` those of them that take another one back. ``start_scn`` is None where no START
-    row was seen.
+    ``first_ordinal`` names the window in which it was first seen, ``tables`` the captured tables
+    ("OWNER.NAME") it touched so far, ``table_rows`` the captured redo rows of each of them (None,
+    or no number at all, where a version that did not count by table saw it first), ``rows`` those
+    of all, and ``undone`` those of them that take another one back. ``start_scn`` is None where no
+    START row was seen.
 
-    ``state`` is ``undone`` after a ROLLBACK row that may have closed the transaction or only a savepoint, with nothing left to
-    apply; ``ending`` after such a row where nothing tells whether something is left, since one undo row of a table with LOBs stands for a
-    statement; ``rolled_back`` when Oracle no longer knows one that was ``ending``; ``displaced`` when another one began in its undo slot and
-    no end of it was seen; and ``released`` when Oracle no longer knows it and no
-    end of it was ever seen. ``absent_scn`` is the SCN at which Oracle
-    was first found not to know it, ``session_id`` and ``serial`` name the session that began it, ``client_id`` is that session's
-    CLIENT_IDENTIFIER, and ``start_timestamp`` the database's time then, without a zone.
+    ``state`` is ``undone`` after a ROLLBACK row that may have closed the transaction or only a
+    savepoint, with nothing left to apply; ``ending`` after such a row where nothing tells whether
+    something is left, since one undo row of a table with LOBs stands for a statement;
+    ``rolled_back`` when Oracle no longer knows one that was ``ending``; ``displaced`` when another
+    one began in its undo slot and no end of it was seen; and ``released`` when Oracle no longer
+    knows it and no end of it was ever seen. ``absent_scn`` is the SCN at which Oracle was first
+    found not to know it, ``session_id`` and ``serial`` name the session that began it,
+    ``client_id`` is that session's CLIENT_IDENTIFIER, and ``start_timestamp`` the database's time
+    then, without a zone.
 
-    ``windows`` are the windows in which its captured rows landed, as :func:`with_window` writes them.
+    ``windows`` are the windows in which its captured rows landed, as :func:`with_window` writes
+    them.
     """
 
     xid: str
@@ -57,7 +62,8 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncompleteTransaction:
-    """A committed transaction of which it cannot be shown that all its changes were read; ``tables`` are those it touched."""
+    """A committed transaction of which it cannot be shown that all its changes were read;
+    ``tables`` are those it touched."""
 
     xid: str
     commit_scn: int | None
@@ -67,13 +73,16 @@ class IncompleteTransaction:
 
 
 WINDOW_RUNS_MAX = 64
-"""A transaction that comes and goes for longer has some windows noted that have no rows of it, which costs reading them."""
+"""A transaction that comes and goes for longer has some windows noted that have no rows of it,
+which costs reading them."""
 
 
 def with_window(runs: Sequence[int], ordinal: int) -> tuple[int, ...]:
-    """Windows as runs (first and last ordinal, first and last, …, ascending), with one more that is not below the last of them.
+    """Windows as runs (first and last ordinal, first and last, …, ascending), with one more that is
+    not below the last of them.
 
-    At most :data:`WINDOW_RUNS_MAX` runs: of more, the two that lie closest to each other become one. No window is ever left out.
+    At most :data:`WINDOW_RUNS_MAX` runs: of more, the two that lie closest to each other become
+    one. No window is ever left out.
     """
     if runs and ordinal <= runs[-1] + 1:
         return (*runs[:-1], max(ordinal, runs[-1]))

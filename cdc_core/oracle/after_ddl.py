@@ -1,7 +1,8 @@
 """Does ORA-01466 say that a table was altered after an SCN, or that it was altered a moment ago?
 
-Oracle decides whether the past of a table can be read by times with a grain of about three seconds. Within seconds of a DDL it
-may refuse to read as of an SCN that lies behind that DDL, and allows it later (seen on 23ai by others).
+Oracle decides whether the past of a table can be read by times with a grain of about three seconds.
+Within seconds of a DDL it may refuse to read as of an SCN that lies behind that DDL, and allows it
+later (seen on 23ai by others).
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Queries(Protocol):
 
 
 def read_after_ddl(session: Queries, tables: Sequence[TableId], read: Callable[[], T]) -> T:
-    """Give what ``read`` gives; where Oracle refuses the past of ``tables`` that were altered seconds ago, wait and read again.
+    """Give what ``read`` gives; where Oracle refuses the past of ``tables`` that were altered
+    seconds ago, wait and read again.
 
     Raises:
         SchemaMismatchError: Oracle refuses, and no DDL was near, or it goes on after that.

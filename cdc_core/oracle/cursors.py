@@ -1,9 +1,10 @@
 """How are the driver's cursors closed, so that it never waits for itself?
 
-python-oracledb (thin, 26.1) prepares a statement under a lock of the connection, and a cursor that is destroyed takes the same
-lock to give its statement back. If Python's garbage collector runs while a statement is being prepared, and finds a cursor of
-that connection, the thread waits for itself, for ever. The cursors of our connections are therefore closed by hand and never
-by the collector, also the one that ``Connection.fetch_df_batches`` keeps to itself.
+python-oracledb (thin, 26.1) prepares a statement under a lock of the connection, and a cursor that
+is destroyed takes the same lock to give its statement back. If Python's garbage collector runs
+while a statement is being prepared, and finds a cursor of that connection, the thread waits for
+itself, for ever. The cursors of our connections are therefore closed by hand and never by the
+collector, also the one that ``Connection.fetch_df_batches`` keeps to itself.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import oracledb
 
 
 class ManualCursor(oracledb.Cursor):  # type: ignore[misc]
-    """A cursor that does nothing when it is destroyed; what was not closed ends with its session."""
+    """A cursor that does nothing when it is destroyed; what was not closed ends with its
+    session."""
 
     def __del__(self) -> None:
         """Leave the connection alone."""

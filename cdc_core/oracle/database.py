@@ -19,15 +19,16 @@ T = TypeVar("T")
 
 SESSION_ATTEMPTS = 3
 KEPT_SECONDS = 30
-"""How long a session is kept that nobody uses: far less than what firewalls and profiles allow an idle one."""
+"""How long a session is kept that nobody uses: far less than what firewalls and profiles allow an
+idle one."""
 _CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
 
 
 class OracleDatabase:
     """The database of one source. Several threads may use it: no two have a session at once.
 
-    Logging in costs Oracle and us more than most queries of a step do. So a session that was left in good order is kept for the
-    next block, for :data:`KEPT_SECONDS`.
+    Logging in costs Oracle and us more than most queries of a step do. So a session that was left
+    in good order is kept for the next block, for :data:`KEPT_SECONDS`.
 
     Args:
         config: How it is reached.
@@ -44,7 +45,8 @@ class OracleDatabase:
 
     @contextmanager
     def session(self) -> Iterator[OracleSession]:
-        """A session for the block: for queries of the dictionary, and other short ones. It may have served another block."""
+        """A session for the block: for queries of the dictionary, and other short ones. It may have
+        served another block."""
         session = self._take() or self._connect()
         try:
             yield session
@@ -55,7 +57,8 @@ class OracleDatabase:
             self._kept.append((time.monotonic(), session))
 
     def beside(self, dsn: str) -> OracleDatabase:
-        """Another database, reached by the same user in the same way under another connect string."""
+        """Another database, reached by the same user in the same way under another connect
+        string."""
         config = self._config.model_copy(update={"dsn": dsn})
         return OracleDatabase(config, on_statement=self._on_statement)
 
@@ -85,8 +88,8 @@ class OracleDatabase:
         return connect(self._config, on_statement=self._on_statement)
 
     def read(self, work: Callable[[OracleSession], T]) -> T:
-        """Do work that reads much from the database and lands nothing before its end, in a new session; once more in another one
-        where that is lost on the way.
+        """Do work that reads much from the database and lands nothing before its end, in a new
+        session; once more in another one where that is lost on the way.
 
         Raises:
             OracleUnavailableError: It was lost at every attempt.

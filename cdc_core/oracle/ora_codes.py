@@ -1,6 +1,8 @@
-"""What does an error of the driver mean for the pipeline: try again, act, or which grant is missing?
+"""What does an error of the driver mean for the pipeline: try again, act, or which grant is
+missing?
 
-Messages are our own or Oracle's first line with quoted parts left out, so that no value and no secret gets through.
+Messages are our own or Oracle's first line with quoted parts left out, so that no value and no
+secret gets through.
 """
 
 from __future__ import annotations
@@ -241,9 +243,11 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
 
 
 def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
-    """Turn an error of the driver or of the network into ours; raise it ``from error``. ``user`` is who lacks a right.
+    """Turn an error of the driver or of the network into ours; raise it ``from error``. ``user`` is
+    who lacks a right.
 
-    The facts hold ``ora``, the code as Oracle or the driver prints it (``ORA-01555``, ``DPY-6005``).
+    The facts hold ``ora``, the code as Oracle or the driver prints it (``ORA-01555``,
+    ``DPY-6005``).
     """
     if isinstance(error, OSError):
         return _network_error(error)
@@ -320,7 +324,8 @@ def _inner_code(text: str, code: str) -> str:
 
 
 def _file_named(text: str) -> dict[str, object]:
-    """The redo log's file, where the error names it; a file's name is neither a value nor a secret."""
+    """The redo log's file, where the error names it; a file's name is neither a value nor a
+    secret."""
     found = _FILE.search(text)
     return {"file": found[1]} if found else {}
 
@@ -364,7 +369,8 @@ def code_of(error: Exception) -> str:
 
 
 def _listener_cause(text: str) -> str | None:
-    """The ORA code behind a driver message such as "DPY-6000: Listener refused connection. (Similar to ORA-12506)"."""
+    """The ORA code behind a driver message such as "DPY-6000: Listener refused connection. (Similar
+    to ORA-12506)"."""
     for prefix, digits in _CODE.findall(text):
         if prefix == "ORA":
             return f"{prefix}-{digits}"

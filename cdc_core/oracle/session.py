@@ -1,7 +1,7 @@
 """How is the database spoken to? The only door to the driver.
 
-Only queries, ``ALTER SESSION`` and DBMS_LOGMNR calls leave here; a test records every statement. The one exception is the update of a
-flush row, for those who configure a table for it.
+Only queries, ``ALTER SESSION`` and DBMS_LOGMNR calls leave here; a test records every statement.
+The one exception is the update of a flush row, for those who configure a table for it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ SETTINGS = (
     " NLS_COMP = 'BINARY'"
     " TIME_ZONE = '+00:00'"
 )
-"""The shape of literals in SQL_REDO, and the order of text in key ranges, depend on these; applied at each connect and
-after each change of container. Years have a sign (SYYYY): without it 44 BC is printed as the year 44."""
+"""The shape of literals in SQL_REDO, and the order of text in key ranges, depend on these; applied
+at each connect and after each change of container. Years have a sign (SYYYY): without it 44 BC is
+printed as the year 44."""
 
 ROW_ARCHIVAL = "ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL"
-"""Rows that are archived in their table (``ORA_ARCHIVE_STATE``) are in the redo like all others, so queries shall see them
-too. Source: SQL Language Reference 19c, ALTER SESSION."""
+"""Rows that are archived in their table (``ORA_ARCHIVE_STATE``) are in the redo like all others, so
+queries shall see them too. Source: SQL Language Reference 19c, ALTER SESSION."""
 
 _CONTAINER = "SELECT CDB, SYS_CONTEXT('USERENV', 'CON_NAME') FROM V$DATABASE"
 _FETCH_ALL_ROWS = 1000
@@ -49,7 +50,8 @@ _LOCK_FLUSH_ROW = "SELECT LAST_SCN FROM {table} FOR UPDATE NOWAIT"
 _FLUSH = "UPDATE {table} SET LAST_SCN = (SELECT CURRENT_SCN FROM V$DATABASE)"
 
 DRIVER_ERRORS = (oracledb.Error, OSError)
-"""What the driver raises. Most failures of the network are errors of its own; a host name that cannot be resolved is not."""
+"""What the driver raises. Most failures of the network are errors of its own; a host name that
+cannot be resolved is not."""
 
 Binds = Mapping[str, Any]
 
@@ -64,7 +66,8 @@ def connect(
 
     Raises:
         ConfigError: User name or password is wrong, or the DSN is none.
-        OracleUnavailableError: The database cannot be reached: its host, its listener or its service is not there.
+        OracleUnavailableError: The database cannot be reached: its host, its listener or its
+            service is not there.
         PreflightError: The user may not log on, or the server's certificate is not trusted.
     """
     if not oracledb.is_thin_mode():
@@ -81,8 +84,8 @@ def connect(
             program="redolake",
             **_network_options(config),
             conn_class=ManualConnection,
-            # Fetch types belong to a cached statement's text; without the cache a CLOB that was fetched as a locator once
-            # cannot get in the way of a later Arrow fetch (DPY-3030).
+            # Fetch types belong to a cached statement's text; without the cache a CLOB that was
+            # fetched as a locator once cannot get in the way of a later Arrow fetch (DPY-3030).
             stmtcachesize=0,
         )
         connection.call_timeout = config.call_timeout_seconds * 1000
@@ -107,7 +110,8 @@ def connect(
 
 
 def _network_options(config: OracleConfig) -> dict[str, Any]:
-    """Only what the configuration names: the driver takes its own defaults, and TNS_ADMIN, for the rest."""
+    """Only what the configuration names: the driver takes its own defaults, and TNS_ADMIN, for the
+    rest."""
     secret = config.wallet_password
     options = {
         "config_dir": config.config_dir,
@@ -125,7 +129,8 @@ def flush_statement(table: TableId) -> str:
 
 
 class OracleSession:
-    """One database session, used by one thread at a time. Closed by :meth:`close` or at the end of a ``with`` block.
+    """One database session, used by one thread at a time. Closed by :meth:`close` or at the end of
+    a ``with`` block.
 
     Every method raises the errors of :func:`cdc_core.oracle.ora_codes.cdc_error`.
     """
@@ -156,10 +161,11 @@ class OracleSession:
     def fetch_all(
         self, sql: str, binds: Binds | None = None, *, values: bool = False
     ) -> list[tuple[Any, ...]]:
-        """All rows of a small query as tuples; NUMBERs are exact (int or Decimal), LONG and CLOB are text, BLOB is bytes.
+        """All rows of a small query as tuples; NUMBERs are exact (int or Decimal), LONG and CLOB
+        are text, BLOB is bytes.
 
-        Texts are names and facts, with U+FFFD in place of bytes that are no UTF-8. With ``values`` they are values of rows, which may not
-        have such bytes.
+        Texts are names and facts, with U+FFFD in place of bytes that are no UTF-8. With ``values``
+        they are values of rows, which may not have such bytes.
 
         Raises:
             DecodeError: A value has bytes that are no UTF-8.
@@ -182,10 +188,12 @@ class OracleSession:
         rows: int,
         schema: pa.Schema | None = None,
     ) -> Generator[pa.RecordBatch]:
-        """Rows of a query as Arrow batches of ``rows`` rows, converted to ``schema`` where it is given.
+        """Rows of a query as Arrow batches of ``rows`` rows, converted to ``schema`` where it is
+        given.
 
-        An empty result gives one empty batch. A few batches are held at most: the next ones are fetched while the caller
-        works on one. Until the iterator has ended or was closed the session must not be used otherwise.
+        An empty result gives one empty batch. A few batches are held at most: the next ones are
+        fetched while the caller works on one. Until the iterator has ended or was closed the
+        session must not be used otherwise.
         """
         self._report(sql)
         return ahead(self._frames(sql, dict(binds or {}), rows, schema))
@@ -198,7 +206,8 @@ class OracleSession:
                 sql, parameters=binds, size=rows, requested_schema=schema, fetch_decimals=True
             )
             for frame in _typed(frames):
-                # Not pa.table(frame), which imports pandas to see whether it has one of its frames: that takes a second.
+                # Not pa.table(frame), which imports pandas to see whether it has one of its frames:
+                # that takes a second.
                 batches = pa.RecordBatchReader.from_stream(frame)
                 is_empty = True
                 for batch in batches:
@@ -217,7 +226,8 @@ class OracleSession:
             cursor.execute(plsql, dict(binds or {}))
 
     def write_flush_row(self, table: TableId) -> int:
-        """Update the row of a flush table to the present SCN and commit; the only row that Redolake ever writes.
+        """Update the row of a flush table to the present SCN and commit; the only row that Redolake
+        ever writes.
 
         Returns:
             How many rows the table has; nothing was written unless it is one.
@@ -234,7 +244,8 @@ class OracleSession:
         return len(rows)
 
     def check_statement(self, sql: str) -> None:
-        """Let the database parse a statement without running it: does it exist, and may the user run it?"""
+        """Let the database parse a statement without running it: does it exist, and may the user
+        run it?"""
         with self._cursor(sql) as cursor:
             cursor.parse(sql)
 
@@ -270,12 +281,14 @@ class OracleSession:
 
     @property
     def container(self) -> str:
-        """The container that the DSN leads to, or that was entered: where the captured tables are."""
+        """The container that the DSN leads to, or that was entered: where the captured tables
+        are."""
         return self._describe()[1]
 
     @contextmanager
     def in_root(self) -> Iterator[None]:
-        """Work in CDB$ROOT for the block, as LogMiner needs; nothing changes in a database without containers.
+        """Work in CDB$ROOT for the block, as LogMiner needs; nothing changes in a database without
+        containers.
 
         Raises:
             PreflightError: The user may not change containers.
@@ -333,8 +346,9 @@ class OracleSession:
 
 
 def _typed(frames: Iterator[Any]) -> Iterator[Any]:
-    """The driver's frames; what Python cannot hold is an error that says so. Texts in UTF-8 come unchecked, which is for the caller to do; those
-    in UTF-16 (NCHAR, NVARCHAR2, NCLOB) are Python's for a moment, and may hold halves of surrogate pairs."""
+    """The driver's frames; what Python cannot hold is an error that says so. Texts in UTF-8 come
+    unchecked, which is for the caller to do; those in UTF-16 (NCHAR, NVARCHAR2, NCLOB) are Python's
+    for a moment, and may hold halves of surrogate pairs."""
     try:
         yield from frames
     except UnicodeDecodeError as error:
@@ -348,7 +362,8 @@ NO_SUCH_DAY = "a date is before the year 1, or a day that only the Julian calend
 
 
 def no_such_day(*columns: str, as_text: bool = True, **facts: object) -> DecodeError:
-    """The error for a date that Delta's calendar, the proleptic Gregorian, does not have; ``columns`` are those that have one."""
+    """The error for a date that Delta's calendar, the proleptic Gregorian, does not have;
+    ``columns`` are those that have one."""
     hint = no_day_hint(*columns, as_text=as_text)
     where = {"column": ", ".join(columns)} if columns else {}
     return DecodeError(NO_SUCH_DAY, hint=hint, **facts, **where)

@@ -10,7 +10,8 @@ from cdc_core.errors import PreflightError
 
 
 def default_runtime_folder() -> Path:
-    """Where ``redolake setup`` puts the runtime unless told otherwise: inside the Python environment that has PySpark."""
+    """Where ``redolake setup`` puts the runtime unless told otherwise: inside the Python
+    environment that has PySpark."""
     return Path(sys.prefix) / "share" / "redolake"
 
 

@@ -68,12 +68,13 @@ EXCLUDED = (
     "software.amazon.awssdk:netty-nio-client",
     "org.wildfly.openssl:wildfly-openssl",
 )
-"""Dependencies that must stay out: they bring an older Hadoop and Parquet beside Spark's own, or the clients of all of Amazon's
-services."""
+"""Dependencies that must stay out: they bring an older Hadoop and Parquet beside Spark's own, or
+the clients of all of Amazon's services."""
 
 
 def verify_jars(folder: Path, jars: Sequence[Jar] = JARS) -> list[str]:
-    """Name every jar that is missing or whose content is not the pinned one; an empty list means all is well."""
+    """Name every jar that is missing or whose content is not the pinned one; an empty list means
+    all is well."""
     problems = []
     for jar in jars:
         path = Path(folder) / jar.file_name
@@ -115,7 +116,8 @@ def install_jars(
         java_home: From :func:`find_java`.
         jars: Which jars; Delta's by default.
         java_options: Further JVM options, for example ``-Dhttps.proxyHost=…``.
-        spark_options: Further Spark settings, for example ``spark.jars.repositories`` or ``spark.jars.ivySettings``.
+        spark_options: Further Spark settings, for example ``spark.jars.repositories`` or
+            ``spark.jars.ivySettings``.
 
     Returns:
         The paths of the jars, verified.

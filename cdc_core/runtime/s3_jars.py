@@ -1,7 +1,8 @@
 """Which jars does Spark need besides Delta's for a lake on S3?
 
-Hadoop's S3A file system of the version that PySpark ships, and of Amazon's SDK the modules that it uses: 14 MB. The bundle that hadoop-aws
-names instead has the clients of all services: 686 MB. What PySpark ships already (Apache's HTTP client, SLF4J) is left out.
+Hadoop's S3A file system of the version that PySpark ships, and of Amazon's SDK the modules that it
+uses: 14 MB. The bundle that hadoop-aws names instead has the clients of all services: 686 MB. What
+PySpark ships already (Apache's HTTP client, SLF4J) is left out.
 """
 
 from __future__ import annotations
@@ -214,5 +215,5 @@ S3_JARS: tuple[Jar, ...] = (
         "4959a9747cbb479c73c3ffbcd479bee5b014f8b2880994585a8693fb9d24675e",
     ),
 )
-"""For hadoop-client 3.5 of pyspark 4.2. Resolved once with Spark's resolver, from hadoop-aws, s3, s3-transfer-manager, apache-client and
-analyticsaccelerator-s3; each is pinned by its SHA-256."""
+"""For hadoop-client 3.5 of pyspark 4.2. Resolved once with Spark's resolver, from hadoop-aws, s3,
+s3-transfer-manager, apache-client and analyticsaccelerator-s3; each is pinned by its SHA-256."""

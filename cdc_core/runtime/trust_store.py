@@ -10,14 +10,16 @@ from pathlib import Path
 
 
 def trust_store_options(folder: Path, *, bundle: Path | None = None) -> list[str]:
-    """JVM options that make Java trust the certificates that Python trusts; writes a trust store into ``folder``.
+    """JVM options that make Java trust the certificates that Python trusts; writes a trust store
+    into ``folder``.
 
-    A Java runtime has its own list of certificates; behind a proxy that inspects TLS, or with a private mirror, the
-    resolver would fail with ``PKIX path building failed`` where pip works.
+    A Java runtime has its own list of certificates; behind a proxy that inspects TLS, or with a
+    private mirror, the resolver would fail with ``PKIX path building failed`` where pip works.
 
     Args:
         folder: Where the PKCS12 file is written.
-        bundle: PEM file; the one that Python uses by default. Without any, Java's own list is used: no options.
+        bundle: PEM file; the one that Python uses by default. Without any, Java's own list is used:
+            no options.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12

@@ -1,11 +1,13 @@
 """How does a bare clone get everything it needs, with nothing but Python and its venv module?
 
-Run by ``deploy/setup/setup`` before every ``make`` target. What is made: ``.redolake/tools`` (pip, and uv as the lock file
-pins it), ``.venv`` (exactly the packages of ``requirements.lock``, and this folder as an editable package), Delta's jars and
-a Java for Spark (``redolake setup``). A stamp over the inputs makes every further run a check of a few milliseconds.
+Run by ``deploy/setup/setup`` before every ``make`` target. What is made: ``.redolake/tools`` (pip,
+and uv as the lock file pins it), ``.venv`` (exactly the packages of ``requirements.lock``, and this
+folder as an editable package), Delta's jars and a Java for Spark (``redolake setup``). A stamp over
+the inputs makes every further run a check of a few milliseconds.
 
-Only the standard library is imported here. No package index is named: pip and uv use the index, proxy and certificates that
-their own settings name, and where only pip is configured, uv is told the same.
+Only the standard library is imported here. No package index is named: pip and uv use the index,
+proxy and certificates that their own settings name, and where only pip is configured, uv is told
+the same.
 """
 
 from __future__ import annotations
@@ -170,7 +172,8 @@ def uv_requirement(lock: str) -> str:
 def make_venv(environment: Mapping[str, str]) -> None:
     """``.venv`` with exactly the locked packages; one whose making was cut short is made anew.
 
-    A package is laid down file by file, so that after an interruption nobody can say which are whole.
+    A package is laid down file by file, so that after an interruption nobody can say which are
+    whole.
     """
     broken = RUNNING.exists() or not is_venv_usable()
     RUNNING.write_text("packages are being installed")
@@ -203,7 +206,8 @@ def is_venv_usable() -> bool:
 
 
 def client_environment() -> dict[str, str]:
-    """Our environment, with pip's index, certificates and proxy handed to uv where uv has no setting of its own."""
+    """Our environment, with pip's index, certificates and proxy handed to uv where uv has no
+    setting of its own."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -237,7 +241,8 @@ def pip_settings(listing: str) -> dict[str, str]:
 
 
 def uv_settings(pip: Mapping[str, str]) -> dict[str, str]:
-    """uv's environment variables that say what pip's settings say. Folders of wheels that are not there are left out."""
+    """uv's environment variables that say what pip's settings say. Folders of wheels that are not
+    there are left out."""
     settings = {PIP_TO_UV[key]: value for key, value in pip.items() if key in PIP_TO_UV}
     if "UV_FIND_LINKS" in settings:
         places = settings["UV_FIND_LINKS"].split()

@@ -1,1 +1,2 @@
-"""What keeps the documentation true: parts of pages that are generated from the code, and what tests ask of pages."""
+"""What keeps the documentation true: parts of pages that are generated from the code, and what
+tests ask of pages."""

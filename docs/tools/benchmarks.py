@@ -1,4 +1,5 @@
-"""What did the newest benchmark run find? The tables of the benchmarks' page, from ``benchmarks/results.json``."""
+"""What did the newest benchmark run find? The tables of the benchmarks' page, from
+``benchmarks/results.json``."""
 
 from __future__ import annotations
 

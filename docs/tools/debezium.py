@@ -1,4 +1,5 @@
-"""What are Redolake's options called in Debezium's Oracle connector? Data, not code: the options page shows it.
+"""What are Redolake's options called in Debezium's Oracle connector? Data, not code: the options
+page shows it.
 
 A counterpart does the same job, not necessarily in the same way or unit.
 """

@@ -1,4 +1,5 @@
-"""Which errors does Redolake raise, and what does it make of Oracle's codes? Asked of the code that decides."""
+"""Which errors does Redolake raise, and what does it make of Oracle's codes? Asked of the code that
+decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which columns and fields do landing files, manifests and change logs have? Names and types come from the code, meanings from here.
+"""Which columns and fields do landing files, manifests and change logs have? Names and types come
+from the code, meanings from here.
 
 A column without a meaning is an error: whoever adds one says here what it is.
 """

@@ -1,7 +1,8 @@
 """Which parts of the documentation are generated, and are they current?
 
-A page holds generated parts between ``<!-- generated: NAME -->`` and ``<!-- end: NAME -->``; everything else is written by
-people. Run ``python -m docs.tools.generate`` after a change of the code; a test compares.
+A page holds generated parts between ``<!-- generated: NAME -->`` and ``<!-- end: NAME -->``;
+everything else is written by people. Run ``python -m docs.tools.generate`` after a change of the
+code; a test compares.
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ def commands_in(text: str) -> list[str]:
 
 
 def commands_in_code() -> list[tuple[str, str]]:
-    """Calls of ``redolake`` that texts for people name in the code: file with line, and what stands behind the word."""
+    """Calls of ``redolake`` that texts for people name in the code: file with line, and what stands
+    behind the word."""
     found = []
     for package in CODE:
         for path in sorted((ROOT / package).rglob("*.py")):
@@ -74,7 +75,8 @@ def commands_in_code() -> list[tuple[str, str]]:
 
 
 def problem_with(call: str, known: Mapping[Words, Any]) -> str | None:
-    """What does not exist in a call of ``redolake``; None if all of it does. Placeholders and values are passed over."""
+    """What does not exist in a call of ``redolake``; None if all of it does. Placeholders and
+    values are passed over."""
     path: Words = ()
     names = set(option_names(known[()]))
     for word in shlex.split(call.replace("…", "").replace("'", ""), posix=False):
@@ -122,7 +124,8 @@ def anchors_of(text: str) -> set[str]:
 
 
 def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """String constants with their lines, docstrings of modules and internal functions included; parts of f-strings joined."""
+    """String constants with their lines, docstrings of modules and internal functions included;
+    parts of f-strings joined."""
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             parts = [part.value if isinstance(part, ast.Constant) else "…" for part in node.values]

@@ -1,4 +1,5 @@
-"""Which options has a source's configuration file? Read from the JSON schema of the models that check it."""
+"""Which options has a source's configuration file? Read from the JSON schema of the models that
+check it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One key of the file. ``path`` is dotted (``tables[].name``); a variant stands in brackets (``landing(s3).bucket``)."""
+    """One key of the file. ``path`` is dotted (``tables[].name``); a variant stands in brackets
+    (``landing(s3).bucket``)."""
 
     path: str
     type: str

@@ -1,4 +1,5 @@
-"""How is each Oracle type held? The table of types is the one in :mod:`cdc_core.schema.types`; examples come from its functions."""
+"""How is each Oracle type held? The table of types is the one in :mod:`cdc_core.schema.types`;
+examples come from its functions."""
 
 from __future__ import annotations
 

@@ -164,7 +164,8 @@ class Database:
         return character_sets(kept[0] or "AL32UTF8", kept[1] or "AL16UTF16")
 
     def attach(self, provider: RedoProvider) -> None:
-        """Take over the redo side's sink, views and procedures, then roll back what a dead process left open."""
+        """Take over the redo side's sink, views and procedures, then roll back what a dead process
+        left open."""
         self.store.sink = provider.sink
         self.virtual_tables.update({table.name.upper(): table for table in provider.virtual_tables})
         self.add_procedures(provider.procedures)
@@ -186,12 +187,14 @@ class Database:
         return temporal.zone_offset(zone, temporal.instant(moment))
 
     def set_time_zone(self, zone: str) -> None:
-        """Change DBTIMEZONE. On Oracle it is another one when the database starts again; here at once.
+        """Change DBTIMEZONE. On Oracle it is another one when the database starts again; here at
+        once.
 
         Source: Oracle Database SQL Language Reference 19c, "ALTER DATABASE", set_time_zone_clause.
 
         Raises:
-            OracleError: ORA-30079 while a table has a column WITH LOCAL TIME ZONE; ORA-01882 for what is no zone.
+            OracleError: ORA-30079 while a table has a column WITH LOCAL TIME ZONE; ORA-01882 for
+                what is no zone.
         """
         temporal.zone_offset(zone, temporal.now())
         for table in self.store.catalog.tables():
@@ -203,7 +206,8 @@ class Database:
         self._keep_zones([*self._zones, (self.current_scn(), zone)])
 
     def set_sort(self, sort: str, comparison: str) -> None:
-        """Let sessions begin with this NLS_SORT and NLS_COMP, as parameters of the instance do; for ever.
+        """Let sessions begin with this NLS_SORT and NLS_COMP, as parameters of the instance do; for
+        ever.
 
         Raises:
             ValueError: There is no such sort, or no such way to compare.
@@ -216,7 +220,8 @@ class Database:
             self.nls[name] = value
 
     def extend_strings(self) -> None:
-        """Allow VARCHAR2, NVARCHAR2 and RAW of up to 32,767 bytes, for ever, as MAX_STRING_SIZE = EXTENDED does."""
+        """Allow VARCHAR2, NVARCHAR2 and RAW of up to 32,767 bytes, for ever, as MAX_STRING_SIZE =
+        EXTENDED does."""
         with self.store.writing():
             self.store.catalog.set_setting("max_string_size", "EXTENDED")
         self.has_extended_strings = True
@@ -236,7 +241,7 @@ class Database:
         found = self.store.catalog.by_id(oid)
         return found if isinstance(found, TableDef) else None
 
-    # --- Engine ------------------------------------------------------------------------------------------------------
+    # --- Engine -----------------------------------------------------------------------------------
 
     def password_of(self, user: str, service: str = "") -> str | None:
         """Clear password of a user."""
@@ -294,7 +299,7 @@ class Database:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    # --- DatabaseView ------------------------------------------------------------------------------------------------
+    # --- DatabaseView -----------------------------------------------------------------------------
 
     def current_scn(self) -> int:
         """The SCN of now; asking moves it on."""
@@ -382,10 +387,11 @@ class Database:
         """The writer's lock and a SQLite transaction."""
         return self.store.writing()
 
-    # --- names -------------------------------------------------------------------------------------------------------
+    # --- names ------------------------------------------------------------------------------------
 
     def find(self, session: SessionState, owner: str, name: str) -> Definition | None:
-        """An object by name, as a session sees it: in the root, objects of local users are not there."""
+        """An object by name, as a session sees it: in the root, objects of local users are not
+        there."""
         if session.container == ROOT and owner != "PUBLIC":
             user = self.store.catalog.user(owner)
             if user is not None and not user.common:
@@ -432,8 +438,8 @@ class Database:
         filters: Sequence[tuple[str, str, Value]],
         read: Sequence[int],
     ) -> Iterator[Sequence[Value]]:
-        """Rows of a dictionary view, as of an SCN if one is given, each with the columns at the places ``read``; filters as in
-        :class:`VirtualTable`."""
+        """Rows of a dictionary view, as of an SCN if one is given, each with the columns at the
+        places ``read``; filters as in :class:`VirtualTable`."""
         return self.dictionary.rows(name, session, scn, filters, read)
 
     def is_system_object(self, owner: str, name: str) -> bool:
@@ -451,7 +457,7 @@ class Database:
             or owner == "SYS"
         )
 
-    # --- DDL ---------------------------------------------------------------------------------------------------------
+    # --- DDL --------------------------------------------------------------------------------------
 
     @contextmanager
     def changing_catalog(self) -> Iterator[None]:
@@ -501,7 +507,8 @@ class Database:
         common: bool = False,
         container_data: bool = False,
     ) -> None:
-        """Make a user or role when the database is created; a common one exists in every container."""
+        """Make a user or role when the database is created; a common one exists in every
+        container."""
         with self.changing_catalog():
             catalog = self.store.catalog
             user = UserDef(

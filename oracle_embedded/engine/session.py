@@ -103,7 +103,7 @@ class Session:
         self.output = Output()
         self.results: list[bytes] = []
 
-    # --- statements --------------------------------------------------------------------------------------------------
+    # --- statements -------------------------------------------------------------------------------
 
     def parse(self, sql: str) -> PreparedStatement:
         """Parse and describe a statement."""
@@ -143,7 +143,8 @@ class Session:
         self._check_open()
 
     def kill(self) -> None:
-        """Roll back what the session did and let it do nothing more; from another session's thread."""
+        """Roll back what the session did and let it do nothing more; from another session's
+        thread."""
         self.killed = True
         self.interrupt()
         with self.database.store.lock:
@@ -157,7 +158,7 @@ class Session:
         if self.database.store.closed:
             raise OracleError(1034, "ORACLE not available")
 
-    # --- transaction -------------------------------------------------------------------------------------------------
+    # --- transaction ------------------------------------------------------------------------------
 
     def need_transaction(self) -> Transaction:
         """The open transaction, begun now if there is none. Under the store's lock."""
@@ -191,8 +192,9 @@ class Session:
     def commit(self) -> None:
         """Commit the transaction, if one is open.
 
-        Without one, this takes no lock, and neither does :meth:`rollback`: a client in the same process may be closed by the
-        garbage collector in the middle of another session's statement, and then waits here for the thread that it runs in.
+        Without one, this takes no lock, and neither does :meth:`rollback`: a client in the same
+        process may be closed by the garbage collector in the middle of another session's statement,
+        and then waits here for the thread that it runs in.
         """
         self.serial_scn = None
         if not self.in_transaction():
@@ -216,10 +218,11 @@ class Session:
                 self.database.transactions.rollback(transaction)
                 self._forget_private_rows()
 
-    # --- temporary tables --------------------------------------------------------------------------------------------
+    # --- temporary tables -------------------------------------------------------------------------
 
     def private_table(self, table: TableDef) -> TableDef:
-        """What the session has of a temporary table: storage of its own, made when it is first named."""
+        """What the session has of a temporary table: storage of its own, made when it is first
+        named."""
         kept = self._private.get(table.object_id)
         if kept is not None and kept[0] is table:
             return kept[1]
@@ -303,13 +306,14 @@ class Session:
                 self.serial_scn = self.database.store.clock.value
 
     def snapshot_scn(self) -> int | None:
-        """As of which SCN the transaction sees data; None where each statement has its own. Under the store's lock."""
+        """As of which SCN the transaction sees data; None where each statement has its own. Under
+        the store's lock."""
         if self.is_serializable and self.serial_scn is None:
             self.serial_scn = self.database.store.clock.value
         applied = None if self.standby is None else self.standby.applied_scn
         return self.read_only_scn or self.serial_scn or applied
 
-    # --- settings ----------------------------------------------------------------------------------------------------
+    # --- settings ---------------------------------------------------------------------------------
 
     def parameter(self, name: str) -> str:
         """A session setting in force."""
@@ -338,14 +342,16 @@ class Session:
         return self.database.security.has(self.username, privilege)
 
     def set_client(self, *, os_user: str, terminal: str, driver: str = "") -> None:
-        """Note who works for the client's operating system, and where, and the name of the client's driver."""
+        """Note who works for the client's operating system, and where, and the name of the client's
+        driver."""
         self.os_user, self.terminal, self.driver = os_user, terminal, driver
 
     def set_context(self, namespace: str, values: Mapping[str, str]) -> None:
         """Give attributes of an application context values; none at all clears it.
 
         Source:
-            Oracle Database Security Guide 19c, Using Client Session-Based Application Contexts: clients set CLIENTCONTEXT alone.
+            Oracle Database Security Guide 19c, Using Client Session-Based Application Contexts:
+            clients set CLIENTCONTEXT alone.
         """
         if namespace.upper() != _CLIENT_CONTEXT:
             raise OracleError(28267, "Invalid NameSpace Value")
@@ -424,7 +430,7 @@ class Session:
             raise OracleError(31603, f'object "{name}" of type TABLE not found in schema "{owner}"')
         return create_table(table)
 
-    # --- cancel ------------------------------------------------------------------------------------------------------
+    # --- cancel -----------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
         """Make the running statement end with ORA-01013."""
@@ -439,7 +445,8 @@ class Session:
 
     @contextmanager
     def running(self, connection: Connection) -> Iterator[None]:
-        """While the block runs, a cancel interrupts this connection. Only for statements that read."""
+        """While the block runs, a cancel interrupts this connection. Only for statements that
+        read."""
         with self._running_lock:
             self._running = connection
         try:
@@ -448,7 +455,7 @@ class Session:
             with self._running_lock:
                 self._running = None
 
-    # --- cursors of blocks ------------------------------------------------------------------------------------------
+    # --- cursors of blocks ------------------------------------------------------------------------
 
     def keep_cursor(self, opened: OpenCursor) -> bytes:
         """A handle for an open query of a block."""
@@ -468,7 +475,7 @@ class Session:
             raise OracleError(1001, "invalid cursor")
         return opened.rows
 
-    # --- LOBs --------------------------------------------------------------------------------------------------------
+    # --- LOBs -------------------------------------------------------------------------------------
 
     def with_handles(
         self,
@@ -516,7 +523,8 @@ class Session:
     def write_lob(self, handle: bytes, content: bytes, call: LobCall) -> None:
         """Change a LOB whose row this session's transaction has locked.
 
-        Oracle writes pieces; here the row is updated with the whole value, and the redo has the call.
+        Oracle writes pieces; here the row is updated with the whole value, and the redo has the
+        call.
         """
         kind, old, place = self._lob(handle)
         if place is None or not self._holds_row(place):

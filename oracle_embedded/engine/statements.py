@@ -70,7 +70,8 @@ def run_statement(
 def kept_binds(
     binds: Sequence[Sequence[Value]], bind_metas: Sequence[BindMeta], own: CharacterSet
 ) -> Sequence[Sequence[Value]]:
-    """Binds as a database holds them: text of its own set, without characters that the set does not have."""
+    """Binds as a database holds them: text of its own set, without characters that the set does not
+    have."""
     if own.is_universal or not binds:
         return binds
     width = len(binds[0])
@@ -125,7 +126,7 @@ def _metas(
     return given
 
 
-# --- queries ---------------------------------------------------------------------------------------------------------
+# --- queries --------------------------------------------------------------------------------------
 
 
 def _run_query(
@@ -208,7 +209,7 @@ def _all_rows(rows: QueryRows) -> list[Sequence[Value]]:
             return found
 
 
-# --- data changes ----------------------------------------------------------------------------------------------------
+# --- data changes ---------------------------------------------------------------------------------
 
 
 def _run_dml(

@@ -64,7 +64,8 @@ class Contents:
         """Rows in the order of the redo, or of the commits with COMMITTED_DATA_ONLY.
 
         Raises:
-            OracleError: ORA-01306 and ORA-01031 at once; ORA-00308 and ORA-00310 when a log vanishes while it is read.
+            OracleError: ORA-01306 and ORA-01031 at once; ORA-00308 and ORA-00310 when a log
+                vanishes while it is read.
         """
         mining = self._miner.mining(session)
         if not self.beside or not in_root(session):
@@ -92,7 +93,8 @@ class Contents:
         constraints: Sequence[tuple[str, str, Value]],
         columns: frozenset[str] | None,
     ) -> Iterator[layout.Row]:
-        """Two connections: one holds still what it read at the start, the other sees what becomes of the logs."""
+        """Two connections: one holds still what it read at the start, the other sees what becomes
+        of the logs."""
         connection = self.database.read_connection()
         watch = self.database.read_connection()
         try:
@@ -148,7 +150,8 @@ def _in_redo_order(streams: Iterable[Iterator[layout.Row]]) -> Iterator[layout.R
 
 
 def _rising(rows: Iterable[layout.Row]) -> Iterator[tuple[bytes, layout.Row]]:
-    """Each row behind the highest SCN so far: what enters the log late does so where its stream has come to. NUMBERs sort as bytes."""
+    """Each row behind the highest SCN so far: what enters the log late does so where its stream has
+    come to. NUMBERs sort as bytes."""
     highest = b""
     for row in rows:
         scn = row[_SCN_AT]

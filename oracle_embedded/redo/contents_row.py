@@ -1,6 +1,7 @@
 """How is a row of V$LOGMNR_CONTENTS laid out and filled?
 
-Rows have nearly seventy columns of which a query reads a few: a function is compiled that fills only those.
+Rows have nearly seventy columns of which a query reads a few: a function is compiled that fills
+only those.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ DATES = _Memo(lambda when: values.date_from_datetime(datetime.fromtimestamp(when
 
 
 class RowMaker(Protocol):
-    """Fills a row of the view from a record and what it refers to, each encoded once for many rows."""
+    """Fills a row of the view from a record and what it refers to, each encoded once for many
+    rows."""
 
     def __call__(
         self,
@@ -62,7 +64,8 @@ class RowMaker(Protocol):
         ordinal: int = 1,
         ssn: int = 0,
     ) -> Row:
-        """The row; columns that the query does not read are None. ``record`` is a row of ``redo_record``."""
+        """The row; columns that the query does not read are None. ``record`` is a row of
+        ``redo_record``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +81,8 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionFacts:
-    """What rows show of their transaction, encoded; names are UNKNOWN when its start is not mined."""
+    """What rows show of their transaction, encoded; names are UNKNOWN when its start is not
+    mined."""
 
     xid: Value
     usn: Value
@@ -246,7 +250,8 @@ _PARAMETERS = (
 )
 _ZERO = "numbers[0]"
 _UNUSED = "None"
-# name, type (N number, D date, Rn raw, Vn text of n bytes), expression; {field} is one of the record
+# name, type (N number, D date, Rn raw, Vn text of n bytes), expression; {field} is one of the
+# record
 _LAYOUT = [
     ("SCN", "N", "encode({scn})"),
     ("START_SCN", "N", "transaction.start_scn"),
@@ -342,9 +347,11 @@ COLUMNS = tuple(column_meta(name, kind) for name, kind, _source in _LAYOUT)
 def row_maker(
     wanted: frozenset[str] | None, container: str, container_id: int, dbid: int, *, in_root: bool
 ) -> RowMaker:
-    """A function that makes the row from what a record holds, leaving columns that are not wanted None.
+    """A function that makes the row from what a record holds, leaving columns that are not wanted
+    None.
 
-    CON_ID is the session's container, which mines for all when it is the root (measured on 23ai); SRC_CON_ID the row's.
+    CON_ID is the session's container, which mines for all when it is the root (measured on 23ai);
+    SRC_CON_ID the row's.
     """
     places = {field: f"record[{at}]" for at, field in enumerate(store.Record._fields)}
     sources = [
@@ -390,7 +397,8 @@ def without_container(row: Row) -> Row:
 
 
 def internal(row: Row) -> Row:
-    """The row of an operation that LogMiner has no statement for: only its code tells what it is."""
+    """The row of an operation that LogMiner has no statement for: only its code tells what it
+    is."""
     return _replaced(row, _INTERNAL)
 
 

@@ -18,7 +18,8 @@ MISMATCH = b"Dictionary Mismatch"
 class Resolved:
     """A definition to print a row by, and what STATUS and INFO say about it.
 
-    ``raw`` when the types of its columns are unknown. ``segment`` is SEG_NAME where SEG_OWNER and TABLE_NAME are empty.
+    ``raw`` when the types of its columns are unknown. ``segment`` is SEG_NAME where SEG_OWNER and
+    TABLE_NAME are empty.
     """
 
     table: TableVersion
@@ -36,16 +37,19 @@ def resolve(
     *,
     unnamed: bool,
 ) -> Resolved:
-    """Look a row's table up as the session's dictionary and options say. ``number`` counts the definitions of which rows were written.
+    """Look a row's table up as the session's dictionary and options say. ``number`` counts the
+    definitions of which rows were written.
 
-    Without a dictionary nothing has a name. ``unnamed`` makes the online catalog what it is on Oracle: it knows only the
-    newest definition, so a row of a table whose columns have been changed since, were it back again, shows ``COL n`` and
-    stored bytes, and one of a segment that is gone (of a dropped table, or a partition that was dropped, split or merged) has
-    no owner and no name either, only SEG_NAME ``OBJ# n``.
+    Without a dictionary nothing has a name. ``unnamed`` makes the online catalog what it is on
+    Oracle: it knows only the newest definition, so a row of a table whose columns have been changed
+    since, were it back again, shows ``COL n`` and stored bytes, and one of a segment that is gone
+    (of a dropped table, or a partition that was dropped, split or merged) has no owner and no name
+    either, only SEG_NAME ``OBJ# n``.
 
     Source:
-        Measured on 23ai (rows before a bare ADD COLUMN; rows into a segment that was dropped later). Oracle Database
-        Utilities 19c, "LogMiner Dictionary Options" and "DDL_DICT_TRACKING and Supplemental Logging".
+        Measured on 23ai (rows before a bare ADD COLUMN; rows into a segment that was dropped
+        later). Oracle Database Utilities 19c, "LogMiner Dictionary Options" and "DDL_DICT_TRACKING
+        and Supplemental Logging".
     """
     options = mining.options
     nameless = replace(
@@ -77,8 +81,9 @@ def _in_dictionary(
     *,
     tracks: bool,
 ) -> Resolved:
-    """A dictionary of its time, in the redo or in a file: it knows one version of each table, and with DDL_DICT_TRACKING what DDL
-    has made of them since; rows from before it have the versions that it knows, or none."""
+    """A dictionary of its time, in the redo or in a file: it knows one version of each table, and
+    with DDL_DICT_TRACKING what DDL has made of them since; rows from before it have the versions
+    that it knows, or none."""
     if tracks and number > dictionary.last_object:
         return Resolved(row_version)
     known = dictionary.objects.get(row_version.object_id)
@@ -91,7 +96,8 @@ def _in_dictionary(
 
 
 def _numbered(table: TableVersion) -> TableVersion:
-    """The table with ``COL n`` for names, numbered by the places of its columns in the row when that was written."""
+    """The table with ``COL n`` for names, numbered by the places of its columns in the row when
+    that was written."""
     names = {
         column.name: f"COL {column.segment_id or at}" for at, column in enumerate(table.columns, 1)
     }

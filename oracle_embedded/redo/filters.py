@@ -14,8 +14,8 @@ from oracle_embedded.redo.sink import OP_ROLLBACK, OP_SAVEPOINT_UNDONE
 
 SCN_MAX = 2**63 - 1
 
-# Records that a row of an operation can come from: LOBs are shown in rows of their own, and the end of a rollback to a
-# savepoint as a ROLLBACK.
+# Records that a row of an operation can come from: LOBs are shown in rows of their own, and the end
+# of a rollback to a savepoint as a ROLLBACK.
 _STORED_FOR = {
     0: {0, 1, 3},
     3: {1, 2, 3},
@@ -53,7 +53,8 @@ class Filter:
 
 
 def filter_from(constraints: Sequence[tuple[str, str, Value]]) -> Filter:
-    """Read the conditions; those that do not help are left to the engine, which checks all of them again."""
+    """Read the conditions; those that do not help are left to the engine, which checks all of them
+    again."""
     found = Filter()
     codes: set[int] | None = None
     for column, sign, value in constraints:

@@ -20,9 +20,9 @@ class Level(IntEnum):
 def level_of(table: TableVersion, database: Collection[str]) -> Level:
     """The level of a table's next row.
 
-    Table log groups count only with minimal logging at the database at least, which every database-wide kind implies.
-    Unique and foreign key logging adds columns only when one of theirs changes; a table version does not know these
-    keys, so they count as minimal.
+    Table log groups count only with minimal logging at the database at least, which every
+    database-wide kind implies. Unique and foreign key logging adds columns only when one of theirs
+    changes; a table version does not know these keys, so they count as minimal.
 
     Args:
         table: The table's definition.

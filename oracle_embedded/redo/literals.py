@@ -1,9 +1,11 @@
 """How does LogMiner print a value in SQL_REDO?
 
 Everything is bytes in UTF-8: stored text is UTF-8 already, so rendering a row decodes nothing.
-Literals are looked up in dictionaries that fill themselves; only values never seen cost a conversion.
+Literals are looked up in dictionaries that fill themselves; only values never seen cost a
+conversion.
 
-Source: Oracle Database Utilities, "Using LogMiner"; the statements that LogMiner prints on 19c and 23ai.
+Source: Oracle Database Utilities, "Using LogMiner"; the statements that LogMiner prints on 19c and
+23ai.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ Convert = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Nls:
-    """Session settings that shape literals. ``offset_minutes`` is TIME_ZONE; ``strings`` leaves the functions
-    around dates out (option STRING_LITERALS_IN_STMT)."""
+    """Session settings that shape literals. ``offset_minutes`` is TIME_ZONE; ``strings`` leaves the
+    functions around dates out (option STRING_LITERALS_IN_STMT)."""
 
     date_format: str
     timestamp_format: str
@@ -74,8 +76,8 @@ class Memo(dict[Value, bytes]):
 
 
 class LiteralCache:
-    """Makes memos for one NLS setting, sharing converters between columns of one kind. ``database`` knows its
-    time zones."""
+    """Makes memos for one NLS setting, sharing converters between columns of one kind. ``database``
+    knows its time zones."""
 
     def __init__(self, nls: Nls, sets: CharacterSets, database: DatabaseView) -> None:
         self._nls = nls
@@ -84,8 +86,9 @@ class LiteralCache:
         self._converters: dict[tuple[object, ...], Convert] = {}
 
     def memo(self, column: StoredColumn, *, raw: bool, scn: int) -> Memo:
-        """Literals of a column's values; ``raw`` when LogMiner knows neither name nor type of the column, which its table has as of
-        ``scn``: the database keeps its time zone as long as there is a column WITH LOCAL TIME ZONE."""
+        """Literals of a column's values; ``raw`` when LogMiner knows neither name nor type of the
+        column, which its table has as of ``scn``: the database keeps its time zone as long as there
+        is a column WITH LOCAL TIME ZONE."""
         is_moved = raw and column.type is OraType.TIMESTAMP_LTZ
         zone = self._database.zone_at(scn) if is_moved else ""
         key = (column.type, column.charset_form, column.precision, column.scale, raw, zone)
@@ -106,7 +109,8 @@ def quoted(value: bytes) -> bytes:
 
 
 def unistr(value: bytes) -> bytes:
-    r"""``UNISTR('…')`` of a national text: what is not ASCII, and the backslash, as ``\XXXX`` per UTF-16 unit."""
+    r"""``UNISTR('…')`` of a national text: what is not ASCII, and the backslash, as ``\XXXX`` per
+    UTF-16 unit."""
     parts = [
         "''" if char == "'" else char if " " <= char <= "~" and char != "\\" else _escaped(char)
         for char in value.decode()
@@ -139,14 +143,16 @@ _ZONE = re.compile(r"\s*TZ(?:R|D|H(?::?TZM)?)\b", re.IGNORECASE)
 def raw_converter(
     column: StoredColumn, sets: CharacterSets, zone_minutes: Callable[[bytes], int]
 ) -> Convert:
-    """The function from a column's stored value to ``HEXTORAW`` of the bytes that Oracle keeps in the block.
+    """The function from a column's stored value to ``HEXTORAW`` of the bytes that Oracle keeps in
+    the block.
 
-    These are the stored ones but for text, which is in its character set there; for a TIMESTAMP without a fraction, which
-    has the seven bytes of a DATE; and for one WITH LOCAL TIME ZONE, which is in the time zone of the database, of which
-    ``zone_minutes`` tells the offset at a moment in UTC.
+    These are the stored ones but for text, which is in its character set there; for a TIMESTAMP
+    without a fraction, which has the seven bytes of a DATE; and for one WITH LOCAL TIME ZONE, which
+    is in the time zone of the database, of which ``zone_minutes`` tells the offset at a moment in
+    UTC.
 
-    Source: Oracle Call Interface Programmer's Guide, "Data Types", on internal data types; Oracle Database Globalization Support Guide
-    19c, "TIMESTAMP WITH LOCAL TIME ZONE Data Type".
+    Source: Oracle Call Interface Programmer's Guide, "Data Types", on internal data types; Oracle
+    Database Globalization Support Guide 19c, "TIMESTAMP WITH LOCAL TIME ZONE Data Type".
     """
     own = sets.of(column.charset_form)
     if own.is_utf8 and column.type in _TEXT_TYPES:
@@ -210,9 +216,11 @@ def _timestamp(nls: Nls, scale: int) -> Convert:
 
 
 def _timestamp_tz(nls: Nls, scale: int, *, local: bool) -> Convert:
-    """With local time zone the value is UTC and is shown in the session's zone, which is not named; else in its own.
+    """With local time zone the value is UTC and is shown in the session's zone, which is not named;
+    else in its own.
 
-    Source: measured on Oracle 23ai by others: no offset, although NLS_TIMESTAMP_TZ_FORMAT asks for one.
+    Source: measured on Oracle 23ai by others: no offset, although NLS_TIMESTAMP_TZ_FORMAT asks for
+    one.
     """
     form = _ZONE.sub("", nls.timestamp_tz_format) if local else nls.timestamp_tz_format
     render = compile_format(form, scale)
@@ -264,7 +272,8 @@ def _day_to_second(nanos: int, lead: int, scale: int) -> str:
 
 
 def text_from_double(value: float, digits: int) -> str:
-    """As TO_CHAR prints BINARY_DOUBLE (17 digits) and BINARY_FLOAT (9): ``3.1400000000000001E+000``."""
+    """As TO_CHAR prints BINARY_DOUBLE (17 digits) and BINARY_FLOAT (9):
+    ``3.1400000000000001E+000``."""
     if value != value:
         return "Nan"
     if value in (float("inf"), float("-inf")):

@@ -1,13 +1,15 @@
 """How does LogMiner print what was written into a LOB column?
 
-A small LOB lies in the row and appears as a literal; a larger one is written through a locator, in pieces. So is an extended string,
-a VARCHAR2 or NVARCHAR2 of more than 4,000 bytes or a RAW of more than 2,000, which Oracle stores as a LOB: it is put together in a
-temporary LOB and bound to an UPDATE. A document of an XMLTYPE is always written so: the statement shows a bind in its place, and rows
-of their own the document.
+A small LOB lies in the row and appears as a literal; a larger one is written through a locator, in
+pieces. So is an extended string, a VARCHAR2 or NVARCHAR2 of more than 4,000 bytes or a RAW of more
+than 2,000, which Oracle stores as a LOB: it is put together in a temporary LOB and bound to an
+UPDATE. A document of an XMLTYPE is always written so: the statement shows a bind in its place, and
+rows of their own the document.
 
-Source: rows of older releases as Debezium's parser reads them; blocks as on 23ai, where they were measured; the
-in-line limit is from the SecureFiles and Large Objects guide. Of extended strings the frame is known from Debezium's parser; which call
-appends the data is not, nor how RAW and national text stand there: they have the literals that they have elsewhere.
+Source: rows of older releases as Debezium's parser reads them; blocks as on 23ai, where they were
+measured; the in-line limit is from the SecureFiles and Large Objects guide. Of extended strings the
+frame is known from Debezium's parser; which call appends the data is not, nor how RAW and national
+text stand there: they have the literals that they have elsewhere.
 """
 
 from __future__ import annotations
@@ -91,7 +93,8 @@ def is_large(column: StoredColumn, value: bytes | None, sets: CharacterSets) -> 
     """Is the value written outside of the row?
 
     Characters of a CLOB take two bytes each where the character set has several bytes, else one.
-    Source: SecureFiles and Large Objects Developer's Guide 19c, "Using CLOBs and NCLOBs with Varying-Width Character Sets".
+    Source: SecureFiles and Large Objects Developer's Guide 19c, "Using CLOBs and NCLOBs with
+    Varying-Width Character Sets".
     """
     if value is not None and is_xml(column):
         return True
@@ -107,8 +110,8 @@ def is_large(column: StoredColumn, value: bytes | None, sets: CharacterSets) -> 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A LOB column, its table (``"OWNER"."TABLE"``), and `` where …`` of the row, or nothing. ``in_utf16``: offsets and lengths of text count
-    UTF-16 units, not characters."""
+    """A LOB column, its table (``"OWNER"."TABLE"``), and `` where …`` of the row, or nothing.
+    ``in_utf16``: offsets and lengths of text count UTF-16 units, not characters."""
 
     column: StoredColumn
     target: bytes
@@ -155,8 +158,9 @@ def write_blocks(
 def call_rows(
     place: Place, value: bytes, offset: int, length: int, *, is_block: bool
 ) -> Iterator[tuple[int, bytes | None]]:
-    """Operation and SQL_REDO of the rows of one call that a client made: ``length`` written from ``offset`` (0-based) on into what is
-    ``value`` now, or cut to ``length`` where the offset is negative."""
+    """Operation and SQL_REDO of the rows of one call that a client made: ``length`` written from
+    ``offset`` (0-based) on into what is ``value`` now, or cut to ``length`` where the offset is
+    negative."""
     locator, buffer = _variables(place.column)
     head, end = b"", b"END;"
     if is_block:
@@ -180,8 +184,8 @@ def call_rows(
 
 
 def write_extended(place: Place, value: bytes) -> Iterator[tuple[int, bytes]]:
-    """Operation and SQL_REDO of the rows that write an extended string. Its data begin at the thirteenth character: from there
-    Debezium 3.6.3 takes them, unread."""
+    """Operation and SQL_REDO of the rows that write an extended string. Its data begin at the
+    thirteenth character: from there Debezium 3.6.3 takes them, unread."""
     name = f'"{place.column.name}"'.encode()
     update = b"update %b set %b = :DATA%b;" % (place.target, name, place.where)
     is_raw = place.column.type is OraType.RAW

@@ -1,7 +1,8 @@
 """Which rows does LogMiner show for one change to a table with LOBs?
 
-A value that fits into the row appears as a literal, a larger one is written through a locator, in pieces: so one change
-has several rows. Their shape depends on the release (:class:`~oracle_embedded.redo.settings.LobRows`), and with
+A value that fits into the row appears as a literal, a larger one is written through a locator, in
+pieces: so one change has several rows. Their shape depends on the release
+(:class:`~oracle_embedded.redo.settings.LobRows`), and with
 :attr:`~oracle_embedded.redo.settings.Wart.LOB_STATEMENTS` most of them do not know the ROWID.
 """
 
@@ -40,8 +41,9 @@ class LobRow:
         ssn: Tells apart the rows of one record.
         real: Is ROW_ID the row's, not the placeholder?
         closing: Is this the INTERNAL row that ends the statement's rows? Its SEQUENCE# is above 1.
-        ending: Does the row end a document, and name its table nevertheless? Debezium 3.6.3 looks the table of such a row up without
-            asking whether there is one, and its suite reads documents of real databases.
+        ending: Does the row end a document, and name its table nevertheless? Debezium 3.6.3 looks
+            the table of such a row up without asking whether there is one, and its suite reads
+            documents of real databases.
     """
 
     op: int
@@ -55,8 +57,8 @@ class LobRow:
 
     @property
     def is_named(self) -> bool:
-        """Has it an owner and a table? Rows without a statement have neither (measured on 23ai), but for the end of a document where
-        LOBs come in pieces."""
+        """Has it an owner and a table? Rows without a statement have neither (measured on 23ai),
+        but for the end of a document where LOBs come in pieces."""
         return self.redo is not None or self.ending
 
 
@@ -65,8 +67,10 @@ class LobStatements:
 
     Args:
         statements: Prints its ordinary statements.
-        warts: What a real LogMiner shows: with :attr:`~oracle_embedded.redo.settings.Wart.LOB_STATEMENTS` placeholder ROWIDs, and one undo row
-            for a whole statement. Without it every row has its ROWID, and each is undone by one of its own.
+        warts: What a real LogMiner shows: with
+            :attr:`~oracle_embedded.redo.settings.Wart.LOB_STATEMENTS` placeholder ROWIDs, and one
+            undo row for a whole statement. Without it every row has its ROWID, and each is undone
+            by one of its own.
         shape: How writing through a locator looks.
         xml: How documents are stored.
     """
@@ -117,17 +121,19 @@ class LobStatements:
         changing = self._statement if self._placeholders else self._change
         return list(changing(op, old, new, row_id, want_undo))
 
-    # --- as a real LogMiner shows it ---------------------------------------------------------------------------------
+    # --- as a real LogMiner shows it --------------------------------------------------------------
 
     def _statement(
         self, op: int, old: Image, new: Image, row_id: bytes, want_undo: bool
     ) -> Iterator[LobRow]:
         """The row without its values, the writes, and last what knows the ROWID.
 
-        The row piece and the locators are of one redo record. An INSERT empties every LOB, NULL ones too; what is NULL or
-        fits into the row follows in an UPDATE. When nothing follows, an INTERNAL row does.
+        The row piece and the locators are of one redo record. An INSERT empties every LOB, NULL
+        ones too; what is NULL or fits into the row follows in an UPDATE. When nothing follows, an
+        INTERNAL row does.
 
-        Source: measured on 23ai (both LOB storages), rows of whole statements; INTERNAL rows and RS_IDs on 26ai.
+        Source: measured on 23ai (both LOB storages), rows of whole statements; INTERNAL rows and
+        RS_IDs on 26ai.
         """
         statements = self._statements
         large = self._large(new)
@@ -167,7 +173,8 @@ class LobStatements:
             yield LobRow(op=OP_INTERNAL, part=part + 1, closing=True)
 
     def _called(self, old: Image, new: Image, call: bytes) -> Iterator[LobRow]:
-        """What a client wrote through a locator: the locator's row with the ROWID, then that call and no other.
+        """What a client wrote through a locator: the locator's row with the ROWID, then that call
+        and no other.
 
         Source: measured on 23ai, for WRITE, WRITEAPPEND, ERASE and TRIM alike.
         """
@@ -184,7 +191,8 @@ class LobStatements:
     def _piece(
         self, op: int, old: Image, new: Image, large: list[StoredColumn], want_undo: bool
     ) -> LobRow | None:
-        """The row piece: an INSERT without LOB values, or an UPDATE of the other columns if there are any.
+        """The row piece: an INSERT without LOB values, or an UPDATE of the other columns if there
+        are any.
 
         A LOB that was NULL is made empty before it is written.
         """
@@ -206,7 +214,8 @@ class LobStatements:
         return LobRow(op=op, redo=redo, undo=undo, part=0, real=False)
 
     def _in_row(self, op: int, new: Image) -> list[int]:
-        """LOB columns that are shown in the last row: those that fit, and NULL; an INSERT has emptied them already."""
+        """LOB columns that are shown in the last row: those that fit, and NULL; an INSERT has
+        emptied them already."""
         return [
             at
             for at, column in self._lobs.items()
@@ -228,7 +237,7 @@ class LobStatements:
         redo = self._statements.undo_row(op, old, new, row_id)
         yield LobRow(op=op, redo=redo, part=0)
 
-    # --- tidied up ---------------------------------------------------------------------------------------------------
+    # --- tidied up --------------------------------------------------------------------------------
 
     def _change(
         self, op: int, old: Image, new: Image, row_id: bytes, want_undo: bool
@@ -265,7 +274,8 @@ class LobStatements:
             yield op, statements.update(key, old, new, row_id), undo if want_undo else None
 
     def _undoing_rows(self, op: int, old: Image, new: Image, row_id: bytes) -> Iterator[LobRow]:
-        """One for each row that the change itself had, latest first; writes through a locator have none."""
+        """One for each row that the change itself had, latest first; writes through a locator have
+        none."""
         statements = self._statements
         part = 0
         if op == DELETE:
@@ -297,7 +307,7 @@ class LobStatements:
             if at not in self._lobs or not lob.is_large(self._lobs[at], written.get(at), self._sets)
         )
 
-    # --- both --------------------------------------------------------------------------------------------------------
+    # --- both -------------------------------------------------------------------------------------
 
     def _large(self, image: Image) -> list[StoredColumn]:
         """LOB columns whose value is written through a locator."""

@@ -53,7 +53,8 @@ class Shared:
 
 
 class LogWriter:
-    """The end of one thread's redo: current log, position in it, last SCN. All methods run in the writer's block.
+    """The end of one thread's redo: current log, position in it, last SCN. All methods run in the
+    writer's block.
 
     Attributes:
         thread: The thread's number.
@@ -139,7 +140,8 @@ class LogWriter:
         return newest
 
     def archive(self) -> None:
-        """Archive what has ended; while the archiver is held, only what is about to be written over."""
+        """Archive what has ended; while the archiver is held, only what is about to be written
+        over."""
         if store.read_meta(self.connection)["log_mode"] != "ARCHIVELOG":
             return
         logs = store.read_logs(self.connection)
@@ -153,7 +155,8 @@ class LogWriter:
                 )
 
     def reset(self, scn: int) -> None:
-        """Begin a new incarnation at ``scn``: sequences start again, as ALTER DATABASE OPEN RESETLOGS has it."""
+        """Begin a new incarnation at ``scn``: sequences start again, as ALTER DATABASE OPEN
+        RESETLOGS has it."""
         self._end(scn)
         self.archive()
         self._begin(1, scn, store.read_meta(self.connection))
@@ -179,7 +182,8 @@ class LogWriter:
         self._forget_overwritten()
 
     def forget_archived(self, sequence: int) -> None:
-        """Let a deleted log's entry age out of the control file: V$ARCHIVED_LOG does not show it any more.
+        """Let a deleted log's entry age out of the control file: V$ARCHIVED_LOG does not show it
+        any more.
 
         Raises:
             OracleError: ORA-00308 when there is no such archived log.

@@ -59,8 +59,9 @@ _OPTIONS = {
 }
 ROOT = "CDB$ROOT"
 _WRITING = DDL_DICT_TRACKING | DICT_FROM_ONLINE_CATALOG | DICT_FROM_REDO_LOGS
-"""Dictionaries for which LogMiner writes into tables of its own. Source: Oracle's manual (which dictionary where the database is not open
-for writing), and ORA-01300 as met with the online catalog on standbys of 12c and later."""
+"""Dictionaries for which LogMiner writes into tables of its own. Source: Oracle's manual (which
+dictionary where the database is not open for writing), and ORA-01300 as met with the online catalog
+on standbys of 12c and later."""
 _GONE = (
     "error occurred at recursive SQL level 1\nORA-01284: file %s cannot be opened\n"
     "ORA-00308: cannot open archived log '%s'\nORA-27037: unable to obtain file status"
@@ -77,7 +78,8 @@ class AddedLog:
 
 @dataclass(frozen=True, slots=True)
 class Mining:
-    """A started LogMiner: SCN range (both ends included), options, and the logs by thread and sequence."""
+    """A started LogMiner: SCN range (both ends included), options, and the logs by thread and
+    sequence."""
 
     scn_low: int
     scn_high: int
@@ -132,7 +134,7 @@ class Miner:
         finally:
             connection.close()
 
-    # --- procedures --------------------------------------------------------------------------------------------------
+    # --- procedures -------------------------------------------------------------------------------
 
     def procedures(self) -> list[Procedure]:
         """What PL/SQL blocks may call."""
@@ -248,10 +250,12 @@ class Miner:
     def _dictionary(
         self, options: int, file: object, start: int, logs: list[AddedLog]
     ) -> store.Dictionary | None:
-        """The dictionary that the session asks for: of those in its logs the newest from before the range, else the oldest.
+        """The dictionary that the session asks for: of those in its logs the newest from before the
+        range, else the oldest.
 
         Raises:
-            OracleError: ORA-01371 when no log on the list has one, ORA-01336 when there is no such file.
+            OracleError: ORA-01371 when no log on the list has one, ORA-01336 when there is no such
+                file.
         """
         if not file and not options & DICT_FROM_REDO_LOGS:
             return None
@@ -274,11 +278,12 @@ class Miner:
     def _chosen(self, start: int, end: int) -> list[AddedLog]:
         """The logs of a range, which LogMiner finds by itself inside a pluggable database.
 
-        Source: measured on 23ai and RDS: no file can be added there, a range is enough; a file that is gone comes as an
-        error of recursive SQL.
+        Source: measured on 23ai and RDS: no file can be added there, a range is enough; a file that
+        is gone comes as an error of recursive SQL.
 
         Raises:
-            OracleError: ORA-01291 when the range begins before the oldest redo, ORA-00604 when a file is gone.
+            OracleError: ORA-01291 when the range begins before the oldest redo, ORA-00604 when a
+                file is gone.
         """
         logs = self.current_logs()
         online = store.online_logs(logs)
@@ -323,15 +328,15 @@ class Miner:
             self._sink.write_dictionary()
 
     def _build_file(self, arguments: Mapping[str, object]) -> None:
-        """A dictionary file. Any location is taken: a real database wants a directory object, or a folder of UTL_FILE_DIR, and
-        from 19c on no containers (Oracle's manual)."""
+        """A dictionary file. Any location is taken: a real database wants a directory object, or a
+        folder of UTL_FILE_DIR, and from 19c on no containers (Oracle's manual)."""
         name, location = arguments.get("DICTIONARY_FILENAME"), arguments.get("DICTIONARY_LOCATION")
         if not name or not location:
             raise OracleError(1308, "initialization parameter utl_file_dir is not set")
         with self._database.writing():
             self._sink.write_dictionary_file(f"{location}/{name}")
 
-    # --- checks ------------------------------------------------------------------------------------------------------
+    # --- checks -----------------------------------------------------------------------------------
 
     def _require_privilege(self, session: EngineSession) -> None:
         if not any(
@@ -404,10 +409,12 @@ def _range(
 ) -> tuple[int, int]:
     """The SCN range to mine, proved to be covered by each thread's logs.
 
-    A log that is still written has no end: an ``end`` beyond the last redo is accepted when it is on the list.
+    A log that is still written has no end: an ``end`` beyond the last redo is accepted when it is
+    on the list.
 
     Raises:
-        OracleError: ORA-01281 for a range that is none, ORA-01291 for one that the logs do not cover.
+        OracleError: ORA-01281 for a range that is none, ORA-01291 for one that the logs do not
+            cover.
     """
     if start < 0 or end < 0 or (end and end < start):
         raise OracleError(1281, "SCN range specified is invalid")

@@ -1,6 +1,7 @@
 """How does an NLS date format print a DATE or TIMESTAMP?
 
-A format model is compiled into one expression over the value's bytes: a look-up and a ``%`` where a field is printed.
+A format model is compiled into one expression over the value's bytes: a look-up and a ``%`` where a
+field is printed.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def compile_format(text: str, scale: int) -> Render:
         scale: Digits that ``FF`` without a digit prints: the column's own.
 
     Returns:
-        A function of the stored value (local time, 7 bytes or more) and of the zone's offset in minutes.
+        A function of the stored value (local time, 7 bytes or more) and of the zone's offset in
+        minutes.
 
     Raises:
         OracleError: ORA-01821 for an element that is not supported.

@@ -1,7 +1,7 @@
 """NUMBER to digits and back at the speed that redo needs.
 
-Base-100 digits become text through one ``bytes.translate`` (digit byte to BCD) and ``hex``. Forms that are rare in data
-go to :mod:`oracle_embedded.values`, whose rules these functions share.
+Base-100 digits become text through one ``bytes.translate`` (digit byte to BCD) and ``hex``. Forms
+that are rare in data go to :mod:`oracle_embedded.values`, whose rules these functions share.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _FROM_BCD = bytes((byte >> 4) * 10 + (byte & 15) + 1 for byte in range(256 - 96)
 
 
 def digits_from_number(number: bytes) -> bytes:
-    """Print a NUMBER as ``TO_CHAR(n)`` does, in ASCII, but with all its digits where TO_CHAR would round.
+    """Print a NUMBER as ``TO_CHAR(n)`` does, in ASCII, but with all its digits where TO_CHAR would
+    round.
 
     SQL_REDO is there to do the change again; a rounded literal would not.
     """

@@ -14,8 +14,8 @@ SQL_BYTES_MAX = 4000
 def continued(
     redo: bytes | None, undo: bytes | None, own: CharacterSet
 ) -> Iterator[tuple[bytes | None, bytes | None, int]]:
-    """Pieces of at most :data:`SQL_BYTES_MAX` bytes of the database's character set that split no character, with CSF: 1 on all but the
-    last."""
+    """Pieces of at most :data:`SQL_BYTES_MAX` bytes of the database's character set that split no
+    character, with CSF: 1 on all but the last."""
     cut = _pieces if own.is_utf8 else partial(_recoded_pieces, own)
     pieces = [cut(redo), cut(undo)]
     count = max(len(part) for part in pieces)

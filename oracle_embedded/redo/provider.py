@@ -35,16 +35,19 @@ class Redo:
     constants: Sequence[PackageConstant]
 
     def keep_for_standby(self) -> None:
-        """From now on a standby has a copy of each archived log, whatever becomes of the primary's."""
+        """From now on a standby has a copy of each archived log, whatever becomes of the
+        primary's."""
         self.sink.writer.keep_for_standby()
 
     def connect_session(self, session_id: int, thread: int) -> None:
-        """Let a session be one of the instance that writes a thread: ORA-01034 while that one is down."""
+        """Let a session be one of the instance that writes a thread: ORA-01034 while that one is
+        down."""
         with self.database.writing():
             self.sink.connect_session(session_id, thread)
 
     def switch_log(self, *threads: int) -> int:
-        """Switch the logs of these threads, of the first when none is named; returns the first SCN of the new ones."""
+        """Switch the logs of these threads, of the first when none is named; returns the first SCN
+        of the new ones."""
         with self.database.writing():
             return self.sink.writer.switch(*(threads or (FIRST,)))
 
@@ -63,18 +66,20 @@ class Redo:
             return self.sink.open_resetlogs()
 
     def open_pluggable_resetlogs(self) -> int:
-        """Begin a new incarnation of the pluggable database alone, as after FLASHBACK PLUGGABLE DATABASE; returns the SCN at which it
-        was opened. What it took back is for the caller to take back, without redo (:meth:`set_unlogged`)."""
+        """Begin a new incarnation of the pluggable database alone, as after FLASHBACK PLUGGABLE
+        DATABASE; returns the SCN at which it was opened. What it took back is for the caller to
+        take back, without redo (:meth:`set_unlogged`)."""
         with self.database.writing():
             return self.sink.writer.reset_pluggable()
 
     def set_wart(self, wart: Wart, *, shown: bool) -> None:
-        """Show an oddity from now on, or no longer; redo that waits in strands is bound when it is not to wait any more."""
+        """Show an oddity from now on, or no longer; redo that waits in strands is bound when it is
+        not to wait any more."""
         set_wart(self.database, self.sink, wart, shown=shown)
 
     def set_unlogged(self, *tables: str) -> None:
-        """Change these tables (``OWNER.NAME``) without redo from now on, as direct loads (APPEND) into NOLOGGING tables do; no
-        table when none is named."""
+        """Change these tables (``OWNER.NAME``) without redo from now on, as direct loads (APPEND)
+        into NOLOGGING tables do; no table when none is named."""
         with self.database.writing():
             self.sink.unlogged = frozenset(tables)
 
@@ -88,8 +93,8 @@ class Redo:
             self.sink.writer.delete_archived(sequence, thread)
 
     def forget_archived_log(self, sequence: int, *, thread: int = FIRST) -> None:
-        """Delete an archived log whose entry has aged out of the control file, or that was never cataloged after a restore: V$ARCHIVED_LOG
-        shows later ones only.
+        """Delete an archived log whose entry has aged out of the control file, or that was never
+        cataloged after a restore: V$ARCHIVED_LOG shows later ones only.
 
         Raises:
             OracleError: ORA-00308 when there is none of that sequence.

@@ -65,7 +65,8 @@ _USER_DDL = b"USER DDL (PlSql=0 RecDep=0)"
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """A table as rows show it; ``nameless`` are its facts where a row has no statement. Rows of an index have no address."""
+    """A table as rows show it; ``nameless`` are its facts where a row has no statement. Rows of an
+    index have no address."""
 
     statements: TableStatements
     lobs: LobStatements | None
@@ -169,7 +170,8 @@ class Reading:
         self._inserts_together = together <= contents.warts
 
     def rows(self, faults: Collection[FaultKind]) -> Iterator[layout.Row]:
-        """All rows; every file of the range must be there, whether it holds rows of the query or not."""
+        """All rows; every file of the range must be there, whether it holds rows of the query or
+        not."""
         for added in self._mining.logs:
             ended = added.log.next_change
             if (ended is None or ended > self._mining.scn_low) and (
@@ -216,7 +218,8 @@ class Reading:
         )
 
     def _rows(self) -> Iterator[layout.Row]:
-        """The rows of the range, record by record. What is done for each is in one place: calls would cost as much as the work."""
+        """The rows of the range, record by record. What is done for each is in one place: calls
+        would cost as much as the work."""
         want_undo, short_row = self._want_undo, self._short_row
         log_id, unchecked, log = 0, _CHECK_ROWS, None
         held = _Held(self)
@@ -236,7 +239,8 @@ class Reading:
         yield from held.end()
 
     def _committed_rows(self) -> Iterator[layout.Row]:
-        """Transactions that began and ended in the range, each whole, in the order of their commits."""
+        """Transactions that began and ended in the range, each whole, in the order of their
+        commits."""
         for transaction in self._records.committed():
             assert transaction.end_scn is not None
             assert transaction.end_time is not None
@@ -256,8 +260,8 @@ class Reading:
             yield from held.end()
 
     def _short_row(self, record: Sequence[Any], log: layout.LogFacts) -> layout.Row | None:
-        """The one row of a change without LOBs and without undo; None for any other record, and where a statement is
-        too long for a row or is not translated."""
+        """The one row of a change without LOBs and without undo; None for any other record, and
+        where a statement is too long for a row or is not translated."""
         _, _, _, _, _, tx, op, flags, number, row_id, old, new = record
         if number is None:
             return None
@@ -302,8 +306,8 @@ class Reading:
         ordinal: int,
         these: slice = _ALL,
     ) -> Iterator[layout.Row]:
-        """All rows of a record, or those of ``these`` statements of it; with ``commit`` as its transaction is shown whole, of which it is the
-        record ``ordinal``."""
+        """All rows of a record, or those of ``these`` statements of it; with ``commit`` as its
+        transaction is shown whole, of which it is the record ``ordinal``."""
         transaction = self._transactions.get(record.tx) or self._transaction(record.tx)
         if record.object is None:
             return self._marker_rows(record, log, transaction, commit, ordinal)
@@ -448,8 +452,8 @@ class Reading:
     ) -> layout.TransactionFacts:
         """The transaction as an undo row or an end shows it.
 
-        LogMiner may not know the sequence of the XID when it reads an online log, or has not read the transaction's
-        beginning.
+        LogMiner may not know the sequence of the XID when it reads an online log, or has not read
+        the transaction's beginning.
         """
         unsure = log.live or facts.start_scn is None
         if not (self._partial_xids and unsure) or tx is None or tx % self._partial_xid_every:
@@ -458,10 +462,11 @@ class Reading:
             self._partials.clear()
         return self._partials.get(tx) or self._partials.setdefault(tx, facts.partial())
 
-    # --- what records refer to ---------------------------------------------------------------------------------------
+    # --- what records refer to --------------------------------------------------------------------
 
     def _log_of(self, log_id: int) -> layout.LogFacts | None:
-        """Facts of a record's log; whether its file is still there is looked up from time to time."""
+        """Facts of a record's log; whether its file is still there is looked up from time to
+        time."""
         if log_id != self._log_id or self._unchecked >= _CHECK_ROWS:
             self._log_facts = self._log(log_id)
             self._log_id, self._unchecked = log_id, 0
@@ -469,7 +474,8 @@ class Reading:
         return self._log_facts
 
     def _log(self, log_id: int) -> layout.LogFacts | None:
-        """Facts of a log that was added, after a look whether its file is still there; None for others."""
+        """Facts of a log that was added, after a look whether its file is still there; None for
+        others."""
         added = self._logs.get(log_id)
         if added is None:
             return None
@@ -515,7 +521,8 @@ class Reading:
 
 
 class _Held:
-    """The records of one INSERT of several rows into a table with LOBs, whose row pieces are shown before all that follows them."""
+    """The records of one INSERT of several rows into a table with LOBs, whose row pieces are shown
+    before all that follows them."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading

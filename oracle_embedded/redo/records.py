@@ -15,7 +15,8 @@ from oracle_embedded.redo.filters import Filter
 from oracle_embedded.redo.miner import Mining
 
 Row = Sequence[Any]
-"""A row of ``redo_record``, whose columns are those of :class:`~oracle_embedded.redo.store.Record`."""
+"""A row of ``redo_record``, whose columns are those of
+:class:`~oracle_embedded.redo.store.Record`."""
 
 _SCN = store.Record._fields.index("scn")
 _ENDS = f"{s.OP_COMMIT}, {s.OP_ROLLBACK}"
@@ -47,8 +48,8 @@ class Records:
     def in_order(self) -> Iterator[Row]:
         """All of the range: each thread's in the order of its redo, the threads merged by SCN.
 
-        The order within a thread is not the SCNs': redo that was bound late has old ones. Source: stated by others of a
-        real LogMiner; Oracle's manual speaks of SCN order only.
+        The order within a thread is not the SCNs': redo that was bound late has old ones. Source:
+        stated by others of a real LogMiner; Oracle's manual speaks of SCN order only.
         """
         by_thread: dict[int, list[int]] = {}
         for added in self._mining.logs:

@@ -48,7 +48,8 @@ class _Open:
 
 
 _NOT_MINED = frozenset({OraType.CLOB, OraType.BLOB, OraType.LONG, OraType.LONG_RAW, OraType.OBJECT})
-"""Types of which MINE_VALUE says nothing. Source: PL/SQL Packages and Types Reference 19c, DBMS_LOGMNR, MINE_VALUE."""
+"""Types of which MINE_VALUE says nothing. Source: PL/SQL Packages and Types Reference 19c,
+DBMS_LOGMNR, MINE_VALUE."""
 
 
 class Sink:
@@ -115,7 +116,7 @@ class Sink:
         self.supplemental = frozenset(store.read_meta(self.connection)["supplemental"])
         self._table = None
 
-    # --- what the engine reports -------------------------------------------------------------------------------------
+    # --- what the engine reports ------------------------------------------------------------------
 
     def begin(self, transaction: TransactionInfo) -> None:
         """Write the START record."""
@@ -124,8 +125,8 @@ class Sink:
     def change(self, change: RowChange) -> None:
         """Write a row change.
 
-        LOB values of old rows are not logged, only whether they were NULL; those of undoing tell what to undo. A direct load
-        without logging leaves no row, only its SCN in the control file.
+        LOB values of old rows are not logged, only whether they were NULL; those of undoing tell
+        what to undo. A direct load without logging leaves no row, only its SCN in the control file.
         """
         if f"{change.table.owner}.{change.table.name}" in self.unlogged:
             store.write_meta(self.connection, {"unrecoverable_change": change.scn})
@@ -183,7 +184,8 @@ class Sink:
         table: str | None,
         object_id: int,
     ) -> None:
-        """Write a DDL record, with a START and a COMMIT of its own unless its transaction is open."""
+        """Write a DDL record, with a START and a COMMIT of its own unless its transaction is
+        open."""
         alone = transaction.xid not in self._transactions
         if alone:
             self._begin(transaction, ddl=True)
@@ -200,7 +202,8 @@ class Sink:
         return None if found is None else bytes(found[0])
 
     def mined(self, number: int, column: str) -> tuple[OraType, Value] | None:
-        """What a record says of a column: its new value for a REDO_VALUE, the old one for an UNDO_VALUE."""
+        """What a record says of a column: its new value for a REDO_VALUE, the old one for an
+        UNDO_VALUE."""
         query = (
             "SELECT op, before, after, definition FROM redo_record NATURAL JOIN redo_object"
             " WHERE id = ?"
@@ -228,7 +231,7 @@ class Sink:
         """Write the collected records."""
         self.writer.flush()
 
-    # --- what the redo side itself writes ----------------------------------------------------------------------------
+    # --- what the redo side itself writes ---------------------------------------------------------
 
     def open_resetlogs(self) -> int:
         """Begin a new incarnation; returns its first SCN.
@@ -256,8 +259,9 @@ class Sink:
     def keep_alive(self) -> None:
         """Let the instances write redo of their own, unless they just have.
 
-        A real instance does so all the time. Without it the last commit would stay the last redo, and who mines below
-        LAST_REDO_CHANGE# would never see it. The redo of other containers counts: it is in the same log.
+        A real instance does so all the time. Without it the last commit would stay the last redo,
+        and who mines below LAST_REDO_CHANGE# would never see it. The redo of other containers
+        counts: it is in the same log.
         """
         self.write_log()
         if math.isinf(self._settings.idle_redo_seconds):
@@ -275,7 +279,8 @@ class Sink:
                 self.writer.gather()
 
     def write_dictionary(self) -> None:
-        """Write the dictionary into the redo, as DBMS_LOGMNR_D.BUILD does with STORE_IN_REDO_LOGS."""
+        """Write the dictionary into the redo, as DBMS_LOGMNR_D.BUILD does with
+        STORE_IN_REDO_LOGS."""
         self.write_internal()
         self._keep_dictionary(log_id=self.writer.mark_dictionary(), file=None)
 
@@ -292,7 +297,7 @@ class Sink:
             versions=self._database.segment_versions(),
         )
 
-    # --- instances ---------------------------------------------------------------------------------------------------
+    # --- instances --------------------------------------------------------------------------------
 
     def thread_of(self, session_id: int) -> int:
         """The thread of the instance to which a session is connected."""
@@ -328,11 +333,12 @@ class Sink:
         }
         return self.writer.close_thread(thread)
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     def _begin(self, info: TransactionInfo, *, ddl: bool) -> None:
         thread = self.thread_of(info.session_id)
-        # The engine takes the start's SCN at the first lock; others may have written, or switched the log, since.
+        # The engine takes the start's SCN at the first lock; others may have written, or switched
+        # the log, since.
         start_scn = max(info.start_scn, self.writer.least_scn(thread))
         cursor = self.connection.execute(
             "INSERT INTO redo_transaction (xid, session_id, serial, username, client_id, start_scn,"

@@ -1,8 +1,9 @@
 """Which redo files has a physical standby, and what does its control file say of itself?
 
-It has a copy of each archived log that has come from the primary, in a folder of its own, and keeps it whatever becomes of the primary's.
-Of the online logs its control file shows the groups alone: nothing is written there. Source: Oracle Data Guard Concepts and
-Administration 19c, "Redo Transport Services"; Oracle Database Reference 19c, V$ARCHIVED_LOG, V$THREAD and V$DATABASE.
+It has a copy of each archived log that has come from the primary, in a folder of its own, and keeps
+it whatever becomes of the primary's. Of the online logs its control file shows the groups alone:
+nothing is written there. Source: Oracle Data Guard Concepts and Administration 19c, "Redo Transport
+Services"; Oracle Database Reference 19c, V$ARCHIVED_LOG, V$THREAD and V$DATABASE.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from oracle_embedded.redo.settings import RedoSettings
 
 
 def received(logs: Sequence[store.Log], site: StandbySite) -> list[store.Log]:
-    """The archived logs that have come from the primary, those among them that were deleted since."""
+    """The archived logs that have come from the primary, those among them that were deleted
+    since."""
     return [log for log in logs if log.archived and _number(log) not in site.missing]
 
 
@@ -40,7 +42,8 @@ def is_applied(log: store.Log, site: StandbySite) -> bool:
 
 
 def incarnation(logs: Sequence[store.Log], site: StandbySite) -> tuple[int, int] | None:
-    """RESETLOGS_CHANGE# and RESETLOGS_TIME up to which redo is applied; None where that is the primary's present one."""
+    """RESETLOGS_CHANGE# and RESETLOGS_TIME up to which redo is applied; None where that is the
+    primary's present one."""
     if site.applied_scn is None:
         return None
     known = {(log.resetlogs_change, log.resetlogs_time) for log in logs}

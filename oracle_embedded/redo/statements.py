@@ -1,7 +1,7 @@
 """Which statements does LogMiner show for one row change?
 
-One :class:`TableStatements` serves one definition of a table at one level of supplemental logging, for one session's
-style and literals. It compiles a function per shape of statement and keeps it.
+One :class:`TableStatements` serves one definition of a table at one level of supplemental logging,
+for one session's style and literals. It compiles a function per shape of statement and keeps it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class TableStatements:
     def statement(
         self, op: int, before: Image | None, after: Image | None, row_id: bytes
     ) -> tuple[bytes, bytes]:
-        """SQL_REDO and SQL_UNDO of a change to a table without LOBs, which undoes nothing itself."""
+        """SQL_REDO and SQL_UNDO of a change to a table without LOBs, which undoes nothing
+        itself."""
         old = before or NOTHING
         new = after or NOTHING
         return self.redo(op, 0, before, after, row_id), self.undo(op, old, new, row_id)
@@ -90,7 +91,7 @@ class TableStatements:
             return self._insert_old(old.get, new.get, row_id)
         return self._update_undo(tuple(new), old, new, row_id)
 
-    # --- whole rows --------------------------------------------------------------------------------------------------
+    # --- whole rows -------------------------------------------------------------------------------
 
     @cached_property
     def insert(self) -> Render:
@@ -128,7 +129,7 @@ class TableStatements:
         """By ROWID, with NO_ROWID_IN_STMT as well (measured on 23ai)."""
         return self._template.delete([ROWID_PREDICATE])
 
-    # --- updates -----------------------------------------------------------------------------------------------------
+    # --- updates ----------------------------------------------------------------------------------
 
     def update(self, key: tuple[int, ...], old: Image, new: Image, row_id: bytes) -> bytes:
         """UPDATE that sets the columns ``key``; the old row is in WHERE."""
@@ -172,7 +173,7 @@ class TableStatements:
         ids = {c.internal_id for c in (*changed, *self._logged)}
         return [c for c in self._matched if c.internal_id in ids]
 
-    # --- rows that undo ----------------------------------------------------------------------------------------------
+    # --- rows that undo ---------------------------------------------------------------------------
 
     def undo_row(self, op: int, old: Image, new: Image, row_id: bytes) -> bytes:
         """SQL_REDO of a row that undoes another."""
@@ -192,7 +193,7 @@ class TableStatements:
             )
         return render(old.get, new.get, row_id)
 
-    # --- LOBs --------------------------------------------------------------------------------------------------------
+    # --- LOBs -------------------------------------------------------------------------------------
 
     @property
     def target(self) -> bytes:
@@ -211,7 +212,8 @@ class TableStatements:
 
 
 class _LobTemplate(Template):
-    """A template that prints LOB columns: as literals in an UPDATE, else empty; ``nulls`` lets NULL be NULL there."""
+    """A template that prints LOB columns: as literals in an UPDATE, else empty; ``nulls`` lets NULL
+    be NULL there."""
 
     def __init__(self, template: Template, *, literal: bool = False, nulls: bool = True) -> None:
         super().__init__(

@@ -1,10 +1,12 @@
 """How does the redo lie in the engine's SQLite file?
 
-All tables have the prefix ``redo_``. ``redo_record.id`` grows in the order of the redo, which is not the order of SCNs:
-redo that was bound late has old ones. ``redo_mark`` is a sparse index that costs nothing to keep: before ``id`` no SCN is
-above ``scn``, from ``id`` on none is below ``floor``. ``redo_strand`` holds redo that is not in the log yet.
+All tables have the prefix ``redo_``. ``redo_record.id`` grows in the order of the redo, which is
+not the order of SCNs: redo that was bound late has old ones. ``redo_mark`` is a sparse index that
+costs nothing to keep: before ``id`` no SCN is above ``scn``, from ``id`` on none is below
+``floor``. ``redo_strand`` holds redo that is not in the log yet.
 
-Images and definitions are stored with :mod:`marshal`: the file is written and read by this program only.
+Images and definitions are stored with :mod:`marshal`: the file is written and read by this program
+only.
 """
 
 from __future__ import annotations
@@ -68,8 +70,9 @@ STRAND_QUERY = "SELECT thread, size, scn, time, tx, op, flags, object, row_id, b
 
 
 class Record(NamedTuple):
-    """A record: ``tx`` and ``object`` are numbers of ``redo_transaction`` and ``redo_object``; ``before`` and ``after`` are packed images.
-    Both are None, and so is ``object``, where no row is changed; a DDL has its facts in ``after``."""
+    """A record: ``tx`` and ``object`` are numbers of ``redo_transaction`` and ``redo_object``;
+    ``before`` and ``after`` are packed images. Both are None, and so is ``object``, where no row is
+    changed; a DDL has its facts in ``after``."""
 
     id: int
     log_id: int
@@ -90,10 +93,11 @@ RECORD_COLUMNS = ", ".join(Record._fields)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """One sequence of one thread. ``member`` is its online file, ``name`` its archived one (None: not archived, or
-    deleted). ``first_id`` is the id of the first record that it may hold, ``last_change`` the highest SCN of its records,
-    0 while it has none. ``gone`` is 1 when the archived file was removed behind the control file's back. ``opens`` and ``closes``
-    say that the thread was opened or closed with it. Times are seconds since 1970."""
+    """One sequence of one thread. ``member`` is its online file, ``name`` its archived one (None:
+    not archived, or deleted). ``first_id`` is the id of the first record that it may hold,
+    ``last_change`` the highest SCN of its records, 0 while it has none. ``gone`` is 1 when the
+    archived file was removed behind the control file's back. ``opens`` and ``closes`` say that the
+    thread was opened or closed with it. Times are seconds since 1970."""
 
     log_id: int
     thread: int
@@ -129,7 +133,8 @@ class Log:
 class Transaction:
     """A transaction as the redo knows it.
 
-    ``committed`` is None while it is open, 0 after a rollback. ``undone`` is 1 when a part of it was undone.
+    ``committed`` is None while it is open, 0 after a rollback. ``undone`` is 1 when a part of it
+    was undone.
     """
 
     tx: int
@@ -168,9 +173,11 @@ class KnownObject:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """A LogMiner dictionary as DBMS_LOGMNR_D.BUILD wrote it at ``scn``, into a log of the redo or into a file.
+    """A LogMiner dictionary as DBMS_LOGMNR_D.BUILD wrote it at ``scn``, into a log of the redo or
+    into a file.
 
-    ``objects`` is what it knows, by number; ``last_object`` the newest definition of which a row had been written before.
+    ``objects`` is what it knows, by number; ``last_object`` the newest definition of which a row
+    had been written before.
     """
 
     scn: int
@@ -227,7 +234,8 @@ def _text(value: str | bytes) -> str:
 
 
 def online_logs(logs: list[Log]) -> dict[int, Log]:
-    """What each online file holds: the newest log per thread and group of this incarnation, by ``log_id``."""
+    """What each online file holds: the newest log per thread and group of this incarnation, by
+    ``log_id``."""
     incarnation = max((log.resetlogs_change for log in logs), default=0)
     newest = {
         (log.thread, log.group_number): log for log in logs if log.resetlogs_change == incarnation
@@ -286,7 +294,8 @@ def unpack_objects(packed: bytes) -> dict[int, tuple[str, str, str | None, int]]
 
 
 def ids_between(connection: sqlite3.Connection, low: int, high: int) -> tuple[int, int | None]:
-    """A range of ids, the upper end excluded, outside of which no record has an SCN from ``low`` to ``high``."""
+    """A range of ids, the upper end excluded, outside of which no record has an SCN from ``low`` to
+    ``high``."""
     (first,) = connection.execute(
         "SELECT id FROM redo_mark WHERE scn < ? ORDER BY scn DESC, id DESC LIMIT 1", (low,)
     ).fetchone() or (0,)
@@ -295,8 +304,8 @@ def ids_between(connection: sqlite3.Connection, low: int, high: int) -> tuple[in
 
 
 LOB_CALL = 0
-"""The place in the new image of a LOB that was written through its locator, for offset (-1 for a trim) and length of what was written:
-columns have greater numbers."""
+"""The place in the new image of a LOB that was written through its locator, for offset (-1 for a
+trim) and length of what was written: columns have greater numbers."""
 
 
 def pack_image(image: Mapping[int, Value]) -> bytes:

@@ -1,11 +1,13 @@
 """Which redo of open transactions is not in the log yet?
 
-On Oracle a transaction writes its redo into a private strand of the log buffer. It is bound to the log, and only then has
-an address that LogMiner can read, when the transaction ends, the strand is full, or the log is switched; the SCN of each
-change stays what it was. So rows appear behind others with higher SCNs, and a log holds all redo below its NEXT_CHANGE#.
+On Oracle a transaction writes its redo into a private strand of the log buffer. It is bound to the
+log, and only then has an address that LogMiner can read, when the transaction ends, the strand is
+full, or the log is switched; the SCN of each change stays what it was. So rows appear behind others
+with higher SCNs, and a log holds all redo below its NEXT_CHANGE#.
 
-Source: measured on Oracle 23ai (incomplete before a switch or the commit, complete after either, never above a bound that
-was read before); that a switch binds all strands first is documented in public notes on private strands.
+Source: measured on Oracle 23ai (incomplete before a switch or the commit, complete after either,
+never above a bound that was read before); that a switch binds all strands first is documented in
+public notes on private strands.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ Sized = tuple[int, Held]
 
 @dataclass(slots=True)
 class Strand:
-    """Redo of one open transaction, oldest first; the first ``saved`` records are in SQLite as well."""
+    """Redo of one open transaction, oldest first; the first ``saved`` records are in SQLite as
+    well."""
 
     records: list[Sized] = field(default_factory=list)
     size: int = 0
@@ -43,7 +46,8 @@ class Strand:
 
 
 class Strands:
-    """The strands of one thread's open transactions, by their number; used in the writer's block only.
+    """The strands of one thread's open transactions, by their number; used in the writer's block
+    only.
 
     Args:
         records_max: Records that fill a strand.
@@ -86,7 +90,8 @@ class Strands:
             ]
 
     def transactions(self) -> list[int]:
-        """Transactions with redo that is not in the log, in the order in which their strands began."""
+        """Transactions with redo that is not in the log, in the order in which their strands
+        began."""
         return list(self._strands)
 
     def scns_last(self) -> Iterator[int]:

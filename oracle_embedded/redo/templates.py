@@ -1,7 +1,8 @@
 """How are the statements of one table compiled into functions that print them?
 
-A statement is a list of parts, constants and Python expressions, that become one ``b"".join`` over a tuple. Names in
-expressions: ``old`` and ``new`` look up a value by column id, ``row_id`` is the ROWID's bytes.
+A statement is a list of parts, constants and Python expressions, that become one ``b"".join`` over
+a tuple. Names in expressions: ``old`` and ``new`` look up a value by column id, ``row_id`` is the
+ROWID's bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ ROWID_PREDICATE: Sequence[Part] = (b"ROWID = '", Expression("row_id"), b"'")
 
 @dataclass(slots=True)
 class Template:
-    """Builds the statements of one table definition; ``raw`` prints stored bytes whatever the columns' types."""
+    """Builds the statements of one table definition; ``raw`` prints stored bytes whatever the
+    columns' types."""
 
     table: TableVersion
     style: Style
@@ -143,7 +145,8 @@ class Template:
             names[f"c{len(sources)}"] = constant
             sources.append(f"c{len(sources)}")
         body = f"lambda old, new, row_id: b''.join(({', '.join(sources)},))"
-        # The source is made of column ids and fixed text only; names and literals are bound, never pasted in.
+        # The source is made of column ids and fixed text only; names and literals are bound, never
+        # pasted in.
         return cast(Render, eval(_code(body), names))  # noqa: S307
 
     @property
@@ -163,7 +166,8 @@ class Template:
 
 @lru_cache(maxsize=4096)
 def _code(body: str) -> CodeType:
-    """The same few expressions come with every pass over the redo, and compiling one takes longer than printing many rows."""
+    """The same few expressions come with every pass over the redo, and compiling one takes longer
+    than printing many rows."""
     return compile(body, "<statement>", "eval")
 
 

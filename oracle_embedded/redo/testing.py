@@ -40,16 +40,19 @@ def testing_procedures(database: DatabaseView, sink: Sink) -> list[Procedure]:
     """What the package offers:
 
     * ``SET_WART(wart, shown)``;
-    * ``DELETE_ARCHIVED_LOG(sequence, thread)`` as RMAN does, ``REMOVE_ARCHIVED_LOG(sequence, thread)`` as ``rm`` does,
-      ``HOLD_ARCHIVER(held)``;
+    * ``DELETE_ARCHIVED_LOG(sequence, thread)`` as RMAN does,
+      ``REMOVE_ARCHIVED_LOG(sequence, thread)`` as ``rm`` does, ``HOLD_ARCHIVER(held)``;
     * ``OPEN_RESETLOGS``: a new incarnation begins, as after an incomplete recovery;
     * ``OPEN_THREAD(thread)`` and ``CLOSE_THREAD(thread)``: start and stop an instance;
     * ``USE_THREAD(thread)``: the session is one of that instance from its next transaction on;
-    * ``LOSE_END(session)``: no ROLLBACK record is written when that session's transaction is next rolled back, as was seen of sessions
-      that were killed;
-    * ``CLOSE_CONTAINER(name)``: another pluggable database is there, and closed; ``OPEN_CONTAINERS``: none is;
-    * ``SHOW_ROLE(role, open_mode)``: what V$DATABASE says of itself, such as ``PHYSICAL STANDBY`` and ``READ ONLY WITH APPLY``;
-    * ``LEAVE_UNTRANSLATED(text)``: rows whose SQL_REDO holds the text are shown with STATUS 2 from now on; none without a text.
+    * ``LOSE_END(session)``: no ROLLBACK record is written when that session's transaction is next
+      rolled back, as was seen of sessions that were killed;
+    * ``CLOSE_CONTAINER(name)``: another pluggable database is there, and closed;
+      ``OPEN_CONTAINERS``: none is;
+    * ``SHOW_ROLE(role, open_mode)``: what V$DATABASE says of itself, such as ``PHYSICAL STANDBY``
+      and ``READ ONLY WITH APPLY``;
+    * ``LEAVE_UNTRANSLATED(text)``: rows whose SQL_REDO holds the text are shown with STATUS 2 from
+      now on; none without a text.
 
     ``shown`` and ``held`` are 1 or 0.
     """

@@ -1,8 +1,9 @@
 """Which redo threads are there, and which instances write into them?
 
-A thread belongs to an instance of a cluster. It is enabled once (PUBLIC for any instance, PRIVATE for one that names it), and
-open while its instance runs; a closed thread's last log has ended. Source: Oracle Real Application Clusters Administration
-and Deployment Guide 19c; Oracle Database Reference 19c, V$THREAD.
+A thread belongs to an instance of a cluster. It is enabled once (PUBLIC for any instance, PRIVATE
+for one that names it), and open while its instance runs; a closed thread's last log has ended.
+Source: Oracle Real Application Clusters Administration and Deployment Guide 19c; Oracle Database
+Reference 19c, V$THREAD.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ FIRST = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """A thread as the control file has it; times are seconds since 1970, SCNs 0 while there is none.
+    """A thread as the control file has it; times are seconds since 1970, SCNs 0 while there is
+    none.
 
     ``close_change`` is where the thread was closed the last time.
     """

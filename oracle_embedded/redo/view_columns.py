@@ -1,6 +1,7 @@
 """Which columns do the V$ views have?
 
-One word a column: name, colon, and ``N`` number, ``D`` date, ``V`` and bytes for text, ``R`` and bytes for raw.
+One word a column: name, colon, and ``N`` number, ``D`` date, ``V`` and bytes for text, ``R`` and
+bytes for raw.
 
 Source: Oracle Database Reference 19c.
 """

@@ -46,7 +46,8 @@ _CONTAINER = 3
 class Facts:
     """All views but V$LOGMNR_CONTENTS as facts by column name; what a view does not name is NULL.
 
-    A row with ``INST_ID`` belongs to one instance; one without is of the control file, which every instance shows.
+    A row with ``INST_ID`` belongs to one instance; one without is of the control file, which every
+    instance shows.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Facts:
             "V$SESSTAT": self._session_statistics,
         }
 
-    # --- database and incarnation ------------------------------------------------------------------------------------
+    # --- database and incarnation -----------------------------------------------------------------
 
     def _database_facts(self, session: EngineSession) -> Iterator[Row]:
         [facts] = self._primary_facts()
@@ -225,7 +226,7 @@ class Facts:
                 "CON_ID": _CONTAINER,
             }
 
-    # --- logs --------------------------------------------------------------------------------------------------------
+    # --- logs -------------------------------------------------------------------------------------
 
     def _groups(self) -> Iterator[tuple[int, int]]:
         """Each log group with its thread."""
@@ -386,7 +387,8 @@ class Facts:
         return archive_directory(self._settings, self._database)
 
     def _threads(self, session: EngineSession) -> Iterator[Row]:
-        """On a standby LAST_REDO_CHANGE# means nothing (Oracle Database Reference): it stands at 0 here."""
+        """On a standby LAST_REDO_CHANGE# means nothing (Oracle Database Reference): it stands at 0
+        here."""
         self._sink.keep_alive()
         of_standby: Row = {} if session.standby is None else {"LAST_REDO_CHANGE#": 0}
         with self._database.reading() as connection:
@@ -434,7 +436,7 @@ class Facts:
         name = self._database.instance_name
         return name if thread == threads.FIRST else f"{name}{thread}"
 
-    # --- instances ---------------------------------------------------------------------------------------------------
+    # --- instances --------------------------------------------------------------------------------
 
     def instances(self) -> list[int]:
         """Numbers of the running instances: each writes the thread of its number."""
@@ -445,7 +447,7 @@ class Facts:
         """The instance to which a session is connected."""
         return self._sink.thread_of(session.session_id)
 
-    # --- sessions ----------------------------------------------------------------------------------------------------
+    # --- sessions ---------------------------------------------------------------------------------
 
     def _transactions(self, session: EngineSession) -> Iterator[Row]:
         """A standby shows none of the primary's."""

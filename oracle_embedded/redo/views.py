@@ -41,7 +41,8 @@ def contents_tables(contents: Contents, facts: Facts) -> list[VirtualTable]:
 def _with_twin(
     name: str, layout: str, source: Callable[[EngineSession], Iterable[Row]], facts: Facts
 ) -> Iterator[VirtualTable]:
-    """A V$ view of the session's instance, and its GV$ twin, which repeats the control file's rows for every instance."""
+    """A V$ view of the session's instance, and its GV$ twin, which repeats the control file's rows
+    for every instance."""
     pairs = [cast(tuple[str, str], tuple(word.rsplit(":", 1))) for word in layout.split()]
     columns = tuple(column_meta(column, kind) for column, kind in pairs)
     known = {"INST_ID", *(column for column, _ in pairs)}

@@ -1,7 +1,8 @@
 """Where in the log does a record go?
 
-Records are collected in memory and written many at a time, always before the engine commits SQLite. A record gets its
-address when it enters the log of its thread: at once, or, where redo comes late, when its transaction's strand is bound.
+Records are collected in memory and written many at a time, always before the engine commits SQLite.
+A record gets its address when it enters the log of its thread: at once, or, where redo comes late,
+when its transaction's strand is bound.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class RedoThread:
 
 
 class RedoWriter:
-    """Takes records in the order of their SCNs and puts each into a thread's log; used in the writer's block only.
+    """Takes records in the order of their SCNs and puts each into a thread's log; used in the
+    writer's block only.
 
     Attributes:
         late: Does redo of open transactions wait in strands?
@@ -107,7 +109,8 @@ class RedoWriter:
         return [number for number, thread in self._threads.items() if thread.logs.is_open]
 
     def least_scn(self, thread: int) -> int:
-        """The lowest SCN that the next record of a thread may have: that of the newest record, or its log's FIRST_CHANGE#.
+        """The lowest SCN that the next record of a thread may have: that of the newest record, or
+        its log's FIRST_CHANGE#.
 
         What waits in strands keeps its own SCNs; a switch has put it into the log before.
         """
@@ -119,7 +122,8 @@ class RedoWriter:
         return max((self, *self.beside), key=lambda writer: writer.scn)
 
     def written_beside(self, thread: int) -> int:
-        """The highest SCN that other containers have written into a thread's log; 0 where there are none."""
+        """The highest SCN that other containers have written into a thread's log; 0 where there are
+        none."""
         return max((writer._written(thread) for writer in self.beside), default=0)
 
     def _written(self, thread: int) -> int:
@@ -127,10 +131,11 @@ class RedoWriter:
             logs = [log for log in store.read_logs(connection) if log.thread == thread]
         return logs[-1].last_change if logs else 0
 
-    # --- opening -----------------------------------------------------------------------------------------------------
+    # --- opening ----------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Make tables, the incarnation and the first thread where there are none, then load the end of the redo."""
+        """Make tables, the incarnation and the first thread where there are none, then load the end
+        of the redo."""
         store.create_tables(self.connection)
         if not store.read_meta(self.connection):
             self._create()
@@ -188,7 +193,7 @@ class RedoWriter:
     def _now(self) -> int:
         return int(self._clock())
 
-    # --- records -----------------------------------------------------------------------------------------------------
+    # --- records ----------------------------------------------------------------------------------
 
     def append(
         self,
@@ -242,8 +247,8 @@ class RedoWriter:
         self.connection.execute("DELETE FROM redo_mark")
 
     def gather(self) -> None:
-        """Write the strands of all transactions that have ended, in one log write: each strand's changes stand in their order, and what
-        begins and ends transactions anywhere."""
+        """Write the strands of all transactions that have ended, in one log write: each strand's
+        changes stand in their order, and what begins and ends transactions anywhere."""
         for thread, own in self._threads.items():
             ended = [tx for tx in own.strands.transactions() if self._has_ended(tx)]
             if not ended:
@@ -308,7 +313,7 @@ class RedoWriter:
             "INSERT INTO redo_mark VALUES (?, ?, ?)", (first_id, self._flushed_scn, floor)
         )
 
-    # --- logs --------------------------------------------------------------------------------------------------------
+    # --- logs -------------------------------------------------------------------------------------
 
     def switch(self, *numbers: int) -> int:
         """Switch the logs of these threads; returns the first SCN of the new ones."""
@@ -318,8 +323,8 @@ class RedoWriter:
         return scn
 
     def _switch(self, thread: RedoThread, scn: int) -> None:
-        """Switch a log at an SCN above those of all its thread's redo, which must be in the log before; it holds the redo of every
-        container."""
+        """Switch a log at an SCN above those of all its thread's redo, which must be in the log
+        before; it holds the redo of every container."""
         self._switch_own(thread, scn)
         for other in self.beside:
             other.follow(thread.logs.thread, scn)
@@ -330,7 +335,8 @@ class RedoWriter:
             self._switch_own(self._threads[number], scn)
 
     def join(self, other: RedoWriter) -> None:
-        """Write into the logs of another container from here on: both are new, and stand in the first log of one incarnation."""
+        """Write into the logs of another container from here on: both are new, and stand in the
+        first log of one incarnation."""
         meta = store.read_meta(other.connection)
         reset, when = meta["resetlogs_change"], meta["resetlogs_time"]
         store.write_meta(self.connection, {"resetlogs_change": reset, "resetlogs_time": when})
@@ -370,14 +376,16 @@ class RedoWriter:
         return scn
 
     def reset_pluggable(self) -> int:
-        """Begin a new incarnation of the pluggable database, whose redo goes on; returns the SCN at which it was opened."""
+        """Begin a new incarnation of the pluggable database, whose redo goes on; returns the SCN at
+        which it was opened."""
         scn = self._database.next_scn()
         resets = store.read_meta(self.connection).get("pdb_resets", [])
         store.write_meta(self.connection, {"pdb_resets": [*resets, (scn, self._now())]})
         return scn
 
     def mark_dictionary(self) -> int:
-        """Note that a whole dictionary was written into the first thread's current log; returns that log's id."""
+        """Note that a whole dictionary was written into the first thread's current log; returns
+        that log's id."""
         logs = self._threads[threads.FIRST].logs
         logs.mark_dictionary()
         return logs.log_id
@@ -397,7 +405,7 @@ class RedoWriter:
         self.flush()
         self._known(thread).logs.remove_archived(sequence)
 
-    # --- threads -----------------------------------------------------------------------------------------------------
+    # --- threads ----------------------------------------------------------------------------------
 
     def enable_thread(self, number: int, kind: str) -> None:
         """Enable a thread, which stays closed.
@@ -438,7 +446,8 @@ class RedoWriter:
         self._threads[number].logs.open(scn)
 
     def close_thread(self, number: int) -> int:
-        """Let its instance close a thread without open transactions; returns the SCN at which its redo ends."""
+        """Let its instance close a thread without open transactions; returns the SCN at which its
+        redo ends."""
         scn = self._database.next_scn()
         self._bind_thread(number)
         self.flush()

@@ -43,15 +43,17 @@ _TYPES = frozenset(int(ora_type) for ora_type in OraType) - {OraType.JSON, OraTy
 
 
 class UnreadableRequestError(Exception):
-    """A request has values of a type whose layout is not known here; the rest of it cannot be read."""
+    """A request has values of a type whose layout is not known here; the rest of it cannot be
+    read."""
 
 
 @dataclass(frozen=True, slots=True)
 class WireBind:
     """One bind or define as the client declared it.
 
-    ``lob_prefetch`` says how many bytes or characters of a LOB shall come with its locator, its length and its chunk size; None
-    asks for the locator alone. ``oid`` is the number of an object's type, whose ``shape`` is looked up before the bind is used.
+    ``lob_prefetch`` says how many bytes or characters of a LOB shall come with its locator, its
+    length and its chunk size; None asks for the locator alone. ``oid`` is the number of an object's
+    type, whose ``shape`` is looked up before the bind is used.
     """
 
     type: int
@@ -105,8 +107,10 @@ class BindRows:
 
     Args:
         binds: All binds of the statement.
-        absent: Positions whose values are not sent: RETURNING binds, pure OUT binds of a re-execution.
-        is_plsql: Over-long values keep their place in PL/SQL; in SQL they follow all others of the row.
+        absent: Positions whose values are not sent: RETURNING binds, pure OUT binds of a
+            re-execution.
+        is_plsql: Over-long values keep their place in PL/SQL; in SQL they follow all others of the
+            row.
     """
 
     def __init__(
@@ -201,7 +205,8 @@ def _read_boolean(reader: TtcReader) -> Value:
 def engine_rows(
     rows: list[list[Value]], binds: Sequence[WireBind], lobs: LobStore
 ) -> list[list[Value]]:
-    """Bring values into the engine's form: UTF-8 text, 11-byte timestamps, contents instead of locators.
+    """Bring values into the engine's form: UTF-8 text, 11-byte timestamps, contents instead of
+    locators.
 
     Raises:
         OracleError: A bind has a type that is not supported, or a locator is not valid.
@@ -237,8 +242,9 @@ def engine_rows(
 
 
 def _keep_bytes(rows: list[list[Value]], position: int) -> None:
-    """Give the bytes of a column of texts that are no UTF-8 their stand-ins. Most columns have none, which one look tells: a character of one
-    byte between two texts is in no other character."""
+    """Give the bytes of a column of texts that are no UTF-8 their stand-ins. Most columns have
+    none, which one look tells: a character of one byte between two texts is in no other
+    character."""
     together = b"\0".join([row[position] or b"" for row in rows])
     if together.isascii():
         return
@@ -270,7 +276,8 @@ def utf8_from_national(value: Value, lobs: LobStore) -> Value:
 
 
 def out_value(value: Value, bind: WireBind, lobs: LobStore, *, has_handles: bool) -> bytes:
-    """Encode one OUT or RETURNING value with the field that follows it: 0, or the length of what was cut to the bind's size.
+    """Encode one OUT or RETURNING value with the field that follows it: 0, or the length of what
+    was cut to the bind's size.
 
     A cursor's value is what :func:`~oracle_embedded.wire.rows.cursor_value` gives.
     """
@@ -323,7 +330,8 @@ def out_row(
     *,
     counted: bool,
 ) -> bytes:
-    """Encode message 7 with the OUT values of one execution; behind RETURNING each bind has a row count.
+    """Encode message 7 with the OUT values of one execution; behind RETURNING each bind has a row
+    count.
 
     Args:
         kinds: Each bind, and whether its values are handles of LOBs.

@@ -38,7 +38,8 @@ class Calls:
     """Answers the calls of a client that has logged in.
 
     Args:
-        running: Is told which session works at the moment, and raises when the call was broken off before it began.
+        running: Is told which session works at the moment, and raises when the call was broken off
+            before it began.
     """
 
     def __init__(
@@ -211,7 +212,8 @@ class Calls:
         self._send_status(reply)
 
     def _change_password(self) -> None:
-        """Another password, asked for inside a session, which proves the old one as the log-in did."""
+        """Another password, asked for inside a session, which proves the old one as the log-in
+        did."""
         request = login.read_auth(
             self._reader,
             lengths_converted=self._agreement.lengths_converted,
@@ -289,7 +291,8 @@ def place_of(error: Exception) -> str:
 
 
 def _internal_error(error: Exception) -> OracleError:
-    """An error that names the place of a bug, but no values: texts of foreign exceptions may hold some."""
+    """An error that names the place of a bug, but no values: texts of foreign exceptions may hold
+    some."""
     place = place_of(error)
     logger.error("internal error: %s", place)
     return OracleError(604, f"error occurred at recursive SQL level 1: internal error {place}")

@@ -11,7 +11,8 @@ from oracle_embedded.wire.packets import Link, PacketType
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader, clr_bytes
 
 FIELD_VERSION = 12
-"""Layout of 19c. The client takes the lower of both sides' versions, so newer drivers keep to it."""
+"""Layout of 19c. The client takes the lower of both sides' versions, so newer drivers keep to
+it."""
 
 CHARSET_UTF8 = 873
 CHARSET_UTF16 = 2000
@@ -19,7 +20,8 @@ _UNICODE = frozenset({871, CHARSET_UTF8})
 STRING_SIZE_MAX = 32767
 _LENGTHS_CONVERTED = 0x02
 _SERVICES_OFF = 0x0C
-"""Both flags of ACCEPT: no native encryption, no other network services; with 0 JDBC would begin to agree on them."""
+"""Both flags of ACCEPT: no native encryption, no other network services; with 0 JDBC would begin to
+agree on them."""
 _FIELD_VERSION_AT = 7
 _CAPABILITIES = {
     4: 0x6A,  # ways to log in: O5LOGON, its successors, long names
@@ -41,8 +43,9 @@ _PROTOCOL_VERSION_MIN = 315
 class Agreement:
     """What later messages' layouts depend on.
 
-    ``lengths_converted`` is what a client asks for with bit 0x02 of its data types message: user name, keys and SQL texts have a
-    length byte of their own, and a described scale is one byte. python-oracledb asks for it, JDBC does not.
+    ``lengths_converted`` is what a client asks for with bit 0x02 of its data types message: user
+    name, keys and SQL texts have a length byte of their own, and a described scale is one byte.
+    python-oracledb asks for it, JDBC does not.
     """
 
     lengths_converted: bool = True
@@ -50,10 +53,11 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class ConnectRequest:
-    """What a client asks the listener for, in upper case and without the server type that may follow a service's name.
+    """What a client asks the listener for, in upper case and without the server type that may
+    follow a service's name.
 
-    ``service`` or ``sid`` is empty when it was not given. ``sdu`` is the size of the largest packet that the client takes, 0 where it
-    does not say.
+    ``service`` or ``sid`` is empty when it was not given. ``sdu`` is the size of the largest packet
+    that the client takes, 0 where it does not say.
     """
 
     version: int
@@ -128,10 +132,12 @@ def send_refuse(link: Link, code: int) -> None:
 def negotiate(link: Link, reader: TtcReader, sets: CharacterSets) -> Agreement:
     """Answer the protocol and the data types request.
 
-    Clients name their own highest field version or the lower of both; both sides go on with the lower one.
+    Clients name their own highest field version or the lower of both; both sides go on with the
+    lower one.
 
     Raises:
-        ProtocolError: Other messages came, the client cannot speak our field version, or wants to send text in the database's set.
+        ProtocolError: Other messages came, the client cannot speak our field version, or wants to
+            send text in the database's set.
     """
     if reader.u8() != 1:
         raise ProtocolError("protocol negotiation expected")

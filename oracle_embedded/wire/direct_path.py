@@ -1,8 +1,8 @@
 """How are rows loaded by direct path: prepare, streams of rows, finish or abort?
 
-A stream holds rows as pieces: flags, in a row of one piece its length, the number of segments, and the segments, each a value or a part
-of one with its length in front. The rows are logged like those of INSERT, as for a table with LOGGING, and committed by the
-finish.
+A stream holds rows as pieces: flags, in a row of one piece its length, the number of segments, and
+the segments, each a value or a part of one with its length in front. The rows are logged like those
+of INSERT, as for a table with LOGGING, and committed by the finish.
 """
 
 from __future__ import annotations
@@ -245,9 +245,11 @@ def _segment(pieces: bytes, at: int) -> tuple[Value, int]:
 
 
 def _engine_value(value: Value, column: ColumnMeta, sets: CharacterSets) -> Value:
-    """Clients send text in the database's own sets, CLOBs of sets of several bytes as UTF-16, times without their trailing zeros.
+    """Clients send text in the database's own sets, CLOBs of sets of several bytes as UTF-16, times
+    without their trailing zeros.
 
-    Source: what python-oracledb says of CLOBs in direct path loads; sets with numbers from 800 on have several bytes.
+    Source: what python-oracledb says of CLOBs in direct path loads; sets with numbers from 800 on
+    have several bytes.
     """
     if not value:
         return None

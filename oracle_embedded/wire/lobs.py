@@ -1,7 +1,8 @@
 """What stands behind a LOB locator, and how is it read and written piece by piece?
 
-A locator carries the engine's handle in itself, so rows that were fetched cost the server nothing. Temporary LOBs live
-here until the client frees them. Positions count bytes in BLOBs and UTF-16 code units in CLOBs, as Oracle counts them.
+A locator carries the engine's handle in itself, so rows that were fetched cost the server nothing.
+Temporary LOBs live here until the client frees them. Positions count bytes in BLOBs and UTF-16 code
+units in CLOBs, as Oracle counts them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _LOB_DATA = 14
 
 @dataclass(frozen=True, slots=True)
 class LobRequest:
-    """One call of function 96. ``has_charset`` and ``wants_flag`` say which fields its reply has beside locator and amount."""
+    """One call of function 96. ``has_charset`` and ``wants_flag`` say which fields its reply has
+    beside locator and amount."""
 
     operation: int
     locator: bytes
@@ -104,7 +106,8 @@ class LobStore:
     def column_value(
         self, handle: bytes, ora_type: OraType, charset_form: int, prefetch: int | None
     ) -> bytes:
-        """A locator of a fetched row with what the client wants along with it (see :class:`WireBind`)."""
+        """A locator of a fetched row with what the client wants along with it (see
+        :class:`WireBind`)."""
         _, content = self._content(handle)
         return _framed(_locator(handle, ora_type, charset_form, 0), content, prefetch)
 
@@ -192,7 +195,8 @@ class LobStore:
         """Carry out an operation; returns the reply's messages before the closing status.
 
         Raises:
-            OracleError: The locator is not valid, may not be written, or the operation is not supported.
+            OracleError: The locator is not valid, may not be written, or the operation is not
+                supported.
         """
         if request.operation == _CREATE:
             ora_type = OraType(request.destination_offset)
@@ -216,7 +220,8 @@ class LobStore:
         raise OracleError(3001, "unimplemented feature")
 
     def _open_state(self, request: LobRequest) -> bytes:
-        """Open or close a LOB, or tell whether it is open; a transaction's end closes those of rows.
+        """Open or close a LOB, or tell whether it is open; a transaction's end closes those of
+        rows.
 
         Raises:
             OracleError: ORA-22293 for one that is open, ORA-22289 for one that is not.
@@ -272,7 +277,8 @@ class LobStore:
 
 
 def _call(value: bytes, ora_type: OraType, request: LobRequest) -> LobCall:
-    """What the request says, in the redo's units: it counts characters where the wire counts halves of surrogate pairs."""
+    """What the request says, in the redo's units: it counts characters where the wire counts halves
+    of surrogate pairs."""
 
     def size(end: int) -> int:
         return end if ora_type == OraType.BLOB else len(value[:end].decode("utf-16-be", "replace"))
@@ -343,7 +349,8 @@ def _locator(
 
 
 def split_locators(locators: bytes) -> list[bytes]:
-    """Locators that stand one after another; each begins with its length, which does not count itself.
+    """Locators that stand one after another; each begins with its length, which does not count
+    itself.
 
     Raises:
         ProtocolError: They do not fit.

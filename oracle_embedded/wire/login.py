@@ -1,6 +1,7 @@
 """How does a client prove its password (O5LOGON, 12c verifier)?
 
-The iteration counts are the server's choice. JDBC raises lower ones to 4096 and 3 without a word, so these are used.
+The iteration counts are the server's choice. JDBC raises lower ones to 4096 and 3 without a word,
+so these are used.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ Pair = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class AuthRequest:
-    """One phase of the login: the call's number, user as typed, mode bits, parameters by key, and values of application contexts:
-    namespace, attribute, value."""
+    """One phase of the login: the call's number, user as typed, mode bits, parameters by key, and
+    values of application contexts: namespace, attribute, value."""
 
     call_number: int
     user: str
@@ -77,7 +78,8 @@ def user_name(typed: str) -> str:
 
 @dataclass(slots=True)
 class Login:
-    """The server's side of one login; ``password`` is None for a user who cannot log in, which is not revealed."""
+    """The server's side of one login; ``password`` is None for a user who cannot log in, which is
+    not revealed."""
 
     password: str | None
     _csk_salt: bytes = field(default_factory=lambda: secrets.token_bytes(_SALT_SIZE))
@@ -85,7 +87,8 @@ class Login:
     _shared_key: bytes = b""
 
     def challenge(self) -> list[Pair]:
-        """Parameters of the reply to the first phase; AUTH_VFR_DATA's last number is the verifier type."""
+        """Parameters of the reply to the first phase; AUTH_VFR_DATA's last number is the verifier
+        type."""
         return [
             ("AUTH_SESSKEY", _encrypt(self._password_key(), self._server_key).hex().upper(), 0),
             ("AUTH_VFR_DATA", _VERIFIER_SALT.hex().upper(), VERIFIER_12C),
@@ -154,7 +157,8 @@ class Login:
 
 @functools.lru_cache(maxsize=64)
 def _verifier(password: str) -> bytes:
-    """What a database keeps of a password. Remembered, since it costs milliseconds at every login."""
+    """What a database keeps of a password. Remembered, since it costs milliseconds at every
+    login."""
     speedy = hashlib.pbkdf2_hmac(
         "sha512",
         password.encode(),

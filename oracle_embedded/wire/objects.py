@@ -1,8 +1,9 @@
 """How do objects and collections look on the wire?
 
-A value is its type's number, some fields that say nothing here, and a pickled image: flags, version, its length, for a collection one
-byte more, then the parts. Objects inside of objects stand there without a frame of their own, in collections and as collections
-they have one. LOBs are locators, national text is UTF-16.
+A value is its type's number, some fields that say nothing here, and a pickled image: flags,
+version, its length, for a collection one byte more, then the parts. Objects inside of objects stand
+there without a frame of their own, in collections and as collections they have one. LOBs are
+locators, national text is UTF-16.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def read_object(reader: TtcReader) -> Value:
     return reader.clr() if size else None
 
 
-# --- to the client ---------------------------------------------------------------------------------------------------
+# --- to the client --------------------------------------------------------------------------------
 
 
 def _framed(value: bytes, shape: ObjectShape, lobs: LobStore) -> bytes:
@@ -118,14 +119,15 @@ def _size(size: int) -> bytes:
     return bytes((_LONG_MARK,)) + size.to_bytes(4, "big")
 
 
-# --- from the client -------------------------------------------------------------------------------------------------
+# --- from the client ------------------------------------------------------------------------------
 
 
 def engine_image(pickled: Value, shape: ObjectShape, lobs: LobStore) -> Value:
     """The image of a bind as the engine has it.
 
     Raises:
-        OracleError: ORA-22337 for an image that is cut off, ORA-22275 for a locator that is not valid.
+        OracleError: ORA-22337 for an image that is cut off, ORA-22275 for a locator that is not
+            valid.
     """
     if pickled is None:
         return None

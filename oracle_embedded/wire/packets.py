@@ -1,7 +1,7 @@
 """How do packets travel over the socket, and how does a break reach a statement that is running?
 
-One thread per connection reads packets, so that a break is seen while the worker is busy; the worker takes packets from a
-queue and is the only one that writes.
+One thread per connection reads packets, so that a break is seen while the worker is busy; the
+worker takes packets from a queue and is the only one that writes.
 """
 
 from __future__ import annotations
@@ -60,10 +60,12 @@ class BreakReceivedError(Exception):
 class Link:
     """One client's socket as packets.
 
-    ``break_seen`` is set from the moment that a break or interrupt marker arrives until :meth:`answer_break`.
+    ``break_seen`` is set from the moment that a break or interrupt marker arrives until
+    :meth:`answer_break`.
 
     Args:
-        on_break: Called in the reading thread at a break, and when the connection is lost; again while it returns True.
+        on_break: Called in the reading thread at a break, and when the connection is lost; again
+            while it returns True.
     """
 
     def __init__(self, sock: socket.socket, on_break: Callable[[], bool]) -> None:

@@ -78,7 +78,8 @@ def _read_end_to_end(
 
 
 def _sized_text(reader: TtcReader, size: int) -> str:
-    """Read a text of known length. The driver sends a lone zero byte for each empty text before it."""
+    """Read a text of known length. The driver sends a lone zero byte for each empty text before
+    it."""
     while not (value := reader.text()):
         pass
     if len(value.encode()) != size:

@@ -1,7 +1,8 @@
 """Which bind positions of a DML statement stand behind ``RETURNING … INTO``?
 
-Values of these binds never travel, so a request cannot be read without knowing them, and it must be read to its end even
-when the statement turns out to be wrong. The rules are those by which clients find placeholders.
+Values of these binds never travel, so a request cannot be read without knowing them, and it must be
+read to its end even when the statement turns out to be wrong. The rules are those by which clients
+find placeholders.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ _BATCH_ERROR = OracleError(24381, "error(s) in array DML")
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """How a call on a statement ended; what message 4 says. ``call_number`` is the third byte of the call's header."""
+    """How a call on a statement ended; what message 4 says. ``call_number`` is the third byte of
+    the call's header."""
 
     call_status: int
     call_number: int = 0
@@ -102,8 +103,8 @@ def execute_message(
     row_counts: Sequence[int] | None = None,
     settings: Sequence[tuple[int, str]] = (),
 ) -> bytes:
-    """Encode message 8 of an execute: two parts of an SCN, the cursor; changed settings of the session; the row count of each
-    execution where they are wanted."""
+    """Encode message 8 of an execute: two parts of an SCN, the cursor; changed settings of the
+    session; the row count of each execution where they are wanted."""
     counts = b""
     if row_counts is not None:
         counts = ub_bytes(len(row_counts)) + b"".join(map(ub_bytes, row_counts))
@@ -123,5 +124,6 @@ def directions_message(directions: Sequence[int]) -> bytes:
 
 
 def results_message(cursors: Sequence[bytes]) -> bytes:
-    """Encode message 27, queries that a block gives to the client besides its binds: each a cursor's value."""
+    """Encode message 27, queries that a block gives to the client besides its binds: each a
+    cursor's value."""
     return b"\x1b" + ub_bytes(len(cursors)) + b"".join(b"\x00" + cursor[1:] for cursor in cursors)

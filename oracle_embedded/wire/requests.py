@@ -1,6 +1,7 @@
 """What does the client ask for: execute, execute again, fetch?
 
-A request is read to its end before anything is done with it, since only its contents tell where it ends.
+A request is read to its end before anything is done with it, since only its contents tell where it
+ends.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ class Cursor:
 
 @dataclass(slots=True)
 class ExecuteRequest:
-    """An execute in any of its three forms. ``sql`` is None when the cursor's own statement runs again."""
+    """An execute in any of its three forms. ``sql`` is None when the cursor's own statement runs
+    again."""
 
     options: Option
     cursor_id: int

@@ -1,7 +1,7 @@
 """How do query columns and rows look on the wire?
 
-Rows are the benchmark path. The engine's values are already encoded, so a row is its values with a length byte before
-each; whole batches are put together with list operations that run in C.
+Rows are the benchmark path. The engine's values are already encoded, so a row is its values with a
+length byte before each; whole batches are put together with list operations that run in C.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class RowEncoder:
     Args:
         defines: How the client wants the columns, empty when it did not say.
         cursor_out: Makes a cursor of the client of an open query, and encodes it.
-        leaves_out: Leave out what the row before has as well, and say so by message 21, as Oracle does; rows are sent one after the other.
+        leaves_out: Leave out what the row before has as well, and say so by message 21, as Oracle
+            does; rows are sent one after the other.
     """
 
     def __init__(
@@ -178,7 +179,8 @@ class RowEncoder:
         return b"".join(parts)  # type: ignore[arg-type]
 
     def _leave_out(self, values: list[Value], prefixes: list[bytes]) -> None:
-        """Empty the places of what the row before has as well, and put message 21 before such a row."""
+        """Empty the places of what the row before has as well, and put message 21 before such a
+        row."""
         width = self._width
         before = [*(self._last or [None] * width), *values[:-width]]
         self._last = values[-width:]
@@ -201,7 +203,8 @@ class RowEncoder:
 
 
 def _long_prefixes(values: list[Value], lengths: list[int], width: int) -> list[bytes]:
-    """Prefixes of a batch with values too long for a length byte; these values are cut into chunks in place."""
+    """Prefixes of a batch with values too long for a length byte; these values are cut into chunks
+    in place."""
     prefixes = []
     for at, length in enumerate(lengths):
         if length > SHORT_MAX:
@@ -215,7 +218,8 @@ def _long_prefixes(values: list[Value], lengths: list[int], width: int) -> list[
 
 
 def _framer(column: ColumnMeta, define: WireBind | None, lobs: LobStore) -> Framer | None:
-    """What encodes a column's values with all that goes around them; None for plain bytes with a length."""
+    """What encodes a column's values with all that goes around them; None for plain bytes with a
+    length."""
     if column.type in _LOB_TYPES:
         return _lob_framer(column, define, lobs)
     if column.shape is not None:
@@ -271,7 +275,8 @@ def _frame_boolean(value: Value) -> bytes:
 
 
 def changed_defines(before: Sequence[ColumnMeta], now: Sequence[ColumnMeta]) -> list[WireBind]:
-    """How columns are sent that have changed under an open cursor: a LOB that was text or RAW as a long value; empty if there is none."""
+    """How columns are sent that have changed under an open cursor: a LOB that was text or RAW as a
+    long value; empty if there is none."""
     found = []
     is_any = False
     for old, new in zip(before, now, strict=True):

@@ -23,7 +23,8 @@ class Orientation(IntEnum):
 
 
 class ScrollRows:
-    """The rows of a query, of which all that were read stay in memory. ``position`` is the number of the last row given out."""
+    """The rows of a query, of which all that were read stay in memory. ``position`` is the number
+    of the last row given out."""
 
     def __init__(self, rows: ResultRows) -> None:
         self.columns: Sequence[ColumnMeta] = rows.columns

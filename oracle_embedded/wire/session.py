@@ -26,9 +26,10 @@ _INTERRUPT_AGAIN_SECONDS = 0.05
 class WireSettings:
     """What the server decides about its connections.
 
-    ``sdu`` is the size of the largest packet, 512 to 2097152. A client that has not logged in after ``login_seconds`` is
-    disconnected, as by Oracle's INBOUND_CONNECT_TIMEOUT: it may wait for a message that never comes. With ``leaves_out_repeats`` a row has no
-    value that the row before has as well, as an Oracle server sends rows (message 21).
+    ``sdu`` is the size of the largest packet, 512 to 2097152. A client that has not logged in after
+    ``login_seconds`` is disconnected, as by Oracle's INBOUND_CONNECT_TIMEOUT: it may wait for a
+    message that never comes. With ``leaves_out_repeats`` a row has no value that the row before has
+    as well, as an Oracle server sends rows (message 21).
     """
 
     sdu: int = 65535
@@ -66,7 +67,8 @@ class WireSession:
         self._link.close()
 
     def run(self) -> None:
-        """Serve the connection until the client goes, breaks the protocol, or :meth:`close` is called."""
+        """Serve the connection until the client goes, breaks the protocol, or :meth:`close` is
+        called."""
         try:
             self._run()
         except ProtocolError as error:
@@ -181,8 +183,8 @@ class WireSession:
     def _interrupt(self) -> bool:
         """Interrupt the running call; False when there is none (any more).
 
-        The reading thread calls it again and again after a break, since an interrupt may come a moment before the
-        engine is ready for it.
+        The reading thread calls it again and again after a break, since an interrupt may come a
+        moment before the engine is ready for it.
         """
         with self._changed:
             if self._running is None:

@@ -1,4 +1,5 @@
-"""How are a client's statements run: parse, execute, fetch, with the cursors that stay open between calls?"""
+"""How are a client's statements run: parse, execute, fetch, with the cursors that stay open between
+calls?"""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ _IN, _OUT, _IN_OUT = 32, 16, 48
 class Statements:
     """The cursors of one session, and the calls on them. Each call sends its whole reply.
 
-    ``call_number`` is the client's number of the call that is answered, by which it recognises the answer.
+    ``call_number`` is the client's number of the call that is answered, by which it recognises the
+    answer.
 
     Args:
         commit: Commits the session's transaction, for clients that let the statement do it.
@@ -162,7 +164,8 @@ class Statements:
         statement = cursor.statement
         wanted = Option.FETCH in request.options
         if Option.DEFINE in request.options and cursor.rows is not None:
-            # The rows that a define asks for come with its reply: a driver's first data frame consists of them.
+            # The rows that a define asks for come with its reply: a driver's first data frame
+            # consists of them.
             wanted = wanted or request.rows_wanted > 0
         only_fetches = wanted and Option.EXECUTE not in request.options
         # A cursor that a block has opened has no statement: whoever names it wants its rows.
@@ -196,7 +199,8 @@ class Statements:
         if outcome.rows is not None:
             self._reply_query(cursor, outcome, request)
             return
-        # The driver's documentation: array DML with errors is never committed by the statement itself.
+        # The driver's documentation: array DML with errors is never committed by the statement
+        # itself.
         if request.options & Option.COMMIT and not outcome.batch_errors:
             self._commit()
         if cursor.is_plsql:

@@ -1,7 +1,8 @@
-"""How is function 119 answered, by which JDBC asks for the columns of a table before it returns generated keys by name?
+"""How is function 119 answered, by which JDBC asks for the columns of a table before it returns
+generated keys by name?
 
-A description is a header and a row of flags, behind each of which its part follows: a list of descriptions, a table, a column. Only those
-three occur here. Source: what ojdbc11 21 and 23 read.
+A description is a header and a row of flags, behind each of which its part follows: a list of
+descriptions, a table, a column. Only those three occur here. Source: what ojdbc11 21 and 23 read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How are the primitive fields of the protocol read and written?
 
-``ub`` is an unsigned number with its length in front, ``sb`` the same with a sign bit in the length; ``clr`` are bytes
-with a length (in chunks when they are long), ``dlc`` are bytes whose length stands there twice.
+``ub`` is an unsigned number with its length in front, ``sb`` the same with a sign bit in the
+length; ``clr`` are bytes with a length (in chunks when they are long), ``dlc`` are bytes whose
+length stands there twice.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class TtcReader:
     """Reads one client's requests as a stream, across packet borders.
 
     Args:
-        more: Returns the payload of the next DATA packet. It blocks, and raises what ends the stream.
+        more: Returns the payload of the next DATA packet. It blocks, and raises what ends the
+            stream.
     """
 
     __slots__ = ("_at", "_data", "_more")
@@ -37,7 +39,8 @@ class TtcReader:
         self._at = 0
 
     def discard(self) -> None:
-        """Forget what is left of the current packet: an unreadable request, or one that a break has ended."""
+        """Forget what is left of the current packet: an unreadable request, or one that a break has
+        ended."""
         self._data = b""
         self._at = 0
 
@@ -110,7 +113,8 @@ class TtcReader:
             self.ub()
 
     def skip_data_types(self) -> None:
-        """Pass over a list of data types, some hundred: two bytes each, two more, and four more where those are not 0. It ends with 0."""
+        """Pass over a list of data types, some hundred: two bytes each, two more, and four more
+        where those are not 0. It ends with 0."""
         data, at = self._data, self._at
         while at + 8 <= len(data):
             if not (data[at] or data[at + 1]):
@@ -145,7 +149,8 @@ class TtcReader:
         return text_from_bytes(self.clr())
 
     def announced_text(self, size: int, *, length_again: bool) -> str:
-        """Read text whose length was announced some fields before, and stands in front of it again if the client does so.
+        """Read text whose length was announced some fields before, and stands in front of it again
+        if the client does so.
 
         Raises:
             ProtocolError: It is cut off.

@@ -1,5 +1,5 @@
-"""How does a batch become columns? The outermost loop of decoding: block by block, so that statements and entries are still in the
-processor's cache when their bytes are written.
+"""How does a batch become columns? The outermost loop of decoding: block by block, so that
+statements and entries are still in the processor's cache when their bytes are written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from cdc_core.decode.kernels.table import (
 )
 
 OWN, SHARED, PARTED = 0, 1, 2
-"""Of a column's new values: written for themselves; so far the old ones, which are written once; no longer, from this block on."""
+"""Of a column's new values: written for themselves; so far the old ones, which are written once; no
+longer, from this block on."""
 
 
 @entry
@@ -52,18 +53,20 @@ def decode_blocks(
     """Read rows and write their columns, as long as there is room for text and bytes.
 
     Args:
-        data: Address of the statements' bytes; the arguments that are not described here are :func:`scan.scan_rows`'s.
+        data: Address of the statements' bytes; the arguments that are not described here are
+            :func:`scan.scan_rows`'s.
         scanned: Rows before this one were scanned by an earlier call.
         first: The first row that is not written yet.
         rows: Number of rows of the batch.
         block: Rows of a block, a multiple of 8.
         has_before: Has the table memory for old images?
         has_after: Has the table memory for new images?
-        shared: Address of a byte per column, OWN or SHARED at first. What is SHARED at the end has its old values as new ones, and
-            nothing was copied.
+        shared: Address of a byte per column, OWN or SHARED at first. What is SHARED at the end has
+            its old values as new ones, and nothing was copied.
 
     Returns:
-        The first row that is not written: ``rows`` at the end, else that of a block for which a column's CAPACITY is too small.
+        The first row that is not written: ``rows`` at the end, else that of a block for which a
+        column's CAPACITY is too small.
     """
     if scanned == 0:
         for column in range(columns):
@@ -116,7 +119,8 @@ def decode_blocks(
 
 @inner
 def _begin_block(table: int, columns: int, first: int, side: int) -> None:
-    """Entries of text and bytes are needed until a block is written; so they stand at the same place for each block."""
+    """Entries of text and bytes are needed until a block is written; so they stand at the same
+    place for each block."""
     for column in range(columns):
         if is_measured(field(table, column, KIND)):
             set_field(

@@ -1,14 +1,15 @@
 """How are the loops compiled, and where is the compiled code kept between processes?
 
-Compiling takes many seconds, loading compiled code a fraction of one, and Spark starts many Python workers: so the code is
-kept on disk, in the first of these folders that can be written, unless ``NUMBA_CACHE_DIR`` names one:
+Compiling takes many seconds, loading compiled code a fraction of one, and Spark starts many Python
+workers: so the code is kept on disk, in the first of these folders that can be written, unless
+``NUMBA_CACHE_DIR`` names one:
 
 1. ``__pycache__`` beside this file: all processes of an installation share it;
 2. the user's cache folder, when the installation is read-only;
 3. a folder of the user's own below the system's temporary folder, when there is no home either.
 
-Below it the folder is named by a digest of these sources: Numba itself looks only at the file of the outermost function, and
-would go on with old code after a change in another one.
+Below it the folder is named by a digest of these sources: Numba itself looks only at the file of
+the outermost function, and would go on with old code after a change in another one.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def entry(function: _Function) -> _Function:
     """Compile a function that Python calls, and keep the compiled code on disk."""
     is_kept = bool(config.CACHE_DIR or _CACHE_FOLDER)
     before = config.CACHE_DIR
-    # Numba asks for the folder once, when the function is decorated; other users of Numba keep their own setting.
+    # Numba asks for the folder once, when the function is decorated; other users of Numba keep
+    # their own setting.
     config.CACHE_DIR = before or _CACHE_FOLDER
     try:
         compiled: _Function = numba.njit(cache=is_kept, nogil=True, error_model="numpy")(function)
@@ -59,7 +61,8 @@ def sources_digest(folder: Path) -> str:
 
 
 def choose_cache_folder(candidates: Iterator[Path], digest: str) -> str:
-    """The first folder that can be written and is nobody else's, made if need be; empty if there is none."""
+    """The first folder that can be written and is nobody else's, made if need be; empty if there is
+    none."""
     for candidate in candidates:
         folder = candidate / f"redolake-{digest}"
         try:

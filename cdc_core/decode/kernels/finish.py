@@ -54,7 +54,8 @@ def has_any(states: int, first: int, last: int) -> bool:
 
 @inner
 def overlay(table: int, column: int, first: int, last: int, operations: int) -> None:
-    """Give updates the old value of a column that SET does not carry. A second time changes nothing."""
+    """Give updates the old value of a column that SET does not carry. A second time changes
+    nothing."""
     before = field(table, column, STATES + BEFORE)
     after = field(table, column, STATES + AFTER)
     stride = field(table, column, STRIDE)
@@ -82,7 +83,8 @@ def measure(table: int, column: int, first: int, last: int, side: int) -> int:
 
 @inner
 def write(table: int, column: int, first: int, last: int, side: int) -> None:
-    """Write the rows' part of the bitmap, and for text and bytes of the offsets and bytes. ``first`` is a multiple of 8."""
+    """Write the rows' part of the bitmap, and for text and bytes of the offsets and bytes.
+    ``first`` is a multiple of 8."""
     states = field(table, column, STATES + side)
     _write_bitmap(states + first, last - first, field(table, column, VALID + side) + (first >> 3))
     kind = field(table, column, KIND)
@@ -130,7 +132,8 @@ def copy_old(table: int, column: int, rows: int) -> None:
 def _write_bitmap(states: int, rows: int, bitmap: int) -> None:
     row = 0
     while row + 8 <= rows:
-        # PRESENT is 2, the others 0 and 1: the second bit of each byte, gathered by one multiplication.
+        # PRESENT is 2, the others 0 and 1: the second bit of each byte, gathered by one
+        # multiplication.
         bits = (load64(states + row) >> 1) & 0x0101010101010101
         store8(bitmap + (row >> 3), (bits * 0x0102040810204080) >> 56)
         row += 8

@@ -223,7 +223,8 @@ def _skip_mask(at: int, is_signed: bool) -> int:
 
 @inner
 def skip_literal(at: int, limit: int) -> int:
-    """The address behind a value of a column that is not captured, whatever it is; -1 where the plain form must decide."""
+    """The address behind a value of a column that is not captured, whatever it is; -1 where the
+    plain form must decide."""
     if load8(at) == _LETTER_N and load32(at) == _NULL:
         return at + 4
     if load8(at) == _LETTER_U and load64(at) == _UNSUPPORTED_0 and load64(at + 8) == _UNSUPPORTED_8:

@@ -1,7 +1,9 @@
-"""How do the loops read and write memory? Bytes, words and sixteen bytes at a time, at plain addresses.
+"""How do the loops read and write memory? Bytes, words and sixteen bytes at a time, at plain
+addresses.
 
-All numbers are int64, so that Numba never mixes signed and unsigned ones (it would make them floats). Nothing is checked:
-callers keep to ``limit``, and buffers have :data:`PADDING` readable bytes behind every row.
+All numbers are int64, so that Numba never mixes signed and unsigned ones (it would make them
+floats). Nothing is checked: callers keep to ``limit``, and buffers have :data:`PADDING` readable
+bytes behind every row.
 """
 
 # ruff: noqa: ARG001 - Numba finds the parameters of an intrinsic by their number; its code generator gets the values.

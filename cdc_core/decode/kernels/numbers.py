@@ -1,7 +1,8 @@
 """How is number text read into int64, decimal128, float64, float32 and canonical text?
 
-Each reader takes the address of the first character, and returns where the number ends, or -1 where the plain form must
-decide: exponents in NUMBERs, more digits than fit machine words, and everything that is no number.
+Each reader takes the address of the first character, and returns where the number ends, or -1 where
+the plain form must decide: exponents in NUMBERs, more digits than fit machine words, and everything
+that is no number.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def are_digits8(at: int) -> bool:
 def read_digits8(at: int) -> int:
     """The number that eight digits at an address make: neighbours are put together three times.
 
-    One multiplication adds ten, then a hundred, then ten thousand times each lane to its upper neighbour.
+    One multiplication adds ten, then a hundred, then ten thousand times each lane to its upper
+    neighbour.
     """
     pairs = ((load64(at) & _NIBBLES) * 2561 >> 8) & _LANES16
     fours = (pairs * 6553601 >> 16) & _LANES32
@@ -147,7 +149,8 @@ def read_decimal(at: int, limit: int, target: int, precision: int, scale: int) -
 
 @inner
 def measure_canonical(at: int, limit: int) -> tuple[int, int, int, bool]:
-    """``(end, source, length, is the canonical text what stands at source)``; end is -1 for the plain form."""
+    """``(end, source, length, is the canonical text what stands at source)``; end is -1 for the
+    plain form."""
     start = at
     negative = load8(at) == _MINUS
     is_plain = True
@@ -211,7 +214,7 @@ def write_canonical(at: int, length: int, target: int) -> None:
         target += 1
 
 
-# Binary floating point ----------------------------------------------------------------------------------------------
+# Binary floating point ----------------------------------------------------------------------------
 
 _LOWEST_POWER, _HIGHEST_POWER = -342, 308
 _LEAST_ROUNDED_UP = -27
@@ -227,7 +230,8 @@ def _power_words() -> tuple[np.ndarray, np.ndarray]:
             word = five >> shift if shift >= 0 else five << -shift
         else:
             five = 5**-power
-            # The reciprocal, normalised to 128 bits; the short ones are rounded up, as the algorithm's proof wants it.
+            # The reciprocal, normalised to 128 bits; the short ones are rounded up, as the
+            # algorithm's proof wants it.
             word = (1 << (five.bit_length() + 127)) // five + (
                 1 if power >= _LEAST_ROUNDED_UP else 0
             )
@@ -322,11 +326,12 @@ def _nearest_bits(
     power_least: int,
     power_most: int,
 ) -> int:
-    """Bits of the nearest binary number to ``number * 10**power``; -1 where it would be 0 or infinite.
+    """Bits of the nearest binary number to ``number * 10**power``; -1 where it would be 0 or
+    infinite.
 
     Source:
-        D. Lemire, "Number Parsing at a Gigabyte per Second" (2021): one or two 64-bit products with a table of powers of
-        five decide the rounding for up to 19 digits.
+        D. Lemire, "Number Parsing at a Gigabyte per Second" (2021): one or two 64-bit products with
+        a table of powers of five decide the rounding for up to 19 digits.
     """
     if power < power_least or power > power_most:
         return -1

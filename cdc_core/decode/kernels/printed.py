@@ -1,4 +1,5 @@
-"""How are times with zone and intervals read from their literals, and written as ``decode.printed`` has them?"""
+"""How are times with zone and intervals read from their literals, and written as ``decode.printed``
+has them?"""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ _UTC = b" +00:00"
 
 @inner
 def read_zoned(at: int, limit: int, entry: int) -> int:
-    """Read ``TO_TIMESTAMP_TZ('…')``; returns the address behind it, or -1 where the plain form must decide."""
+    """Read ``TO_TIMESTAMP_TZ('…')``; returns the address behind it, or -1 where the plain form must
+    decide."""
     if load64(at) != _TO_TIMES or load64(at + 8) != _STAMP_TZ or load8(at + 16) != _QUOTE:
         return -1
     at += 17

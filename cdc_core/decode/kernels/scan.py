@@ -1,7 +1,7 @@
 """Which change does each redo statement of a block mean?
 
-One pass over the bytes: names are matched against where they stood in the statement before, literals are read straight into
-their columns' entries.
+One pass over the bytes: names are matched against where they stood in the statement before,
+literals are read straight into their columns' entries.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ _ROWID_0, _ROWID_4 = _word(b"ROWI"), _word(b"D = ")
 
 # The memo: what the statement before looked like, as int64 words.
 MEMO_HEADER, MEMO_HEADER_LENGTH, MEMO_COUNT, MEMO_ORDER = 0, 1, 2, 3
-"""Address, length and number of columns of the last INSERT's header; then its columns, and after them those of WHERE and SET."""
+"""Address, length and number of columns of the last INSERT's header; then its columns, and after
+them those of WHERE and SET."""
 
 
 @inner
@@ -71,7 +72,8 @@ def scan_rows(
     memo: int,
     operations: int,
 ) -> None:
-    """Read the rows from ``first`` to before ``last``; write ``operations`` (int8, 0 for rows left to the plain form), entries and states.
+    """Read the rows from ``first`` to before ``last``; write ``operations`` (int8, 0 for rows left
+    to the plain form), entries and states.
 
     Args:
         data: Address of the statements' bytes.
@@ -208,7 +210,8 @@ def _read_header(
 
 @inner
 def _skip_alias(at: int, limit: int) -> int:
-    """Length of an alias that stands here behind a blank (0 without one), or -1 for the plain form."""
+    """Length of an alias that stands here behind a blank (0 without one), or -1 for the plain
+    form."""
     if at >= limit or load8(at) != _BLANK or load32(at) == _SET or load32(at) == _WHERE_0:
         return 0
     length = 0

@@ -1,11 +1,13 @@
-"""How does a column of NUMBERs in Oracle's own bytes become canonical text? The loops, and one number's rules.
+"""How does a column of NUMBERs in Oracle's own bytes become canonical text? The loops, and one
+number's rules.
 
-A NUMBER is an exponent byte and up to 20 base-100 digits, one a byte: ``exponent + 193`` and ``digit + 1`` when it is positive,
-``62 - exponent`` and ``101 - digit`` behind which a byte 102 stands (unless there are 20 digits) when it is negative. Zero is the
-byte 128 alone.
+A NUMBER is an exponent byte and up to 20 base-100 digits, one a byte: ``exponent + 193`` and
+``digit + 1`` when it is positive, ``62 - exponent`` and ``101 - digit`` behind which a byte 102
+stands (unless there are 20 digits) when it is negative. Zero is the byte 128 alone.
 
 Source:
-    Oracle Call Interface Programmer's Guide, "NUMBER" under external data types; package UTL_RAW, CAST_FROM_NUMBER.
+    Oracle Call Interface Programmer's Guide, "NUMBER" under external data types; package UTL_RAW,
+    CAST_FROM_NUMBER.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _ZERO, _MINUS, _POINT = 48, 45, 46
 def measure_stored(data: int, offsets: int, rows: int, states: int, target_offsets: int) -> int:
     """Measure the canonical text of all rows whose state is PRESENT on entry.
 
-    Writes Arrow's 32-bit offsets; rows that hold no NUMBER get state ABSENT. Returns the total length.
+    Writes Arrow's 32-bit offsets; rows that hold no NUMBER get state ABSENT. Returns the total
+    length.
     """
     total = 0
     store32(target_offsets, 0)

@@ -1,7 +1,8 @@
-r"""How are quoted text, ``UNISTR('...')``, concatenations and ``HEXTORAW('...')`` measured and written?
+r"""How are quoted text, ``UNISTR('...')``, concatenations and ``HEXTORAW('...')`` measured and
+written?
 
-Measuring comes first, so that a column's bytes are written once into memory of the right size. What is written was measured,
-so writers check nothing.
+Measuring comes first, so that a column's bytes are written once into memory of the right size. What
+is written was measured, so writers check nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ for _digit in b"0123456789abcdefABCDEF":
 
 @inner
 def find_quote_end(at: int, limit: int) -> tuple[int, int]:
-    """``(address of the closing quote, number of doubled quotes before it)``; the address is -1 where there is none."""
+    """``(address of the closing quote, number of doubled quotes before it)``; the address is -1
+    where there is none."""
     doubled = 0
     while at < limit:
         quotes = quotes16(at)
@@ -51,7 +53,8 @@ def find_quote_end(at: int, limit: int) -> tuple[int, int]:
 
 @inner
 def write_undoubled(at: int, length: int, target: int) -> None:
-    """Write ``length`` bytes of quoted text with doubled quotes undone; writes up to 15 bytes more."""
+    """Write ``length`` bytes of quoted text with doubled quotes undone; writes up to 15 bytes
+    more."""
     end = target + length
     while target < end:
         quotes = quotes16(at)
@@ -67,7 +70,8 @@ def write_undoubled(at: int, length: int, target: int) -> None:
 
 @inner
 def find_join(at: int, limit: int) -> int:
-    """Where the part behind ``||`` begins, if that stands here with at most one blank on each side; else -1."""
+    """Where the part behind ``||`` begins, if that stands here with at most one blank on each side;
+    else -1."""
     if at < limit and load8(at) == _BLANK:
         at += 1
     if at + 2 >= limit or load8(at) != _BAR or load8(at + 1) != _BAR:
@@ -140,7 +144,8 @@ def _read_unit(at: int) -> int:
 
 @inner
 def _measured_unit(at: int) -> int:
-    """The code unit of four hex digits that are known to be some: the low half of a digit's byte, and 9 more for letters."""
+    """The code unit of four hex digits that are known to be some: the low half of a digit's byte,
+    and 9 more for letters."""
     word = load32(at)
     halves = (word & 0x0F0F0F0F) + ((word >> 6) & 0x01010101) * 9
     unit: int = ((halves & 15) << 12) | (halves & 0xF00) | ((halves >> 12) & 0xF0) | (halves >> 24)
@@ -149,7 +154,8 @@ def _measured_unit(at: int) -> int:
 
 @inner
 def _read_character(at: int) -> tuple[int, int]:
-    r"""``(end, code point)`` of ``\XXXX``, a surrogate pair of them, or ``\\``, behind the backslash; end is -1 if it is none."""
+    r"""``(end, code point)`` of ``\XXXX``, a surrogate pair of them, or ``\\``, behind the
+    backslash; end is -1 if it is none."""
     if load8(at) == _BACKSLASH:
         return at + 1, _BACKSLASH
     unit = _read_unit(at)
@@ -231,7 +237,8 @@ def _write_utf8(point: int, target: int) -> int:
 
 @inner
 def measure_hex(at: int, limit: int) -> tuple[int, int]:
-    """``(address of the closing quote, bytes)`` of pairs of hex digits; the address is -1 for the plain form."""
+    """``(address of the closing quote, bytes)`` of pairs of hex digits; the address is -1 for the
+    plain form."""
     start = at
     while at < limit and (_HEX[load8(at)] | _HEX[load8(at + 1)]) >= 0:
         at += 2

@@ -1,6 +1,7 @@
 """How is ``YYYY-MM-DD HH24:MI:SS`` read into microseconds since 1970, and what may follow it?
 
-Source: proleptic Gregorian calendar, as Arrow and Spark count it; Oracle's own days before 1582 keep their labels.
+Source: proleptic Gregorian calendar, as Arrow and Spark count it; Oracle's own days before 1582
+keep their labels.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ for _leap in (0, 1):
         _MONTH_LENGTH[16 * _leap + _month] = _LENGTHS[0][_month - 1] + (_leap and _month == 2)
         _MONTH_DAYS[16 * _leap + _month] = _MONTH_LENGTH[16 * _leap : 16 * _leap + _month].sum()
 
-# A digit XOR '0' is 0 to 9; a separator XOR itself is 0. Adding 0x76 carries into the top bit from 10 on.
+# A digit XOR '0' is 0 to 9; a separator XOR itself is 0. Adding 0x76 carries into the top bit from
+# 10 on.
 _DATE_SHAPE = _eight(b"0000-00-")
 _TIME_SHAPE = _eight(b"00 00:00")
 _CARRY = _eight(b"\x76" * 8)
@@ -50,7 +52,8 @@ _TIME_SEPARATORS = _eight(b"\0\0\xff\0\0\xff\0\0")
 
 @inner
 def read_seconds(at: int) -> int:
-    """Seconds since 1970 of the 19 characters at an address; the least int64 where they are no moment of years 1 to 9999."""
+    """Seconds since 1970 of the 19 characters at an address; the least int64 where they are no
+    moment of years 1 to 9999."""
     refused = -(2**63)
     first = load64(at) ^ _DATE_SHAPE
     second = load64(at + 8) ^ _TIME_SHAPE
@@ -84,7 +87,8 @@ def read_seconds(at: int) -> int:
 
 @inner
 def read_fraction(at: int, limit: int) -> tuple[int, int]:
-    """``(end, nanoseconds)`` of an optional fraction of a second; end is -1 for more than nine digits."""
+    """``(end, nanoseconds)`` of an optional fraction of a second; end is -1 for more than nine
+    digits."""
     if load8(at) != _POINT:
         return at, 0
     at += 1
@@ -107,7 +111,8 @@ def read_fraction(at: int, limit: int) -> tuple[int, int]:
 
 @inner
 def write_text(at: int, target: int) -> None:
-    """Write the 29 characters with nine fractional digits; the text was read by the functions above."""
+    """Write the 29 characters with nine fractional digits; the text was read by the functions
+    above."""
     copy16(target, at)
     copy16(target + 3, at + 3)
     store8(target + 19, _POINT)

@@ -112,7 +112,7 @@ def _listagg(state: Compilation, node: ast.Call, scope: Scope, distinct: str) ->
     return Sql(text, types.TEXT)
 
 
-# --- OVER --------------------------------------------------------------------------------------------------------
+# --- OVER -----------------------------------------------------------------------------------------
 
 
 def compile_window(state: Compilation, name: str, node: ast.Call, scope: Scope) -> Sql:

@@ -25,7 +25,8 @@ def compile_call(state: Compilation, node: ast.Call, scope: Scope) -> Sql:
     """A function call.
 
     Raises:
-        OracleError: ORA-00904 for an unknown function, ORA-00909/00938/00939 for the number of arguments.
+        OracleError: ORA-00904 for an unknown function, ORA-00909/00938/00939 for the number of
+            arguments.
     """
     name = ".".join(
         node.name[1:] if node.name[0] in ("SYS", "STANDARD") and len(node.name) > 1 else node.name

@@ -49,14 +49,16 @@ class Environment:
     is_23ai: bool
     """The release knows BOOLEAN, JSON and VECTOR in SQL."""
     orders: Mapping[int, TextOrder]
-    """By the form of a character set, by what its texts are ordered where it is not their code points."""
+    """By the form of a character set, by what its texts are ordered where it is not their code
+    points."""
     predicates: Callable[[TableDef, str, bool], Sequence[Predicate]]
     redaction: Callable[[TableDef], Redaction | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A condition that row-level security adds to a statement; its names are those of the policy function's ``owner``."""
+    """A condition that row-level security adds to a statement; its names are those of the policy
+    function's ``owner``."""
 
     owner: str
     text: str
@@ -64,7 +66,8 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class StoredFunction:
-    """A stored function as SQL calls it: its name, its parameters' names, and their types and its own."""
+    """A stored function as SQL calls it: its name, its parameters' names, and their types and its
+    own."""
 
     name: ast.Name
     parameters: tuple[str, ...]
@@ -78,7 +81,8 @@ CompiledQuery = tuple[str, list[OutputColumn], bool]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How the three things that contain each other are compiled, and what a name may mean that is no column."""
+    """How the three things that contain each other are compiled, and what a name may mean that is
+    no column."""
 
     value: Callable[[Compilation, ast.Expr, Scope], Sql]
     condition: Callable[[Compilation, ast.Expr, Scope], str]
@@ -90,7 +94,8 @@ class Rules:
 class Compilation:
     """The state of one compilation. ``bind_types`` are None while the statement is only described.
 
-    ``view_depth`` counts the views around the query at hand, ``flashback`` is the AS OF clause that they inherit.
+    ``view_depth`` counts the views around the query at hand, ``flashback`` is the AS OF clause that
+    they inherit.
     """
 
     def __init__(
@@ -140,7 +145,8 @@ class Compilation:
         return self._rules.condition(self, node, scope)
 
     def query(self, node: ast.Query, parent: Scope | None) -> CompiledQuery:
-        """Compile a query: text with columns c1…, their types, and whether it gives one row at most."""
+        """Compile a query: text with columns c1…, their types, and whether it gives one row at
+        most."""
         outer, self.masks = self.masks, []
         try:
             return self._rules.query(self, node, parent)
@@ -148,7 +154,8 @@ class Compilation:
             self.masks = outer
 
     def subquery(self, node: ast.Query, scope: Scope) -> tuple[str, list[Sql], bool]:
-        """A query inside an expression: text, column expressions, and whether it gives one row at most."""
+        """A query inside an expression: text, column expressions, and whether it gives one row at
+        most."""
         text, columns, single = self.query(node, scope)
         given = [column.mask for column in columns if column.mask is not None]
         self.masks += given

@@ -17,7 +17,8 @@ LIST_MAX = 1000
 LIST_MAX_OF_23AI = 65_535
 """So many expressions may a comma-delimited list hold.
 
-Source: Oracle Database SQL Language Reference 19c and 23ai, "Expression Lists"; Error Help, ORA-01795.
+Source: Oracle Database SQL Language Reference 19c and 23ai, "Expression Lists"; Error Help,
+ORA-01795.
 """
 
 _CHAIN_MAX = 100
@@ -151,7 +152,8 @@ def _check_length(state: Compilation, left: ast.Expr, items: Sequence[ast.Expr])
 
 
 def _chained(op: str, parts: list[str]) -> str:
-    """Conditions joined by AND or OR, in halves: SQLite takes an expression of 1,000 levels, Oracle many conditions side by side."""
+    """Conditions joined by AND or OR, in halves: SQLite takes an expression of 1,000 levels, Oracle
+    many conditions side by side."""
     if len(parts) <= _CHAIN_MAX:
         return "(" + f" {op} ".join(parts) + ")"
     half = len(parts) // 2

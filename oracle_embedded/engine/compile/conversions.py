@@ -85,7 +85,8 @@ def numeric(value: Sql, pos: int = 0) -> Sql:
 def unify(values: list[Sql], pos: int, *, strict: bool = False) -> list[Sql]:
     """Give several values one type: that of the first which has one, wide enough for all.
 
-    With ``strict`` (CASE) families must be equal but for numbers; otherwise the later ones are converted.
+    With ``strict`` (CASE) families must be equal but for numbers; otherwise the later ones are
+    converted.
     """
     typed = [value for value in values if value.family != "null"]
     if not typed:

@@ -50,7 +50,8 @@ CHANGES = ("INSERT", "UPDATE", "DELETE")
 
 @dataclass(slots=True)
 class RowPlan:
-    """Expressions over one row that is given as parameters: the address, then the columns in order."""
+    """Expressions over one row that is given as parameters: the address, then the columns in
+    order."""
 
     text: str
     slots: list[Slot]
@@ -67,8 +68,8 @@ class DmlPlan:
     * INSERT: one per target column;
     * UPDATE: address, all columns, then one per assigned column;
     * DELETE: address, all columns;
-    * MERGE: address, all columns, update condition, assigned columns, delete is judged afterwards, insert condition,
-      inserted columns.
+    * MERGE: address, all columns, update condition, assigned columns, delete is judged afterwards,
+      insert condition, inserted columns.
     """
 
     kind: str
@@ -90,7 +91,8 @@ class DmlPlan:
 
 @dataclass(slots=True)
 class BranchPlan:
-    """One INTO of a multi-table INSERT: where its condition and its values are in the row, and what it inserts into.
+    """One INTO of a multi-table INSERT: where its condition and its values are in the row, and what
+    it inserts into.
 
     ``otherwise`` says that no WHEN may have been true.
     """
@@ -106,7 +108,8 @@ def _target(state: Compilation, node: ast.FromTable, privilege: str) -> TableDef
     """The table to change.
 
     Raises:
-        OracleError: ORA-00942 without it or without the right, ORA-01031 when only reading is allowed, ORA-38301 in the recycle bin.
+        OracleError: ORA-00942 without it or without the right, ORA-01031 when only reading is
+            allowed, ORA-38301 in the recycle bin.
     """
     if node.through is not None:
         raise unsupported("MERGE and multi-table INSERT through a query", node.pos)
@@ -126,7 +129,7 @@ def _target(state: Compilation, node: ast.FromTable, privilege: str) -> TableDef
     return found
 
 
-# --- INSERT ------------------------------------------------------------------------------------------------------
+# --- INSERT ---------------------------------------------------------------------------------------
 
 
 def compile_insert(state: Compilation, node: ast.Insert) -> DmlPlan:
@@ -183,7 +186,8 @@ def _without_virtual(
 
 
 def compile_multi_insert(state: Compilation, node: ast.MultiInsert) -> DmlPlan:
-    """Compile INSERT ALL and INSERT FIRST: one query that gives conditions and values of all branches."""
+    """Compile INSERT ALL and INSERT FIRST: one query that gives conditions and values of all
+    branches."""
     text, columns, _ = state.query(node.query, None)
     refuse_redacted(column.mask for column in columns)
     source = output_source("s", None, columns)
@@ -245,7 +249,8 @@ def _columns(table: TableDef, names: Sequence[str]) -> list[ColumnDef]:
 def _plain_binds(
     state: Compilation, node: ast.Insert, named: list[ColumnDef]
 ) -> list[int | None] | None:
-    """Bind positions where every value is a bind of its column's family: then no query is needed."""
+    """Bind positions where every value is a bind of its column's family: then no query is
+    needed."""
     if node.query is not None or state.bind_types is None:
         return None
     positions: list[int | None] = []
@@ -294,7 +299,7 @@ def _assignable(value: Sql, column: ColumnDef) -> Sql:
         raise
 
 
-# --- UPDATE and DELETE -------------------------------------------------------------------------------------------
+# --- UPDATE and DELETE ----------------------------------------------------------------------------
 
 
 def compile_update(state: Compilation, node: ast.Update) -> DmlPlan:
@@ -411,7 +416,7 @@ def _row_check(state: Compilation, table: TableDef, kind: str) -> RowPlan | None
         return compile_row_plan(state, table, parsed, conditions=True)
 
 
-# --- MERGE -------------------------------------------------------------------------------------------------------
+# --- MERGE ----------------------------------------------------------------------------------------
 
 
 def compile_merge(state: Compilation, node: ast.Merge) -> DmlPlan:
@@ -482,7 +487,7 @@ def _merge_insert(
     return targets, values
 
 
-# --- expressions over one row ------------------------------------------------------------------------------------
+# --- expressions over one row ---------------------------------------------------------------------
 
 
 def _add_returning(state: Compilation, plan: DmlPlan, returning: ast.Returning | None) -> None:
@@ -501,7 +506,8 @@ def compile_row_plan(
     name: str | None = None,
     wanted: Sequence[SqlType] = (),
 ) -> RowPlan:
-    """Compile expressions over a row that comes as parameters; into the types ``wanted``, where these are told."""
+    """Compile expressions over a row that comes as parameters; into the types ``wanted``, where
+    these are told."""
     outer = state.plan
     state.plan = Plan()
     use = use_table(state, table)

@@ -300,7 +300,7 @@ def _at_zone(state: Compilation, node: ast.AtZone, scope: Scope) -> Sql:
     zone = convert(state.value(node.zone, scope), "text", node.pos)
     return Sql(f"o_at_zone({operand.text}, {zone.text})", kind)
 
-    # --- conditions --------------------------------------------------------------------------------------------------
+    # --- conditions -------------------------------------------------------------------------------
 
 
 def text_literal(text: str, own: CharacterSet, *, national: bool = False) -> Sql:

@@ -172,7 +172,8 @@ def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Sourc
 
 
 def permitted_rows(state: Compilation, use: TableUse, kind: str, conditions: list[str]) -> str:
-    """The rows of a table that meet conditions and the predicates of row-level security for a kind of statement."""
+    """The rows of a table that meet conditions and the predicates of row-level security for a kind
+    of statement."""
     predicates = state.environment.predicates(use.table, kind, False)
     if not conditions and not predicates:
         return use.marker
@@ -363,7 +364,7 @@ def _virtual(
     return source, f"{use.name} {alias}"
 
 
-# --- joins -------------------------------------------------------------------------------------------------------
+# --- joins ----------------------------------------------------------------------------------------
 
 
 def _join(state: Compilation, item: ast.Join, scope: Scope) -> str:
@@ -416,7 +417,7 @@ def _one_of(name: str, sources: list[Source], scope: Scope) -> Sql:
     return column_of(found[0], name)
 
 
-# --- the old outer join sign -------------------------------------------------------------------------------------
+# --- the old outer join sign ----------------------------------------------------------------------
 
 
 def compile_outer_joins(

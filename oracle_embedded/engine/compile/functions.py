@@ -39,7 +39,7 @@ def function(name: str) -> Callable[[Compiled], Compiled]:
     return declare
 
 
-# --- choice ------------------------------------------------------------------------------------------------------
+# --- choice ---------------------------------------------------------------------------------------
 
 
 @function("NVL")
@@ -125,7 +125,7 @@ def _least(node: ast.Call, args: list[Sql]) -> Sql:
     return _extreme(node, args, "min")
 
 
-# --- conversions -------------------------------------------------------------------------------------------------
+# --- conversions ----------------------------------------------------------------------------------
 
 
 @function("TO_CHAR")
@@ -247,7 +247,7 @@ def _empty_blob(node: ast.Call, args: list[Sql]) -> Sql:
     return Sql("x''", types.BLOB, nullable=False)
 
 
-# --- text and numbers with several forms -------------------------------------------------------------------------
+# --- text and numbers with several forms ----------------------------------------------------------
 
 
 @function("TRIM")

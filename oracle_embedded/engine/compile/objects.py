@@ -19,7 +19,8 @@ def construct(state: Compilation, node: ast.Call, kind: SqlType, scope: Scope) -
     """A call of a type's constructor.
 
     Raises:
-        OracleError: ORA-02315 for another number of attributes, ORA-22909 for too many elements of a VARRAY.
+        OracleError: ORA-02315 for another number of attributes, ORA-22909 for too many elements of
+            a VARRAY.
     """
     user = kind.user
     assert user is not None
@@ -73,7 +74,8 @@ def _name(kind: SqlType) -> str:
 
 
 def attribute(node: ast.Column, scope: Scope) -> Sql | None:
-    """An attribute of an object column, which its table's alias qualifies; None if the name means something else."""
+    """An attribute of an object column, which its table's alias qualifies; None if the name means
+    something else."""
     for length in range(len(node.name) - 1, 1, -1):
         found = resolve(ast.Column(node.name[:length], pos=node.pos), scope)
         if found is not None and found.family == "object":
@@ -101,7 +103,8 @@ def part(text: str, kind: SqlType) -> Sql:
 def elements_source(
     state: Compilation, item: ast.FromCollection, scope: Scope
 ) -> tuple[Source, str]:
-    """TABLE(collection): a row per element. Its columns are the attributes of objects, or COLUMN_VALUE.
+    """TABLE(collection): a row per element. Its columns are the attributes of objects, or
+    COLUMN_VALUE.
 
     Raises:
         OracleError: ORA-22905 for what is no collection.

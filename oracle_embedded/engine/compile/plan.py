@@ -1,8 +1,9 @@
 """What does a compiled statement consist of?
 
-SQLite text refers to tables as ``\\x01n\\x02``: at each execution the marker of a stored table becomes the table itself
-when all its current rows are visible, or the union of current and past rows that a snapshot sees. Parameters 1 and 2
-are the snapshot's SCN and the mark of the session's own transaction; the slots follow.
+SQLite text refers to tables as ``\\x01n\\x02``: at each execution the marker of a stored table
+becomes the table itself when all its current rows are visible, or the union of current and past
+rows that a snapshot sees. Parameters 1 and 2 are the snapshot's SCN and the mark of the session's
+own transaction; the slots follow.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ FIRST_SLOT = 3
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """What a query's result has in place of a redacted value where ``condition``, a SQLite text, is true."""
+    """What a query's result has in place of a redacted value where ``condition``, a SQLite text, is
+    true."""
 
     kind: int
     parameters: str | None
@@ -31,7 +33,8 @@ REDACT_NONE, REDACT_FULL, REDACT_PARTIAL, REDACT_NULLIFY = 0, 1, 2, 6
 
 @dataclass(frozen=True, slots=True)
 class TextOrder:
-    """Collations of SQLite by which texts are sorted, compared, and equal; None where their code points say it."""
+    """Collations of SQLite by which texts are sorted, compared, and equal; None where their code
+    points say it."""
 
     sorting: str | None = None
     comparing: str | None = None
@@ -43,8 +46,9 @@ IN_CODE_POINTS = TextOrder()
 
 @dataclass(slots=True)
 class Sql:
-    """A compiled expression: SQLite text and type. ``base`` is the table use it comes from, if a plain column; ``mask`` is what shows
-    in place of its value in a result; ``order`` says by what a text is ordered."""
+    """A compiled expression: SQLite text and type. ``base`` is the table use it comes from, if a
+    plain column; ``mask`` is what shows in place of its value in a result; ``order`` says by what a
+    text is ordered."""
 
     text: str
     type: SqlType
@@ -72,8 +76,9 @@ class Slot:
 
 @dataclass(slots=True)
 class Flashback:
-    """An AS OF clause: its value as SQLite text over the same parameters, and the parameter that receives the SCN. The kind is SCN or
-    TIMESTAMP, of an end of VERSIONS BETWEEN also MINVALUE or MAXVALUE.
+    """An AS OF clause: its value as SQLite text over the same parameters, and the parameter that
+    receives the SCN. The kind is SCN or TIMESTAMP, of an end of VERSIONS BETWEEN also MINVALUE or
+    MAXVALUE.
     """
 
     kind: str
@@ -99,7 +104,8 @@ class TableUse:
 
 @dataclass(slots=True)
 class VirtualUse:
-    """One appearance of a view that is computed: filled into a temporary table before the statement runs.
+    """One appearance of a view that is computed: filled into a temporary table before the statement
+    runs.
 
     ``filters`` are (column, operator, SQLite text of the value).
     """
@@ -136,9 +142,11 @@ class Plan:
     locks: list[TableUse] = field(default_factory=list)
     """Tables whose rows FOR UPDATE locks: their addresses follow the visible columns."""
     places: list[TableUse] = field(default_factory=list)
-    """Tables whose rows hold LOBs of the result, of a query that locks nothing: their addresses follow the visible columns."""
+    """Tables whose rows hold LOBs of the result, of a query that locks nothing: their addresses
+    follow the visible columns."""
     locators: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """LOB columns of such rows: the position in the result, the number of the lock or place, and the column's name."""
+    """LOB columns of such rows: the position in the result, the number of the lock or place, and
+    the column's name."""
 
 
 def quoted(text: str) -> str:

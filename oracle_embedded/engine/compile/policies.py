@@ -1,11 +1,13 @@
 """How do row-level security and redaction get into a statement?
 
-A predicate is a condition of the table itself: whatever reads the table does so behind it. A redacted value is read, compared, joined
-and sorted as it is; the result of the whole statement has another in its place.
+A predicate is a condition of the table itself: whatever reads the table does so behind it. A
+redacted value is read, compared, joined and sorted as it is; the result of the whole statement has
+another in its place.
 
-Source: Oracle Database Security Guide 19c, "Using Oracle Virtual Private Database to Control Data Access"; Oracle Database Data
-Redaction Guide 23ai, "Oracle Data Redaction and Nested Functions, Inline Views, and the WHERE Clause" (an expression over a redacted
-column is redacted whole, inline views at the outermost, conditions never) and "Oracle Data Redaction and DML and DDL Operations".
+Source: Oracle Database Security Guide 19c, "Using Oracle Virtual Private Database to Control Data
+Access"; Oracle Database Data Redaction Guide 23ai, "Oracle Data Redaction and Nested Functions,
+Inline Views, and the WHERE Clause" (an expression over a redacted column is redacted whole, inline
+views at the outermost, conditions never) and "Oracle Data Redaction and DML and DDL Operations".
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ _WHOLE = {
 Source: Oracle Database Data Redaction Guide, "Full Data Redaction to Redact All Data"."""
 
 
-# --- row-level security ----------------------------------------------------------------------------------------------
+# --- row-level security ---------------------------------------------------------------------------
 
 
 def parsed_predicate(predicate: Predicate) -> ast.Expr:
@@ -78,7 +80,8 @@ def conditions_of(
     """Predicates as SQLite conditions over a table.
 
     Raises:
-        OracleError: ORA-28113 where one does not fit the table, ORA-28108 where one reads the table itself.
+        OracleError: ORA-28113 where one does not fit the table, ORA-28108 where one reads the table
+            itself.
     """
     if table.object_id in state.enforcing:
         raise OracleError(28108, "circular security policies detected")
@@ -118,7 +121,7 @@ def _in_error() -> OracleError:
     return OracleError(28113, "policy predicate has error")
 
 
-# --- redaction -------------------------------------------------------------------------------------------------------
+# --- redaction ------------------------------------------------------------------------------------
 
 
 def masked_columns(
@@ -139,7 +142,8 @@ def masked_columns(
 
 
 def with_mask(value: Sql, masks: Sequence[Mask]) -> Sql:
-    """An item of a select list: a redacted column as its policy has it, an expression over redacted columns whole."""
+    """An item of a select list: a redacted column as its policy has it, an expression over redacted
+    columns whole."""
     if value.mask is not None or not masks:
         return value
     conditions = dict.fromkeys(one.condition for one in masks)

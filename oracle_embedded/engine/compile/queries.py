@@ -50,7 +50,8 @@ _SET_WORDS = {
 
 
 def compile_select(state: Compilation, node: ast.Query, *, tells_places: bool = False) -> Plan:
-    """Compile a statement that is a query, for a transaction that may write LOBs of its rows with their places."""
+    """Compile a statement that is a query, for a transaction that may write LOBs of its rows with
+    their places."""
     if tells_places and isinstance(node.body, ast.Select) and node.for_update is None:
         state.told_places = node.body
     text, columns, _ = state.query(node, None)
@@ -99,7 +100,7 @@ def _limit(state: Compilation, node: ast.Query, scope: Scope) -> str:
     return text
 
 
-# --- WITH and set operations -------------------------------------------------------------------------------------
+# --- WITH and set operations ----------------------------------------------------------------------
 
 
 def _ctes(state: Compilation, node: ast.Query, scope: Scope) -> str:
@@ -185,7 +186,8 @@ def _set_operation(
     as_it_is = [f"c{number} AS c{number}" for number in range(1, len(columns) + 1)]
     if not (isinstance(node.left, ast.SetOperation) and left_casts == as_it_is):
         left = f"SELECT {', '.join(left_casts)} FROM ({left})"
-    # SQLite, too, takes set operators from left to right; nested, a few dozen would be too deep for it.
+    # SQLite, too, takes set operators from left to right; nested, a few dozen would be too deep for
+    # it.
     return f"{left} {word} SELECT {', '.join(right_casts)} FROM ({right})", columns
 
 
@@ -228,7 +230,7 @@ def _position_key(state: Compilation, item: ast.OrderItem, columns: list[OutputC
     return sort_text(value, item)
 
 
-# --- one block ---------------------------------------------------------------------------------------------------
+# --- one block ------------------------------------------------------------------------------------
 
 
 def _select(
@@ -358,7 +360,7 @@ def _push_down(state: Compilation, item: ast.Expr, scope: Scope) -> None:
             sources[0].virtual.filters.append((name, op, text))
 
 
-# --- select list -------------------------------------------------------------------------------------------------
+# --- select list ----------------------------------------------------------------------------------
 
 
 def _items(
@@ -484,7 +486,7 @@ def _places(state: Compilation, scope: Scope, values: list[Sql]) -> str:
             text += f", {source.rowid} AS p{len(state.plan.places)}"
     return text
 
-    # --- grouping ----------------------------------------------------------------------------------------------------
+    # --- grouping ---------------------------------------------------------------------------------
 
 
 def _order_position(

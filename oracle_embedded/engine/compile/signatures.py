@@ -20,8 +20,9 @@ _FAMILY_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function whose arguments are just converted: one code per argument, ``?`` before the optional ones. ``C`` is text and ``B`` any
-    value, behind which the form of its character set follows."""
+    """A function whose arguments are just converted: one code per argument, ``?`` before the
+    optional ones. ``C`` is text and ``B`` any value, behind which the form of its character set
+    follows."""
 
     codes: str
     function: str

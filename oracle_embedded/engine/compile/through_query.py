@@ -1,10 +1,12 @@
 """Which table does a data change through a query change?
 
-``UPDATE (SELECT … FROM t WHERE …) SET …`` is a change of the one table in FROM, of rows that the query gives: Oracle's inherently
-updatable views. JDBC's updatable result sets are such changes. Joins, expressions that are assigned, and columns under other names
-that the change refers to are not here.
+``UPDATE (SELECT … FROM t WHERE …) SET …`` is a change of the one table in FROM, of rows that the
+query gives: Oracle's inherently updatable views. JDBC's updatable result sets are such changes.
+Joins, expressions that are assigned, and columns under other names that the change refers to are
+not here.
 
-Source: Oracle SQL Language Reference 19c, UPDATE and INSERT, DML_table_expression_clause; CREATE VIEW, "Notes on Updatable Views".
+Source: Oracle SQL Language Reference 19c, UPDATE and INSERT, DML_table_expression_clause; CREATE
+VIEW, "Notes on Updatable Views".
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ def through_query(state: Compilation, node: Change) -> Change:
     """The change of the table itself; as it is, where it names one.
 
     Raises:
-        OracleError: ORA-01732 for a query whose rows are not rows of a table, ORA-00904 for a column that it does not give, ORA-01733
-            for one that it computes.
+        OracleError: ORA-01732 for a query whose rows are not rows of a table, ORA-00904 for a
+            column that it does not give, ORA-01733 for one that it computes.
     """
     query = node.table.through
     if query is None:
@@ -80,7 +82,8 @@ def _makes_rows(query: ast.Query, select: ast.Select) -> bool:
 
 
 def _outputs(select: ast.Select, table: TableDef) -> tuple[dict[str, None], frozenset[str]]:
-    """The table's columns that the query gives under their names, and the names of everything else."""
+    """The table's columns that the query gives under their names, and the names of everything
+    else."""
     given: dict[str, None] = {}
     computed = set()
     for item in select.items:

@@ -1,7 +1,8 @@
 """How are Oracle NUMBERs added, multiplied, rounded and fitted into columns, in their own encoding?
 
-Python's operators on Decimal, ``-`` and ``abs`` among them, round to the 28 digits of its default context: every
-operation here names its context, or is one that never rounds (``copy_abs``, ``copy_negate``)."""
+Python's operators on Decimal, ``-`` and ``abs`` among them, round to the 28 digits of its default
+context: every operation here names its context, or is one that never rounds (``copy_abs``,
+``copy_negate``)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What is a ROWID, as a number, as bytes and as text?
 
-A row's address inside its table is one integer: relative file, block and slot (10, 22 and 16 bits). The printed ROWID
-adds the data object number. Inside expressions a ROWID is ten bytes: data object (4) and address (6), which sort in
-Oracle's order.
+A row's address inside its table is one integer: relative file, block and slot (10, 22 and 16 bits).
+The printed ROWID adds the data object number. Inside expressions a ROWID is ten bytes: data object
+(4) and address (6), which sort in Oracle's order.
 """
 
 from __future__ import annotations

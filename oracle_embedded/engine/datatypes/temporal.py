@@ -1,6 +1,7 @@
 """How are DATEs, TIMESTAMPs and INTERVALs computed with, in their own encodings?
 
-Inside this module a point in time is a whole number of nanoseconds since the Gregorian 0001-01-01 00:00.
+Inside this module a point in time is a whole number of nanoseconds since the Gregorian 0001-01-01
+00:00.
 """
 
 from __future__ import annotations

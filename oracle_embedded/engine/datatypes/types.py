@@ -83,12 +83,13 @@ _WIRE_SIZES = {
 class SqlType:
     """A type with its size.
 
-    ``precision``/``scale`` follow the dictionary: None where NUMBER has none. For text ``length`` is in bytes,
-    ``char_length`` in characters, ``char_used`` B or C; ``form`` 2 is national text. TIMESTAMP(n) has scale n,
-    INTERVAL DAY(p) TO SECOND(s) precision p and scale s. A column of XMLTYPE is a CLOB that ``is_xml``: documents are kept as
-    they were given, and nobody looks whether they are well-formed. An object or a collection has its type in ``user``, a CURSOR
-    expression its columns in ``row``: name, type, whether it may be NULL. A VECTOR has its number of dimensions in ``length``, 0 where
-    any goes, and their format in ``dimensions``.
+    ``precision``/``scale`` follow the dictionary: None where NUMBER has none. For text ``length``
+    is in bytes, ``char_length`` in characters, ``char_used`` B or C; ``form`` 2 is national text.
+    TIMESTAMP(n) has scale n, INTERVAL DAY(p) TO SECOND(s) precision p and scale s. A column of
+    XMLTYPE is a CLOB that ``is_xml``: documents are kept as they were given, and nobody looks
+    whether they are well-formed. An object or a collection has its type in ``user``, a CURSOR
+    expression its columns in ``row``: name, type, whether it may be NULL. A VECTOR has its number
+    of dimensions in ``length``, 0 where any goes, and their format in ``dimensions``.
     """
 
     ora: OraType
@@ -205,8 +206,9 @@ class SqlType:
 class UserType:
     """An object type, a collection type, or a type that a package declares.
 
-    ``oid`` is its number as hexadecimal text, empty where a name is not looked up yet. A collection has an ``element``, and a
-    ``limit`` if it is a VARRAY; an associative array has the family of its ``index``.
+    ``oid`` is its number as hexadecimal text, empty where a name is not looked up yet. A collection
+    has an ``element``, and a ``limit`` if it is a VARRAY; an associative array has the family of
+    its ``index``.
     """
 
     owner: str

@@ -44,8 +44,9 @@ _GUARDED = frozenset(
     {"text", "number", "float", "double", "date", "timestamp", "ltz", "tz", "raw", "ids", "iym"}
 )
 _STRUCTURAL = (_COLUMNS - {"rename column"}) | {"add constraint"} | MOVING
-"""What the past of a table cannot be looked back over. A column that was renamed is found in the past as well, under its present name: RENAME
-COLUMN is not among what changes the structure of a table. Source: SQL Language Reference 19c, FLASHBACK TABLE, "Restrictions"."""
+"""What the past of a table cannot be looked back over. A column that was renamed is found in the
+past as well, under its present name: RENAME COLUMN is not among what changes the structure of a
+table. Source: SQL Language Reference 19c, FLASHBACK TABLE, "Restrictions"."""
 
 
 def alter_table(run: DdlRun, node: nodes.AlterTable) -> None:
@@ -84,7 +85,8 @@ def _apply(run: DdlRun, table: TableDef, verb: str, argument: Any) -> TableDef:
         case "modify column":
             return _modify_column(run, table, argument)
         case "drop column":
-            # What was set unused goes with it. Source: SQL Language Reference 19c, ALTER TABLE, "DROP COLUMN".
+            # What was set unused goes with it. Source: SQL Language Reference 19c, ALTER TABLE,
+            # "DROP COLUMN".
             return replace(_drop_columns(run, table, argument), unused=())
         case "set unused":
             return _set_unused(run, table, argument)
@@ -137,8 +139,8 @@ def _add_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
 
 
 def _brings_guard(table: TableDef, spec: nodes.ColumnSpec) -> bool:
-    """Does the column come with the hidden one that tells a NULL from a DEFAULT that rows do not hold yet, as a nullable column with
-    a DEFAULT does since 12c, once for each table?"""
+    """Does the column come with the hidden one that tells a NULL from a DEFAULT that rows do not
+    hold yet, as a nullable column with a DEFAULT does since 12c, once for each table?"""
     is_plain = not (table.is_index_organized or table.temporary or table.cluster)
     has_default = (spec.default_text or "NULL").upper() != "NULL" and spec.nullable is not False
     is_short = spec.type is not None and spec.type.family in _GUARDED
@@ -147,8 +149,9 @@ def _brings_guard(table: TableDef, spec: nodes.ColumnSpec) -> bool:
 
 
 def _number_rows(run: DdlRun, table: TableDef, column: ColumnDef) -> None:
-    """Give existing rows the values of a new identity column, which nothing but the table shows: Oracle documents that it fills them, and
-    not in which order. Source: SQL Language Reference 19c, ALTER TABLE, add_column_clause."""
+    """Give existing rows the values of a new identity column, which nothing but the table shows:
+    Oracle documents that it fills them, and not in which order. Source: SQL Language Reference 19c,
+    ALTER TABLE, add_column_clause."""
     database = run.session.database
     sequence = database.store.catalog.find(table.owner, f"ISEQ$$_{table.object_id}")
     assert sequence is not None
@@ -218,7 +221,8 @@ def _modify_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> Tabl
 
 
 def _with_visibility(table: TableDef, column: ColumnDef, is_visible: bool) -> ColumnDef:
-    """A column that becomes visible is the last one. Source: Administrator's Guide 19c, "Invisible Columns and Column Ordering"."""
+    """A column that becomes visible is the last one. Source: Administrator's Guide 19c, "Invisible
+    Columns and Column Ordering"."""
     if is_visible and column.is_invisible:
         return replace(column, is_invisible=False, position=table.next_internal_id)
     return column if is_visible else replace(column, is_invisible=True, position=0)
@@ -307,7 +311,8 @@ def _add_constraint(run: DdlRun, table: TableDef, spec: nodes.ConstraintSpec) ->
 
 
 def _check_new_state(run: DdlRun, table: TableDef, constraint: Constraint) -> None:
-    """Check the rows of a constraint that is validated; a unique index refuses double keys all the same."""
+    """Check the rows of a constraint that is validated; a unique index refuses double keys all the
+    same."""
     if constraint.validated:
         check_rows(run.session, table, constraint)
     elif constraint.enabled and constraint.kind in "PU" and not constraint.deferrable:
@@ -397,7 +402,8 @@ def _change_constraint(
 
 
 def _switched_key(run: DdlRun, table: TableDef, key: Constraint) -> TableDef:
-    """A key that is disabled loses its unique index; one that is enabled gets one. Source: SQL Language Reference 19c, constraint, "DISABLE"."""
+    """A key that is disabled loses its unique index; one that is enabled gets one. Source: SQL
+    Language Reference 19c, constraint, "DISABLE"."""
     index = next((item for item in table.indexes if item.name == key.index_name), None)
     if key.enabled:
         if index is None:

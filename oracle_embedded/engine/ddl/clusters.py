@@ -1,10 +1,12 @@
 """How are clusters created, indexed, truncated and dropped, and how does a table get into one?
 
-Rows of all tables of a cluster lie in its segment: they have its data object number, in the dictionary and in their ROWIDs, and rows of two
-tables may have one ROWID. TRUNCATE CLUSTER removes the rows of all of them, and is about the cluster alone: no table is in its redo.
+Rows of all tables of a cluster lie in its segment: they have its data object number, in the
+dictionary and in their ROWIDs, and rows of two tables may have one ROWID. TRUNCATE CLUSTER removes
+the rows of all of them, and is about the cluster alone: no table is in its redo.
 
-Source: Oracle Database Concepts 19c, "Overview of Table Clusters"; SQL Language Reference 19c, CREATE CLUSTER, TRUNCATE CLUSTER, DROP CLUSTER;
-Error Messages, ORA-00943, ORA-00944, ORA-00951, ORA-01753, ORA-02032, ORA-03292.
+Source: Oracle Database Concepts 19c, "Overview of Table Clusters"; SQL Language Reference 19c,
+CREATE CLUSTER, TRUNCATE CLUSTER, DROP CLUSTER; Error Messages, ORA-00943, ORA-00944, ORA-00951,
+ORA-01753, ORA-02032, ORA-03292.
 """
 
 from __future__ import annotations
@@ -86,7 +88,8 @@ def clustered(run: DdlRun, table: TableDef, spec: nodes.ClusterSpec) -> TableDef
 
 
 def truncate_cluster(run: DdlRun, node: nodes.Truncate) -> None:
-    """TRUNCATE CLUSTER: all rows of all its tables go, and the segment gets another number. When a table was last altered stays."""
+    """TRUNCATE CLUSTER: all rows of all its tables go, and the segment gets another number. When a
+    table was last altered stays."""
     cluster = _cluster(run, node.name, "DROP ANY TABLE")
     if cluster.is_hash:
         raise OracleError(3293, "Cluster to be truncated is a HASH CLUSTER")

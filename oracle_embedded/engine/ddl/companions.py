@@ -1,4 +1,5 @@
-"""Which tables come and go with a table: those that store its nested tables, and what does not fit into its index?"""
+"""Which tables come and go with a table: those that store its nested tables, and what does not fit
+into its index?"""
 
 from __future__ import annotations
 
@@ -31,10 +32,12 @@ def store_nested_tables(
     columns: Iterable[ColumnDef],
     nested: Iterable[tuple[str, str]],
 ) -> None:
-    """Create what stores the nested tables of new columns, and drop what stored those of columns that have gone.
+    """Create what stores the nested tables of new columns, and drop what stored those of columns
+    that have gone.
 
     Raises:
-        OracleError: ORA-22913 for a column of a nested table without NESTED TABLE … STORE AS, ORA-22912 for such a clause without one.
+        OracleError: ORA-22913 for a column of a nested table without NESTED TABLE … STORE AS,
+            ORA-22912 for such a clause without one.
     """
     stored = dict(nested)
     for column in columns:
@@ -79,7 +82,8 @@ def drop_companions(run: DdlRun, table: TableDef) -> None:
 
 
 def rename_companions(run: DdlRun, table: TableDef, name_of: dict[str, str] | None = None) -> None:
-    """Take what stores parts of a table into the recycle bin, under other names, or out of it, where there are none."""
+    """Take what stores parts of a table into the recycle bin, under other names, or out of it,
+    where there are none."""
     for one in companions_of(run, table):
         name = one.original_name if name_of is None else name_of[one.name]
         assert name is not None

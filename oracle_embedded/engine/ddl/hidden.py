@@ -1,12 +1,15 @@
-"""The columns that Oracle makes for itself beside an index: one for each expression, and for each column in descending order.
+"""The columns that Oracle makes for itself beside an index: one for each expression, and for each
+column in descending order.
 
-They are virtual: no row holds them, no row of redo names them, and they have no place in the segment. ALL_TAB_COLS alone shows them
-(SYS_NC0000n$, n being their place among all columns), and ALL_IND_COLUMNS names them in the place of what an index is on. Two indexes on
-one expression share one; the last of them takes it along.
+They are virtual: no row holds them, no row of redo names them, and they have no place in the
+segment. ALL_TAB_COLS alone shows them (SYS_NC0000n$, n being their place among all columns), and
+ALL_IND_COLUMNS names them in the place of what an index is on. Two indexes on one expression share
+one; the last of them takes it along.
 
-Source: Oracle Database Reference 19c, ALL_TAB_COLS (HIDDEN_COLUMN, USER_GENERATED), ALL_IND_COLUMNS, ALL_IND_EXPRESSIONS; SQL Language
-Reference 19c, CREATE INDEX ("Oracle Database treats descending indexes as if they were function-based indexes"); rows of real
-dictionaries in public reports.
+Source: Oracle Database Reference 19c, ALL_TAB_COLS (HIDDEN_COLUMN, USER_GENERATED),
+ALL_IND_COLUMNS, ALL_IND_EXPRESSIONS; SQL Language Reference 19c, CREATE INDEX ("Oracle Database
+treats descending indexes as if they were function-based indexes"); rows of real dictionaries in
+public reports.
 """
 
 from __future__ import annotations
@@ -35,8 +38,8 @@ def with_hidden(
         on: Columns or expressions, each with whether the order descends.
 
     Returns:
-        The table with the hidden columns, the internal ids of what the index is on (none where these are columns in ascending order), and
-        the expressions compiled.
+        The table with the hidden columns, the internal ids of what the index is on (none where
+        these are columns in ascending order), and the expressions compiled.
     """
     keys: list[int] = []
     values: list[str] = []
@@ -82,7 +85,8 @@ def _with_one(
 
 
 def _as_stored(table: TableDef, text: str, column: ColumnDef | None) -> str:
-    """An expression as the dictionary has it: names of columns in quotes, other words in capitals, no blanks that need not be."""
+    """An expression as the dictionary has it: names of columns in quotes, other words in capitals,
+    no blanks that need not be."""
     if column is not None:
         return f'"{column.name}"'
 
@@ -120,7 +124,8 @@ def without_indexes(table: TableDef, going: Collection[IndexDef]) -> TableDef:
 
 
 def with_new_name(table: TableDef, old: str, new: str) -> TableDef:
-    """The table with another name of a column in the expressions of hidden ones, which stay what they are."""
+    """The table with another name of a column in the expressions of hidden ones, which stay what
+    they are."""
     hidden = tuple(
         replace(one, expression=(one.expression or "").replace(f'"{old}"', f'"{new}"'))
         for one in table.hidden

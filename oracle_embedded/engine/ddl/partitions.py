@@ -1,11 +1,14 @@
 """How are partitions made, and what does ALTER TABLE do with them?
 
-Rows lie in the table's storage, each with the number of its segment's data object. DDL that moves rows gives them new addresses; what
-it leaves of the table's past cannot be looked back to (ORA-01466).
+Rows lie in the table's storage, each with the number of its segment's data object. DDL that moves
+rows gives them new addresses; what it leaves of the table's past cannot be looked back to
+(ORA-01466).
 
-A partition that ADD, SPLIT, MERGE or EXCHANGE makes has an object number of its own; one that is moved or truncated keeps it.
+A partition that ADD, SPLIT, MERGE or EXCHANGE makes has an object number of its own; one that is
+moved or truncated keeps it.
 
-Source: Oracle Database VLDB and Partitioning Guide 19c, "Maintenance Operations for Partitioned Tables"; numbers measured on 23ai.
+Source: Oracle Database VLDB and Partitioning Guide 19c, "Maintenance Operations for Partitioned
+Tables"; numbers measured on 23ai.
 """
 
 from __future__ import annotations
@@ -93,7 +96,7 @@ def alter_partitions(run: DdlRun, table: TableDef, verb: str, argument: Any) -> 
     return _ACTIONS[verb](run, table, table.partitioning, argument)
 
 
-# --- making them -----------------------------------------------------------------------------------------------------
+# --- making them ----------------------------------------------------------------------------------
 
 
 def _with(
@@ -154,7 +157,7 @@ def _bound(run: DdlRun, table: TableDef, made: Partitioning, texts: Sequence[str
     )
 
 
-# --- ALTER TABLE -----------------------------------------------------------------------------------------------------
+# --- ALTER TABLE ----------------------------------------------------------------------------------
 
 
 def _add(run: DdlRun, table: TableDef, made: Partitioning, spec: nodes.PartitionSpec) -> TableDef:
@@ -246,7 +249,8 @@ def _chosen(run: DdlRun, table: TableDef, made: Partitioning, choice: _Choice) -
 
 
 def _chosen_sub(run: DdlRun, table: TableDef, made: Partitioning, choice: _Choice) -> Partition:
-    """The subpartition that is named, or takes the values: those of its partition's key, and of its own."""
+    """The subpartition that is named, or takes the values: those of its partition's key, and of its
+    own."""
     if not made.sub_columns:
         raise OracleError(14253, "table is not partitioned by Composite Range method")
     if isinstance(choice, str):
@@ -447,7 +451,7 @@ def _shrunk(run: DdlRun, table: TableDef) -> TableDef:
     return table
 
 
-# --- rows ------------------------------------------------------------------------------------------------------------
+# --- rows -----------------------------------------------------------------------------------------
 
 
 def _moved(

@@ -18,7 +18,8 @@ Errors = tuple[tuple[int, int, str], ...]
 
 
 def create_program(run: DdlRun, node: nodes.CreateProgram) -> None:
-    """CREATE [OR REPLACE]; a program whose text does not compile is made as well, and is invalid."""
+    """CREATE [OR REPLACE]; a program whose text does not compile is made as well, and is
+    invalid."""
     word = "TRIGGER" if node.kind == "TRIGGER" else "PROCEDURE"
     owner, name = run.own_name(node.name, f"CREATE {word}", f"CREATE ANY {word}")
     catalog = run.session.database.store.catalog

@@ -1,13 +1,16 @@
 """What becomes of a table that is dropped without PURGE, and how does it come back?
 
-It stays the object that it is, under a name of the recycle bin; so do its constraints and indexes, but for foreign keys, which go. The
-redo has two statements: the table's other name, and the DROP with that name behind it. FLASHBACK TABLE … TO BEFORE DROP gives the table a name
-again, and nothing else its own one.
+It stays the object that it is, under a name of the recycle bin; so do its constraints and indexes,
+but for foreign keys, which go. The redo has two statements: the table's other name, and the DROP
+with that name behind it. FLASHBACK TABLE … TO BEFORE DROP gives the table a name again, and nothing
+else its own one.
 
-FLASHBACK TABLE … TO SCN is DML: the rows that differ are deleted, and inserted as they were, at other addresses.
+FLASHBACK TABLE … TO SCN is DML: the rows that differ are deleted, and inserted as they were, at
+other addresses.
 
-Source: Oracle Database SQL Language Reference 19c, "DROP TABLE", "PURGE", "FLASHBACK TABLE"; Database Administrator's Guide 19c, "Using
-Flashback Drop and Managing the Recycle Bin". Both statements of a DROP as LogMiner shows them: measured on 12c and 19c by others.
+Source: Oracle Database SQL Language Reference 19c, "DROP TABLE", "PURGE", "FLASHBACK TABLE";
+Database Administrator's Guide 19c, "Using Flashback Drop and Managing the Recycle Bin". Both
+statements of a DROP as LogMiner shows them: measured on 12c and 19c by others.
 """
 
 from __future__ import annotations
@@ -68,7 +71,8 @@ def put_into_bin(run: DdlRun, table: TableDef, text: str) -> None:
 
 
 def bring_back(run: DdlRun, node: nodes.FlashbackDrop) -> None:
-    """FLASHBACK TABLE … TO BEFORE DROP: the one dropped last under a name, or one by its name in the bin."""
+    """FLASHBACK TABLE … TO BEFORE DROP: the one dropped last under a name, or one by its name in
+    the bin."""
     table = _in_bin(run, node.name)
     name = node.new_name or table.original_name
     assert name is not None

@@ -1,6 +1,7 @@
 """How do DDL statements change the catalog and the storage?
 
-Each is a transaction of its own: what was open before is committed, and the statement is in the redo as typed.
+Each is a transaction of its own: what was open before is committed, and the statement is in the
+redo as typed.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ from oracle_embedded.engine.storage.companions import is_external_only
 
 
 def run_ddl(session: SessionState, node: object, text: str) -> bool:
-    """Execute a DDL, ALTER SESSION or ALTER SYSTEM statement; has it made a program that does not compile?
+    """Execute a DDL, ALTER SESSION or ALTER SYSTEM statement; has it made a program that does not
+    compile?
 
     Raises:
         OracleError: As Oracle would; the statement then leaves nothing behind.
@@ -141,7 +143,7 @@ def fill_table(session: SessionState, owner: str, name: str, query: str) -> None
         session.filling = 0
 
 
-# --- statements ------------------------------------------------------------------------------------------------------
+# --- statements -----------------------------------------------------------------------------------
 
 
 def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
@@ -283,10 +285,11 @@ def _truncate(run: DdlRun, node: nodes.Truncate) -> None:
 
 
 def _truncated_with(run: DdlRun, table: TableDef, *, cascade: bool) -> list[TableDef]:
-    """The tables that lose their rows with a parent: those whose enabled foreign keys say ON DELETE CASCADE, and their
-    children. No redo row names them.
+    """The tables that lose their rows with a parent: those whose enabled foreign keys say ON DELETE
+    CASCADE, and their children. No redo row names them.
 
-    Source: Oracle Database SQL Language Reference 19c, TRUNCATE TABLE (CASCADE); Error Messages, ORA-02266, ORA-14705.
+    Source: Oracle Database SQL Language Reference 19c, TRUNCATE TABLE (CASCADE); Error Messages,
+    ORA-02266, ORA-14705.
     """
     tables = run.session.database.store.catalog.tables()
     found, waiting = {table.object_id: table}, [table]

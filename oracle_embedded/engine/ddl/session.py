@@ -62,7 +62,8 @@ def alter_session(session: SessionState, node: nodes.AlterSession) -> None:
     """ALTER SESSION SET …
 
     Raises:
-        OracleError: ORA-02248 for an unknown setting, ORA-01821 and the like for values that cannot be.
+        OracleError: ORA-02248 for an unknown setting, ORA-01821 and the like for values that cannot
+            be.
     """
     for name, value in node.settings:
         _set(session, name, value)
@@ -147,7 +148,8 @@ def alter_system(session: SessionState, node: nodes.AlterSystem, text: str) -> N
     """ALTER SYSTEM and ALTER DATABASE.
 
     Raises:
-        OracleError: ORA-01031 without the right, ORA-02065 or ORA-03001 for what this database does not have.
+        OracleError: ORA-01031 without the right, ORA-02065 or ORA-03001 for what this database does
+            not have.
     """
     database = session.database
     if node.target == "INDEX":

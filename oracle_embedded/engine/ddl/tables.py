@@ -38,7 +38,8 @@ _COLUMNS_MAX = 1000
 _ARCHIVE_COLUMN = nodes.ColumnSpec(
     ARCHIVE_STATE, varchar(4000), has_default=True, default_text="'0'", is_visible=False
 )
-"""What ROW ARCHIVAL adds to a table. Source: Oracle Database VLDB and Partitioning Guide 19c, "In-Database Archiving"."""
+"""What ROW ARCHIVAL adds to a table. Source: Oracle Database VLDB and Partitioning Guide 19c,
+"In-Database Archiving"."""
 
 
 def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
@@ -111,7 +112,8 @@ def _row_type(run: DdlRun, name: ast.Name) -> UserType:
 
 
 def _object_columns(row_type: UserType) -> tuple[nodes.ColumnSpec, ...]:
-    """What an object table's rows hold: the attributes of its type, or the document. Their object identifiers are left out here."""
+    """What an object table's rows hold: the attributes of its type, or the document. Their object
+    identifiers are left out here."""
     if row_type is _XMLTYPE:
         return (nodes.ColumnSpec("SYS_NC_ROWINFO$", _DOCUMENT),)
     return tuple(nodes.ColumnSpec(name, kind) for name, kind in row_type.attributes)
@@ -181,7 +183,8 @@ def with_column(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDe
 
 
 def with_guard(table: TableDef) -> TableDef:
-    """The table with the hidden column that tells a NULL from a DEFAULT that rows do not hold yet: NULL in these, a bit in others.
+    """The table with the hidden column that tells a NULL from a DEFAULT that rows do not hold yet:
+    NULL in these, a bit in others.
 
     Source: rows of real dictionaries and of redo in public reports.
     """
@@ -198,7 +201,8 @@ def with_guard(table: TableDef) -> TableDef:
 
 
 def _with_virtual(run: DdlRun, table: TableDef, spec: nodes.ColumnSpec) -> TableDef:
-    """The table with one more column that no row holds. Source: SQL Language Reference 19c, CREATE TABLE, virtual_column_definition."""
+    """The table with one more column that no row holds. Source: SQL Language Reference 19c, CREATE
+    TABLE, virtual_column_definition."""
     if any(column.name == spec.name for column in table.named):
         raise ora(1430 if table.columns and table.structure_scn != run.scn else 957)
     if spec.has_default or spec.identity or spec.constraints:
@@ -253,7 +257,8 @@ def stored_type(run: DdlRun, kind: SqlType) -> SqlType:
 
 
 def check_string_size(run: DdlRun, kind: SqlType) -> None:
-    """ORA-00910 for a text or RAW that is longer than MAX_STRING_SIZE allows, ORA-00902 for BOOLEAN, JSON and VECTOR before 23ai."""
+    """ORA-00910 for a text or RAW that is longer than MAX_STRING_SIZE allows, ORA-00902 for
+    BOOLEAN, JSON and VECTOR before 23ai."""
     if kind.family in ("bool", *DOCUMENTS) and run.session.database.release != "23ai":
         raise OracleError(902, "invalid datatype")
     most = RAW_MAX if kind.ora is OraType.RAW else TEXT_MAX

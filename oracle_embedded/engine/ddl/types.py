@@ -17,7 +17,8 @@ _IN_USE = "cannot drop or replace a type with type or table dependents"
 
 
 def create_type(run: DdlRun, node: nodes.CreateType) -> None:
-    """CREATE TYPE. One that names a type that is not there is made with errors, and cannot be used."""
+    """CREATE TYPE. One that names a type that is not there is made with errors, and cannot be
+    used."""
     catalog = run.session.database.store.catalog
     owner, name = run.own_name(node.name, "CREATE TYPE", "CREATE ANY TYPE")
     existing = catalog.find(owner, name)

@@ -1,4 +1,5 @@
-"""What do the dictionary views of objects, users, privileges, views, sequences and synonyms show?"""
+"""What do the dictionary views of objects, users, privileges, views, sequences and synonyms
+show?"""
 
 from __future__ import annotations
 
@@ -121,7 +122,8 @@ def _system_objects(
 
 
 def _index_data_object(table: TableDef, index: IndexDef) -> int:
-    """The rows of an index-organized table lie in its top index, which gets another segment with them."""
+    """The rows of an index-organized table lie in its top index, which gets another segment with
+    them."""
     is_top = index == table.top_index and table.data_object_id != table.object_id
     return table.data_object_id if is_top else index.object_id
 
@@ -219,7 +221,7 @@ def _synonyms(view: View) -> Iterator[Row]:
             }
 
 
-# --- users and privileges --------------------------------------------------------------------------------------------
+# --- users and privileges -------------------------------------------------------------------------
 
 _USER_COLUMNS = (
     "USERNAME:v128 USER_ID:n ACCOUNT_STATUS:v32 LOCK_DATE:d EXPIRY_DATE:d DEFAULT_TABLESPACE:v30 TEMPORARY_TABLESPACE:v30 CREATED:d"

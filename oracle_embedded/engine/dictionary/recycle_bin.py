@@ -1,6 +1,7 @@
 """What do the views of the recycle bin show?
 
-Source: Oracle Database Reference 19c, USER_RECYCLEBIN, DBA_RECYCLEBIN; RECYCLEBIN is a synonym of the former.
+Source: Oracle Database Reference 19c, USER_RECYCLEBIN, DBA_RECYCLEBIN; RECYCLEBIN is a synonym of
+the former.
 """
 
 from __future__ import annotations

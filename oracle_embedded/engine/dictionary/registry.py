@@ -1,7 +1,7 @@
 """Which dictionary views are there, and how are their rows made, now or as of an SCN?
 
-A view family such as TABLES gives DBA_TABLES, ALL_TABLES (what the user may see), USER_TABLES (without OWNER) and
-CDB_TABLES (with CON_ID).
+A view family such as TABLES gives DBA_TABLES, ALL_TABLES (what the user may see), USER_TABLES
+(without OWNER) and CDB_TABLES (with CON_ID).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Row = dict[str, Cell]
 
 @dataclass(slots=True)
 class View:
-    """What a view's rows are made from: the database, the session, and the definitions of the moment."""
+    """What a view's rows are made from: the database, the session, and the definitions of the
+    moment."""
 
     database: DatabaseState
     session: SessionState
@@ -34,7 +35,8 @@ class View:
         return self.wanted.get(column, value) == value
 
     def definitions(self, named: str | None = None) -> Iterator[Definition]:
-        """Definitions of the moment, as the session's container has them: all, or those of one name."""
+        """Definitions of the moment, as the session's container has them: all, or those of one
+        name."""
         for item in self.database.store.catalog.all(self.scn, named):
             if self.session.container == "CDB$ROOT":
                 owner = item.name if isinstance(item, UserDef) else item.owner
@@ -54,7 +56,8 @@ Maker = Callable[[View], Iterator[Row]]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Columns (``NAME:type``) and maker of a family; ``owner`` is the column that USER_ leaves out, ``also`` must be visible."""
+    """Columns (``NAME:type``) and maker of a family; ``owner`` is the column that USER_ leaves out,
+    ``also`` must be visible."""
 
     columns: str
     make: Maker
@@ -180,7 +183,8 @@ class Dictionary:
         filters: Sequence[tuple[str, str, Value]],
         read: Sequence[int],
     ) -> Iterator[Sequence[Value]]:
-        """Rows of a view in its natural order, each with the columns at the places ``read``; filters may leave some out."""
+        """Rows of a view in its natural order, each with the columns at the places ``read``;
+        filters may leave some out."""
         item, prefix = self._makers[name]
         columns = self.views[name].columns
         texts = {meta.name for meta in columns if meta.type == OraType.VARCHAR} if filters else ()

@@ -1,4 +1,5 @@
-"""What do the views of the instance, its parameters and its sessions show, as far as the engine knows?"""
+"""What do the views of the instance, its parameters and its sessions show, as far as the engine
+knows?"""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from oracle_embedded.engine.storage.transactions import UNDO_RETENTION_DEFAULT
 VIEWS = Views()
 
 VERSIONS = {"19c": "19.3.0.0.0", "23ai": "23.26.2.0.0"}
-"""What the views call each release that a database may say it is. Its features are the same in each."""
+"""What the views call each release that a database may say it is. Its features are the same in
+each."""
 
 
 def _full(view: View) -> str:
@@ -73,7 +75,8 @@ def _instance(view: View) -> Iterator[Row]:
     "CON_ID:n DBID:n CON_UID:n NAME:v128 OPEN_MODE:v10 RESTRICTED:v3 OPEN_TIME:t CREATE_SCN:n TOTAL_SIZE:n",
 )
 def _pdbs(view: View) -> Iterator[Row]:
-    """The session's own; in the root all, for users who may see what belongs to other containers."""
+    """The session's own; in the root all, for users who may see what belongs to other
+    containers."""
     in_root = view.session.container == "CDB$ROOT"
     user = view.database.store.catalog.user(view.session.username)
     if in_root and not (user and user.container_data) and not view.session.has_privilege("DBA"):

@@ -9,7 +9,8 @@ _KEYS = {"P": "PRIMARY KEY", "U": "UNIQUE"}
 
 
 def create_table(table: TableDef) -> str:
-    """CREATE TABLE with columns, NOT NULL, defaults, and the primary and unique keys; no semicolon at its end."""
+    """CREATE TABLE with columns, NOT NULL, defaults, and the primary and unique keys; no semicolon
+    at its end."""
     parts = [_column(column) for column in table.named]
     parts += [_key(table, item) for item in table.constraints if item.kind in _KEYS]
     inside = ", \n\t".join(parts)

@@ -90,7 +90,8 @@ _OBJECT_TABLE_COLUMNS = " OBJECT_ID_TYPE:v16 TABLE_TYPE_OWNER:v128 TABLE_TYPE:v1
 
 @VIEWS.family("TABLES", _TABLE_COLUMNS, object_name="TABLE_NAME")
 def _tables_view(view: View) -> Iterator[Row]:
-    """Relational tables. Those in the recycle bin are in none of the views of tables, columns, indexes and objects.
+    """Relational tables. Those in the recycle bin are in none of the views of tables, columns,
+    indexes and objects.
 
     Source: Oracle Database Reference 19c, ALL_TABLES, column DROPPED.
     """
@@ -170,7 +171,7 @@ def _statistics(view: View) -> Iterator[Row]:
         }  # fmt: skip
 
 
-# --- columns ---------------------------------------------------------------------------------------------------------
+# --- columns --------------------------------------------------------------------------------------
 
 _COLUMN_NAMES = (
     "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 DATA_TYPE:v128 DATA_TYPE_MOD:v3 DATA_TYPE_OWNER:v128 DATA_LENGTH:n"
@@ -191,8 +192,9 @@ def _column(
     *,
     is_unused: bool = False,
 ) -> Row:
-    """``position`` is None for a column that is unused or invisible, and hidden therefore; ``place`` is the one in the rows, which a virtual
-    column does not have, ``internal`` the one among all."""
+    """``position`` is None for a column that is unused or invisible, and hidden therefore;
+    ``place`` is the one in the rows, which a virtual column does not have, ``internal`` the one
+    among all."""
     kind = column.type
     text = kind.family == "text"
     scale = kind.scale
@@ -260,13 +262,15 @@ def _all_columns(view: View) -> Iterator[Row]:
 
 
 def _internal_ids(table: TableDef) -> dict[int, int]:
-    """The place of each column among all: stored, virtual, unused and hidden ones, in the order in which they came."""
+    """The place of each column among all: stored, virtual, unused and hidden ones, in the order in
+    which they came."""
     every = sorted(one.internal_id for one in (*table.named, *table.unused, *table.hidden))
     return {internal_id: place for place, internal_id in enumerate(every, 1)}
 
 
 def _view_columns(view: View, definition: ViewDef) -> list[ColumnDef]:
-    """Columns of a view as its query has them now; a view that does not compile shows names only."""
+    """Columns of a view as its query has them now; a view that does not compile shows names
+    only."""
     state = compilation(view.session, None)
     state.view_depth = 1
     state.environment.schema = definition.owner
@@ -345,7 +349,7 @@ def _identity_columns(view: View) -> Iterator[Row]:
                 }  # fmt: skip
 
 
-# --- constraints and indexes -----------------------------------------------------------------------------------------
+# --- constraints and indexes ----------------------------------------------------------------------
 
 
 @VIEWS.family(
@@ -481,8 +485,10 @@ def _tab_partitions(view: View) -> Iterator[Row]:
 
 
 def _high_value(table: TableDef, made: Partitioning, partition: Partition) -> str:
-    """The bound as Oracle prints it: dates and timestamps in a form of its own, whatever the DDL said, and those of a table with an interval by their values
-    (Database Reference 19c, ALL_TAB_PARTITIONS; VLDB and Partitioning Guide 19c has examples). Other constants are as they were typed.
+    """The bound as Oracle prints it: dates and timestamps in a form of its own, whatever the DDL
+    said, and those of a table with an interval by their values (Database Reference 19c,
+    ALL_TAB_PARTITIONS; VLDB and Partitioning Guide 19c has examples). Other constants are as they
+    were typed.
     """
     families = {table.by_id[column].type.family for column in made.columns}
     is_moment = families <= {"date", "timestamp"}
@@ -579,7 +585,7 @@ def _materialized_views(view: View) -> Iterator[Row]:
             }  # fmt: skip
 
 
-# --- external tables, and tables that store a part of another one -----------------------------------------------------
+# --- external tables, and tables that store a part of another one ---------------------------------
 
 
 @VIEWS.family(
@@ -701,11 +707,12 @@ def _log_group_columns(view: View) -> Iterator[Row]:
                 }  # fmt: skip
 
 
-# --- space -----------------------------------------------------------------------------------------------------------
+# --- space ----------------------------------------------------------------------------------------
 
 
 def _segments_of(view: View, table: TableDef) -> Iterator[tuple[Row, list[tuple[int, int]]]]:
-    """Each segment of a table as the views of space name it, and its extents: first block and blocks."""
+    """Each segment of a table as the views of space name it, and its extents: first block and
+    blocks."""
     store = view.database.store
     name, kind = table.name, "TABLE"
     if table.top_index is not None:

@@ -65,7 +65,8 @@ def print_date(value: bytes, model: str, *, session_zone: str = "+00:00") -> str
     """Text of a DATE, TIMESTAMP or TIMESTAMP WITH TIME ZONE (13 bytes, printed in its own zone).
 
     Raises:
-        OracleError: ORA-01821 for an unknown element, ORA-01878 and the like for elements the type does not have.
+        OracleError: ORA-01821 for an unknown element, ORA-01878 and the like for elements the type
+            does not have.
     """
     nanos = nanos_from_timestamp(value)
     offset: int | None = None

@@ -23,7 +23,8 @@ _UNIT_NANOS = {
 
 
 def temporal_literal(kind: str, text: str, pos: int) -> tuple[bytes, SqlType]:
-    """Value and type of ``DATE '…'`` or ``TIMESTAMP '…'``, the latter with zone if it is written."""
+    """Value and type of ``DATE '…'`` or ``TIMESTAMP '…'``, the latter with zone if it is
+    written."""
     try:
         if kind == "DATE":
             packed, _ = read_date(text, "SYYYY-MM-DD", (1, 1))

@@ -108,7 +108,8 @@ _SETTING = re.compile(
 
 @lru_cache(maxsize=64)
 def number_settings(text: str) -> dict[str, str]:
-    """The settings of TO_CHAR's third argument: ``NLS_NUMERIC_CHARACTERS = ',.' NLS_CURRENCY = 'EUR'``.
+    """The settings of TO_CHAR's third argument:
+    ``NLS_NUMERIC_CHARACTERS = ',.' NLS_CURRENCY = 'EUR'``.
 
     Raises:
         OracleError: ORA-12702 for anything else.

@@ -34,7 +34,8 @@ NLS_DEFAULTS = {
 class CallContext:
     """Settings of the session and the moment of the statement that runs on a connection.
 
-    ``error`` keeps the error that a function raised, since SQLite only passes on that one was raised.
+    ``error`` keeps the error that a function raised, since SQLite only passes on that one was
+    raised.
     """
 
     nls: dict[str, str] = field(default_factory=lambda: dict(NLS_DEFAULTS))

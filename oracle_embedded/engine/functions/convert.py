@@ -1,4 +1,5 @@
-"""Which implicit conversions are registered? ``cv_<from>_<to>`` turns one family of types into another."""
+"""Which implicit conversions are registered? ``cv_<from>_<to>`` turns one family of types into
+another."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Which functions of JSON are registered: paths over documents, values as text?
 
-Paths are lax: a step into an object goes into each object of an array, and ``[0]`` of something that is no array is the thing itself.
-Source: SQL Language Reference 19c, "SQL/JSON Path Expressions".
+Paths are lax: a step into an object goes into each object of an array, and ``[0]`` of something
+that is no array is the thing itself. Source: SQL Language Reference 19c, "SQL/JSON Path
+Expressions".
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ def _exists(value: str | bytes, path: str) -> bytes:
 
 
 def _rows(value: str | bytes, spec: str) -> str:
-    """The rows of JSON_TABLE as a JSON array of arrays; ``spec`` is [path, columns], a column [kind, path or nested columns]."""
+    """The rows of JSON_TABLE as a JSON array of arrays; ``spec`` is [path, columns], a column
+    [kind, path or nested columns]."""
     path, columns = json.loads(spec)
     document = _document(value)
     items = [] if document is None else _select([document], path)
@@ -192,7 +194,8 @@ def _vector(text: str) -> bytes:
     """A value of type VECTOR: its text.
 
     Raises:
-        OracleError: ORA-51804 for what is no list, ORA-51805 for a list of other things than numbers.
+        OracleError: ORA-51804 for what is no list, ORA-51805 for a list of other things than
+            numbers.
     """
     try:
         items = json.loads(text, parse_constant=_no_number)

@@ -1,4 +1,5 @@
-"""Which functions look into redo records: DBMS_LOGMNR.MINE_VALUE and COLUMN_PRESENT, VERSIONS_XID?"""
+"""Which functions look into redo records: DBMS_LOGMNR.MINE_VALUE and COLUMN_PRESENT,
+VERSIONS_XID?"""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from oracle_embedded.engine.functions.registry import REGISTRY, Entries, registe
 
 
 def _mine_value(context: CallContext, number: bytes, column: str) -> str | None:
-    """A column's value as text, in the session's formats; NULL where the record says nothing of it, or says NULL."""
+    """A column's value as text, in the session's formats; NULL where the record says nothing of it,
+    or says NULL."""
     found = context.mined(whole(number), column)
     if found is None:
         return None

@@ -33,7 +33,8 @@ def _elements(image: bytes) -> str:
 def _fit_text(
     context: CallContext, value: str, characters: int, most: int, is_padded: int, form: int
 ) -> str:
-    """Text as an attribute holds it: of ``characters`` at most, or of ``most`` bytes where that is 0."""
+    """Text as an attribute holds it: of ``characters`` at most, or of ``most`` bytes where that is
+    0."""
     own = context.character_sets.of(form)
     value = own.keep(value)
     size = len(value) if characters else len(own.encode(value))

@@ -63,8 +63,8 @@ def _number(value: bytes, digit: str, first: int, last: int) -> bytes:
 
 
 def _text(value: str, shape: str, shown: str, mask: str, first: str, last: str) -> str:
-    """Of the characters under a V of the input's form those from ``first`` to ``last`` become the mask; all go into the places of the
-    output's form."""
+    """Of the characters under a V of the input's form those from ``first`` to ``last`` become the
+    mask; all go into the places of the output's form."""
     kept = [character for character, form in zip(value, shape, strict=False) if form == "V"]
     for at in range(int(first) - 1, min(int(last), len(kept))):
         kept[at] = mask
@@ -73,7 +73,8 @@ def _text(value: str, shape: str, shown: str, mask: str, first: str, last: str) 
 
 
 def _moment(value: bytes, parameters: str) -> bytes:
-    """Each part of a date is kept (an upper-case letter) or becomes what its letter is followed by."""
+    """Each part of a date is kept (an upper-case letter) or becomes what its letter is followed
+    by."""
     found = _DATE_PARTS.fullmatch(parameters)
     assert found is not None
     was = datetime_from_date(value)

@@ -1,7 +1,8 @@
 """Which Python functions serve SQLite statements, and how do they get there?
 
-Names start with ``o_``. Unless declared otherwise a function gives NULL when an argument is NULL, is deterministic
-within a statement, and sees text as ``str`` and everything else as ``bytes`` in Oracle's encoding.
+Names start with ``o_``. Unless declared otherwise a function gives NULL when an argument is NULL,
+is deterministic within a statement, and sees text as ``str`` and everything else as ``bytes`` in
+Oracle's encoding.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ AGGREGATES: dict[str, tuple[type, int]] = {}
 WINDOWS: dict[str, tuple[type, int]] = {}
 CollationKey = Callable[[CallContext, str], bytes]
 COLLATIONS: dict[str, CollationKey] = {}
-"""Orders of texts that are not that of their code points: what gives the bytes by which one is ordered."""
+"""Orders of texts that are not that of their code points: what gives the bytes by which one is
+ordered."""
 
 
 def register(

@@ -1,9 +1,11 @@
 """By which bytes does a linguistic sort order texts, and which texts does it find equal?
 
-BINARY, BINARY_CI and BINARY_AI are as documented: the bytes of the text, in lower case, and without accents. The sorts of languages
-go by base letters, then by accents, then by case, whatever the language, and do not know letters that stand elsewhere in it.
+BINARY, BINARY_CI and BINARY_AI are as documented: the bytes of the text, in lower case, and without
+accents. The sorts of languages go by base letters, then by accents, then by case, whatever the
+language, and do not know letters that stand elsewhere in it.
 
-Source: Oracle Database Globalization Support Guide 19c, "Linguistic Sorting and Matching"; SQL Language Reference 19c, NLSSORT.
+Source: Oracle Database Globalization Support Guide 19c, "Linguistic Sorting and Matching"; SQL
+Language Reference 19c, NLSSORT.
 """
 
 from __future__ import annotations

@@ -112,7 +112,8 @@ def _initcap(text: str) -> str:
 
 
 def _chr(context: CallContext, code: bytes) -> str:
-    """CHR: the character whose bytes in the database's set make up a number; sets of one byte take its last one."""
+    """CHR: the character whose bytes in the database's set make up a number; sets of one byte take
+    its last one."""
     value = whole(code)
     own = context.character_sets.database
     if not 0 <= value <= _CODE_MAX:
@@ -140,7 +141,8 @@ def _convert(context: CallContext, text: str, target: str, source: str | None = 
     """CONVERT: bytes of one set as if they were the database's.
 
     Raises:
-        OracleError: ORA-01482 for a set that is not known, ORA-03001 where the bytes are no text of the database's set.
+        OracleError: ORA-01482 for a set that is not known, ORA-03001 where the bytes are no text of
+            the database's set.
     """
     own = context.character_sets.database
     wanted = BY_NAME.get(target.upper())
@@ -235,7 +237,7 @@ def _padded_order(context: CallContext, left: str, right: str, form: int) -> int
     return (a > b) - (a < b)
 
 
-# --- regular expressions ---------------------------------------------------------------------------------------------
+# --- regular expressions --------------------------------------------------------------------------
 
 
 _PATTERN_BYTES_MAX = 512
@@ -377,8 +379,8 @@ class ListAggregate:
         counts: int,
         *keys: object,
     ) -> None:
-        """Take one row: value, separator, distinct, what stands for values that do not fit (None: they are an error), is their
-        number shown, then pairs of sort key and direction."""
+        """Take one row: value, separator, distinct, what stands for values that do not fit (None:
+        they are an error), is their number shown, then pairs of sort key and direction."""
         if value is None:
             return
         self.separator = separator or ""
@@ -407,7 +409,8 @@ class ListAggregate:
         return self._truncated(values, self.indicator)
 
     def _truncated(self, values: Sequence[str], indicator: str) -> str:
-        """As many whole values as fit before the indicator and the number of those that are left out."""
+        """As many whole values as fit before the indicator and the number of those that are left
+        out."""
         room = _TEXT_MAX - len(indicator.encode())
         room -= len(f"({len(values)})") if self.counts else 0
         sizes = (len(f"{value}{self.separator}".encode()) for value in values)

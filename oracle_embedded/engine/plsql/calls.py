@@ -26,7 +26,8 @@ def call(
     """Call a routine; what a procedure gives means nothing.
 
     Raises:
-        OracleError: PLS-00306 for arguments that no routine of this name takes, PLS-00222 for a procedure in an expression.
+        OracleError: PLS-00306 for arguments that no routine of this name takes, PLS-00222 for a
+            procedure in an expression.
     """
     fitting = []
     for closure in overloads.routines:
@@ -101,7 +102,7 @@ def _distance(kind: PlType, wanted: PlType) -> int:
     return 100
 
 
-# --- running ---------------------------------------------------------------------------------------------------------
+# --- running --------------------------------------------------------------------------------------
 
 
 def _run(frame: Frame, closure: Closure, given: Given) -> Found:

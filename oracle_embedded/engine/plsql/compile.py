@@ -21,11 +21,13 @@ from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.sql import ast
 
 Look = Callable[[Frame, ast.Expr], tuple[PlValue, PlType] | None]
-"""The value of an expression that PL/SQL itself knows: a variable, an element, the result of a function."""
+"""The value of an expression that PL/SQL itself knows: a variable, an element, the result of a
+function."""
 
 
 class Compiled:
-    """One compilation inside of a block, and the values of its parameters: those of the binds first.
+    """One compilation inside of a block, and the values of its parameters: those of the binds
+    first.
 
     Args:
         look: Values of what is no column.
@@ -92,7 +94,8 @@ class Compiled:
 
 
 def _is_call_of_ours(compiled: Compiled, node: ast.Expr, scope: Scope) -> bool:
-    """Is a call an element of a collection, a method, or about a cursor: nothing that SQL itself could know?"""
+    """Is a call an element of a collection, a method, or about a cursor: nothing that SQL itself
+    could know?"""
     if not isinstance(node, ast.Call):
         return False
     if node.name[0].startswith("%"):

@@ -15,9 +15,11 @@ _INDEX_MAX = 2**31
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """A record: names and types of its fields; ``defaults`` are made by whoever declares a variable.
+    """A record: names and types of its fields; ``defaults`` are made by whoever declares a
+    variable.
 
-    An object type of SQL is one whose values may be NULL as a whole; ``user`` is what SQL and clients know of it.
+    An object type of SQL is one whose values may be NULL as a whole; ``user`` is what SQL and
+    clients know of it.
     """
 
     name: str
@@ -32,7 +34,8 @@ class RecordType:
 
 @dataclass(frozen=True, slots=True)
 class TableType:
-    """A collection. ``index`` is NUMBER or TEXT for an associative array; others begin at 1 and may have a ``limit``.
+    """A collection. ``index`` is NUMBER or TEXT for an associative array; others begin at 1 and may
+    have a ``limit``.
 
     ``user`` is what SQL and clients know of a type that is not PL/SQL's alone.
     """

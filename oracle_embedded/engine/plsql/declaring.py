@@ -34,7 +34,8 @@ from oracle_embedded.engine.storage.catalog import TableDef, ViewDef
 def declare(
     frame: Frame, declarations: Sequence[nodes.Declaration], *, like: Closure | None = None
 ) -> None:
-    """Make what a block, a routine or a package declares; ``like`` tells of routines whose they are."""
+    """Make what a block, a routine or a package declares; ``like`` tells of routines whose they
+    are."""
     for item in declarations:
         match item:
             case nodes.Variable():

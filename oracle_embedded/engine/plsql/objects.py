@@ -1,4 +1,5 @@
-"""How do objects and collections of SQL become records and collections of PL/SQL, and these images again?"""
+"""How do objects and collections of SQL become records and collections of PL/SQL, and these images
+again?"""
 
 from __future__ import annotations
 

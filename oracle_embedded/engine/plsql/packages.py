@@ -104,7 +104,8 @@ def call_packaged(frame: Frame, node: ast.Call) -> None:
     """Call a procedure of a package that every database has.
 
     Raises:
-        OracleError: ORA-06550 with PLS-00201 for an unknown one or without the right, PLS-00306 for wrong arguments.
+        OracleError: ORA-06550 with PLS-00201 for an unknown one or without the right, PLS-00306 for
+            wrong arguments.
     """
     name = node.name[1:] if node.name[0] == "SYS" and len(node.name) > 1 else node.name
     if name == ("RAISE_APPLICATION_ERROR",):

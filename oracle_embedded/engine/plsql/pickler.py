@@ -51,7 +51,8 @@ _COLUMNS = [
 
 
 def _get_type_shape(frame: Frame, node: ast.Call) -> Found:
-    """GET_TYPE_SHAPE: 0 and what there is to know of a type, or an error's number where there is none that the user may use."""
+    """GET_TYPE_SHAPE: 0 and what there is to know of a type, or an error's number where there is
+    none that the user may use."""
     if len(node.args) != 9:
         raise frame.error(node.pos, 306, "wrong number or types of arguments in call to 'GET_TYPE_SHAPE'")  # fmt: skip
     value, _ = evaluate(frame, node.args[0], types.TEXT)
@@ -225,7 +226,7 @@ def type_name(kind: SqlType) -> str:
     return kind.data_type()
 
 
-# --- type descriptions -----------------------------------------------------------------------------------------------
+# --- type descriptions ----------------------------------------------------------------------------
 
 _COLLECTION, _OBJECT = 28, 27
 _END = 42
@@ -242,7 +243,8 @@ _BY_FAMILY = {
 
 
 def type_description(user: UserType) -> bytes:
-    """The type description segment, from which drivers read sizes and, of a collection, the kind of its elements."""
+    """The type description segment, from which drivers read sizes and, of a collection, the kind of
+    its elements."""
     if user.element is None:
         body = b"".join(_described(kind) for _, kind in user.attributes)
         count = len(user.attributes)

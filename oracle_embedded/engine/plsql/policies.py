@@ -1,10 +1,11 @@
 """What do the procedures of DBMS_RLS and DBMS_REDACT do?
 
-Both change what a table's definition says of those who query it, and commit before and after. What is not here: policies on views and
-synonyms, policy groups and contexts, columns that make a policy relevant; RANDOM and REGEXP redaction, named expressions.
+Both change what a table's definition says of those who query it, and commit before and after. What
+is not here: policies on views and synonyms, policy groups and contexts, columns that make a policy
+relevant; RANDOM and REGEXP redaction, named expressions.
 
-Source: Oracle Database PL/SQL Packages and Types Reference 19c, DBMS_RLS and DBMS_REDACT; Database Error Messages, ORA-28060 to
-ORA-28115.
+Source: Oracle Database PL/SQL Packages and Types Reference 19c, DBMS_RLS and DBMS_REDACT; Database
+Error Messages, ORA-28060 to ORA-28115.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ _REDACTABLE = ("number", "float", "double", "text", "clob", "blob", "date", "tim
 
 
 def _changing(change: Change) -> Callable[[EngineSession, Arguments], None]:
-    """A procedure that puts another definition of its table in the place of the present one; no DDL, so nothing in the redo."""
+    """A procedure that puts another definition of its table in the place of the present one; no
+    DDL, so nothing in the redo."""
 
     def run(session: EngineSession, arguments: Arguments) -> None:
         state = cast("SessionState", session)
@@ -76,7 +78,7 @@ def _table(session: SessionState, arguments: Arguments) -> TableDef:
     return found
 
 
-# --- DBMS_RLS --------------------------------------------------------------------------------------------------------
+# --- DBMS_RLS -------------------------------------------------------------------------------------
 
 
 def _add_row_policy(session: SessionState, table: TableDef, arguments: Arguments) -> TableDef:
@@ -121,7 +123,7 @@ def _enable_row_policy(_session: SessionState, table: TableDef, arguments: Argum
     return replace(table, policies=(*table.policies[:at], changed, *table.policies[at + 1 :]))
 
 
-# --- DBMS_REDACT -----------------------------------------------------------------------------------------------------
+# --- DBMS_REDACT ----------------------------------------------------------------------------------
 
 
 def _add_redaction(session: SessionState, table: TableDef, arguments: Arguments) -> TableDef:
@@ -223,7 +225,7 @@ def _enabling(enabled: bool) -> Change:
     return change
 
 
-# --- signatures ------------------------------------------------------------------------------------------------------
+# --- signatures -----------------------------------------------------------------------------------
 
 
 def _text(name: str, *, required: bool = False) -> Parameter:

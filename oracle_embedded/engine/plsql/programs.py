@@ -18,7 +18,8 @@ from oracle_embedded.engine.storage.catalog import ProgramDef, SynonymDef
 
 @dataclass(slots=True)
 class Instance:
-    """What a session has of a program: its names, those of them that others see, and of which texts it was made."""
+    """What a session has of a program: its names, those of them that others see, and of which texts
+    it was made."""
 
     definitions: tuple[ProgramDef | None, ...]
     names: dict[str, Named]

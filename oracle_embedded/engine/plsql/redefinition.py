@@ -1,10 +1,12 @@
 """How does DBMS_REDEFINITION give a table another form while it is in use?
 
-START fills the interim table with the table's rows, SYNC brings it to what they are now, FINISH does so once more and lets the two tables change
-names: the definition and the object number that a name stands for are others from then on, without a DDL statement of anybody. All rows
-go as DML. What is not here: column mappings, partitions, dependent objects, materialized view logs.
+START fills the interim table with the table's rows, SYNC brings it to what they are now, FINISH
+does so once more and lets the two tables change names: the definition and the object number that a
+name stands for are others from then on, without a DDL statement of anybody. All rows go as DML.
+What is not here: column mappings, partitions, dependent objects, materialized view logs.
 
-Source: Oracle Database PL/SQL Packages and Types Reference 19c, DBMS_REDEFINITION; Database Administrator's Guide 19c, "Redefining Tables Online".
+Source: Oracle Database PL/SQL Packages and Types Reference 19c, DBMS_REDEFINITION; Database
+Administrator's Guide 19c, "Redefining Tables Online".
 """
 
 from __future__ import annotations

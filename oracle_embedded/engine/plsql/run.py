@@ -157,7 +157,8 @@ def _bind_value(cell: Cell) -> Value:
 
 
 def _run_as_statement(frame: Frame, block: nodes.Block) -> None:
-    """A block is one statement: an error undoes what it did in the transaction that was open when it began."""
+    """A block is one statement: an error undoes what it did in the transaction that was open when
+    it began."""
     session = frame.session
     database = session.database
     with database.store.lock:
@@ -285,7 +286,7 @@ def _catches(frame: Frame, name: str, error: OracleError) -> bool:
     return _HANDLED.get(name) == error.code
 
 
-# --- statements ------------------------------------------------------------------------------------------------------
+# --- statements -----------------------------------------------------------------------------------
 
 
 def _run_all(frame: Frame, body: Sequence[nodes.Node]) -> None:
@@ -465,7 +466,7 @@ def _fetch(frame: Frame, node: nodes.Fetch) -> None:
     cursors.into_collections(frame, opened, node.into, rows)
 
 
-# --- calls -----------------------------------------------------------------------------------------------------------
+# --- calls ----------------------------------------------------------------------------------------
 
 
 def _call_procedure(frame: Frame, node: nodes.CallProcedure) -> None:
@@ -527,7 +528,7 @@ def _change_collection(
             raise frame.error(pos, 302, f"component '{method}' must be declared")
 
 
-# --- SQL -------------------------------------------------------------------------------------------------------------
+# --- SQL ------------------------------------------------------------------------------------------
 
 
 def _sql(frame: Frame, node: nodes.Sql) -> None:

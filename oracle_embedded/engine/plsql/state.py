@@ -76,7 +76,8 @@ Named = Cell | DeclaredException | Overloads | CursorPlan | RecordType | TableTy
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What evaluating asks of the parts above it: stored programs by name, calls of routines, open cursors."""
+    """What evaluating asks of the parts above it: stored programs by name, calls of routines, open
+    cursors."""
 
     find: Callable[[Frame, tuple[str, ...]], Named | None]
     call: Callable[[Frame, Call, Overloads], tuple[PlValue, PlType]]

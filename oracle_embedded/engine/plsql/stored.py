@@ -75,7 +75,7 @@ class StoredPrograms:
             return returned.decode() or None
         return returned  # type: ignore[return-value]
 
-    # --- triggers ----------------------------------------------------------------------------------------------------
+    # --- triggers ---------------------------------------------------------------------------------
 
     def firing(self, table: TableDef, event: str, columns: Collection[int]) -> Firing | None:
         """The triggers that a change fires; None if there are none."""

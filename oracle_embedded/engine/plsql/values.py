@@ -35,7 +35,7 @@ _METHODS = frozenset({"COUNT", "FIRST", "LAST", "NEXT", "PRIOR", "EXISTS", "LIMI
 Found = tuple[PlValue, PlType]
 
 
-# --- expressions -----------------------------------------------------------------------------------------------------
+# --- expressions ----------------------------------------------------------------------------------
 
 
 def evaluate(frame: Frame, node: ast.Expr, wanted: PlType | None = None) -> Found:
@@ -310,7 +310,7 @@ def _cursor_fact(frame: Frame, node: ast.Call) -> Found:
     return (b"\x01" if opened.found is (fact == "%FOUND") else b"\x00"), BOOLEAN
 
 
-# --- types -----------------------------------------------------------------------------------------------------------
+# --- types ----------------------------------------------------------------------------------------
 
 
 def coerce(frame: Frame, value: PlValue, kind: PlType, wanted: PlType, pos: int = 0) -> PlValue:
@@ -405,7 +405,7 @@ def fitted(kind: SqlType, value: bytes, sets: CharacterSets) -> Value:
         raise OracleError(6502, f"PL/SQL: numeric or value error: {detail}") from error
 
 
-# --- assignments -----------------------------------------------------------------------------------------------------
+# --- assignments ----------------------------------------------------------------------------------
 
 
 def assign(frame: Frame, target: ast.Expr, found: Found) -> None:
@@ -478,7 +478,8 @@ def _writable(frame: Frame, name: ast.Name, pos: int) -> tuple[Cell, ast.Name]:
 
 
 def _container(frame: Frame, node: ast.Expr) -> Found:
-    """A record or collection of which a part is about to change; elements of associative arrays are made."""
+    """A record or collection of which a part is about to change; elements of associative arrays are
+    made."""
     match node:
         case ast.Bind():
             frame.assigned_binds.add(node.index)

@@ -118,7 +118,8 @@ def check_unique_rows(
 def check_unique_values(
     session: SessionState, table: TableDef, values: tuple[str, ...], error: OracleError
 ) -> None:
-    """Raise the error if two rows have the same values of compiled expressions; those of which all are NULL do not count."""
+    """Raise the error if two rows have the same values of compiled expressions; those of which all
+    are NULL do not count."""
     session.enter(session.database.store.writer.context)
     _refuse_double(session.database.store, table, values, error)
 
@@ -133,7 +134,8 @@ def _refuse_double(
 
 
 def constant_default(session: SessionState, table: TableDef, column: ColumnDef) -> str | None:
-    """SQLite text of the value that existing rows show for a column that is added with a default."""
+    """SQLite text of the value that existing rows show for a column that is added with a
+    default."""
     state = compilation(session, None)
     parsed = parse_expression(column.default_text or "NULL")
     if _has_sequence(parsed):
@@ -155,10 +157,12 @@ def check_new_type(
 ) -> None:
     """May MODIFY give a column this type?
 
-    A DATE may become a TIMESTAMP or a TIMESTAMP WITH LOCAL TIME ZONE, and the latter a DATE, whatever the column holds; a TIMESTAMP no DATE.
+    A DATE may become a TIMESTAMP or a TIMESTAMP WITH LOCAL TIME ZONE, and the latter a DATE,
+    whatever the column holds; a TIMESTAMP no DATE.
 
     Raises:
-        OracleError: ORA-01439 for another datatype and ORA-01440/01441 for a smaller one, unless the column is empty.
+        OracleError: ORA-01439 for another datatype and ORA-01440/01441 for a smaller one, unless
+            the column is empty.
 
     Source:
         SQL Language Reference 19c, ALTER TABLE, modify_column_clauses.

@@ -59,7 +59,8 @@ class OpenCursor:
 
 @dataclass(slots=True)
 class Output:
-    """What DBMS_OUTPUT keeps until somebody asks for it; None for ``lines`` while it is disabled."""
+    """What DBMS_OUTPUT keeps until somebody asks for it; None for ``lines`` while it is
+    disabled."""
 
     lines: list[str] | None = None
     partial: str = ""
@@ -90,7 +91,8 @@ class Programs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """Triggers of one change: each gets the session, and the row's old and new image, whose new one it may change."""
+    """Triggers of one change: each gets the session, and the row's old and new image, whose new one
+    it may change."""
 
     before_statement: Sequence[Callable[[SessionState], None]]
     before_row: Sequence[RowTrigger]
@@ -113,7 +115,8 @@ class DatabaseState(Protocol):
     first_scn: int
     store: Store
     prepared: dict[StatementKey, tuple[int, PreparedStatement]]
-    """Statements that all sessions share, each with the version of the catalog for which it was prepared."""
+    """Statements that all sessions share, each with the version of the catalog for which it was
+    prepared."""
     transactions: Transactions
     security: Security
     sequences: Sequences
@@ -157,8 +160,8 @@ class DatabaseState(Protocol):
         filters: Sequence[tuple[str, str, Value]],
         read: Sequence[int],
     ) -> Iterator[Sequence[Value]]:
-        """Rows of a dictionary view, as of an SCN if one is given, each with the columns at the places ``read``; filters as in
-        :class:`VirtualTable`."""
+        """Rows of a dictionary view, as of an SCN if one is given, each with the columns at the
+        places ``read``; filters as in :class:`VirtualTable`."""
 
     def is_system_object(self, owner: str, name: str) -> bool:
         """Is this a dictionary view or a package?"""
@@ -203,7 +206,8 @@ class SessionState(EngineSession, Protocol):
     schema: str
     container: str
     move: Callable[[str], None] | None
-    """Goes on in another pluggable database, whose storage is its own; None where the server has none."""
+    """Goes on in another pluggable database, whose storage is its own; None where the server has
+    none."""
     program: str
     machine: str
     os_user: str
@@ -228,7 +232,8 @@ class SessionState(EngineSession, Protocol):
     """ALTER SESSION SET ISOLATION_LEVEL = SERIALIZABLE."""
     open_rows: set[ResultRows]
     rights: str
-    """The user whose rights count: the owner of the stored program that runs, or the session's own."""
+    """The user whose rights count: the owner of the stored program that runs, or the session's
+    own."""
     cursors: dict[bytes, OpenCursor]
     packages: dict[int, Any]
     """What the session has of packages, by their numbers."""
@@ -261,7 +266,8 @@ class SessionState(EngineSession, Protocol):
         """Throw away the session's own rows of a temporary table."""
 
     def snapshot_scn(self) -> int | None:
-        """As of which SCN the transaction sees data; None where each statement has its own. Under the store's lock."""
+        """As of which SCN the transaction sees data; None where each statement has its own. Under
+        the store's lock."""
 
     def drop_empty_transaction(self) -> None:
         """Forget a transaction that changed and locked nothing. Under the store's lock."""
@@ -273,10 +279,12 @@ class SessionState(EngineSession, Protocol):
         """Let the functions of a connection work for this session's next statement."""
 
     def kill(self) -> None:
-        """Roll back what the session did and let it do nothing more; from another session's thread."""
+        """Roll back what the session did and let it do nothing more; from another session's
+        thread."""
 
     def running(self, connection: Connection) -> AbstractContextManager[None]:
-        """While the block runs, a cancel interrupts this connection. Only for statements that read."""
+        """While the block runs, a cancel interrupts this connection. Only for statements that
+        read."""
 
     def with_handles(
         self,
@@ -285,10 +293,12 @@ class SessionState(EngineSession, Protocol):
         columns: Sequence[ColumnMeta],
         places: Sequence[Mapping[int, LobPlace]] = (),
     ) -> list[Sequence[Value]]:
-        """Rows with handles in place of LOB contents; ``places`` say, per row and position, where they are kept."""
+        """Rows with handles in place of LOB contents; ``places`` say, per row and position, where
+        they are kept."""
 
     def keep_cursor(self, opened: OpenCursor) -> bytes:
         """A handle for an open query, which programs fetch from and the client may take."""
 
     def keep_lob(self, kind: OraType, content: bytes, place: LobPlace | None) -> bytes:
-        """A handle for a LOB's content. One whose place is told may be written while its row is locked."""
+        """A handle for a LOB's content. One whose place is told may be written while its row is
+        locked."""

@@ -28,8 +28,8 @@ def _set_constraints(session: SessionState, node: ast.SetConstraints) -> None:
     """Defer keys to the end of the transaction, or check them now.
 
     Raises:
-        OracleError: ORA-02447 or ORA-02448 for what cannot be deferred, ORA-00001 if rows share a key that is to be checked; it stays
-            deferred then.
+        OracleError: ORA-02447 or ORA-02448 for what cannot be deferred, ORA-00001 if rows share a
+            key that is to be checked; it stays deferred then.
     """
     database = session.database
     with database.store.lock:

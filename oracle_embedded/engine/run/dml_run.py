@@ -1,7 +1,7 @@
 """How does a compiled INSERT, UPDATE, DELETE or MERGE run once?
 
-The rows to change are found first, as of the statement's start; other transactions' locks are waited for before the
-first change is made, and then the search starts anew.
+The rows to change are found first, as of the statement's start; other transactions' locks are
+waited for before the first change is made, and then the search starts anew.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ _EVENTS = {
 
 @dataclass(slots=True)
 class Change:
-    """What one execution did: rows changed, the last one's ROWID, and what RETURNING gives per row, with its address."""
+    """What one execution did: rows changed, the last one's ROWID, and what RETURNING gives per row,
+    with its address."""
 
     count: int = 0
     last: tuple[int, int] | None = None
@@ -190,7 +191,7 @@ class ChangeRunner:
             case "MERGE":
                 self._merge()
 
-    # --- finding rows ------------------------------------------------------------------------------------------------
+    # --- finding rows -----------------------------------------------------------------------------
 
     def _query(self, plan: Plan) -> list[tuple[Any, ...]]:
         session = self.session
@@ -222,7 +223,7 @@ class ChangeRunner:
         if number % _CHECK_EVERY == 0 and self.session.is_interrupted():
             raise ora(1013)
 
-    # --- the four statements -----------------------------------------------------------------------------------------
+    # --- the four statements ----------------------------------------------------------------------
 
     def _check_cluster(self) -> None:
         """A cluster with an index takes no row before the index is there."""
@@ -250,7 +251,8 @@ class ChangeRunner:
             self._done(self._put(image), image)
 
     def _insert_all(self) -> None:
-        """A multi-table INSERT: each branch inserts on its own, in the transaction of this statement."""
+        """A multi-table INSERT: each branch inserts on its own, in the transaction of this
+        statement."""
         inserts = [ChangeRunner(self.session, branch.insert) for branch in self.plan.branches]
         transactions = self.session.database.transactions
         assert self.writer is not None
@@ -301,7 +303,8 @@ class ChangeRunner:
             self._done(rid, {**old, **new})
 
     def _move(self, rows: list[tuple[Any, ...]]) -> None:
-        """Give rows of an index other keys: an index holds a key once, so all old entries go before the new ones come."""
+        """Give rows of an index other keys: an index holds a key once, so all old entries go before
+        the new ones come."""
         assert self.writer is not None
         width = len(self.table.ids) + 1
         for row in rows:

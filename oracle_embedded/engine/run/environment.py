@@ -26,8 +26,8 @@ def compilation(
     *,
     nls: Mapping[str, str] | None = None,
 ) -> Compilation:
-    """A new compilation with a session's names and rights; ``bind_types`` are None to describe only; ``nls`` are other settings
-    than the session's."""
+    """A new compilation with a session's names and rights; ``bind_types`` are None to describe
+    only; ``nls`` are other settings than the session's."""
     return Compilation(_environment(session, nls or session.nls), bind_types, rules)
 
 
@@ -35,8 +35,9 @@ def compilation(
 def text_orders(sets: CharacterSets, sort: str, comparison: str) -> dict[int, TextOrder]:
     """By what texts of the two sets are ordered where it is not their code points.
 
-    ORDER BY follows NLS_SORT; what compares, only where NLS_COMP says so. Otherwise the bytes of the set decide.
-    Source: Globalization Support Guide 19c, "Linguistic Sorting and Matching", the effects of NLS_SORT and NLS_COMP.
+    ORDER BY follows NLS_SORT; what compares, only where NLS_COMP says so. Otherwise the bytes of
+    the set decide. Source: Globalization Support Guide 19c, "Linguistic Sorting and Matching", the
+    effects of NLS_SORT and NLS_COMP.
     """
     is_linguistic = sort != BINARY
     compares = is_linguistic and comparison != BINARY

@@ -1,6 +1,7 @@
 """What are the bounds of partitions worth, and which partition does a row need that has none?
 
-An interval-partitioned table makes a partition when the first row comes that belongs into it; it stays when that row is undone.
+An interval-partitioned table makes a partition when the first row comes that belongs into it; it
+stays when that row is undone.
 
 Source: Oracle Database VLDB and Partitioning Guide 19c, "Interval Partitioning".
 """
@@ -34,7 +35,8 @@ def stored_value(
 
 
 def with_partition_for(session: SessionState, table: TableDef, image: Image) -> TableDef:
-    """The table with the partition that a row needs, if it has an interval and none takes the row. Under the store's lock."""
+    """The table with the partition that a row needs, if it has an interval and none takes the row.
+    Under the store's lock."""
     made = table.partitioning
     if made is None or made.interval is None or table.leaf_of(image) is not None:
         return table

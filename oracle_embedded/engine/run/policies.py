@@ -1,7 +1,8 @@
 """Which policies of a table concern a session's statement?
 
-Source: Oracle Database Security Guide 19c, "Using Oracle Virtual Private Database to Control Data Access"; Oracle Database Advanced
-Security Guide 19c, "Exempting Users from Oracle Data Redaction Policies".
+Source: Oracle Database Security Guide 19c, "Using Oracle Virtual Private Database to Control Data
+Access"; Oracle Database Advanced Security Guide 19c, "Exempting Users from Oracle Data Redaction
+Policies".
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ def redaction(session: SessionState, table: TableDef) -> Redaction | None:
 def predicates(
     session: SessionState, table: TableDef, kind: str, checks: bool
 ) -> Sequence[Predicate]:
-    """What the policy functions of a table demand of a kind of statement; with ``checks`` of the rows that it writes.
+    """What the policy functions of a table demand of a kind of statement; with ``checks`` of the
+    rows that it writes.
 
     Raises:
-        OracleError: ORA-28108 for a function that reads its own table, ORA-28110 for one that is missing or does not fit, ORA-28112
-            for one that fails.
+        OracleError: ORA-28108 for a function that reads its own table, ORA-28110 for one that is
+            missing or does not fit, ORA-28112 for one that fails.
     """
     chosen = [
         policy

@@ -102,8 +102,9 @@ def _history_sql(use: TableUse, snapshot: str, own: str | None) -> str:
 
 
 def _versions_sql(table: TableDef, low: str, high: str) -> str:
-    """All committed versions of a table's rows between two SCNs, each with where it begins (``vs``) and ends (``ve``), and how it came
-    about (``vop``). A deleted row has its last values once more."""
+    """All committed versions of a table's rows between two SCNs, each with where it begins (``vs``)
+    and ends (``ve``), and how it came about (``vop``). A deleted row has its last values once
+    more."""
     now, past, columns = f"t{table.object_id}", f"h{table.object_id}", table.row_storage
     came = f"EXISTS (SELECT 1 FROM {past} p WHERE p.rid = x.rid AND p.vt = x.vf)"
     goes_on = " AND ".join(
@@ -120,7 +121,8 @@ def _versions_sql(table: TableDef, low: str, high: str) -> str:
 
 
 class Snapshot:
-    """What one statement sees: an SCN, its own transaction's mark, and the tables' states at that moment.
+    """What one statement sees: an SCN, its own transaction's mark, and the tables' states at that
+    moment.
 
     Made under the store's lock.
     """
@@ -251,7 +253,8 @@ def _places_read(use: VirtualUse) -> tuple[int, ...]:
 
 
 def make_ready(use: VirtualUse, connection: Connection) -> None:
-    """Have the empty temporary table that a view is filled into, before the SQLite transaction that fills it."""
+    """Have the empty temporary table that a view is filled into, before the SQLite transaction that
+    fills it."""
     read = _places_read(use)
     if connection.filled.get(use.name) == read:
         return
@@ -269,7 +272,8 @@ def fill_virtual(
     params: Parameters,
     scn: int | None,
 ) -> None:
-    """Compute the columns that a query reads of a view into its temporary table; the end of the SQLite transaction takes the rows away."""
+    """Compute the columns that a query reads of a view into its temporary table; the end of the
+    SQLite transaction takes the rows away."""
     filters: list[tuple[str, str, Value]] = []
     for column, op, text in use.filters:
         value = evaluate(connection, text, params)

@@ -65,7 +65,8 @@ class Security:
         self._closures: dict[str, tuple[int, _Closure]] = {}
 
     def _closure(self, name: str) -> _Closure:
-        """All privileges and roles of a user, and the users and roles that hold object grants for it, until a definition changes."""
+        """All privileges and roles of a user, and the users and roles that hold object grants for
+        it, until a definition changes."""
         version = self._catalog.version
         kept = self._closures.get(name)
         if kept is None or kept[0] != version:

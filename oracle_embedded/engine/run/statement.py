@@ -115,8 +115,8 @@ def _compile(
 
 
 def with_outputs(plan: Plan) -> Plan:
-    """Bring a query's result into the form in which clients get it: ROWIDs printed, local times in the session's zone, redacted values
-    replaced."""
+    """Bring a query's result into the form in which clients get it: ROWIDs printed, local times in
+    the session's zone, redacted values replaced."""
     wrapped = []
     changed = False
     for number, column in enumerate(plan.columns, 1):

@@ -1,7 +1,7 @@
 """Which collection types does every database have?
 
-Source: Oracle Database Data Cartridge Developer's Guide 19c, "Extensible Indexing Interface", system-defined interface constants and
-types.
+Source: Oracle Database Data Cartridge Developer's Guide 19c, "Extensible Indexing Interface",
+system-defined interface constants and types.
 """
 
 from __future__ import annotations

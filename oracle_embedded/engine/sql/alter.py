@@ -56,7 +56,7 @@ def _read_alter_program(stream: TokenStream, kind: str) -> ddl.AlterProgram:
     return ddl.AlterProgram(kind, name, action)
 
 
-# --- session and system ------------------------------------------------------------------------------------------
+# --- session and system ---------------------------------------------------------------------------
 
 
 def _read_alter_session(stream: TokenStream) -> ddl.AlterSession:
@@ -159,7 +159,7 @@ def _read_alter_user(stream: TokenStream) -> ddl.CreateUser:
     return ddl.CreateUser(name, password, options, alter=True, container_data=container_data)
 
 
-# --- ALTER TABLE -------------------------------------------------------------------------------------------------
+# --- ALTER TABLE ----------------------------------------------------------------------------------
 
 
 def _read_alter_table(stream: TokenStream) -> object:
@@ -256,7 +256,8 @@ def _read_modifications(stream: TokenStream) -> list[tuple[str, object]]:
 
 
 def _read_constraint(stream: TokenStream) -> str | None:
-    """Read ``CONSTRAINT name`` or, for None, ``PRIMARY KEY``, and what is to become of its index."""
+    """Read ``CONSTRAINT name`` or, for None, ``PRIMARY KEY``, and what is to become of its
+    index."""
     name = None
     if not stream.take_word("PRIMARY", "KEY"):
         stream.need_word("CONSTRAINT")

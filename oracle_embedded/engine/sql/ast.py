@@ -1,4 +1,5 @@
-"""What does a parsed statement look like? Immutable trees; two equal trees mean the same expression."""
+"""What does a parsed statement look like? Immutable trees; two equal trees mean the same
+expression."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ class Interval(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Column(Expr):
-    """A possibly qualified name: a column, pseudo-column, sequence value or function without arguments."""
+    """A possibly qualified name: a column, pseudo-column, sequence value or function without
+    arguments."""
 
     name: Name
     outer: bool = False
@@ -242,7 +244,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """``LISTAGG … ON OVERFLOW TRUNCATE``: what stands for the values that do not fit, and whether their number is told."""
+    """``LISTAGG … ON OVERFLOW TRUNCATE``: what stands for the values that do not fit, and whether
+    their number is told."""
 
     indicator: Expr | None
     counts: bool
@@ -278,7 +281,7 @@ class Member(Expr):
     name: str
 
 
-# --- queries ---------------------------------------------------------------------------------------------------------
+# --- queries --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +303,8 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """``SAMPLE [BLOCK] (percent) [SEED (n)]``: some of a table's rows, or the rows of some of its blocks."""
+    """``SAMPLE [BLOCK] (percent) [SEED (n)]``: some of a table's rows, or the rows of some of its
+    blocks."""
 
     percent: Decimal
     is_block: bool
@@ -345,7 +349,8 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class JsonColumn:
-    """A column of JSON_TABLE; ``how`` is value, query, exists, number (FOR ORDINALITY) or nested, with columns of its own."""
+    """A column of JSON_TABLE; ``how`` is value, query, exists, number (FOR ORDINALITY) or nested,
+    with columns of its own."""
 
     name: str
     how: str
@@ -367,7 +372,8 @@ class FromJson:
 
 @dataclass(frozen=True, slots=True)
 class FromCollection:
-    """TABLE(collection): a row per element of a collection, which may be a column of the items before it in FROM."""
+    """TABLE(collection): a row per element of a collection, which may be a column of the items
+    before it in FROM."""
 
     operand: Expr
     alias: str | None
@@ -379,7 +385,8 @@ FromItem = FromTable | FromQuery | FromJson | FromCollection | Join
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """One item of a select list; ``star`` holds the qualifier of ``*`` (empty for a bare one), else None."""
+    """One item of a select list; ``star`` holds the qualifier of ``*`` (empty for a bare one), else
+    None."""
 
     expr: Expr
     alias: str | None
@@ -400,7 +407,8 @@ class Select:
     connect_by: Expr | None
     pos: int = field(default=0, compare=False)
     grouping_sets: tuple[tuple[Expr, ...], ...] | None = None
-    """What ROLLUP, CUBE and GROUPING SETS come to: the sets by which rows are grouped; ``group`` has all their expressions."""
+    """What ROLLUP, CUBE and GROUPING SETS come to: the sets by which rows are grouped; ``group``
+    has all their expressions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +432,8 @@ class Cte:
 
 @dataclass(frozen=True, slots=True)
 class ForUpdate:
-    """FOR UPDATE: ``wait`` None waits for ever, 0 is NOWAIT, else seconds; ``skip_locked`` leaves locked rows out."""
+    """FOR UPDATE: ``wait`` None waits for ever, 0 is NOWAIT, else seconds; ``skip_locked`` leaves
+    locked rows out."""
 
     of: tuple[Name, ...]
     wait: float | None
@@ -448,7 +457,7 @@ class Query:
 Body = Select | SetOperation | Query
 
 
-# --- data changes ----------------------------------------------------------------------------------------------------
+# --- data changes ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,7 +488,8 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One INTO of a multi-table INSERT; ``values`` are None where it takes the columns of the query as they are."""
+    """One INTO of a multi-table INSERT; ``values`` are None where it takes the columns of the query
+    as they are."""
 
     condition: Expr | None
     table: FromTable
@@ -541,7 +551,7 @@ class Merge:
     insert_where: Expr | None
 
 
-# --- transactions and sessions ---------------------------------------------------------------------------------------
+# --- transactions and sessions --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

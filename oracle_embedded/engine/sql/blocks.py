@@ -52,7 +52,8 @@ def compile_error(
 
 
 def parse_block(sql: str, column_type: ColumnType) -> Block:
-    """Parse an anonymous block or a CALL statement; ``column_type`` answers %TYPE, None for no such column.
+    """Parse an anonymous block or a CALL statement; ``column_type`` answers %TYPE, None for no such
+    column.
 
     Raises:
         OracleError: ORA-06550 with what the compiler of PL/SQL would say.
@@ -116,7 +117,7 @@ class BlockReader:
         if not self.stream.take_op(";"):
             raise self.unexpected()
 
-    # --- blocks ------------------------------------------------------------------------------------------------------
+    # --- blocks -----------------------------------------------------------------------------------
 
     def block(self) -> Block:
         """Read ``[DECLARE …] BEGIN … END``, without the semicolon."""
@@ -151,7 +152,7 @@ class BlockReader:
             if not self.stream.take_word(word):
                 raise self.unexpected()
 
-    # --- declarations ------------------------------------------------------------------------------------------------
+    # --- declarations -----------------------------------------------------------------------------
 
     def declaration(self) -> Declaration:
         """Read one declaration with its semicolon."""
@@ -301,7 +302,7 @@ class BlockReader:
         kind = self.column_type(name)
         return plsql_nodes.TypeName(name, "TYPE", pos=start) if kind is None else kind
 
-    # --- routines ----------------------------------------------------------------------------------------------------
+    # --- routines ---------------------------------------------------------------------------------
 
     def routine(self) -> plsql_nodes.Routine:
         """Read FUNCTION or PROCEDURE with its semicolon."""
@@ -369,7 +370,7 @@ class BlockReader:
             f'Encountered the symbol "{self.stream.token.text}" (not supported by this database)',
         )
 
-    # --- statements --------------------------------------------------------------------------------------------------
+    # --- statements -------------------------------------------------------------------------------
 
     def _statements(self, *ends: str) -> tuple[Node, ...]:
         found: list[Node] = []

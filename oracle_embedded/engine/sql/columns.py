@@ -297,7 +297,8 @@ def _read_check(
 
 
 def read_state(stream: TokenStream) -> tuple[bool, bool] | None:
-    """Read ``[ENABLE | DISABLE] [VALIDATE | NOVALIDATE]``: is it enabled, and are existing rows checked?"""
+    """Read ``[ENABLE | DISABLE] [VALIDATE | NOVALIDATE]``: is it enabled, and are existing rows
+    checked?"""
     switch = stream.take_any("ENABLE", "DISABLE")
     check = stream.take_any("VALIDATE", "NOVALIDATE")
     if switch is None and check is None:

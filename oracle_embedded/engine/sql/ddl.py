@@ -122,7 +122,7 @@ def _skip_words(stream: TokenStream, *words: str) -> None:
         continue
 
 
-# --- CREATE ------------------------------------------------------------------------------------------------------
+# --- CREATE ---------------------------------------------------------------------------------------
 
 
 def _read_create(stream: TokenStream) -> object:
@@ -248,7 +248,8 @@ _MVIEW_WORDS = (
 
 
 def _read_materialized_view(stream: TokenStream) -> nodes.CreateTable:
-    """A materialized view is a table with a query; when it is refreshed means nothing here, but on demand."""
+    """A materialized view is a table with a query; when it is refreshed means nothing here, but on
+    demand."""
     if stream.is_word("LOG"):
         raise unsupported("materialized view logs", stream.token.start)
     name = stream.name()
@@ -367,7 +368,8 @@ def _read_cluster(stream: TokenStream) -> nodes.CreateCluster:
 
 
 def _read_index_clauses(stream: TokenStream) -> set[str]:
-    """What comes behind ORGANIZATION INDEX, by its words: whether there is a table for the rest of long rows, or a mapping table."""
+    """What comes behind ORGANIZATION INDEX, by its words: whether there is a table for the rest of
+    long rows, or a mapping table."""
     words = set()
     while word := stream.take_any("INCLUDING", "OVERFLOW", "PCTTHRESHOLD", "MAPPING", "NOMAPPING"):
         words.add(word)
@@ -519,7 +521,7 @@ def _read_user(stream: TokenStream) -> nodes.CreateUser:
     return nodes.CreateUser(name, password, locked)
 
 
-# --- DROP, GRANT, COMMENT ----------------------------------------------------------------------------------------
+# --- DROP, GRANT, COMMENT -------------------------------------------------------------------------
 
 
 def _read_drop(stream: TokenStream) -> nodes.Drop | nodes.Edition:

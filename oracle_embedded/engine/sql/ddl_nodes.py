@@ -64,8 +64,8 @@ class PartitionSpec:
 
 @dataclass(frozen=True, slots=True)
 class PartitioningSpec:
-    """PARTITION BY as written; without ``partitions`` there are ``count`` of them. ``sub_columns`` are those of SUBPARTITION BY, which
-    is by hash, or has a template."""
+    """PARTITION BY as written; without ``partitions`` there are ``count`` of them. ``sub_columns``
+    are those of SUBPARTITION BY, which is by hash, or has a template."""
 
     kind: str
     columns: tuple[str, ...]
@@ -80,7 +80,8 @@ class PartitioningSpec:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFor:
-    """``FOR (…)``: the partition, or subpartition, that takes these values, as text; of a subpartition the partition's come first."""
+    """``FOR (…)``: the partition, or subpartition, that takes these values, as text; of a
+    subpartition the partition's come first."""
 
     values: tuple[str, ...]
 
@@ -123,7 +124,8 @@ class CreateCluster:
 
 @dataclass(frozen=True, slots=True)
 class ExternalSpec:
-    """ORGANIZATION EXTERNAL: which driver reads which files of which directory, and its parameters as they are written."""
+    """ORGANIZATION EXTERNAL: which driver reads which files of which directory, and its parameters
+    as they are written."""
 
     driver: str
     directory: str
@@ -171,7 +173,8 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """CREATE [UNIQUE|BITMAP] INDEX on columns, or on expressions as typed; each perhaps descending."""
+    """CREATE [UNIQUE|BITMAP] INDEX on columns, or on expressions as typed; each perhaps
+    descending."""
 
     name: Name
     table: Name
@@ -230,7 +233,8 @@ class CreateUser:
 
 @dataclass(frozen=True, slots=True)
 class CreateType:
-    """CREATE TYPE of an object type (``attributes``) or a collection type (``element``, for a VARRAY with ``limit``)."""
+    """CREATE TYPE of an object type (``attributes``) or a collection type (``element``, for a
+    VARRAY with ``limit``)."""
 
     name: Name
     text: str
@@ -338,7 +342,8 @@ class AlterSystem:
 
 @dataclass(frozen=True, slots=True)
 class CreateProgram:
-    """CREATE of a procedure, function, package, package body or trigger; ``text`` begins with its kind."""
+    """CREATE of a procedure, function, package, package body or trigger; ``text`` begins with its
+    kind."""
 
     kind: str
     name: Name

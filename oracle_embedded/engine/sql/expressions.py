@@ -26,7 +26,7 @@ _CURSOR_FACTS = ("FOUND", "NOTFOUND", "ISOPEN", "ROWCOUNT")
 _AGAINST_NAMES = RESERVED - {"MODE", "SIZE", "PUBLIC", "RESOURCE", "OPTION"}
 
 
-# --- conditions --------------------------------------------------------------------------------------------------
+# --- conditions -----------------------------------------------------------------------------------
 
 
 def read_condition(stream: TokenStream) -> Expr:
@@ -122,7 +122,7 @@ def starts_query(stream: TokenStream) -> bool:
     return stream.tokens[at].kind == "word" and stream.tokens[at].text in ("SELECT", "WITH")
 
 
-# --- arithmetic --------------------------------------------------------------------------------------------------
+# --- arithmetic -----------------------------------------------------------------------------------
 
 
 def read_expression(stream: TokenStream) -> Expr:
@@ -386,7 +386,7 @@ def _read_trim(stream: TokenStream, start: int) -> Expr:
     return ast.Call(("TRIM",), (ast.String(side), characters, operand), pos=start)
 
 
-# --- names and calls ---------------------------------------------------------------------------------------------
+# --- names and calls ------------------------------------------------------------------------------
 
 
 def _read_named(stream: TokenStream, start: int) -> Expr:

@@ -12,7 +12,8 @@ Set = tuple[ast.Expr, ...]
 
 
 def read_group(stream: TokenStream) -> tuple[Set, tuple[Set, ...] | None]:
-    """Read what stands behind GROUP BY: all expressions, and the sets of them, None where there is one with all."""
+    """Read what stands behind GROUP BY: all expressions, and the sets of them, None where there is
+    one with all."""
     elements = [_read_element(stream)]
     while stream.take_op(","):
         elements.append(_read_element(stream))

@@ -25,7 +25,8 @@ _CLOSERS = {"[": "]", "{": "}", "(": ")", "<": ">"}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token. ``kind`` is word (``text`` in upper case), quoted, string, nstring, number, bind, op or end."""
+    """One token. ``kind`` is word (``text`` in upper case), quoted, string, nstring, number, bind,
+    op or end."""
 
     kind: str
     text: str
@@ -37,7 +38,8 @@ def tokenize(sql: str) -> list[Token]:
     """Cut a statement into tokens, comments and hints left out; the last one has kind ``end``.
 
     Raises:
-        OracleError: ORA-01756 for an open string, ORA-00911 for a character that no token begins with.
+        OracleError: ORA-01756 for an open string, ORA-00911 for a character that no token begins
+            with.
     """
     tokens: list[Token] = []
     at = 0
@@ -95,7 +97,8 @@ def _string(sql: str, start: int, opening: str) -> tuple[str, int]:
 
 
 def normalise(sql: str) -> str:
-    """Statement text in upper case with one blank between words and after a comma, as hooks are named."""
+    """Statement text in upper case with one blank between words and after a comma, as hooks are
+    named."""
     text = " ".join(
         token.text for token in tokenize(sql) if token.kind != "end" and token.text != ";"
     )

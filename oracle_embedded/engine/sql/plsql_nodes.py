@@ -88,7 +88,8 @@ class Exit(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sql(Node):
-    """A SQL statement; ``into`` receives the columns of the one row of a query, or of all its rows where it is ``bulk``."""
+    """A SQL statement; ``into`` receives the columns of the one row of a query, or of all its rows
+    where it is ``bulk``."""
 
     text: str
     node: object
@@ -171,7 +172,7 @@ class Return(Node):
     value: Expr | None = None
 
 
-# --- declarations ----------------------------------------------------------------------------------------------------
+# --- declarations ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +207,8 @@ class RecordSpec:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """``TYPE name IS TABLE OF …`` or ``VARRAY(limit) OF …``; ``index`` is NUMBER or TEXT for associative arrays."""
+    """``TYPE name IS TABLE OF …`` or ``VARRAY(limit) OF …``; ``index`` is NUMBER or TEXT for
+    associative arrays."""
 
     name: str
     element: TypeSpec
@@ -298,7 +300,7 @@ class Block(Node):
     label: str = ""
 
 
-# --- stored units ----------------------------------------------------------------------------------------------------
+# --- stored units ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +314,8 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A trigger on a table; ``events`` are INSERT, UPDATE and DELETE, ``columns`` those of UPDATE OF."""
+    """A trigger on a table; ``events`` are INSERT, UPDATE and DELETE, ``columns`` those of UPDATE
+    OF."""
 
     timing: str
     events: tuple[str, ...]

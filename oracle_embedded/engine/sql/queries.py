@@ -81,7 +81,7 @@ def query_stream(text: str) -> TokenStream:
     return TokenStream(text, read_query)
 
 
-# --- queries ---------------------------------------------------------------------------------------------------------
+# --- queries --------------------------------------------------------------------------------------
 
 
 def read_query(stream: TokenStream) -> ast.Query:
@@ -249,7 +249,7 @@ def _read_for_update(stream: TokenStream) -> ast.ForUpdate:
     return ast.ForUpdate(tuple(of), None, skip)
 
 
-# --- FROM --------------------------------------------------------------------------------------------------------
+# --- FROM -----------------------------------------------------------------------------------------
 
 
 def _read_from_item(stream: TokenStream) -> ast.FromItem:

@@ -91,9 +91,10 @@ _NO_BIND_NAMES = RESERVED | {"ROWID"}
 class TokenStream:
     """Tokens with a position: all that readers share.
 
-    ``read_query`` reads the queries inside expressions, which in turn consist of expressions. In ``plsql``, equal bind
-    names share an index, and ``into`` collects the targets of SELECT … INTO, which are
-    collections where it ``is_bulk``. In a trigger, ``row_names`` are placeholders that stand for its row.
+    ``read_query`` reads the queries inside expressions, which in turn consist of expressions. In
+    ``plsql``, equal bind names share an index, and ``into`` collects the targets of SELECT … INTO,
+    which are collections where it ``is_bulk``. In a trigger, ``row_names`` are placeholders that
+    stand for its row.
     """
 
     def __init__(

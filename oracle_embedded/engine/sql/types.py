@@ -21,10 +21,12 @@ _MISSING = frozenset({"BFILE", "JSON", "VECTOR", "BOOLEAN", "BINARY_INTEGER", "P
 
 
 def read_datatype(stream: TokenStream, *, of_column: bool = False) -> SqlType:
-    """Read a datatype. A column's may be as long as MAX_STRING_SIZE allows at most, which the database checks.
+    """Read a datatype. A column's may be as long as MAX_STRING_SIZE allows at most, which the
+    database checks.
 
     Raises:
-        OracleError: ORA-00902 for an unknown one, ORA-00910, ORA-01727, ORA-01728 … for sizes out of range.
+        OracleError: ORA-00902 for an unknown one, ORA-00910, ORA-01727, ORA-01728 … for sizes out
+            of range.
     """
     start, first = stream.token.start, stream.at
     is_long = stream.plsql or of_column

@@ -51,10 +51,12 @@ class Extents(Protocol):
 
 @dataclass(slots=True)
 class Segment:
-    """The extents of one table: (first block, blocks) each, how full the current block is, and addresses of rows that are gone.
+    """The extents of one table: (first block, blocks) each, how full the current block is, and
+    addresses of rows that are gone.
 
-    As in Oracle, a later row takes the address of a deleted one whose transaction has committed. How long either row is does not
-    matter here, and free addresses are forgotten when the database is closed.
+    As in Oracle, a later row takes the address of a deleted one whose transaction has committed.
+    How long either row is does not matter here, and free addresses are forgotten when the database
+    is closed.
     """
 
     extents: list[tuple[int, int]] = field(default_factory=list)
@@ -92,7 +94,8 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class ClusterExtents:
-    """Extents for a table of a cluster, which are the cluster's: the next one that the table has not, or a new one of both."""
+    """Extents for a table of a cluster, which are the cluster's: the next one that the table has
+    not, or a new one of both."""
 
     cluster: Segment
     taken: int

@@ -1,6 +1,7 @@
 """What objects does the database have, and which had it at an earlier SCN?
 
-Every definition is an immutable value with a validity range of SCNs; a DDL statement closes one and opens the next.
+Every definition is an immutable value with a validity range of SCNs; a DDL statement closes one and
+opens the next.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ _IS_JSON = re.compile(r'\s*(?:"([^"]+)"|([\w$#]+))\s+is\s+json\b', re.IGNORECASE
 class ColumnDef:
     """A column; ``internal_id`` never changes and names the storage column ``c<internal_id>``.
 
-    One that ``is_invisible`` must be named to be seen. One that became visible again stands behind the others, at ``position``; else
-    the internal id is the place. A virtual column has an ``expression`` and is stored nowhere. Oracle made one that ``is_guard``.
+    One that ``is_invisible`` must be named to be seen. One that became visible again stands behind
+    the others, at ``position``; else the internal id is the place. A virtual column has an
+    ``expression`` and is stored nowhere. Oracle made one that ``is_guard``.
     """
 
     internal_id: int
@@ -103,8 +105,9 @@ def data_length(kind: SqlType) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Constraint:
-    """A constraint; ``kind`` is P, U, R or C as in ALL_CONSTRAINTS. ``columns`` are internal ids. One that is ``deferrable`` is checked
-    at the end of a statement, or of the transaction where that says so; ``deferred``: where it says nothing, too."""
+    """A constraint; ``kind`` is P, U, R or C as in ALL_CONSTRAINTS. ``columns`` are internal ids.
+    One that is ``deferrable`` is checked at the end of a statement, or of the transaction where
+    that says so; ``deferred``: where it says nothing, too."""
 
     name: str
     kind: str
@@ -124,7 +127,8 @@ class Constraint:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexDef:
-    """An index on columns (internal ids); ``descending`` runs beside them. One that came with a key (``of_key``) goes with it."""
+    """An index on columns (internal ids); ``descending`` runs beside them. One that came with a key
+    (``of_key``) goes with it."""
 
     object_id: int
     owner: str
@@ -136,7 +140,8 @@ class IndexDef:
     expressions: tuple[str, ...] = ()
     """What it is on, as typed, where that is more than columns."""
     keys: tuple[int, ...] = ()
-    """What it is on where hidden columns are among it, by internal ids: one that is on columns in ascending order has none."""
+    """What it is on where hidden columns are among it, by internal ids: one that is on columns in
+    ascending order has none."""
     values: tuple[str, ...] = ()
     """What a unique one on expressions is on, compiled."""
     is_bitmap: bool = False
@@ -158,9 +163,10 @@ class LogGroup:
 class TableDef:
     """One version of a table; ``column_version`` counts the DDLs that changed its columns.
 
-    One that is index-organized lives in the index of its primary key. ``unused`` are columns that SET UNUSED took out of the table
-    and that its rows hold still; ``virtual`` are those that no row holds, and so are the ``hidden`` ones, which Oracle makes for indexes on
-    expressions, and in descending order, for itself.
+    One that is index-organized lives in the index of its primary key. ``unused`` are columns that
+    SET UNUSED took out of the table and that its rows hold still; ``virtual`` are those that no row
+    holds, and so are the ``hidden`` ones, which Oracle makes for indexes on expressions, and in
+    descending order, for itself.
     """
 
     object_id: int
@@ -198,7 +204,8 @@ class TableDef:
     """The object number of the cluster in whose segment its rows lie."""
     external: External | None = None
     companion: str = ""
-    """Which part of another table, its ``parent``, it stores (:mod:`~oracle_embedded.engine.storage.companions`)."""
+    """Which part of another table, its ``parent``, it stores
+    (:mod:`~oracle_embedded.engine.storage.companions`)."""
     parent: int = 0
     parent_column: int = 0
     object_type: tuple[str, str] | None = None
@@ -233,7 +240,8 @@ class TableDef:
 
     @cached_property
     def segment_ids(self) -> dict[int, int]:
-        """The place of each column in the rows, from 1, by internal id: new columns stand behind all others, unused ones stay."""
+        """The place of each column in the rows, from 1, by internal id: new columns stand behind
+        all others, unused ones stay."""
         stored = sorted((*self.ids, *(column.internal_id for column in self.unused)))
         return {internal_id: place for place, internal_id in enumerate(stored, 1)}
 
@@ -337,7 +345,8 @@ class TableDef:
 
     @cached_property
     def segment_versions(self) -> dict[int, TableVersion]:
-        """This version as the redo side sees it in rows of each segment, by the segment's object number."""
+        """This version as the redo side sees it in rows of each segment, by the segment's object
+        number."""
         if self.top_index is not None:
             number = self.top_index.object_id
             return {
@@ -376,7 +385,8 @@ class TableDef:
 
     @property
     def row_storage(self) -> str:
-        """Names of the storage columns of a row, and of its data object number where that is not the table's."""
+        """Names of the storage columns of a row, and of its data object number where that is not
+        the table's."""
         return f"{self.storage}, dobj" if self.partitioning is not None else self.storage
 
 
@@ -444,8 +454,8 @@ class SynonymDef:
 class ProgramDef:
     """A stored procedure, function, package, package body or trigger: its text from its kind on.
 
-    ``errors`` are (line, column, text) of what its compiler found; such a program cannot run. A trigger has a table, and may be
-    disabled.
+    ``errors`` are (line, column, text) of what its compiler found; such a program cannot run. A
+    trigger has a table, and may be disabled.
     """
 
     object_id: int
@@ -462,8 +472,9 @@ class ProgramDef:
 
 @dataclass(frozen=True)
 class UserDef:
-    """A user: system privileges and roles in ``privileges``; ``grants`` are (privilege, owner, object). With ``container_data`` views
-    in the root show what belongs to the other containers, too."""
+    """A user: system privileges and roles in ``privileges``; ``grants`` are (privilege, owner,
+    object). With ``container_data`` views in the root show what belongs to the other containers,
+    too."""
 
     object_id: int
     name: str
@@ -571,8 +582,9 @@ def _text(value: bytes | str) -> str:
 class Catalog:
     """All definitions and settings.
 
-    Changed under the writer's lock only. Read by every thread without it: from memory alone (the writer's connection must
-    never be touched by two threads), and a replaced definition is at no moment absent.
+    Changed under the writer's lock only. Read by every thread without it: from memory alone (the
+    writer's connection must never be touched by two threads), and a replaced definition is at no
+    moment absent.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -748,7 +760,8 @@ class Catalog:
                 yield found
 
     def segment_version(self, object_id: int) -> TableVersion | None:
-        """The present definition of the table that has a segment: the table's own, a partition, or a top index."""
+        """The present definition of the table that has a segment: the table's own, a partition, or
+        a top index."""
         found = self.by_id(object_id)
         if isinstance(found, TableDef):
             return found.version

@@ -1,10 +1,12 @@
-"""Which tables does no statement read or change as a table: those that store a part of another table, and those outside of the database?
+"""Which tables does no statement read or change as a table: those that store a part of another
+table, and those outside of the database?
 
-The rows of a nested table and the rest of long rows of an index-organized table are kept with their row here; the tables in which Oracle
-keeps them are there for the dictionary, without rows.
+The rows of a nested table and the rest of long rows of an index-organized table are kept with their
+row here; the tables in which Oracle keeps them are there for the dictionary, without rows.
 
-Source: Oracle Database Reference 19c, ALL_TABLES, ALL_NESTED_TABLES, ALL_EXTERNAL_TABLES; Database Error Messages 19c; names of the tables
-that an index-organized table comes with: Database Administrator's Guide 19c, "Managing Index-Organized Tables".
+Source: Oracle Database Reference 19c, ALL_TABLES, ALL_NESTED_TABLES, ALL_EXTERNAL_TABLES; Database
+Error Messages 19c; names of the tables that an index-organized table comes with: Database
+Administrator's Guide 19c, "Managing Index-Organized Tables".
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _REFUSED = {
 
 @dataclass(frozen=True, kw_only=True)
 class External:
-    """Where the rows of an external table are: which driver reads which files of which directory."""
+    """Where the rows of an external table are: which driver reads which files of which
+    directory."""
 
     driver: str
     directory: str

@@ -1,12 +1,15 @@
-"""Which keys and foreign keys does a transaction leave unchecked until its end, and is one of them violated then?
+"""Which keys and foreign keys does a transaction leave unchecked until its end, and is one of them
+violated then?
 
-Oracle keeps such a key by an index that is not unique: rows of the transaction may share it for a while. Of rows that other
-transactions have written and not committed, a statement waits for the end here, as it does for keys that are checked at once.
+Oracle keeps such a key by an index that is not unique: rows of the transaction may share it for a
+while. Of rows that other transactions have written and not committed, a statement waits for the end
+here, as it does for keys that are checked at once.
 
-A foreign key that is left for the end lets a child be written before its parent, and a parent go before its child.
+A foreign key that is left for the end lets a child be written before its parent, and a parent go
+before its child.
 
-Source: SQL Language Reference 19c, constraint ("constraint_state") and SET CONSTRAINT[S]; Database Concepts 19c, "Deferrable
-Constraints".
+Source: SQL Language Reference 19c, constraint ("constraint_state") and SET CONSTRAINT[S]; Database
+Concepts 19c, "Deferrable Constraints".
 """
 
 from __future__ import annotations
@@ -26,13 +29,15 @@ ConstraintId = tuple[int, str]
 
 @dataclass(slots=True)
 class Deferral:
-    """What SET CONSTRAINTS said in a transaction, and the keys that wait for its end: object id, columns, values."""
+    """What SET CONSTRAINTS said in a transaction, and the keys that wait for its end: object id,
+    columns, values."""
 
     for_all: bool | None = None
     chosen: dict[ConstraintId, bool] = field(default_factory=dict)
     unchecked: set[tuple[int, tuple[int, ...], tuple[Value, ...]]] = field(default_factory=set)
     orphans: set[tuple[int, str, tuple[Value, ...]]] = field(default_factory=set)
-    """Object id of a child's table, name of its foreign key, values: rows with these may have no parent."""
+    """Object id of a child's table, name of its foreign key, values: rows with these may have no
+    parent."""
 
     @property
     def is_set(self) -> bool:
@@ -55,8 +60,8 @@ class Deferral:
 def violation(
     store: Store, deferral: Deferral, number: int, constraints: Collection[ConstraintId] = ()
 ) -> OracleError | None:
-    """ORA-00001 for the first key that a row of the transaction (its number) shares, ORA-02291 for the first child without a parent; of some
-    constraints only, if any are given."""
+    """ORA-00001 for the first key that a row of the transaction (its number) shares, ORA-02291 for
+    the first child without a parent; of some constraints only, if any are given."""
     for object_id, columns, values in sorted(deferral.unchecked, key=repr):
         table = store.catalog.by_id(object_id)
         if not isinstance(table, TableDef):

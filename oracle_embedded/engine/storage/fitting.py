@@ -25,8 +25,8 @@ Fitter = Callable[[bytes], Value]
 def fitter(table: TableDef, column: ColumnDef, sets: CharacterSets) -> Fitter:
     """What turns a value of the column's family into its stored form.
 
-    The function raises ORA-12899 for text and RAW that are too long, ORA-01438 for numbers that are too large,
-    ORA-51803 for vectors with another number of dimensions.
+    The function raises ORA-12899 for text and RAW that are too long, ORA-01438 for numbers that are
+    too large, ORA-51803 for vectors with another number of dimensions.
     """
     kind = column.type
     match kind.family:
@@ -173,7 +173,8 @@ def _text_fitter(table: TableDef, column: ColumnDef) -> Fitter:
 
 
 def _recoded_fitter(table: TableDef, column: ColumnDef, own: CharacterSet) -> Fitter:
-    """The same for a set other than UTF-8: what it does not hold is replaced, and bytes are counted in it."""
+    """The same for a set other than UTF-8: what it does not hold is replaced, and bytes are counted
+    in it."""
     kind = column.type
     in_characters = kind.char_used == "C"
     most = kind.char_length if in_characters else kind.length

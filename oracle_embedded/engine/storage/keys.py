@@ -18,7 +18,8 @@ def text_columns(table: TableDef) -> frozenset[int]:
 def matching(
     columns: Sequence[int], values: Sequence[Value], texts: Collection[int]
 ) -> tuple[str, list[object]]:
-    """A condition with its parameters; NULL matches NULL. ``texts`` as :func:`text_columns` gives them."""
+    """A condition with its parameters; NULL matches NULL. ``texts`` as :func:`text_columns` gives
+    them."""
     tests: list[str] = []
     params: list[object] = []
     for internal_id, value in zip(columns, values, strict=True):

@@ -1,8 +1,10 @@
 """Into which segment of a partitioned table does a row go?
 
-Bounds are stored values in hexadecimal digits: Oracle's own byte forms of numbers, dates and text sort as the values do.
+Bounds are stored values in hexadecimal digits: Oracle's own byte forms of numbers, dates and text
+sort as the values do.
 
-Source: Oracle Database VLDB and Partitioning Guide 19c, "Partitioning Concepts"; SQL Language Reference 19c, CREATE TABLE.
+Source: Oracle Database VLDB and Partitioning Guide 19c, "Partitioning Concepts"; SQL Language
+Reference 19c, CREATE TABLE.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ Bound = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition, or a subpartition. RANGE has one bound, which is not in it; LIST one per listed value; HASH none.
+    """A partition, or a subpartition. RANGE has one bound, which is not in it; LIST one per listed
+    value; HASH none.
 
-    ``object_id`` names the segment for ever, ``data_object_id`` where its rows lie: MOVE and TRUNCATE change it. ``high_value`` is the bound
-    as it was typed. ``low`` is the lower bound of one that an interval made, below which the next such one may be missing. One with
+    ``object_id`` names the segment for ever, ``data_object_id`` where its rows lie: MOVE and
+    TRUNCATE change it. ``high_value`` is the bound as it was typed. ``low`` is the lower bound of
+    one that an interval made, below which the next such one may be missing. One with
     ``subpartitions`` has no segment of its own.
     """
 
@@ -51,8 +55,9 @@ class Partition:
 
 @dataclass(frozen=True)
 class Partitioning:
-    """How a table is partitioned. ``interval`` is the distance of partitions that are made by themselves, as typed; ``sub_columns`` those by
-    which partitions have ``sub_count`` subpartitions: by hash, or as the template says."""
+    """How a table is partitioned. ``interval`` is the distance of partitions that are made by
+    themselves, as typed; ``sub_columns`` those by which partitions have ``sub_count``
+    subpartitions: by hash, or as the template says."""
 
     kind: str
     columns: tuple[int, ...]
@@ -94,7 +99,8 @@ class Partitioning:
 
 
 def bucket(key: Sequence[Value], count: int) -> int:
-    """The number of the hash partition of a key, so that one partition more or less moves the rows of one other alone."""
+    """The number of the hash partition of a key, so that one partition more or less moves the rows
+    of one other alone."""
     number = zlib.crc32(b"\0".join(b"" if value is None else b"\1" + value for value in key))
     power = 1 << (count - 1).bit_length()
     found = number % power

@@ -1,7 +1,7 @@
 """What keeps rows and values of a table from those who query it: row-level security and redaction.
 
-Source: Oracle Database Security Guide 19c, "Using Oracle Virtual Private Database to Control Data Access"; Oracle Database Advanced
-Security Guide 19c, "Configuring Oracle Data Redaction Policies".
+Source: Oracle Database Security Guide 19c, "Using Oracle Virtual Private Database to Control Data
+Access"; Oracle Database Advanced Security Guide 19c, "Configuring Oracle Data Redaction Policies".
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 class RowPolicy:
     """A policy of DBMS_RLS: the function that gives a predicate for each statement of some kinds.
 
-    ``function`` is ``[package.]name``. With ``update_check`` rows must meet the predicate after INSERT and UPDATE as well.
+    ``function`` is ``[package.]name``. With ``update_check`` rows must meet the predicate after
+    INSERT and UPDATE as well.
     """
 
     name: str
@@ -35,7 +36,8 @@ class RedactedColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Redaction:
-    """The one policy of DBMS_REDACT that a table may have: values are redacted where ``expression`` is true."""
+    """The one policy of DBMS_REDACT that a table may have: values are redacted where ``expression``
+    is true."""
 
     name: str
     expression: str

@@ -57,13 +57,13 @@ class RowWriter:
             self.shapes[key] = shape
         return shape
 
-    # --- the three changes -------------------------------------------------------------------------------------------
+    # --- the three changes ------------------------------------------------------------------------
 
     def insert(self, table: TableDef, values: Image) -> int:
         """Insert a row of fitted values; gives its address.
 
-        A row whose key exists is written as well, as Oracle does before its index refuses it: the redo shows it and its
-        undoing.
+        A row whose key exists is written as well, as Oracle does before its index refuses it: the
+        redo shows it and its undoing.
         """
         shape = self._shape(table)
         self._check_values(table, shape, values, shape.required, "insert NULL into ({})", 1400)
@@ -102,7 +102,8 @@ class RowWriter:
         return rid
 
     def remove(self, table: TableDef, rid: int, old: Image) -> None:
-        """Take a row out of its segment: a delete in the redo, without what deleting it means for other tables."""
+        """Take a row out of its segment: a delete in the redo, without what deleting it means for
+        other tables."""
         rows = self.transactions
         rows.note_change(self.transaction, table)
         hid = self._keep_past(table, rid)
@@ -130,7 +131,8 @@ class RowWriter:
         return None
 
     def update(self, table: TableDef, rid: int, old: Image, new: Image) -> int:
-        """Give some columns of a row new, fitted values; gives its address, which is a new one in another partition.
+        """Give some columns of a row new, fitted values; gives its address, which is a new one in
+        another partition.
 
         Raises:
             OracleError: ORA-14402 if the row would have to go to another partition and may not.
@@ -179,7 +181,8 @@ class RowWriter:
     def _check_key_later(
         self, table: TableDef, name: str, columns: tuple[int, ...], values: Image, rid: int
     ) -> None:
-        """At the end of the statement; a key that the transaction defers is waited for there, and checked when that ends."""
+        """At the end of the statement; a key that the transaction defers is waited for there, and
+        checked when that ends."""
         deferral = self.transaction.deferral
         constraint = table.deferrable_keys.get(columns)
         if constraint is not None and deferral.covers(table, constraint):
@@ -210,7 +213,7 @@ class RowWriter:
             for check in pending:
                 check()
 
-    # --- constraints -------------------------------------------------------------------------------------------------
+    # --- constraints ------------------------------------------------------------------------------
 
     def _check_values(
         self,
@@ -234,7 +237,8 @@ class RowWriter:
         return matching(columns, values, self._shape(table).texts)
 
     def _check_expressions_later(self, table: TableDef, rid: int) -> None:
-        """Hold a row against unique indexes on expressions, at the end of the statement. Each row is looked at: no index helps."""
+        """Hold a row against unique indexes on expressions, at the end of the statement. Each row
+        is looked at: no index helps."""
         for name, values in table.unique_values:
             self.pending.append(partial(self._check_expressions, table, name, values, rid))
 

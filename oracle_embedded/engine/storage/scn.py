@@ -16,7 +16,8 @@ _MAP_ENTRIES_MAX = 200_000
 class ScnClock:
     """The counter. Every call happens under the writer's lock, but for reading ``value``.
 
-    SCNs above the persisted ceiling are never given out, so that a killed process cannot give one out twice.
+    SCNs above the persisted ceiling are never given out, so that a killed process cannot give one
+    out twice.
     """
 
     def __init__(
@@ -87,7 +88,8 @@ class ScnClock:
     def at_time(self, moment: float) -> int | None:
         """The last SCN of a time, to about three seconds; None if that is too old.
 
-        An entry of the map stands for the first SCN of some seconds; all SCNs up to the next entry belong to them.
+        An entry of the map stands for the first SCN of some seconds; all SCNs up to the next entry
+        belong to them.
         """
         at = bisect.bisect_right(self._times, moment) - 1
         if at < 0:

@@ -8,7 +8,8 @@ from oracle_embedded.engine.storage.store import Store
 
 
 class Sequences:
-    """States of all sequences. Values are reserved on disk in advance, as Oracle's cache does, so a killed process skips some."""
+    """States of all sequences. Values are reserved on disk in advance, as Oracle's cache does, so a
+    killed process skips some."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,9 +1,10 @@
 """How do tables live in SQLite, and who may write when?
 
-One file in WAL mode. Table ``t<object id>`` holds the current version of each row, committed or not, under its address
-``rid``; ``h<object id>`` holds earlier versions. ``vf`` and ``vt`` are the commit SCNs between which a version was
-current; while its transaction is open the transaction's mark (above every SCN) stands in their place. One writer
-connection, under one lock, makes all changes; queries run on read connections with their own SQLite snapshot.
+One file in WAL mode. Table ``t<object id>`` holds the current version of each row, committed or
+not, under its address ``rid``; ``h<object id>`` holds earlier versions. ``vf`` and ``vt`` are the
+commit SCNs between which a version was current; while its transaction is open the transaction's
+mark (above every SCN) stands in their place. One writer connection, under one lock, makes all
+changes; queries run on read connections with their own SQLite snapshot.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ _CHECKPOINT_PAGES = 4000
 class Connection:
     """A SQLite connection with the context of its registered functions.
 
-    ``filled`` names the temporary tables that computed views are filled into, each with the places of its columns. They outlast a query,
-    without rows: one that went with its SQLite transaction would make SQLite read the definitions of all tables again.
+    ``filled`` names the temporary tables that computed views are filled into, each with the places
+    of its columns. They outlast a query, without rows: one that went with its SQLite transaction
+    would make SQLite read the definitions of all tables again.
     """
 
     sqlite: sqlite3.Connection
@@ -48,7 +50,8 @@ class Connection:
 
 @dataclass(slots=True)
 class Activity:
-    """What readers must know of a table: its newest commit, who writes it now, and the newest history thrown away."""
+    """What readers must know of a table: its newest commit, who writes it now, and the newest
+    history thrown away."""
 
     last_commit: int = 0
     writers: set[int] = field(default_factory=set)
@@ -114,7 +117,7 @@ class Store:
         }
         self.flush()
 
-    # --- connections -------------------------------------------------------------------------------------------------
+    # --- connections ------------------------------------------------------------------------------
 
     def _connect(self) -> Connection:
         context = CallContext()
@@ -148,14 +151,15 @@ class Store:
                 return
         connection.sqlite.close()
 
-    # --- the writer --------------------------------------------------------------------------------------------------
+    # --- the writer -------------------------------------------------------------------------------
 
     @property
     def writer(self) -> Connection:
         """The one connection that writes, for who holds the lock.
 
-        A second thread on it would freeze the process: SQLite's own lock of the connection is waited for with Python's
-        held, by which the statement that has it cannot go on when it calls one of our functions.
+        A second thread on it would freeze the process: SQLite's own lock of the connection is
+        waited for with Python's held, by which the statement that has it cannot go on when it calls
+        one of our functions.
         """
         if not self.lock._is_owned():  # type: ignore[attr-defined]
             raise AssertionError("the writer's connection is used without its lock")
@@ -207,7 +211,8 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """The lock and a SQLite transaction of its own: committed when the block ends well, else rolled back."""
+        """The lock and a SQLite transaction of its own: committed when the block ends well, else
+        rolled back."""
         with self.lock:
             if self._depth == 0:
                 self.flush()
@@ -251,7 +256,7 @@ class Store:
         self.writer.sqlite.execute("COMMIT")
         self._open = False
 
-    # --- tables ------------------------------------------------------------------------------------------------------
+    # --- tables -----------------------------------------------------------------------------------
 
     def create_table(self, table: TableDef) -> None:
         """Make the storage of a new table."""
@@ -299,7 +304,8 @@ class Store:
             self.begin().execute(f"ALTER TABLE {prefix}{oid} ADD COLUMN c{internal_id}{clause}")
 
     def refit_column(self, oid: int, internal_id: int, fit: Callable[[bytes], object]) -> None:
-        """Give the values of a column the form of another type; rows and their versions stay what they are."""
+        """Give the values of a column the form of another type; rows and their versions stay what
+        they are."""
         name, connection = f"c{internal_id}", self.begin()
         for prefix in "th":
             found = connection.execute(
@@ -340,7 +346,8 @@ class Store:
         return int(found)
 
     def create_index(self, oid: int, index_id: int, columns: Sequence[int]) -> None:
-        """Index current and past rows. Uniqueness is checked by the engine, at the end of a statement."""
+        """Index current and past rows. Uniqueness is checked by the engine, at the end of a
+        statement."""
         names = ", ".join(f"c{internal_id}" for internal_id in columns)
         self.begin().execute(f"CREATE INDEX i{index_id} ON t{oid} ({names})")
         self.begin().execute(f"CREATE INDEX ih{index_id} ON h{oid} ({names})")
@@ -351,7 +358,8 @@ class Store:
         self.begin().execute(f"DROP INDEX IF EXISTS ih{index_id}")
 
     def place(self, oid: int, size: int, cluster: int = 0) -> int:
-        """The address of a new row; among the blocks of a cluster, if its table is in one, where a row of another table may have it too."""
+        """The address of a new row; among the blocks of a cluster, if its table is in one, where a
+        row of another table may have it too."""
         self._dirty_segments.add(oid)
         segment = self.segments[oid]
         if not cluster:

@@ -42,7 +42,8 @@ class Busy(Exception):  # noqa: N818 - a signal to wait, not an error
 
 @dataclass(slots=True)
 class Transaction:
-    """An open transaction. ``mark`` stands in row versions until it commits; ``segments`` are the numbers of those that it changed."""
+    """An open transaction. ``mark`` stands in row versions until it commits; ``segments`` are the
+    numbers of those that it changed."""
 
     number: int
     info: TransactionInfo
@@ -82,7 +83,7 @@ class Transactions:
         self._unwritten: list[tuple[int, int, int, int, int, int, str | None]] = []
         store.before_flush = self.write_undo
 
-    # --- begin and end -----------------------------------------------------------------------------------------------
+    # --- begin and end ----------------------------------------------------------------------------
 
     def begin(
         self, session_id: int, serial: int, username: str, client_id: str | None
@@ -146,7 +147,8 @@ class Transactions:
         """Make the changes permanent; gives the commit SCN.
 
         Raises:
-            OracleError: ORA-02091 over ORA-00001 if rows share a key that was left for the end; the transaction is rolled back.
+            OracleError: ORA-02091 over ORA-00001 if rows share a key that was left for the end; the
+                transaction is rolled back.
         """
         violated = violation(self.store, transaction.deferral, transaction.number)
         if violated is not None:
@@ -260,7 +262,7 @@ class Transactions:
             with self.store.lock:
                 self.rollback(self.open[number])
 
-    # --- undo --------------------------------------------------------------------------------------------------------
+    # --- undo -------------------------------------------------------------------------------------
 
     def undo_to(self, transaction: Transaction, seq: int) -> None:
         """Undo the changes after a point of a transaction that goes on."""
@@ -268,7 +270,8 @@ class Transactions:
             self.store.sink.undone(transaction.info)
 
     def _undo(self, transaction: Transaction, seq: int) -> bool:
-        """Undo the changes after a point, newest first, and report each undoing to the redo; were there any?"""
+        """Undo the changes after a point, newest first, and report each undoing to the redo; were
+        there any?"""
         self.write_undo()
         sqlite = self.store.begin()
         rows = sqlite.execute(
@@ -362,7 +365,7 @@ class Transactions:
                 )
             )
 
-    # --- locks -------------------------------------------------------------------------------------------------------
+    # --- locks ------------------------------------------------------------------------------------
 
     def check_unchanged(
         self, transaction: Transaction | None, table: TableDef, rids: Sequence[int], scn: int
@@ -457,7 +460,8 @@ class Transactions:
     def check_no_segment_locks(
         self, table: TableDef, segments: Iterable[int], own: Transaction | None
     ) -> None:
-        """DDL of partitions needs these for itself, and no lock on single rows; ORA-00054 otherwise."""
+        """DDL of partitions needs these for itself, and no lock on single rows; ORA-00054
+        otherwise."""
         wanted = set(segments)
         for other in self.open.values():
             locked = other.table_locks.get(table.object_id, "RX") not in ("RS", "RX")
@@ -475,7 +479,8 @@ class Transactions:
         """Wait until a transaction has ended.
 
         Raises:
-            OracleError: ORA-00060 when that would wait for us, ORA-00054/30006 when time is up, ORA-01013 on cancel.
+            OracleError: ORA-00060 when that would wait for us, ORA-00054/30006 when time is up,
+                ORA-01013 on cancel.
         """
         if seconds == 0:
             raise ora(54)
@@ -501,7 +506,7 @@ class Transactions:
         finally:
             transaction.waits_for = None
 
-    # --- undo retention ----------------------------------------------------------------------------------------------
+    # --- undo retention ---------------------------------------------------------------------------
 
     def retention_floor(self) -> int:
         """Changes committed up to this SCN may have lost their undo."""
