@@ -10,17 +10,18 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from assets.protocols import Opener, SourcePipeline
+from assets.protocols import Opener
 from cdc_core.errors import CdcError
+from cdc_core.steps import Pipeline
 
 _LOG = logging.getLogger("cdc_core.steps")
 
 
 @contextmanager
-def opened_beside(beside: Sequence[Opener]) -> Iterator[list[SourcePipeline]]:
+def opened_beside(beside: Sequence[Opener]) -> Iterator[list[Pipeline]]:
     """The other sources, opened for the block; not those that cannot be, which their own ticks and runs say."""
     with ExitStack() as stack:
-        found: list[SourcePipeline] = []
+        found: list[Pipeline] = []
         for open_pipeline in beside:
             try:
                 found.append(stack.enter_context(open_pipeline()))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from assets.protocols import Opener, SourcePipeline
+from assets.protocols import Opener
 from assets.resource import RedolakeResource, dagster_failures
 from assets.streams import show_streams
 from assets.translator import Translator
@@ -18,6 +18,7 @@ from cdc_core.config import SourceConfig
 from cdc_core.errors import NotYetError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import LeftOut, TableComparison
+from cdc_core.steps import Pipeline
 
 CHECK_NAME = "mirror_equals_oracle"
 
@@ -70,7 +71,7 @@ def reconcile_checks(
 
 
 def _compared(
-    pipeline: SourcePipeline, tables: Sequence[TableId]
+    pipeline: Pipeline, tables: Sequence[TableId]
 ) -> tuple[dict[str, LeftOut], dict[str, TableComparison], int]:
     """The tables that cannot be compared now, such as one behind an ad hoc snapshot that its windows have not reached; the
     comparisons of the others, and the one SCN of these."""

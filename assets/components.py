@@ -21,7 +21,7 @@ from assets.checks import reconcile_checks
 from assets.chunks import oracle_tables, snapshot_chunks
 from assets.config_file import Render, attributes_json_schema, load_config
 from assets.jobs import EXECUTORS, asset_jobs, maintain_job, snapshot_job, windows_job_name
-from assets.protocols import Opener, SourcePipeline
+from assets.protocols import Opener
 from assets.resource import REDOLAKE, RESOURCE_KEY
 from assets.scaffolding import SourceScaffolder
 from assets.schedules import windows_schedules
@@ -182,7 +182,7 @@ def opener(read: Read) -> Opener:
     """Opens the source that a file describes, with the secrets of the environment."""
 
     @contextmanager
-    def open_pipeline(*, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
+    def open_pipeline(*, spark: SparkSource | None = None) -> Iterator[Pipeline]:
         with Pipeline(read(os.environ), spark=spark) as pipeline:
             yield pipeline
 

@@ -16,9 +16,10 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource, PySparkResource
 from pydantic import Field, PrivateAttr
 
-from assets.protocols import Opener, SourcePipeline
+from assets.protocols import Opener
 from cdc_core.config import LakeConfig
 from cdc_core.errors import CdcError, TransientError, noticing_memory
+from cdc_core.steps import Pipeline
 from cdc_core.steps.spark import parent_session
 
 RUN_LEASE = "run/"
@@ -50,7 +51,7 @@ class RedolakeResource(dg.ConfigurableResource):
 
     _run_id: str | None = PrivateAttr(default=None)
     _stack: ExitStack = PrivateAttr(default_factory=ExitStack)
-    _opened: dict[str, SourcePipeline] = PrivateAttr(default_factory=dict)
+    _opened: dict[str, Pipeline] = PrivateAttr(default_factory=dict)
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
@@ -60,13 +61,13 @@ class RedolakeResource(dg.ConfigurableResource):
         with ExitStack() as self._stack:
             yield self
 
-    def source(self, name: str, open_pipeline: Opener) -> SourcePipeline:
+    def source(self, name: str, open_pipeline: Opener) -> Pipeline:
         """The source, opened at the first call."""
         if name not in self._opened:
             pipeline = self._stack.enter_context(open_pipeline(spark=self._spark))
             if self._run_id is not None:
                 lease = f"{RUN_LEASE}{self._run_id}/{os.getpid()}"
-                self._stack.enter_context(pipeline.lease(lease))
+                self._stack.enter_context(pipeline.lease(lease, of_process=True))
             self._opened[name] = pipeline
         return self._opened[name]
 

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 import dagster as dg
 
-from assets.protocols import SourcePipeline
 from assets.resource import RUN_LEASE
 from cdc_core.config import SourceConfig
 from cdc_core.errors import PartitionKeyError
 from cdc_core.model.scn import Scn, window_end
+from cdc_core.steps import Pipeline
 
 SOURCE_TAG = "cdc/source"
 SNAPSHOT_TAG = "cdc/snapshot"
@@ -88,7 +88,7 @@ def _is_replay(run: dg.DagsterRun, taken_up_to: Scn) -> bool:
 
 def release_dead_runs(
     instance: dg.DagsterInstance,
-    pipeline: SourcePipeline,
+    pipeline: Pipeline,
     config: SourceConfig,
     keys: Collection[dg.AssetKey],
 ) -> list[str]:

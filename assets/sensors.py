@@ -17,7 +17,7 @@ import dagster as dg
 
 from assets.beside import opened_beside
 from assets.history import add_keys
-from assets.protocols import Opener, SourcePipeline
+from assets.protocols import Opener
 from assets.runs import (
     SNAPSHOT_TAG,
     SOURCE_TAG,
@@ -33,6 +33,7 @@ from cdc_core.config import SourceConfig
 from cdc_core.errors import LeaseHeldError, NotYetError, TransientError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.steps import Pipeline
 
 OBSERVED_EVERY = timedelta(hours=1)
 """How often an idle source's position is shown as an observation."""
@@ -158,7 +159,7 @@ def snapshots_sensor(
 
 def _tick(
     context: dg.SensorEvaluationContext,
-    pipeline: SourcePipeline,
+    pipeline: Pipeline,
     config: SourceConfig,
     names: Translator,
 ) -> Tick:
@@ -204,7 +205,7 @@ def _cursor(context: dg.SensorEvaluationContext, more: Mapping[str, Any] = NOTHI
 
 
 def _quiet(
-    context: dg.SensorEvaluationContext, pipeline: SourcePipeline, names: Translator, new: str
+    context: dg.SensorEvaluationContext, pipeline: Pipeline, names: Translator, new: str
 ) -> dg.SensorResult:
     """Say up to where nothing has changed; now and then as an observation, which stays. ``new`` is said besides."""
     last = pipeline.records.windows(newest_first=True, limit=1)
@@ -230,7 +231,7 @@ def _quiet(
     )
 
 
-def _rejected(pipeline: SourcePipeline) -> dict[str, str]:
+def _rejected(pipeline: Pipeline) -> dict[str, str]:
     signals = pipeline.records.signals(states=("rejected",))
     return {signal.id: signal.reason or "" for signal in signals}
 
@@ -268,7 +269,7 @@ def _chunk_requests(
     return requests
 
 
-def _chunk_totals(pipeline: SourcePipeline) -> Mapping[tuple[TableId, str], int]:
+def _chunk_totals(pipeline: Pipeline) -> Mapping[tuple[TableId, str], int]:
     """How many chunks each snapshot of each table has."""
     return Counter((chunk.table, chunk.snapshot_id) for chunk in pipeline.records.chunks())
 

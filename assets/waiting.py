@@ -18,7 +18,6 @@ from typing import Any
 import dagster as dg
 
 from assets.history import add_partitions, remove_partitions, report_history
-from assets.protocols import SourcePipeline
 from assets.runs import (
     LIVE_PRIORITY,
     PRIORITY_TAG,
@@ -34,6 +33,7 @@ from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
+from cdc_core.steps import Pipeline
 from cdc_core.steps.beside import capture_beside, cut_together
 from cdc_core.steps.delta import beside_names
 from cdc_core.steps.overtaken import overtaken_where_forgotten
@@ -70,7 +70,7 @@ class Tick:
     kept: Kept
     config: SourceConfig
     names: Translator
-    pipeline: SourcePipeline
+    pipeline: Pipeline
 
     @property
     def tables(self) -> list[TableId]:
@@ -93,7 +93,7 @@ class Tick:
         )
         return "" if run is None else f"run {run.run_id[:8]} is {run.status.value.lower()}"
 
-    def ask(self, others: Sequence[SourcePipeline], *, limit: int | None, is_whole: bool) -> Asked:
+    def ask(self, others: Sequence[Pipeline], *, limit: int | None, is_whole: bool) -> Asked:
         """Cut windows up to the present, pass those without anything for captured tables, and ask for a run over those that wait.
 
         Args:
@@ -207,7 +207,7 @@ def snapshot_keys(config: SourceConfig, names: Translator) -> dict[dg.AssetKey, 
     return {names.key("snapshot", table.table): table.table for table in config.tables}
 
 
-def next_windows(pipeline: SourcePipeline, limit: int | None) -> list[WindowRecord]:
+def next_windows(pipeline: Pipeline, limit: int | None) -> list[WindowRecord]:
     """The windows that wait, as they are now: partitions in a row, so none behind an idle window that some table has yet to
     take, or behind one that another process has forgotten since."""
     found = (pipeline.records.window(window) for window in pipeline.pending_windows()[:limit])

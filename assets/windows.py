@@ -17,7 +17,7 @@ import dagster as dg
 
 from assets import metadata
 from assets.beside import opened_beside
-from assets.protocols import Opener, SourcePipeline
+from assets.protocols import Opener
 from assets.resource import RedolakeResource, dagster_failures
 from assets.streams import proof_check, stopping_line, stream_check, verdicts
 from assets.translator import CODE_VERSION, Layer, Translator
@@ -27,6 +27,7 @@ from cdc_core.errors import ConfigError, OvertakenError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow, window_end
+from cdc_core.steps import Pipeline
 from cdc_core.steps.beside import capture_beside, is_awaited
 from cdc_core.steps.delta import beside_names, beside_rows, beside_uri, delta_rows, delta_uri
 from cdc_core.steps.overtaken import look_again, overtaken_where_forgotten
@@ -153,7 +154,7 @@ def lake_tables(
     return apply
 
 
-def in_order(context: dg.AssetExecutionContext, pipeline: SourcePipeline) -> list[Partition]:
+def in_order(context: dg.AssetExecutionContext, pipeline: Pipeline) -> list[Partition]:
     """The windows of a run with their partition keys, by SCN. One that the source keeps no more, and
     that every table has passed, is left out: another process found it idle and forgot it, or it is older than the retention.
 
@@ -180,7 +181,7 @@ def in_order(context: dg.AssetExecutionContext, pipeline: SourcePipeline) -> lis
 
 def unless_forgotten(
     context: dg.AssetExecutionContext,
-    pipeline: SourcePipeline,
+    pipeline: Pipeline,
     window: ScnWindow,
     step: Callable[[], StepReport],
 ) -> StepReport | None:
@@ -230,7 +231,7 @@ def _lake_keys(names: Translator, table: TableId) -> list[dg.AssetKey]:
 
 
 def _stream_results(
-    pipeline: SourcePipeline,
+    pipeline: Pipeline,
     names: Translator,
     tables: Sequence[TableId],
     checks: Iterable[dg.AssetCheckKey],
@@ -272,7 +273,7 @@ def _beside_specs(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]
     ]
 
 
-def _times(pipeline: SourcePipeline, window: ScnWindow) -> dict[str, Any]:
+def _times(pipeline: Pipeline, window: ScnWindow) -> dict[str, Any]:
     record = pipeline.records.window(window)
     return {} if record is None else metadata.of_times(record)
 
@@ -282,7 +283,7 @@ class _Application:
     """Windows taken by some tables in one step."""
 
     context: dg.AssetExecutionContext
-    pipeline: SourcePipeline
+    pipeline: Pipeline
     config: SourceConfig
     names: Translator
     tables: list[TableId]

@@ -9,15 +9,13 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, Protocol
 
-from cdc_core.config import SourceConfig
 from cdc_core.errors import CdcError
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.steps.records import Records
+from cdc_core.steps.pipeline import Pipeline
 
 _LOG = logging.getLogger("cdc_core.steps")
 
@@ -25,38 +23,7 @@ SHARED_LEASE = "shared-capture"
 """Held, of the source whose name is first, by who reads redo for several: another process finds it landed, and reads nothing."""
 
 
-class SharingSource(Protocol):
-    """What is asked of each source; :class:`~cdc_core.steps.pipeline.Pipeline` has it."""
-
-    @property
-    def config(self) -> SourceConfig:
-        """The configuration."""
-
-    @property
-    def records(self) -> Records:
-        """What was done so far."""
-
-    def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[Any]:
-        """Hold ``<source>/<work>`` for the block."""
-
-    def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
-        """Cut windows up to the present, or to ``until``."""
-
-    def pending_windows(self) -> list[ScnWindow]:
-        """Windows that are not applied yet, in order."""
-
-    def capture_window(self, window: ScnWindow) -> StepReport:
-        """Redo → landing."""
-
-    def reading_shared(
-        self, window: ScnWindow, beside: Sequence[Any]
-    ) -> AbstractContextManager[Sequence[bool]]:
-        """Read a window's redo once for this source and those beside it, which then capture it; for which of them that could be done."""
-
-
-def cut_together(
-    source: SharingSource, others: Sequence[SharingSource], *, pending_max: int
-) -> None:
+def cut_together(source: Pipeline, others: Sequence[Pipeline], *, pending_max: int) -> None:
     """Cut a source's windows to where the furthest of the others is, and on to the present; then those of the others to the same SCN. One
     with ``pending_max`` windows that wait gets no more.
 
@@ -78,8 +45,8 @@ def cut_together(
 
 
 def capture_beside(
-    source: SharingSource,
-    others: Sequence[SharingSource],
+    source: Pipeline,
+    others: Sequence[Pipeline],
     window: ScnWindow,
     *,
     wait_seconds: float = 0,
@@ -96,7 +63,7 @@ def capture_beside(
     if not _is_next(source, window) or not any(_is_next(other, window) for other in others):
         return source.capture_window(window)
     keeper = min([source, *others], key=lambda one: one.config.name)
-    with keeper.lease(SHARED_LEASE, wait_seconds=wait_seconds):
+    with keeper.lease(SHARED_LEASE, wait_seconds=wait_seconds, of_process=True):
         sharing = [one for one in (source, *others) if _is_next(one, window)]
         with _shared_redo(window, sharing) as is_read:
             for one, was_read in zip(sharing, is_read, strict=True):
@@ -105,14 +72,14 @@ def capture_beside(
             return source.capture_window(window)
 
 
-def is_awaited(others: Sequence[SharingSource], window: ScnWindow) -> bool:
+def is_awaited(others: Sequence[Pipeline], window: ScnWindow) -> bool:
     """Has one of the others a window with these bounds that is not captured yet?"""
     found = [other.records.window(window) for other in others]
     return any(one is not None and one.state == "planned" for one in found)
 
 
 def capture_shared(
-    pipelines: Mapping[str, SharingSource], *, until: int | None = None
+    pipelines: Mapping[str, Pipeline], *, until: int | None = None
 ) -> dict[str, list[StepReport]]:
     """Cut windows with common ends, up to the present or to ``until``, and capture those that several sources have from one pass over the
     redo; what was captured of each."""
@@ -139,7 +106,7 @@ def capture_shared(
     return done
 
 
-def newest_end(source: SharingSource) -> Scn | None:
+def newest_end(source: Pipeline) -> Scn | None:
     """The end of the newest window that was planned; before the first one where the source begins, None if it has not begun."""
     newest = source.records.windows(newest_first=True, limit=1)
     return newest[0].window.scn_high if newest else source.records.begins_at
@@ -155,24 +122,24 @@ def worked(name: str, step: Callable[[], object]) -> bool:
     return True
 
 
-def _plan(pipeline: SharingSource, until: int | None) -> None:
+def _plan(pipeline: Pipeline, until: int | None) -> None:
     if pipeline.records.is_begun:
         pipeline.plan_windows(until=until)
 
 
-def _capture(pipeline: SharingSource, windows: Sequence[ScnWindow], done: list[StepReport]) -> None:
+def _capture(pipeline: Pipeline, windows: Sequence[ScnWindow], done: list[StepReport]) -> None:
     for window in windows:
         done.append(pipeline.capture_window(window))
 
 
-def _is_next(source: SharingSource, window: ScnWindow) -> bool:
+def _is_next(source: Pipeline, window: ScnWindow) -> bool:
     """Is it the first of the source's windows that is not captured?"""
     planned = source.records.windows(states=("planned",), limit=1)
     return [one.window for one in planned] == [window]
 
 
 @contextmanager
-def _shared_redo(window: ScnWindow, sharing: Sequence[SharingSource]) -> Iterator[Sequence[bool]]:
+def _shared_redo(window: ScnWindow, sharing: Sequence[Pipeline]) -> Iterator[Sequence[bool]]:
     """The block captures the window of these sources, from one reading for those for which that can be."""
     is_read: Sequence[bool] = [False for _ in sharing]
     with ExitStack() as opened:

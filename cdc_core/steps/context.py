@@ -44,6 +44,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.source import OpenSource, Source
 from cdc_core.state.store import Store
 from cdc_core.steps.matching import look_up, with_matches
+from cdc_core.steps.windows.prefetch import RedoTurns
 
 OpenLake = Callable[[LakeConfig, str], Lake]
 """How a source's lake is opened."""
@@ -82,6 +83,7 @@ class Context:
         self._lake: Lake | None = None
         self._writer: HeldLease | None = None
         self._leases = ExitStack()
+        self.turns = RedoTurns()
 
     @property
     def source(self) -> str:
@@ -103,7 +105,7 @@ class Context:
         """What reads the database's changes, by the configuration as it is now. It keeps no state, so each use may have its own."""
         return self._open_source(self.config, self.database)
 
-    def look_up_patterns(self) -> list[FoundTable]:
+    def find_tables(self) -> list[FoundTable]:
         """Ask Oracle which tables the patterns name now, keep the answer, and follow it from here on.
 
         Returns:

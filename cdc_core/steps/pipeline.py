@@ -1,43 +1,29 @@
-"""The one door to a source: what can be done with it, step by step or all at once."""
+"""The one door to a source: what can be done with it, step by step or all at once.
+
+A step is a function of a source (:class:`~cdc_core.steps.context.Context`), written once, in the
+module that its name leads to. :class:`Pipeline` is such a source, and lists its steps.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from functools import partial
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import SourceConfig
-from cdc_core.errors import (
-    CdcError,
-    ConfigError,
-    OracleUnavailableError,
-    OvertakenError,
-    PreflightError,
-)
+from cdc_core.errors import CdcError, ConfigError, OvertakenError
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import TableRecord, WindowRecord
-from cdc_core.model.reports import (
-    Cut,
-    FoundTable,
-    Holder,
-    Maintenance,
-    Reconciliation,
-    Reporter,
-    SourceStatus,
-    StateRebuilt,
-    StepReport,
-)
+from cdc_core.model.records import WindowRecord
+from cdc_core.model.reports import Holder, Reporter, StepReport
 from cdc_core.model.scn import ScnWindow
-from cdc_core.model.signals import Signal
-from cdc_core.model.streams import StreamEnd
-from cdc_core.source import EarlyRedo, OpenSource
+from cdc_core.source import OpenSource
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import exact, maintaining, policies, rebuilding, reconciling, signals
 from cdc_core.steps import holders as work_holders
@@ -52,29 +38,57 @@ from cdc_core.steps.snapshots import plan as snapshot_plan
 from cdc_core.steps.snapshots import read as chunk_read
 from cdc_core.steps.snapshots.files import ChunkFiles
 from cdc_core.steps.snapshots.joining import FirstStart, read_first_start
+from cdc_core.steps.state import rebuild as state_rebuild
 from cdc_core.steps.state.behind import refuse_older_store
 from cdc_core.steps.state.keeping import Keeper
-from cdc_core.steps.state.rebuild import rebuild_state
 from cdc_core.steps.windows import apply as window_apply
 from cdc_core.steps.windows import capture as window_capture
 from cdc_core.steps.windows import plan as window_plan
-from cdc_core.steps.windows import prefetch as window_early
 from cdc_core.steps.windows import recapture as window_recapture
 from cdc_core.steps.windows import replay as window_replay
 from cdc_core.steps.windows import retire as window_retire
 from cdc_core.steps.windows import sharing as window_sharing
-from cdc_core.steps.windows.prefetch import EarlyReads
-from cdc_core.steps.windows.recapture import Recapture
 from cdc_core.steps.windows.rounds import WindowRounds
 
 _LOG = logging.getLogger(__name__)
 
 
-class Pipeline:
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _kept(
+    step: Callable[Concatenate[Context, P], T],
+) -> Callable[Concatenate[Pipeline, P], T]:
+    """A step that may change the metadata store: landing follows before and after it."""
+
+    @wraps(step)
+    def kept(source: Pipeline, /, *args: P.args, **named: P.kwargs) -> T:
+        with source.kept_in_landing():
+            return step(source, *args, **named)
+
+    return kept
+
+
+def _kept_of_table(
+    step: Callable[Concatenate[Context, ChunkKey, P], T],
+) -> Callable[Concatenate[Pipeline, ChunkKey, P], T]:
+    """The same for a step on a chunk, which changes what the store has of its table alone."""
+
+    @wraps(step)
+    def kept(source: Pipeline, key: ChunkKey, /, *args: P.args, **named: P.kwargs) -> T:
+        with source.kept_in_landing(key.table):
+            return step(source, key, *args, **named)
+
+    return kept
+
+
+class Pipeline(Context):
     """A source and what can be done with it.
 
-    Metadata store, landing store, Oracle and Spark are opened when a step first needs them, and closed by :meth:`close` or
-    at the end of a ``with`` block. Every step may be repeated, by this or another process, at any time.
+    Metadata store, landing store, Oracle and Spark are opened when a step first needs them, and
+    closed by :meth:`close` or at the end of a ``with`` block. Every step may be repeated, by this or
+    another process, at any time.
 
     Args:
         config: The source.
@@ -95,16 +109,14 @@ class Pipeline:
         open_lake: OpenLake | None = None,
         open_source: OpenSource = LogMinerSource,
     ) -> None:
-        self._ctx = Context(
+        super().__init__(
             config,
             report=report,
             on_statement=on_statement,
             open_lake=open_lake or partial(DeltaLake.open, spark=spark),
             open_source=open_source,
         )
-        self._keeper = Keeper(self._ctx)
-        self._early: EarlyReads | None = None
-        self._shared: dict[ScnWindow, EarlyRedo] = {}
+        self._keeper = Keeper(self)
         self._carried: Sequence[ScnWindow] = ()
 
     def __enter__(self) -> Self:
@@ -118,64 +130,52 @@ class Pipeline:
     ) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Close what was opened. May be called twice."""
-        self._ctx.close()
-
-    def rest(self) -> None:
-        """Let go of what is only needed while there is something to do: sessions of the database. May be called at any time."""
-        self._ctx.database.close()
-
-    @property
-    def config(self) -> SourceConfig:
-        """The configuration, with the tables that were found in the place of patterns."""
-        return self._ctx.config
+    def release_sessions(self) -> None:
+        """Close the sessions of the database: between two rounds of work nothing is held there.
+        May be called at any time."""
+        self.database.close()
 
     @property
     def records(self) -> Records:
         """What was done so far, for those who show it."""
-        return Records(self._ctx.store, self.config)
+        return Records(self.store, self.config)
 
     def start_spark(self) -> None:
         """Start Spark ahead of its first use."""
-        self._ctx.lake.start()
-
-    def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[object]:
-        """Hold ``<source>/<work>`` for the block (:meth:`Context.lease`)."""
-        return self._ctx.lease(work, wait_seconds=wait_seconds, of_process=True)
+        self.lake.start()
 
     def holders(self, work: str) -> list[Holder]:
         """Who holds ``<source>/<work>`` and what is below it, and who of them is dead (:func:`holders.holders`)."""
-        return work_holders.holders(self._ctx.store, self.config.name, work)
+        return work_holders.holders(self.store, self.source, work)
 
     def release(self, holder: Holder) -> None:
         """Give back what a dead holder held."""
-        self._ctx.store.leases.release(holder.lease)
+        self.store.leases.release(holder.lease)
 
     @contextmanager
-    def _kept(self, table: TableId | None = None) -> Iterator[None]:
-        """A step that may change the metadata store, perhaps for one table alone: landing follows before and after it, unless the store is
-        the older one."""
+    def kept_in_landing(self, table: TableId | None = None) -> Iterator[None]:
+        """For a block that may change the metadata store, perhaps for one table alone: landing
+        follows before and after it, unless the store is the older one."""
         if not self._keeper.is_loaded:
-            refuse_older_store(self._ctx)
+            refuse_older_store(self)
         self._keeper.keep(table)
         try:
             yield
         finally:
             self._keeper.keep(table)
 
-    # -- snapshot path ---------------------------------------------------------------------------------------------
+    # -- snapshot path ---------------------------------------------------------------------------
 
-    def check(self) -> None:
-        """Preflight (:func:`snapshot_plan.check`)."""
-        self._ctx.look_up_patterns()
-        snapshot_plan.check(self._ctx)
+    check = snapshot_plan.check
+    pending_chunks = snapshot_plan.pending_chunks
+    snapshot_chunk = _kept_of_table(chunk_read.snapshot_chunk)
+    apply_chunk = _kept_of_table(chunk_apply.apply_chunk)
 
     def read_first_start(self) -> FirstStart:
         """Fix where this source may begin, for :meth:`start_snapshot` (:func:`joining.read_first_start`)."""
-        with self._kept(), self._ctx.database.session() as session:
-            table_fates.follow_configuration(self._ctx)
-            return read_first_start(self._ctx, session)
+        with self.kept_in_landing(), self.database.session() as session:
+            table_fates.follow_configuration(self)
+            return read_first_start(self, session)
 
     def start_snapshot(
         self,
@@ -188,12 +188,12 @@ class Pipeline:
         """Plan the first snapshot, or an ad hoc one (:func:`snapshot_plan.start_snapshot`); one condition for all tables."""
 
         def planned() -> list[ChunkKey]:
-            with self._kept():
-                table_fates.follow_configuration(self._ctx)
-                policies.follow_policies(self._ctx)
-                limited = [] if condition is None else self._ctx.configured(tables)
+            with self.kept_in_landing():
+                table_fates.follow_configuration(self)
+                policies.follow_policies(self)
+                limited = [] if condition is None else self.configured(tables)
                 return snapshot_plan.start_snapshot(
-                    self._ctx,
+                    self,
                     tables,
                     conditions=dict.fromkeys(limited, condition or ""),
                     signal_id=signal_id,
@@ -202,34 +202,24 @@ class Pipeline:
 
         return look_again(planned)
 
-    def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:
-        """Chunks that are not applied yet, in order."""
-        return snapshot_plan.pending_chunks(self._ctx, tables)
+    # -- log path --------------------------------------------------------------------------------
 
-    def snapshot_chunk(self, key: ChunkKey) -> StepReport:
-        """Oracle → landing (:func:`chunk_read.snapshot_chunk`)."""
-        return self._read_chunk(key)
-
-    def apply_chunk(self, key: ChunkKey) -> StepReport:
-        """Landing → change log and mirror (:func:`chunk_apply.apply_chunk`)."""
-        return self._apply_chunk(key)
-
-    def _read_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
-        with self._kept(key.table):
-            return chunk_read.snapshot_chunk(self._ctx, key, files)
-
-    def _apply_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
-        with self._kept(key.table):
-            return chunk_apply.apply_chunk(self._ctx, key, files)
-
-    # -- log path --------------------------------------------------------------------------------------------------
+    pending_windows = window_plan.pending_windows
+    capture_window = _kept(window_capture.capture_window)
+    reading_early = window_capture.reading_early
+    apply_window = _kept(window_apply.apply_window)
+    changed_tables = window_apply.changed_tables
+    replay_window = window_replay.replay_window
+    retire_windows = _kept(window_retire.retire_windows)
+    plan_recapture = window_recapture.plan_recapture
+    skip_gap = _kept(window_capture.skip_gap)
 
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
         """Cut windows up to the present (:func:`window_plan.plan_windows`)."""
-        with self._kept():
-            table_fates.follow_configuration(self._ctx)
-            policies.follow_policies(self._ctx)
-            return window_plan.plan_windows(self._ctx, until=until)
+        with self.kept_in_landing():
+            table_fates.follow_configuration(self)
+            policies.follow_policies(self)
+            return window_plan.plan_windows(self, until=until)
 
     def window_named(self, text: str) -> ScnWindow:
         """The window that a partition key of Dagster, or `<scn_low>-<scn_high>`, names.
@@ -248,10 +238,6 @@ class Pipeline:
             )
         return record.window
 
-    def pending_windows(self) -> list[ScnWindow]:
-        """Windows that are not applied yet, in order."""
-        return window_plan.pending_windows(self._ctx)
-
     @contextmanager
     def reading_shared(
         self, window: ScnWindow, beside: Sequence[Pipeline]
@@ -259,199 +245,73 @@ class Pipeline:
         """For a block in which this window is captured for this source and for those beside it: its redo, read once for those of them
         for which that can be done (:func:`window_sharing.read_shared`); for which that is so."""
         sharing = (self, *beside)
-        found = window_sharing.read_shared(self._ctx, window, [one._ctx for one in beside])
+        found = window_sharing.read_shared(self, window, beside)
         with ExitStack() as opened:
             for one, redo in zip(sharing, found, strict=True):
                 if redo is not None:
                     opened.callback(redo.close)
-                    opened.callback(one._shared.pop, window)
-                    one._shared[window] = redo
+                    opened.callback(one.turns.shared.pop, window)
+                    one.turns.shared[window] = redo
             yield [redo is not None for redo in found]
-
-    def capture_window(self, window: ScnWindow) -> StepReport:
-        """Redo → landing (:func:`window_capture.capture_window`); with what was read of it already."""
-        with self._kept():
-            if (redo := self._shared.get(window)) is not None:
-                return window_capture.capture_window(self._ctx, window, lambda _: nullcontext(redo))
-            if (early := self._early) is None:
-                return window_capture.capture_window(self._ctx, window)
-            try:
-                return window_capture.capture_window(self._ctx, window, early.turn)
-            except (OracleUnavailableError, PreflightError) as error:
-                if early.is_closed:
-                    raise
-                # The database may allow fewer sessions than are open.
-                _LOG.warning(
-                    "no window is read early any more, since a session was refused: %s", error
-                )
-                early.close()
-                return window_capture.capture_window(self._ctx, window, early.turn)
-
-    @contextmanager
-    def reading_early(self, windows: Sequence[ScnWindow]) -> Iterator[None]:
-        """For a block in which these windows are captured in order: read the redo of the next ones meanwhile, in
-        ``capture.sessions`` sessions (:func:`window_early.reading_early`)."""
-        with window_early.reading_early(self._ctx, windows) as early:
-            self._early = early
-            try:
-                yield
-            finally:
-                self._early = None
-
-    def apply_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
-        """Landing → change logs and mirrors (:func:`window_apply.apply_window`)."""
-        with self._kept():
-            return window_apply.apply_window(self._ctx, window, tables)
-
-    def changed_tables(self, windows: Sequence[ScnWindow]) -> set[TableId]:
-        """The tables that captured windows change (:func:`window_apply.changed_tables`)."""
-        return window_apply.changed_tables(self._ctx, windows)
-
-    def replay_window(self, window: ScnWindow, tables: list[TableId] | None = None) -> StepReport:
-        """An old window once more (:func:`window_replay.replay_window`)."""
-        return window_replay.replay_window(self._ctx, window, tables)
 
     def pass_idle_windows(
         self, capture: Callable[[ScnWindow], StepReport] | None = None
     ) -> WindowRecord | None:
         """Move over windows without anything for the captured tables (:func:`window_retire.pass_idle_windows`). ``capture`` captures each
         that is not captured yet: :meth:`capture_window` by default."""
-        with self._kept():
-            return window_retire.pass_idle_windows(self._ctx, capture or self.capture_window)
-
-    def plan_recapture(
-        self, *, needed_only: bool = True, first: ScnWindow | None = None
-    ) -> Recapture:
-        """Windows that landing has lost, and those to read again (:func:`window_recapture.plan_recapture`); with ``first``, from this
-        one on, which is there (:func:`window_recapture.plan_recapture_from`)."""
-        if first is not None:
-            return window_recapture.plan_recapture_from(self._ctx, first)
-        return window_recapture.plan_recapture(self._ctx, needed_only=needed_only)
+        with self.kept_in_landing():
+            return window_retire.pass_idle_windows(self, capture or self.capture_window)
 
     def recapture(
         self, *, needed_only: bool = True, first: ScnWindow | None = None
     ) -> Iterator[StepReport]:
         """Read windows again that landing has lost, or all from ``first`` on, yielding each (:func:`window_recapture.begin_recapture`)."""
-        with self._kept():
+        with self.kept_in_landing():
             again = self.plan_recapture(needed_only=needed_only, first=first).again
             if again:
-                window_recapture.begin_recapture(self._ctx, again)
+                window_recapture.begin_recapture(self, again)
         with self.reading_early([record.window for record in again]):
             for record in again:
                 yield self.capture_window(record.window)
 
-    def skip_gap(self) -> tuple[WindowRecord, list[TableRecord]] | None:
-        """Let windows go on behind redo that is gone (:func:`window_capture.skip_gap`)."""
-        with self._kept():
-            return window_capture.skip_gap(self._ctx)
+    # -- the fates of tables ---------------------------------------------------------------------
 
-    def retire_windows(self) -> list[WindowRecord]:
-        """Forget windows that are not needed any more (:func:`window_retire.retire_windows`)."""
-        with self._kept():
-            return window_retire.retire_windows(self._ctx)
+    follow_policies = _kept(policies.follow_policies)
+    take_policies = _kept(policies.take_policies)
+    add_tables = _kept(table_fates.add_tables)
+    remove_tables = _kept(table_fates.remove_tables)
+    pause_tables = _kept(table_fates.pause_tables)
+    resume_tables = _kept(table_fates.resume_tables)
+    resnapshot_tables = _kept(table_fates.resnapshot_tables)
+    rebuild_mirror = rebuilding.rebuild_mirror
+    rebuild_from_landing = rebuilding.rebuild_from_landing
+    purge_column = _kept(table_fates.purge_column)
+    quarantine = table_fates.quarantine
+    purge_quarantine = _kept(table_fates.purge_quarantine)
+    maintain = maintaining.maintain
 
-    # -- the fates of tables ---------------------------------------------------------------------------------------
+    # -- signals, proof, status, the metadata store ----------------------------------------------
 
-    def find_tables(self) -> list[FoundTable]:
-        """Look the patterns of the configuration up in Oracle (:meth:`Context.look_up_patterns`)."""
-        return self._ctx.look_up_patterns()
-
-    def follow_policies(self) -> list[TableId]:
-        """Let stopped tables join again whose policies say so (:func:`policies.follow_policies`)."""
-        with self._kept():
-            return policies.follow_policies(self._ctx)
-
-    def take_policies(self) -> list[ChunkKey]:
-        """The same, and plan the chunks of tables that have joined (:func:`policies.take_policies`)."""
-        with self._kept():
-            return policies.take_policies(self._ctx)
-
-    def add_tables(self, tables: list[TableId]) -> list[ChunkKey]:
-        """Take tables in (:func:`tables.add_tables`)."""
-        with self._kept():
-            return table_fates.add_tables(self._ctx, tables)
-
-    def remove_tables(self, tables: list[TableId]) -> list[StreamEnd]:
-        """End tables' streams; their Delta tables stay (:func:`tables.remove_tables`)."""
-        with self._kept():
-            return table_fates.remove_tables(self._ctx, tables)
-
-    def pause_tables(self, tables: list[TableId]) -> list[TableRecord]:
-        """Leave mirrors as they are (:func:`tables.pause_tables`)."""
-        with self._kept():
-            return table_fates.pause_tables(self._ctx, tables)
-
-    def resume_tables(self, tables: list[TableId]) -> list[TableRecord]:
-        """Go on where tables stand (:func:`tables.resume_tables`)."""
-        with self._kept():
-            return table_fates.resume_tables(self._ctx, tables)
-
-    def resnapshot_tables(self, tables: list[TableId], *, fresh: bool = False) -> list[ChunkKey]:
-        """Read tables anew (:func:`tables.resnapshot_tables`)."""
-        with self._kept():
-            return table_fates.resnapshot_tables(self._ctx, tables, fresh=fresh)
-
-    def rebuild_mirror(self, table: TableId) -> StepReport:
-        """Write a mirror anew from its change log (:func:`rebuilding.rebuild_mirror`)."""
-        return rebuilding.rebuild_mirror(self._ctx, table)
-
-    def rebuild_from_landing(self, table: TableId) -> StepReport:
-        """Write change log and mirror anew from landing (:func:`rebuilding.rebuild_from_landing`)."""
-        return rebuilding.rebuild_from_landing(self._ctx, table)
-
-    def purge_column(self, table: TableId, column: str) -> table_fates.Purged:
-        """Remove the values of an excluded column from the lake (:func:`tables.purge_column`)."""
-        with self._kept():
-            return table_fates.purge_column(self._ctx, table, column)
-
-    def quarantine(self, table: TableId) -> dict[tuple[str, str], int]:
-        """How many rows are in quarantine, by operation and reason (:func:`tables.quarantine`)."""
-        return table_fates.quarantine(self._ctx, table)
-
-    def purge_quarantine(self, table: TableId) -> list[str]:
-        """Remove the redo text from a quarantine (:func:`tables.purge_quarantine`)."""
-        with self._kept():
-            return table_fates.purge_quarantine(self._ctx, table)
-
-    def maintain(self, tables: list[TableId] | None = None) -> Iterator[Maintenance]:
-        """Keep Delta tables quick, yielding each captured table (:func:`maintaining.maintain`)."""
-        return maintaining.maintain(self._ctx, tables)
-
-    # -- the metadata store ----------------------------------------------------------------------------------------
-
-    def rebuild_state(self, *, replace: bool = False, dry_run: bool = False) -> StateRebuilt:
-        """Make the metadata store anew from landing and lake (:func:`rebuild_state`)."""
-        return rebuild_state(self._ctx, replace_store=replace, dry_run=dry_run)
-
-    # -- signals, proof, status ------------------------------------------------------------------------------------
-
-    def add_signal(self, signal: Signal) -> None:
-        """Ask for something (:func:`signals.add_signal`)."""
-        signals.add_signal(self._ctx, signal)
-
-    def take_signals(self) -> list[tuple[Signal, list[ChunkKey]]]:
-        """Plan what waiting signals ask for (:func:`signals.take_signals`)."""
-        with self._kept():
-            return signals.take_signals(self._ctx)
-
-    def reconcile(
-        self, tables: list[TableId] | None = None, *, scn: int | None = None, keys_max: int = 0
-    ) -> Reconciliation:
-        """Compare with Oracle at one SCN (:func:`reconciling.reconcile`)."""
-        return reconciling.reconcile(self._ctx, tables, scn=scn, keys_max=keys_max)
+    add_signal = signals.add_signal
+    take_signals = _kept(signals.take_signals)
+    reconcile = reconciling.reconcile
+    cut_at = exact.cut_at
+    status = source_status.status
+    rebuild_state = state_rebuild.rebuild_state
 
     def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:
-        """Compare, read again what differs, and put it right (:func:`reconciling.start_repair`), yielding each finished step.
+        """Compare, read again what differs, and put it right (:func:`reconciling.start_repair`),
+        yielding each finished step.
 
         Where tables could not be compared, the first report names them.
         """
         started = time.monotonic()
-        with self._kept():
-            planned, left_out = reconciling.start_repair(self._ctx, tables)
+        with self.kept_in_landing():
+            planned, left_out = reconciling.start_repair(self, tables)
         if left_out:
             yield StepReport(
                 kind="repair-planned",
-                key=self._ctx.source,
+                key=self.source,
                 seconds=seconds_since(started),
                 left_out=tuple(left_out),
             )
@@ -459,15 +319,7 @@ class Pipeline:
             lambda: self._carry_chunks([one for one in self.pending_chunks() if one in planned])
         )
 
-    def cut_at(self, scn: int | None = None) -> Cut:
-        """The version of every mirror for one SCN (:func:`exact.cut_at`)."""
-        return exact.cut_at(self._ctx, scn)
-
-    def status(self, *, ask_oracle: bool = True) -> SourceStatus:
-        """How the source stands (:func:`source_status.status`)."""
-        return source_status.status(self._ctx, ask_oracle=ask_oracle)
-
-    # -- all at once -----------------------------------------------------------------------------------------------
+    # -- all at once -----------------------------------------------------------------------------
 
     def run_snapshot(
         self, tables: list[TableId] | None = None, **plan: Any
@@ -480,11 +332,11 @@ class Pipeline:
         yield from looking_again(lambda: self._carry_chunks(self.pending_chunks(tables)))
 
     def _carry_chunks(self, keys: list[ChunkKey]) -> Iterator[StepReport]:
-        with closing(ChunkFiles(self._ctx)) as files:
+        with closing(ChunkFiles(self)) as files:
             yield from carry_chunks(
                 keys,
-                lambda key: self._read_chunk(key, files),
-                lambda key: self._apply_chunk(key, files),
+                lambda key: self.snapshot_chunk(key, files),
+                lambda key: self.apply_chunk(key, files),
                 tables_at_once=self.config.lake.tables_at_once,
             )
 

@@ -251,7 +251,7 @@ def _had(schemas: Sequence[TableSchema], table: TableId, column: str) -> bool:
 def follow_configuration(ctx: Context) -> list[StreamEnd]:
     """Carry out what the configuration says of tables now: tables that it does not name any more are removed, and those that
     it names again are new. (What is new joins with the next snapshot.) Patterns are looked up first."""
-    ctx.look_up_patterns()
+    ctx.find_tables()
     if ctx.store.sources.get(ctx.source) is None:
         return []
     named = {config.table for config in ctx.config.tables}

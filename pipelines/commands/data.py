@@ -243,7 +243,7 @@ def run(
             if not loop:
                 exit_unless_finished(pipeline)
                 return
-            pipeline.rest()
+            pipeline.release_sessions()
             time.sleep(_pause(every, failures))
 
 
@@ -273,7 +273,7 @@ def run_all(names: Sequence[str], *, loop: bool, every: float, config: Path | No
                 codes += [_code_of(exit_unless_finished, one) for one in pipelines.values()]
                 break
             for pipeline in pipelines.values():
-                pipeline.rest()
+                pipeline.release_sessions()
             if pipelines:
                 time.sleep(_pause(every, failures))
     if any(codes):

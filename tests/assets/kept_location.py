@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assets.components import OracleCdc
-from assets.protocols import SourcePipeline
 from assets.settings import DagsterConfig, RetriesConfig
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
@@ -21,7 +20,7 @@ NAMES = Translator(CONFIG.name, DagsterConfig(retries=RetriesConfig(max=1, delay
 
 
 @contextmanager
-def opened(*, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
+def opened(*, spark: SparkSource | None = None) -> Iterator[Pipeline]:
     with Pipeline(CONFIG, spark=spark, open_lake=KeptLake(Path(CONFIG.lake.path)).open) as pipeline:
         yield pipeline
 

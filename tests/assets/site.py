@@ -9,9 +9,9 @@ import dagster as dg
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from assets.components import OracleCdc
-from assets.protocols import SourcePipeline
 from assets.settings import ComponentConfig, DagsterConfig
 from cdc_core.spark.session import SparkSource
+from cdc_core.steps import Pipeline
 from tests.steps.harness import Source, table_id
 
 WINDOW_LAYERS = {"landing", "changelog", "mirror"}
@@ -32,7 +32,7 @@ class MemorySite:
         self.cursors: dict[str, str | None] = {}
 
     @contextmanager
-    def opened(self, *, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
+    def opened(self, *, spark: SparkSource | None = None) -> Iterator[Pipeline]:
         yield self.source.pipeline
 
     def tick(self, sensor: str = "windows") -> list[dg.RunRequest]:

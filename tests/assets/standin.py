@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,10 @@ from typing import Any
 from cdc_core.config import SourceConfig
 from cdc_core.errors import CdcError, ConfigError, NotYetError
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
-from cdc_core.leases import held
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import (
-    Holder,
     Maintenance,
     Reconciliation,
     SourceStatus,
@@ -31,9 +28,9 @@ from cdc_core.model.signals import Signal
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.spark.session import SparkSource
 from cdc_core.state.schemas import SchemaVersion
-from cdc_core.state.store import Store
-from cdc_core.steps.holders import holders
-from cdc_core.steps.records import Records
+from cdc_core.steps import Pipeline
+from cdc_core.steps.snapshots.files import ChunkFiles
+from cdc_core.steps.snapshots.joining import FirstStart
 from tests.state.writing import save_table
 
 EMPLOYEES = TableId("HR", "EMPLOYEES")
@@ -78,27 +75,29 @@ def config_in(folder: Path) -> SourceConfig:
     )
 
 
-@dataclass
-class StandIn:
-    """A :class:`assets.protocols.SourcePipeline`. ``scn`` is Oracle's; ``fail_at`` makes a window fail; ``calls`` is what was
+class StandIn(Pipeline):
+    """A :class:`~cdc_core.steps.Pipeline`. ``scn`` is Oracle's; ``fail_at`` makes a window fail; ``calls`` is what was
     done to the data, in order."""
 
-    config: SourceConfig
-    store: Store
-    scn: int = 2000
-    window_scns: int = 500
-    fail_at: dict[str, CdcError] = field(default_factory=dict)
-    calls: list[tuple[str, str]] = field(default_factory=list)
-    read_early: list[list[str]] = field(default_factory=list)
-    differences: dict[str, int] = field(default_factory=dict)
-    idle_below: int = 0
-    unchanged: set[TableId] = field(default_factory=set)
-    spark: SparkSource | None = None
+    def __init__(self, config: SourceConfig) -> None:
+        super().__init__(config)
+        self.scn = 2000
+        self.window_scns = 500
+        self.fail_at: dict[str, CdcError] = {}
+        self.calls: list[tuple[str, str]] = []
+        self.read_early: list[list[str]] = []
+        self.differences: dict[str, int] = {}
+        self.idle_below = 0
+        self.unchanged: set[TableId] = set()
+        self.spark: SparkSource | None = None
 
     @classmethod
     def open(cls, folder: Path) -> StandIn:
-        config = config_in(folder)
-        return cls(config, Store.open(config.state.url))
+        return cls(config_in(folder))
+
+    def configure(self, config: SourceConfig) -> None:
+        """Follow another configuration of the same source from here on."""
+        self._written, self._config = config, None
 
     @contextmanager
     def opened(self, *, spark: SparkSource | None = None) -> Iterator[StandIn]:
@@ -106,28 +105,11 @@ class StandIn:
         yield self
 
     @property
-    def source(self) -> str:
-        return self.config.name
-
-    @property
     def tables(self) -> list[TableId]:
         return [table.table for table in self.config.tables]
 
-    @property
-    def records(self) -> Records:
-        return Records(self.store, self.config)
-
-    def rest(self) -> None:
-        self.calls.append(("rest", ""))
-
-    def holders(self, work: str) -> list[Holder]:
-        return holders(self.store, self.source, work)
-
-    def release(self, holder: Holder) -> None:
-        self.store.leases.release(holder.lease)
-
-    def lease(self, work: str, *, wait_seconds: float = 0) -> AbstractContextManager[Any]:
-        return held(self.store, f"{self.source}/{work}", seconds=60, wait_seconds=wait_seconds)
+    def release_sessions(self) -> None:
+        self.calls.append(("release_sessions", ""))
 
     def snapshotted(self) -> StandIn:
         """The first snapshot is done."""
@@ -143,9 +125,10 @@ class StandIn:
         *,
         condition: str | None = None,
         signal_id: str | None = None,
+        first: FirstStart | None = None,
     ) -> list[ChunkKey]:
-        first = self.store.sources.get(self.source) is None
-        if first:
+        is_first = self.store.sources.get(self.source) is None
+        if is_first:
             self.store.sources.save(
                 SourceRecord(
                     name=self.source,
@@ -154,7 +137,7 @@ class StandIn:
                     resetlogs_change=1,
                 )
             )
-        scn = SNAPSHOT_SCN if first else Scn(self.scn)
+        scn = SNAPSHOT_SCN if is_first else Scn(self.scn)
         planned = [
             ChunkRecord(
                 source=self.source,
@@ -166,10 +149,10 @@ class StandIn:
                 condition=condition,
                 signal_id=signal_id,
             )
-            for table in (tables or (self.tables if first else []))
+            for table in (tables or (self.tables if is_first else []))
             for number in range(CHUNKS_PER_TABLE)
         ]
-        for table in self.tables if first else []:
+        for table in self.tables if is_first else []:
             self.store.schemas.save(SchemaVersion(self.source, schema_of(table)))
             save_table(
                 self.store,
@@ -198,14 +181,14 @@ class StandIn:
         ]
 
     def run_snapshot(
-        self, tables: list[TableId] | None = None, *, condition: str | None = None
+        self, tables: list[TableId] | None = None, **plan: Any
     ) -> Iterator[StepReport]:
-        self.start_snapshot(tables, condition=condition)
+        self.start_snapshot(tables, **plan)
         for key in self.pending_chunks(tables):
             yield self.snapshot_chunk(key)
             yield self.apply_chunk(key)
 
-    def snapshot_chunk(self, key: ChunkKey) -> StepReport:
+    def snapshot_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
         self._begin("snapshot", f"{key.table} {key.key}")
         record = self.store.chunks.get(self.source, key.table, key.snapshot_id, key.number)
         if record is None:
@@ -232,7 +215,7 @@ class StandIn:
             scn_high=record.scn,
         )
 
-    def apply_chunk(self, key: ChunkKey) -> StepReport:
+    def apply_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
         self.store.chunks.record_applied(
             self.source, key.table, key.snapshot_id, key.number, seconds=0.1
         )
@@ -290,14 +273,10 @@ class StandIn:
         records = self.store.windows.find(self.source, states=("planned", "captured"))
         return [record.window for record in records]
 
-    def reading_early(self, windows: Sequence[ScnWindow]) -> AbstractContextManager[None]:
+    @contextmanager
+    def reading_early(self, windows: Sequence[ScnWindow]) -> Iterator[None]:
         self.read_early.append([window.key for window in windows])
-        return nullcontext()
-
-    def reading_shared(
-        self, window: ScnWindow, beside: Sequence[Any]
-    ) -> AbstractContextManager[Sequence[bool]]:
-        raise NotImplementedError
+        yield
 
     def capture_window(self, window: ScnWindow) -> StepReport:
         self._begin("capture", window.key)
@@ -368,7 +347,7 @@ class StandIn:
         states = [self.store.tables.get(self.source, table) for table in self.tables]
         if all(state and (state.mirror_scn or 0) >= window.scn_high for state in states):
             self.store.windows.record_applied(self.source, window, 0.4)
-        return self._report("window-applied", window, done)
+        return self._window_report("window-applied", window, done)
 
     def run_capture(self, *, until: int | None = None) -> Iterator[StepReport]:
         self.plan_windows(until=until)
@@ -389,7 +368,7 @@ class StandIn:
         done = [
             TableApplied(table=table, seconds=0.1, skipped=True) for table in tables or self.tables
         ]
-        return self._report("window-replayed", window, done)
+        return self._window_report("window-replayed", window, done)
 
     def add_signal(self, signal: Signal) -> None:
         self.store.signals.add(signal)
@@ -479,7 +458,7 @@ class StandIn:
         if error := self.fail_at.get(f"{step} {key}"):
             raise error
 
-    def _report(self, kind: Any, window: ScnWindow, done: list[TableApplied]) -> StepReport:
+    def _window_report(self, kind: Any, window: ScnWindow, done: list[TableApplied]) -> StepReport:
         return StepReport(
             kind=kind,
             key=window.key,

@@ -12,7 +12,6 @@ import dagster as dg
 import pytest
 
 from assets.components import OracleCdc
-from assets.protocols import SourcePipeline
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from cdc_core.config import SourceConfig
 from cdc_core.delta.row_counts import count_rows
@@ -40,7 +39,7 @@ class Site:
         self.repository = self.defs.get_repository_def()
 
     @contextmanager
-    def opened(self, *, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
+    def opened(self, *, spark: SparkSource | None = None) -> Iterator[Pipeline]:
         with Pipeline(self.config, spark=spark) as pipeline:
             yield pipeline
 
@@ -140,7 +139,7 @@ def test_the_four_uses(site: Site) -> None:
     assert site.run_all("snapshots") == 2, "a row of Oracle's signal table is a request too"
     assert site.tick("snapshots") == [], "and each is taken once"
     with Pipeline(site.config) as pipeline:
-        states = {signal.id: signal.state for signal in pipeline._ctx.store.signals.find("src")}
+        states = {signal.id: signal.state for signal in pipeline.store.signals.find("src")}
     assert states == {"s1": "done", "from-oracle": "done", "strange": "rejected"}
     site.oracle.run("UPDATE ITEMS SET NAME = 'later' WHERE ID = 5")
     assert site.run_all("windows") == 1

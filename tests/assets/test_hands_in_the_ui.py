@@ -309,7 +309,7 @@ def test_tables_that_run_together_alike_have_partitions_of_their_own(
     config = type(pipeline.config).model_validate(
         {**pipeline.config.model_dump(mode="json"), "tables": tables}
     )
-    pipeline.config = config
+    pipeline.configure(config)
     component = OracleCdc(config, pipeline.opened)
     repository = component.build_defs().get_repository_def()
     pipeline.start_snapshot()

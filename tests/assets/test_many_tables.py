@@ -14,7 +14,6 @@ from assets.streams import CHECK_NAME
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.model.records import TableRecord
-from cdc_core.state.store import Store
 from cdc_core.steps.records import Records
 from tests.assets.standin import StandIn, config_in, partition
 
@@ -25,7 +24,7 @@ def _of_many(folder: Path, count: int) -> StandIn:
     config = SourceConfig.model_validate(
         given | {"tables": [{"name": f"HR.T{number}"} for number in range(count)]}
     )
-    return StandIn(config, Store.open(config.state.url))
+    return StandIn(config)
 
 
 def test_a_run_reads_the_states_of_all_tables_as_often_as_those_of_a_few(

@@ -12,11 +12,12 @@ import pytest
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from assets.components import OracleCdc
-from assets.protocols import Opener, SourcePipeline
+from assets.protocols import Opener
 from cdc_core.config import SourceConfig
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.spark.session import SparkSource
+from cdc_core.steps import Pipeline
 from cdc_core.steps.beside import SHARED_LEASE, newest_end
 from cdc_core.steps.together import common_scn
 from cdc_core.steps.windows import retire
@@ -53,14 +54,14 @@ class Location:
 
 
 @contextmanager
-def _never(*, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
+def _never(*, spark: SparkSource | None = None) -> Iterator[Pipeline]:
     raise AssertionError("a configuration of several is no source itself")
     yield
 
 
 def _opener(source: PdbSource) -> Opener:
     @contextmanager
-    def opened(*, spark: SparkSource | None = None) -> Iterator[SourcePipeline]:
+    def opened(*, spark: SparkSource | None = None) -> Iterator[Pipeline]:
         yield source.pipeline
 
     return opened
@@ -162,7 +163,7 @@ def test_a_tick_that_finds_another_process_reading_for_both_waits(
     first_windows(location)
     passes.clear()
     location.both.archive()
-    with location.both.sources[ONE].pipeline.lease(SHARED_LEASE):
+    with location.both.sources[ONE].pipeline.lease(SHARED_LEASE, of_process=True):
         assert location.evaluate(TWO).run_requests == []
     assert passes == []
     assert location.evaluate(TWO).run_requests == []

@@ -316,7 +316,7 @@ class TestJanitor:
     def test_a_living_run_is_left_alone(
         self, pipeline: StandIn, run: dg.DagsterRun, instance: dg.DagsterInstance
     ) -> None:
-        with pipeline.lease(f"run/{run.run_id}/77"):
+        with pipeline.lease(f"run/{run.run_id}/77", of_process=True):
             assert self.released(pipeline, instance) == []
 
     def test_a_run_of_a_process_that_is_gone_fails_at_once(

@@ -44,7 +44,7 @@ def test_archived_logs_alone_are_read_once_they_are_there(oracle: Oracle, tmp_pa
         oracle.database.redo.hold_archiver(held=False)
         [window] = source.windows()
         source.check_current("T")
-        with source.pipeline._ctx.database.session() as session:
+        with source.pipeline.database.session() as session:
             found = read_logs(session, window.scn_low, source.pipeline.config.capture)
         assert {log.state for log in found} == {"archived", "before"}
 

@@ -27,8 +27,8 @@ class Tries:
     """Each method tries one thing, on the windows ``(low, high]`` where it is given one. What is refused raises."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._ctx = pipeline._ctx
-        self._store = pipeline._ctx.store
+        self._pipeline = pipeline
+        self._store = pipeline.store
         self._source = pipeline.config.name
 
     def plan(self, low: int, high: int) -> None:
@@ -64,7 +64,7 @@ class Tries:
         table = self._at(lambda one: one.mirror_scn == last.window.scn_high)
         end = before.window.scn_high
         self._store.windows.advance_tables(self._source, before.window, {table.table: end})
-        now = self._ctx.table_record(table.table).mirror_scn
+        now = self._pipeline.table_record(table.table).mirror_scn
         return last.window.scn_high - int(now or 0)
 
     def merge_early(self, low: int, high: int) -> None:
@@ -82,7 +82,7 @@ class Tries:
         """A folder that has landed is written to."""
         manifest, _ = self._landed()
         folder = window_folder(self._source, manifest.window)
-        self._ctx.landing.writer(folder, "again.parquet", REDO_SCHEMA).abort()
+        self._pipeline.landing.writer(folder, "again.parquet", REDO_SCHEMA).abort()
 
     def take_held_lease(self) -> None:
         """A lease is taken that a living process holds."""
@@ -114,22 +114,24 @@ class Tries:
     def _landed(self) -> tuple[WindowManifest, str]:
         """A window that has landed."""
         records = self._store.windows.find(self._source, states=("captured", "applied"))
-        return self._ctx.window_manifest(next(one for one in records if self._is_there(one)).window)
+        return self._pipeline.window_manifest(
+            next(one for one in records if self._is_there(one)).window
+        )
 
     def _is_there(self, record: WindowRecord) -> bool:
         folder = window_folder(self._source, record.window)
-        return self._ctx.landing.exists(folder, MANIFEST_NAME)
+        return self._pipeline.landing.exists(folder, MANIFEST_NAME)
 
     def _merged(self, table: TableRecord) -> int | None:
         """Up to where the table's mirror has windows, by its own log."""
-        return self._ctx.lake.position(table.table, table.generation).mirror_scn
+        return self._pipeline.lake.position(table.table, table.generation).mirror_scn
 
     def _merge(self, table: TableRecord, window: ScnWindow) -> Any:
         manifest, _ = self._landed()
         schema = self._store.schemas.at(self._source, table.table, window.scn_low)
         assert schema is not None
-        with self._ctx.writing(table.table) as lease:
-            self._ctx.lake.apply_window(
+        with self._pipeline.writing(table.table) as lease:
+            self._pipeline.lake.apply_window(
                 TablePart(
                     manifest=manifest,
                     schema=schema,

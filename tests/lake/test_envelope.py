@@ -92,11 +92,11 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
         read, deleted, created, updated = events_by_duckdb(query(table_id("ONE"), "duckdb", "UTC"))
         of_two = events_by_duckdb(query(table_id("TWO"), "duckdb", "Europe/Berlin"))
         counts = [
-            source.pipeline._ctx.lake.count_events(table_id(name), ScnWindow(Scn(0), Scn(SCN_MAX)))
+            source.pipeline.lake.count_events(table_id(name), ScnWindow(Scn(0), Scn(SCN_MAX)))
             for name in ("ONE", "TWO")
         ]
-        [ledger] = source.pipeline._ctx.store.windows.find("src", newest_first=True, limit=1)
-        manifest: WindowManifest = source.pipeline._ctx.window_manifest(ledger.window)[0]
+        [ledger] = source.pipeline.store.windows.find("src", newest_first=True, limit=1)
+        manifest: WindowManifest = source.pipeline.window_manifest(ledger.window)[0]
 
     xid, at = updated["source"]["txId"], int(updated["source"]["commit_scn"])
     assert [one.to_pylist() for one in counts] == [

@@ -51,7 +51,7 @@ def test_a_truncate_reaches_delta_and_events(tmp_path: Path, spark_process: None
             reports = [one for one in pipeline.run_windows() if one.kind == "window-applied"]
             [applied] = reports[-1].tables
             assert (applied.rows_inserted, applied.rows_deleted) == (4, 7)
-            for record in pipeline._ctx.store.windows.find("src", states=("applied",)):
+            for record in pipeline.store.windows.find("src", states=("applied",)):
                 assert not sum(
                     one.changes
                     for one in pipeline.replay_window(record.window).tables
@@ -63,7 +63,7 @@ def test_a_truncate_reaches_delta_and_events(tmp_path: Path, spark_process: None
 
             mirror = tmp_path / "lake" / "src" / "mirror" / "demo.t"
             windows = [
-                one.window for one in pipeline._ctx.store.windows.find("src", states=("applied",))
+                one.window for one in pipeline.store.windows.find("src", states=("applied",))
             ]
             version = DeltaTable(str(mirror)).version()
             for window in windows:

@@ -194,7 +194,7 @@ def test_a_run_without_work_says_up_to_where_and_what_it_waits_for(
     source: StandIn, monkeypatch: pytest.MonkeyPatch, close_at: str, waits: bool
 ) -> None:
     capture = source.config.capture.model_copy(update={"close_at": close_at})
-    source.config = source.config.model_copy(update={"capture": capture})
+    source.configure(source.config.model_copy(update={"capture": capture}))
     monkeypatch.setattr(source, "run_once", lambda: iter(()), raising=False)
     assert "no captured table changed." in redolake("run").stdout
     source.snapshotted()
@@ -281,7 +281,7 @@ def test_run_in_a_loop_waits_out_what_goes_away(
     assert result.exit_code == 130
     assert "Run the same command to continue" in result.stderr
     assert pauses == [10.0, 5.0], "longer after an error"
-    assert source.calls == 2 * [("rest", "")], "no session is kept over a pause"
+    assert source.calls == 2 * [("release_sessions", "")], "no session is kept over a pause"
     assert len(rounds) == 3
 
 

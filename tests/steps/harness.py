@@ -92,7 +92,7 @@ class Source:
 
     def record(self, name: str) -> TableRecord:
         """What the metadata store has of a table."""
-        found = self.pipeline._ctx.store.tables.get(self.pipeline.config.name, table_id(name))
+        found = self.pipeline.store.tables.get(self.pipeline.config.name, table_id(name))
         assert found is not None
         return found
 
@@ -104,7 +104,7 @@ class Source:
     def oracle_rows(self, name: str, scn: int) -> list[tuple[Any, ...]]:
         """The table in Oracle AS OF SCN, as :meth:`MemoryLake.image` gives the mirror."""
         config = self.pipeline.config
-        with self.pipeline._ctx.database.session() as session:
+        with self.pipeline.database.session() as session:
             schema = read_table_schema(session, config.table(table_id(name)), scn=scn)  # type: ignore[arg-type]
             sql, binds = chunk_query(schema, ChunkRange.whole(), scn, None)  # type: ignore[arg-type]
             return sorted((_row(schema, row) for row in session.fetch_all(sql, binds)), key=repr)
@@ -119,7 +119,7 @@ class Source:
 
     def check_current(self, *names: str) -> None:
         """Every named table has the last window (a snapshot may be ahead of it), and equals Oracle there."""
-        newest = self.pipeline._ctx.store.windows.find(
+        newest = self.pipeline.store.windows.find(
             self.pipeline.config.name, newest_first=True, limit=1
         )
         position = (

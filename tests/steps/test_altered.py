@@ -90,7 +90,7 @@ def test_all_tables_are_asked_for_at_once(oracle: Oracle, tmp_path: Path) -> Non
         sent: list[str] = []
         with source_of(oracle, tmp_path / str(number), *names) as source:
             source.run()
-            source.pipeline._ctx.database._on_statement = sent.append
+            source.pipeline.database._on_statement = sent.append
             oracle.run(f"INSERT INTO TWO VALUES ({number + 50}, 'x')")
             [window] = source.pipeline.plan_windows()
             sent.clear()
@@ -110,7 +110,7 @@ def test_definitions_of_tables_that_were_altered_are_read_at_once(
         sent: list[str] = []
         with source_of(oracle, tmp_path / str(number), *names) as source:
             source.run()
-            source.pipeline._ctx.database._on_statement = sent.append
+            source.pipeline.database._on_statement = sent.append
             later(oracle, source)
             oracle.run(f"DROP INDEX ONE_V{number}", f"DROP INDEX TWO_V{number}")
             oracle.clock.ahead += 3 * SLACK_SECONDS
@@ -252,7 +252,7 @@ def test_a_table_that_was_moved_by_its_own_ddl_goes_on(
         source.check_current("ONE", "TWO")
     assert source.record("ONE").state == "ready"
     newest = source.pipeline.records.windows(newest_first=True, limit=1)[0].window
-    known = source.pipeline._ctx.window_manifest(newest)[0].data_objects
+    known = source.pipeline.window_manifest(newest)[0].data_objects
     assert set(known) == {"DEMO.ONE", "DEMO.TWO"}, "and what holds now is learned"
 
 

@@ -104,7 +104,7 @@ def test_a_condition_is_about_the_columns_that_it_was_given_for(
     source = _source(oracle, tmp_path)
     source.run()
     condition = {table_id("ITEMS"): "name = 'name 7' OR \"LABEL\" = 'label NAME'"}
-    context = source.pipeline._ctx
+    context = source.pipeline
     keys = start_snapshot(context, [table_id("ITEMS")], conditions=condition)
     oracle.run(RENAME("NAME", "X"), RENAME("LABEL", "NAME"), RENAME("X", "LABEL"))
     assert [source.pipeline.snapshot_chunk(key).rows for key in keys] == [1]

@@ -32,12 +32,12 @@ def change(source: Source, *statements: str) -> None:
 
 
 def sets(source: Source) -> set[str]:
-    return kept_sets(source.pipeline._ctx.landing, "src")
+    return kept_sets(source.pipeline.landing, "src")
 
 
 def retire(source: Source, *, keep: int = 1) -> None:
     """Let all windows but the newest ones have ended two days ago, and go."""
-    with source.pipeline._ctx.store._database.writing() as connection:
+    with source.pipeline.store._database.writing() as connection:
         connection.exec_driver_sql(
             f"UPDATE windows SET ended = ended - 200000 WHERE ordinal <= (SELECT MAX(ordinal) - {keep} FROM windows)"
         )
@@ -68,7 +68,7 @@ def test_a_set_goes_with_the_last_window_that_names_it(source: Source) -> None:
 
 def test_maintenance_removes_what_a_crash_left(source: Source) -> None:
     """A process that ended between a set and its manifest, or between a window and its set, leaves sets that no window names."""
-    named, ctx = sets(source), source.pipeline._ctx
+    named, ctx = sets(source), source.pipeline
     left = keep_definitions(ctx.landing, "src", [orders_schema()])
     with ctx.lease("capture"):
         list(source.pipeline.maintain())
@@ -79,7 +79,7 @@ def test_maintenance_removes_what_a_crash_left(source: Source) -> None:
 
 def test_nothing_is_removed_where_a_manifest_cannot_be_read(source: Source) -> None:
     before = sets(source)
-    left = keep_definitions(source.pipeline._ctx.landing, "src", [orders_schema()])
+    left = keep_definitions(source.pipeline.landing, "src", [orders_schema()])
     windows = sorted((source.path / "landing" / "src" / "windows").glob("*/manifest.json"))
     kept = windows[0].read_bytes()
     windows[0].write_bytes(kept[:-40])

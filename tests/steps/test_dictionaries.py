@@ -164,7 +164,7 @@ def test_redo_from_the_dictionary_on_must_be_there(oracle: Oracle, tmp_path: Pat
     with source_of(oracle, tmp_path, "T", capture=way) as source:
         source.run()
         play(oracle, {"": source}, [INSERT])
-        with source.pipeline._ctx.database.session() as session:
+        with source.pipeline.database.session() as session:
             logs = read_logs(session, Scn(0))
         between = sorted(log.sequence for log in logs if log.state == "archived")[-2]
         oracle.run(INSERT.replace("3", "5"))

@@ -253,7 +253,7 @@ def test_a_clock_that_steps_changes_no_order(oracle: Oracle, source: Source, sec
     change(oracle)
     source.windows()
     check_whole(source)
-    records = source.pipeline._ctx.store.windows.find("src")
+    records = source.pipeline.store.windows.find("src")
     assert [one.key for one in records] == sorted(one.key for one in records)
 
 
@@ -293,7 +293,7 @@ def test_of_two_runs_of_one_window_at_once_one_is_refused_and_told_what_to_do(
                 step(window)
             refused.append(caught.value)
 
-        changes = source.pipeline._ctx.changes
+        changes = source.pipeline.changes
         capture = changes.capture_window
         with monkeypatch.context() as patched:
 

@@ -272,13 +272,13 @@ def test_who_stood_still_changes_nothing(
 
 def expire_leases(source: Source) -> None:
     """What a lease is whose holder gives no sign of life."""
-    with source.pipeline._ctx.store._database.writing(leases_only=True) as connection:
+    with source.pipeline.store._database.writing(leases_only=True) as connection:
         connection.execute(text("UPDATE leases SET expires = 0, expires_uptime = 0"))
 
 
 def picture(source: Source) -> object:
     """All that lasts: the metadata store, the files of landing, and the Delta tables."""
-    ctx = source.pipeline._ctx
+    ctx = source.pipeline
     root = source.path / "landing"
     files = {
         str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()

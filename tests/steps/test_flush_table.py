@@ -59,8 +59,8 @@ def source(oracle: Oracle, path: Path, **capture: Any) -> Iterator[Source]:
 def sent_by(source: Source) -> list[str]:
     """Statements that leave from here on."""
     sent: list[str] = []
-    source.pipeline._ctx.database._on_statement = sent.append
-    source.pipeline._ctx.database.close()  # sessions that are kept report to nobody
+    source.pipeline.database._on_statement = sent.append
+    source.pipeline.database.close()  # sessions that are kept report to nobody
     return sent
 
 

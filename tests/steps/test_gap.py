@@ -54,7 +54,7 @@ def change(source: Source, key: int) -> None:
 
 
 def current_log(source: Source) -> int:
-    with source.pipeline._ctx.database.session() as session:
+    with source.pipeline.database.session() as session:
         [(found,)] = session.fetch_all("SELECT SEQUENCE# FROM V$LOG WHERE STATUS = 'CURRENT'")
     return int(found)
 
@@ -174,7 +174,7 @@ def test_a_window_whose_redo_is_there_is_no_gap(source: Source) -> None:
     change(source, 11)
     switch(source)
     [*_, window] = source.pipeline.plan_windows()
-    source.pipeline._ctx.store.windows.record_error("src", window, "a redo log that the window needs was deleted")  # fmt: skip
+    source.pipeline.store.windows.record_error("src", window, "a redo log that the window needs was deleted")  # fmt: skip
     assert "There is no gap" in redolake("source", "skip-gap").stdout
     source.run()
     source.check_current(*NAMES)

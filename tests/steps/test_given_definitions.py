@@ -62,18 +62,18 @@ def send(source: Source, data: dict[str, Any], name: str = "s1") -> None:
 
 
 def present(source: Source) -> int:
-    with source.pipeline._ctx.database.session() as session:
+    with source.pipeline.database.session() as session:
         return int(current_scn(session))
 
 
 def outcome(source: Source, name: str = "s1") -> tuple[str, str]:
-    [found] = [one for one in source.pipeline._ctx.store.signals.find("src") if one.id == name]
+    [found] = [one for one in source.pipeline.store.signals.find("src") if one.id == name]
     return found.state, found.reason or ""
 
 
 def versions(source: Source, name: str = "ONE") -> list[tuple[str, str | None]]:
     """The longest V of each version, and what made it."""
-    found = source.pipeline._ctx.store.schemas.versions("src", table_id(name))
+    found = source.pipeline.store.schemas.versions("src", table_id(name))
     return [(str(one.schema.column("V").char_length), one.ddl) for one in found]
 
 
@@ -144,7 +144,7 @@ def test_a_window_that_is_read_again_has_its_definition_again(
             source.pipeline.capture_window(window)
         before = versions(source)
         assert [length for length, _ in before] == ["20", "40", "20"]
-        ctx = source.pipeline._ctx
+        ctx = source.pipeline
         for one in source.pipeline.records.windows(states=("captured",)):
             ctx.landing.remove(window_folder("src", one.window))
         list(source.pipeline.recapture())
@@ -178,13 +178,13 @@ def test_it_holds_from_the_signals_row_on_and_the_next_ddl_supersedes_it(
         source.run()
         oracle.server.faults.disarm_all()
         assert outcome(source) == ("done", "")
-        first, given, last = source.pipeline._ctx.store.schemas.versions("src", table_id("ONE"))
+        first, given, last = source.pipeline.store.schemas.versions("src", table_id("ONE"))
         assert [one.schema.column("V").char_length for one in (first, given, last)] == [20, 40, 20]
         assert given.ddl == "definition of signal s1"
         assert first.schema.scn_from < given.schema.scn_from <= sent < last.schema.scn_from
         assert given.schema.stored == ("ID", "V")
         source.run()
-        assert len(source.pipeline._ctx.store.signals.find("src")) == 1
+        assert len(source.pipeline.store.signals.find("src")) == 1
         source.check_current("ONE")
 
 
@@ -258,7 +258,7 @@ def test_a_definition_that_cannot_be_is_rejected_and_stops_nothing(
         for name, (data, _) in REFUSED.items():
             # As a row of Oracle's signal table comes: `redolake signal` refuses some at once.
             wrong = Signal(id=name, source="src", type="schema-changes", data=data)
-            source.pipeline._ctx.store.signals.add(wrong)
+            source.pipeline.store.signals.add(wrong)
         oracle.run("INSERT INTO ONE VALUES (2, 'second')")
         source.run()
         for name, (_, reason) in REFUSED.items():
@@ -281,7 +281,7 @@ def test_a_definition_is_taken_once_whatever_dies(
             source.pipeline.take_signals()
             conceal(oracle)
         with monkeypatch.context() as patched:
-            store = source.pipeline._ctx.store
+            store = source.pipeline.store
             part = type(store.signals if where == "take" else store.windows)
             original = getattr(part, where)
 

@@ -81,7 +81,7 @@ def test_a_policy_that_comes_before_a_chunk_is_read_keeps_it_out_of_landing(
     with pytest.raises(TableStoppedError, match=f"GRANT EXEMPT {kind.upper()} POLICY"):
         source.pipeline.snapshot_chunk(key)
     folder = chunk_folder("src", key.table, key.snapshot_id, key.number)
-    assert not source.pipeline._ctx.landing.exists(folder, MANIFEST_NAME)
+    assert not source.pipeline.landing.exists(folder, MANIFEST_NAME)
     source.run()
     source.check_current("OTHER")
     assert source.record("T").state == "failed"
@@ -132,7 +132,7 @@ def test_windows_go_on_under_a_policy_and_what_is_compared_is_not(
     oracle.run("INSERT INTO T VALUES (3, 'c')")
     source.windows()
     assert source.lake.image(table_id("T")) == [*TRUE_ROWS, (3, "c")]
-    ctx, position = source.pipeline._ctx, source.record("T").mirror_scn
+    ctx, position = source.pipeline, source.record("T").mirror_scn
     assert position is not None
     schema = ctx.store.schemas.at("src", table_id("T"), position)
     assert schema is not None

@@ -42,7 +42,7 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
         with oracle.capture_session(config) as session:
             start = read_start(session)
             schemas = read_table_schemas(session, config.tables, scn=start.snapshot_scn)
-        pipeline._ctx.store.sources.save(
+        pipeline.store.sources.save(
             SourceRecord(
                 name="src",
                 snapshot_scn=start.snapshot_scn,
@@ -50,10 +50,10 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
                 resetlogs_change=start.resetlogs_change,
             )
         )
-        pipeline._ctx.store.schemas.save(SchemaVersion("src", schemas[0]))
+        pipeline.store.schemas.save(SchemaVersion("src", schemas[0]))
         scn = start.snapshot_scn
         save_table(
-            pipeline._ctx.store,
+            pipeline.store,
             TableRecord(
                 source="src",
                 table=EMP,
@@ -74,20 +74,18 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
 def look(oracle: Oracle, pipeline: Pipeline) -> WindowRecord | None:
     """One look as the sensor takes it, after something that is not captured has moved the SCN."""
     oracle.run("INSERT INTO OTHER VALUES (1)")
-    before = pipeline._ctx.store.windows.find("src", newest_first=True, limit=1)
+    before = pipeline.store.windows.find("src", newest_first=True, limit=1)
     low = before[0].window.scn_high if before else 0
     for _ in range(100):
         if pipeline.plan_windows():
             break
         oracle.run("INSERT INTO OTHER VALUES (1)")
-    assert (
-        pipeline._ctx.store.windows.find("src", newest_first=True, limit=1)[0].window.scn_high > low
-    )
+    assert pipeline.store.windows.find("src", newest_first=True, limit=1)[0].window.scn_high > low
     return pipeline.pass_idle_windows()
 
 
 def position(pipeline: Pipeline) -> int:
-    record = pipeline._ctx.store.tables.get("src", EMP)
+    record = pipeline.store.tables.get("src", EMP)
     assert record is not None
     assert record.mirror_scn is not None
     return record.mirror_scn
@@ -103,13 +101,13 @@ def test_idle_windows_move_the_position_without_spark_and_are_forgotten(
     before = position(pipeline)
     for _ in range(3):
         assert look(oracle, pipeline) is None
-    windows = pipeline._ctx.store.windows.find("src")
+    windows = pipeline.store.windows.find("src")
     assert all(window.is_idle and window.state == "applied" for window in windows)
     assert position(pipeline) == windows[-1].window.scn_high > before
 
     retired = pipeline.retire_windows()
     assert [one.window for one in retired] == [one.window for one in windows[:-1]]
-    assert [one.window for one in pipeline._ctx.store.windows.find("src")] == [windows[-1].window]
+    assert [one.window for one in pipeline.store.windows.find("src")] == [windows[-1].window]
     assert not any(landed(pipeline, one.window) for one in retired)
     assert landed(pipeline, windows[-1].window)
     assert pipeline.retire_windows() == []
@@ -144,7 +142,7 @@ def test_windows_are_kept_as_long_as_they_are_configured_to_be(
     oracle: Oracle, pipeline: Pipeline
 ) -> None:
     """With retention a window goes by its end; never the newest, and none while another is half-way."""
-    store = pipeline._ctx.store
+    store = pipeline.store
     last = store.windows.find("src", newest_first=True, limit=1)[0]
     low = last.window.scn_high
     bounds = [ScnWindow(Scn(low + n), Scn(low + n + 1)) for n in range(3)]
@@ -177,7 +175,7 @@ def test_windows_are_kept_as_long_as_they_are_configured_to_be(
 def test_a_transaction_that_was_given_up_keeps_no_window(
     pipeline: Pipeline, state: LedgerState, is_kept: bool
 ) -> None:
-    store = pipeline._ctx.store
+    store = pipeline.store
     last = store.windows.find("src", newest_first=True, limit=1)[0]
     low = last.window.scn_high
     bounds = [ScnWindow(Scn(low + n), Scn(low + n + 1)) for n in range(3)]

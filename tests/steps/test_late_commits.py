@@ -76,7 +76,7 @@ def test_a_commit_of_another_instance_that_comes_late_is_applied_under_what_came
         cluster.run("UPDATE EMP SET NAME = 'newest' WHERE ID = 5")
         windows = source.windows()
         source.check_current("EMP")
-        store = source.pipeline._ctx.store
+        store = source.pipeline.store
         marked = [one for one in store.windows.find("src") if one.inexact]
         assert [one.window for one in marked] == [short]
         [inexact] = [one.inexact for one in marked if one.inexact]
@@ -204,7 +204,7 @@ def _between_two_late_windows(cluster: Oracle, pipeline: Pipeline) -> list[ScnWi
 
 
 def _is_known_to_lack_commits(pipeline: Pipeline) -> bool:
-    ctx = pipeline._ctx
+    ctx = pipeline
     return lacks_commits(ctx, ctx.table_record(table_id("LOOSE")))
 
 

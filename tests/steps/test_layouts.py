@@ -47,13 +47,13 @@ def test_added_and_widened_columns_are_followed_in_the_middle_of_a_window(
                 "INSERT INTO T VALUES (5, 'twenty characters long', NULL, NULL, NULL)",
                 "UPDATE T SET N = 8 WHERE ID = 3",
             )
-            with pipeline._ctx.database.session() as session:
+            with pipeline.database.session() as session:
                 wait_until(current_scn(session), lambda: upper_bound(session, "online"))
             list(pipeline.run_once())
             result = pipeline.reconcile()
             assert result.differences == 0
             assert [one.rows_delta for one in result.tables] == [4]
-            versions = pipeline._ctx.store.schemas.versions("src", table.table)
+            versions = pipeline.store.schemas.versions("src", table.table)
             assert [version.schema.column("NAME").char_length for version in versions] == [
                 10,
                 10,

@@ -139,7 +139,7 @@ def test_a_past_definition_takes_the_zone_of_now_only_with_a_column_that_kept_it
             past = Scn(oracle.database.engine.current_scn())
 
             def zone_then() -> str:
-                with source.pipeline._ctx.database.session() as session:
+                with source.pipeline.database.session() as session:
                     return read_table_schema(session, config, scn=past).time_zone
 
             oracle.run("ALTER TABLE T DROP COLUMN L")

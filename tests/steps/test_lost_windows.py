@@ -182,7 +182,7 @@ def test_windows_that_were_retired_meanwhile_are_not_passed_over(
         change(source, "INSERT INTO TWO VALUES (1)")
     source.close()
     source.more["retention"] = {"window_days": 1}
-    with source.pipeline._ctx.store._database.writing() as connection:
+    with source.pipeline.store._database.writing() as connection:
         connection.exec_driver_sql("UPDATE windows SET ended = ended - 200000")
     assert source.pipeline.retire_windows()
     restored(source, backup, "mirror", "changelog")
@@ -242,7 +242,7 @@ class SparkLake:
 
 def read_again(source: Source) -> None:
     """What a signal does: the whole table is read once more."""
-    ctx = source.pipeline._ctx
+    ctx = source.pipeline
     scn = Scn(source.oracle.database.engine.current_scn())
     plan_parts(ctx, table_id("ONE"), scn, prefix="a", parts=None)
     source.run()

@@ -29,7 +29,7 @@ def _of_many(path: Path, count: int) -> Iterator[tuple[Oracle, Source, list[str]
         with source_of(oracle, path) as source:
             source.configure({"name": "*"})
             sent: list[str] = []
-            source.pipeline._ctx.database._on_statement = sent.append
+            source.pipeline.database._on_statement = sent.append
             yield oracle, source, sent
 
 
@@ -58,7 +58,7 @@ def test_a_step_of_a_chunk_keeps_its_own_table_alone(
     with _of_many(tmp_path, 3) as (_, source, _sent):
         pipeline = source.pipeline
         chunk, *_ = pipeline.start_snapshot()
-        store, landing = pipeline._ctx.store, pipeline._ctx.landing
+        store, landing = pipeline.store, pipeline.landing
         before = kept_revisions(landing, "src")
         asked: list[TableId | None] = []
         snapshots = store.chunks.snapshots

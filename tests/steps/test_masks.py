@@ -161,7 +161,7 @@ def test_what_cannot_be_masked_ends_the_stream_and_does_not_land(
 
 def test_a_comparison_with_oracle_reads_the_masks_too(oracle: Oracle, source: Source) -> None:
     """What ``redolake reconcile`` holds against a mirror, and ``redolake repair`` puts into it."""
-    ctx = source.pipeline._ctx
+    ctx = source.pipeline
     at = Scn(source.record("T").mirror_scn or 0)
     schema = ctx.store.schemas.at("src", T, at)
     assert schema is not None

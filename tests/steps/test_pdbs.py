@@ -176,7 +176,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def landed(source: PdbSource, window: ScnWindow) -> list[LandedFile]:
     """The redo files of a window, with their digests."""
-    return list(source.pipeline._ctx.window_manifest(window)[0].redo_files)
+    return list(source.pipeline.window_manifest(window)[0].redo_files)
 
 
 @pytest.mark.parametrize("query_filter", ["in", "none"])
@@ -477,7 +477,7 @@ def test_a_process_that_ends_while_redo_lands_for_both_loses_nothing(
         raise _Killed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(both.sources[killed].pipeline._ctx.landing, "write_manifest", ends)
+        patch.setattr(both.sources[killed].pipeline.landing, "write_manifest", ends)
         with pytest.raises(_Killed):
             both.run()
     for source in both.sources.values():

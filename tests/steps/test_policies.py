@@ -206,7 +206,7 @@ def test_windows_do_not_wait_for_a_snapshot_that_is_planned_elsewhere(
     oracle.run("TRUNCATE TABLE ONE")
     source.windows()
     oracle.run("INSERT INTO TWO VALUES (2, 'x', 2)")
-    with source.pipeline.lease("snapshot-plan"):
+    with source.pipeline.lease("snapshot-plan", of_process=True):
         source.windows()
         source.check_current("TWO")
         assert source.record("ONE").state == "failed"

@@ -92,7 +92,7 @@ def test_the_other_rows_of_the_table_go_on(
     [applied] = [one for report in reports for one in report.tables if one.quarantined]
     assert (applied.table, applied.quarantined, applied.in_quarantine) == (TWO, 1, 1)
     [counts] = [
-        one for found in source.pipeline._ctx.store.windows.table_counts("src", range(9)).values() for one in found
+        one for found in source.pipeline.store.windows.table_counts("src", range(9)).values() for one in found
         if one.table == TWO
     ]  # fmt: skip
     assert (counts.changes, counts.quarantined) == (1, 1)
@@ -203,7 +203,7 @@ def test_a_row_that_was_moved_and_changed_as_a_whole_is_right(
 
 def differs(source: Source, monkeypatch: pytest.MonkeyPatch, *keys: int) -> None:
     """Let the comparison, which needs Spark, find these keys."""
-    real = source.pipeline._ctx.table_record
+    real = source.pipeline.table_record
 
     def compared(_ctx: object, table: TableId, at: int, **_options: object) -> object:
         assert real(table).mirror_scn == at

@@ -127,7 +127,7 @@ def beside_each_other(oracle: Oracle, path: Path) -> Iterator[dict[str, Source]]
 def landed(source: Source) -> list[dict[str, Any]]:
     """What every window has in landing, with the digests of its files."""
     windows = [one.window for one in source.pipeline.records.windows()]
-    manifests = [source.pipeline._ctx.window_manifest(window)[0] for window in windows]
+    manifests = [source.pipeline.window_manifest(window)[0] for window in windows]
     return [
         {
             field.name: getattr(one, field.name)

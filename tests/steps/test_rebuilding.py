@@ -244,7 +244,7 @@ def test_a_rebuilt_mirror_is_said_to_be_as_of_what_was_written(
         oracle.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO T VALUES (1)")
         with source_of(oracle, tmp_path, "T") as source:
             source.run()
-            lake, noted = source.pipeline._ctx.lake, source.record("T").mirror_scn
+            lake, noted = source.pipeline.lake, source.record("T").mirror_scn
             assert noted is not None
             for written, said in ((noted + 500, noted + 500), (noted - 500, noted), (None, noted)):
                 position = SimpleNamespace(mirror_scn=written)

@@ -264,10 +264,10 @@ def test_a_window_behind_forgotten_ones_that_were_not_idle_stays_as_it_is(source
     apply_all(source)
     window = behind_forgotten_windows(source)
     shutil.rmtree(folder(source, window))
-    before = source.pipeline._ctx.store.images.get("src")
+    before = source.pipeline.store.images.get("src")
     with pytest.raises(RedoUnavailableError, match="were retired"):
         list(source.pipeline.recapture())
-    assert source.pipeline._ctx.store.images.get("src")["windows"] == before["windows"]
+    assert source.pipeline.store.images.get("src")["windows"] == before["windows"]
 
 
 def behind_forgotten_windows(source: Source) -> ScnWindow:
@@ -280,7 +280,7 @@ def behind_forgotten_windows(source: Source) -> ScnWindow:
     window = change(source, 10)
     apply_all(source)
     source.pipeline.resume_tables([table_id("TWO")])
-    source.pipeline._ctx.store.history.retire("src", before=datetime.now(UTC) + timedelta(days=1))
+    source.pipeline.store.history.retire("src", before=datetime.now(UTC) + timedelta(days=1))
     [oldest, *_] = source.pipeline.records.windows()
     assert oldest.window == window
     assert oldest.ordinal > 0
@@ -292,13 +292,13 @@ def test_without_its_redo_nothing_is_changed(source: Source, oracle: Oracle) -> 
     windows = [change(source, number) for number in (10, 11)]
     for _ in range(5):  # so that the log is in no online group any more
         oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
-    manifest, _ = source.pipeline._ctx.window_manifest(windows[0])
+    manifest, _ = source.pipeline.window_manifest(windows[0])
     oracle.database.redo.delete_archived_log(manifest.logs[0].sequence)
     shutil.rmtree(folder(source, windows[0]))
-    before = source.pipeline._ctx.store.images.get("src")
+    before = source.pipeline.store.images.get("src")
     with pytest.raises(RedoUnavailableError):
         list(source.pipeline.recapture())
-    assert source.pipeline._ctx.store.images.get("src")["windows"] == before["windows"]
+    assert source.pipeline.store.images.get("src")["windows"] == before["windows"]
     assert folder(source, windows[1]).exists()
 
 
@@ -363,9 +363,9 @@ def test_what_has_landed_is_decoded_by_the_definitions_that_are_known_now(
 ) -> None:
     """Without Oracle: the schema history got better, and the table goes on."""
     wrong(source, monkeypatch)
-    with source.pipeline._ctx.database.session() as session:
+    with source.pipeline.database.session() as session:
         schema = read_table_schema(session, source.pipeline.config.table(table_id("ONE")))
-    store = source.pipeline._ctx.store
+    store = source.pipeline.store
     landed = store.schemas.versions("src", table_id("ONE"))[-1]
     better = replace(schema, scn_from=landed.schema.scn_from)
     store.tables.exclude_columns(replace(landed, schema=better), reason="mended", way_out="")
@@ -373,7 +373,7 @@ def test_what_has_landed_is_decoded_by_the_definitions_that_are_known_now(
     def out_of_reach() -> None:
         raise OracleUnavailableError("Oracle is out of reach")
 
-    monkeypatch.setattr(source.pipeline._ctx.database, "session", out_of_reach)
+    monkeypatch.setattr(source.pipeline.database, "session", out_of_reach)
     source.pipeline.resume_tables([table_id("ONE")])
     apply_all(source)
     assert source.lake.image(table_id("ONE"))[-1] == (20, "new", 123456)

@@ -146,7 +146,7 @@ def test_a_lake_of_before_cannot_take_the_commit_from_windows_that_were_read_aga
     lose(source, short)
     list(source.pipeline.recapture(needed_only=False))
     source.run()
-    ctx = source.pipeline._ctx
+    ctx = source.pipeline
     at = replace(
         ctx.lake.position(table_id("THREE")),
         mirror_scn=short.scn_high,

@@ -159,12 +159,12 @@ def test_a_table_that_goes_with_its_owner_is_noticed(
         [*_, window] = source.pipeline.plan_windows()
         oracle.run("DROP USER SHOP CASCADE", user=ADMIN)
         source.pipeline.capture_window(window)
-        found = source.pipeline._ctx.store.tables.get("src", goes)
+        found = source.pipeline.store.tables.get("src", goes)
         assert found is not None
         assert found.is_captured, "it was there as of the window's end"
         oracle.run("INSERT INTO ONE VALUES (2, 'on')")
         source.windows()
-        found = source.pipeline._ctx.store.tables.get("src", goes)
+        found = source.pipeline.store.tables.get("src", goes)
         assert found is not None
         assert found.state == ("removed" if policy == "remove" else "failed")
         assert "no DDL of it is in the redo" in (found.reason or "")

@@ -112,7 +112,7 @@ def test_long_texts_whose_rows_are_not_understood_are_read_as_a_snapshot_reads_t
     with source_of(texts, tmp_path, **RESELECT) as source:
         source.configure({"name": "T", "columns_exclude": ["S"], "types_as": {"RAW": "hex"}})
         sent: list[str] = []
-        source.pipeline._ctx.database._on_statement = sent.append
+        source.pipeline.database._on_statement = sent.append
         source.run()
         with texts.owner() as connection:
             _change(connection.cursor())

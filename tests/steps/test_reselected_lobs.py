@@ -203,7 +203,7 @@ def test_what_landed_needs_no_oracle_and_is_the_same_when_it_lands_again(
         source.run()
         _committed(one_shape, _part)
         [window] = source.pipeline.plan_windows()
-        landing = source.pipeline._ctx.landing
+        landing = source.pipeline.landing
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(landing, "write_manifest", _killed)
             with pytest.raises(_Killed):
@@ -235,7 +235,7 @@ def test_a_lob_that_is_left_out_is_not_read_and_oracle_is_only_read(
     with source_of(one_shape, tmp_path, **RESELECT) as source:
         source.configure({"name": "DOCS", "columns_exclude": ["C"]})
         sent: list[str] = []
-        source.pipeline._ctx.database._on_statement = sent.append
+        source.pipeline.database._on_statement = sent.append
         source.run()
         _committed(one_shape, _part)
         _committed(one_shape, lambda cursor: call(cursor, 2, "B", "trim", 5000))
@@ -275,7 +275,7 @@ def test_values_of_many_commits_come_with_few_statements(
     monkeypatch.setattr(reselecting, "_FETCH_ROWS", 2)
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
         sent: list[str] = []
-        source.pipeline._ctx.database._on_statement = sent.append
+        source.pipeline.database._on_statement = sent.append
         source.run()
         wanted = _many(one_shape)
         if fails:

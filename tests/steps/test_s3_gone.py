@@ -65,7 +65,7 @@ def met(oracle: Oracle, source: Source, proxy: FaultProxy, nth: int, fault: dict
     finally:
         proxy.heal()
     source.close()
-    tables = source.pipeline._ctx.store.tables.all("src")
+    tables = source.pipeline.store.tables.all("src")
     assert [one for one in tables if one.state == "failed"] == [], "S3 is about no table"
     source.close()
     source.run()

@@ -237,7 +237,7 @@ def test_a_log_that_is_missing_stops_its_own_window_and_loses_nothing(
         errors.append(str(caught.value))
     assert errors[0] == errors[1]
     check_equal_landing(source, twin)
-    records = twin.pipeline._ctx.store.windows.find("src")
+    records = twin.pipeline.store.windows.find("src")
     assert [one.state for one in records] == ["applied"] * 2 + ["planned"] * (len(windows) - 2)
     for name in NAMES:
         assert twin.record(name).mirror_scn == windows[1].scn_high
@@ -300,7 +300,7 @@ def test_a_database_that_allows_fewer_sessions_is_read_in_those(
     monkeypatch.setattr(database, "connect", limited)
     assert list(twin.pipeline.run_windows())
     assert refused
-    assert {one.state for one in twin.pipeline._ctx.store.windows.find("src")} == {"applied"}
+    assert {one.state for one in twin.pipeline.store.windows.find("src")} == {"applied"}
     monkeypatch.undo()
     assert len(windows) == len([one for one in landed(twin) if one.endswith(MANIFEST_NAME)])
     check_equal(source, twin)
@@ -360,7 +360,7 @@ def test_a_process_that_is_killed_while_four_sessions_read_leaves_nothing_behind
     source.pipeline.plan_windows()
     twin = twin_of(source, tmp_path / "four")
     source.windows()
-    source.pipeline._ctx.database.close()  # the session that it keeps for its next step
+    source.pipeline.database.close()  # the session that it keeps for its next step
     delay = Fault(
         FaultKind.DELAY, sql_contains="V$LOGMNR_CONTENTS", nth=3, times=0, delay_seconds=30
     )
@@ -427,7 +427,7 @@ def until(happened: Callable[[], bool]) -> None:
 
 def log_of(source: Source, scn: int) -> int:
     """The sequence of the archived log that holds the SCN behind this one."""
-    with source.pipeline._ctx.database.session() as session:
+    with source.pipeline.database.session() as session:
         [(sequence,)] = session.fetch_all(
             "SELECT MAX(SEQUENCE#) FROM V$ARCHIVED_LOG WHERE FIRST_CHANGE# <= :scn AND NEXT_CHANGE# > :scn",
             {"scn": scn + 1},

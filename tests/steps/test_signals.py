@@ -47,7 +47,7 @@ def signal(name: str, *tables: TableId, **filters: str) -> Signal:
 
 
 def planned_for(pipeline: Pipeline, name: str) -> list[tuple[TableId, str | None]]:
-    chunks = pipeline._ctx.store.chunks.find("src")
+    chunks = pipeline.store.chunks.find("src")
     return sorted((one.table, one.condition) for one in chunks if one.signal_id == name)
 
 
@@ -64,10 +64,10 @@ def test_one_bad_condition_rejects_the_signal_whole(pipeline: Pipeline) -> None:
     bad = signal("s1", ONE, TWO, TWO="DROP TABLE TWO")
     with pytest.raises(ConfigError, match="condition"):
         pipeline.add_signal(bad)
-    pipeline._ctx.store.signals.add(bad)  # as a row of Oracle's signal table comes
+    pipeline.store.signals.add(bad)  # as a row of Oracle's signal table comes
     assert pipeline.take_signals() == []
     assert planned_for(pipeline, "s1") == []
-    [record] = pipeline._ctx.store.signals.find("src")
+    [record] = pipeline.store.signals.find("src")
     assert (record.state, "condition" in (record.reason or "")) == ("rejected", True)
 
 
@@ -77,7 +77,7 @@ def test_what_dies_while_planning_is_planned_once_afterwards(
     list(pipeline.run_snapshot())
     pipeline.add_signal(signal("s1", ONE, TWO))
     with monkeypatch.context() as patched:
-        patched.setattr(type(pipeline._ctx.store.signals), "finish", _dies)
+        patched.setattr(type(pipeline.store.signals), "finish", _dies)
         with pytest.raises(KeyboardInterrupt):
             pipeline.take_signals()
     before = planned_for(pipeline, "s1")
@@ -102,7 +102,7 @@ def test_a_table_in_its_first_snapshot_needs_no_second_one(pipeline: Pipeline) -
     pipeline.add_signal(signal("s1", ONE))
     [(_, keys)] = pipeline.take_signals()
     assert keys == first
-    assert len(pipeline._ctx.store.chunks.find("src", ONE)) == 1
+    assert len(pipeline.store.chunks.find("src", ONE)) == 1
 
 
 def _dies(*_: object, **__: object) -> None:

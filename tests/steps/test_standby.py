@@ -73,7 +73,7 @@ def source(oracle: Oracle, standby: StandbyOracle, tmp_path: Path) -> Iterator[S
 
 
 def newest_scn(source: Source) -> int:
-    with source.pipeline._ctx.database.session() as session:
+    with source.pipeline.database.session() as session:
         return int(session.fetch_all("SELECT CURRENT_SCN FROM V$DATABASE")[0][0])
 
 
@@ -127,7 +127,7 @@ def test_logminer_runs_on_the_standby_and_everything_else_on_the_primary(
     for sequence in range(1, 6):
         oracle.database.redo.delete_archived_log(sequence)
     [window] = source.windows()
-    manifest, _ = source.pipeline._ctx.window_manifest(window)
+    manifest, _ = source.pipeline.window_manifest(window)
     assert {"/ORCL_STBY/archive/" in log.name for log in manifest.logs} == {True}
     source.check_current("T")
 
@@ -286,7 +286,7 @@ def test_a_ddl_waits_for_the_seconds_behind_it(
     scn = Scn(newest_scn(source))
     oracle.run("ALTER TABLE T ADD (C NUMBER(5))")
     how = source.pipeline.config.capture
-    database = source.pipeline._ctx.database
+    database = source.pipeline.database
     with database.session() as session, miner_of(session, database, how) as miner:
         ask = partial(is_altered_soon_after, session, table_id("T"), scn, how=how, miner=miner)
         with pytest.raises(LogsNotReadyError, match="seconds after it yet"):

@@ -43,7 +43,7 @@ def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
 
 
 def image(source: Source) -> Image:
-    return source.pipeline._ctx.store.images.get("src")
+    return source.pipeline.store.images.get("src")
 
 
 def comparable(found: Image) -> dict[str, list[dict[str, Any]]]:
@@ -248,7 +248,7 @@ def test_windows_that_went_by_age_are_no_gap(source: Source) -> None:
         change(source, f"INSERT INTO ONE VALUES ({1000 + number}, 'x')")
     source.close()
     source.more["retention"] = {"window_days": 1}
-    store = source.pipeline._ctx.store
+    store = source.pipeline.store
     with store._database.writing() as connection:  # they ended two days ago, but for the last two
         connection.exec_driver_sql(
             "UPDATE windows SET ended = ended - 200000 WHERE ordinal < (SELECT MAX(ordinal) - 1 FROM windows)"
@@ -272,7 +272,7 @@ def test_a_lake_older_than_what_was_retired_stops_its_table_alone(source: Source
     change(source, "INSERT INTO TWO VALUES (9, 'x')")
     source.close()
     source.more["retention"] = {"window_days": 1}
-    with source.pipeline._ctx.store._database.writing() as connection:
+    with source.pipeline.store._database.writing() as connection:
         connection.exec_driver_sql("UPDATE windows SET ended = ended - 200000")
     source.pipeline.retire_windows()
     lose_store(source)

@@ -73,7 +73,7 @@ class Watched:
 @contextmanager
 def watched(source: Source, on_call: Callable[[str], None]) -> Iterator[None]:
     """For the block, what the source's pipeline does can be met."""
-    ctx = source.pipeline._ctx
+    ctx = source.pipeline
     store, landing = ctx.store, ctx.landing
     ctx._store, ctx._landing = Watched(store, on_call), Watched(landing, on_call)  # type: ignore[assignment]
     try:

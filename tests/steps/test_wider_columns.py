@@ -117,7 +117,7 @@ def test_several_changes_in_one_window(
     assert (record.state, record.generation) == ("ready", 1), record.reason
     source.check_current("T")
     assert values(source, name)[1] == expected
-    for window in list(source.pipeline._ctx.store.windows.find("src")):
+    for window in list(source.pipeline.store.windows.find("src")):
         source.pipeline.replay_window(window.window)
     source.check_current("T")
 

@@ -21,11 +21,12 @@ from cdc_core.steps.snapshots.joining import FirstStart, join_tables, plan_joini
 
 
 def check(ctx: Context) -> None:
-    """Check database, tables and set-up at once.
+    """Check database, tables that patterns name, and set-up at once.
 
     Raises:
         PreflightError: Names every problem and its remedy.
     """
+    ctx.find_tables()
     with ctx.database.session() as session:
         preflight(ctx, session)
 

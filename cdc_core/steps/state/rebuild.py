@@ -7,10 +7,10 @@ transaction; so a rebuild that fails changes nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -51,12 +51,12 @@ WORK = ("snapshot-plan", "window-plan", "capture")
 """What nobody else may do while the store is written."""
 
 
-def rebuild_state(ctx: Context, *, replace_store: bool, dry_run: bool) -> StateRebuilt:
+def rebuild_state(ctx: Context, *, replace: bool = False, dry_run: bool = False) -> StateRebuilt:
     """Make the metadata store of a source anew from landing and the Delta logs, without Oracle and without Spark.
 
     Args:
         ctx: The source.
-        replace_store: Also where the store holds something of the source.
+        replace: Also where the store holds something of the source.
         dry_run: Only say what would be written.
 
     Raises:
@@ -75,7 +75,7 @@ def rebuild_state(ctx: Context, *, replace_store: bool, dry_run: bool) -> StateR
     known = ctx.store.images.get(ctx.source)
     is_there = any(known.values())
     if not dry_run:
-        _refuse_known(ctx, is_there=is_there and not replace_store)
+        _refuse_known(ctx, is_there=is_there and not replace)
         _put(ctx, image)
     return StateRebuilt(
         rows={name: len(rows) for name, rows in image.items()},
@@ -183,7 +183,7 @@ class _Rebuilding:
             return [chunk for chunk in chunks if chunk.state == "applied"]
         if not is_applied and all(chunk.state == "applied" for chunk in chunks):
             # Whether what no chunk has was deleted after the last one, Delta does not always say: the last is applied again.
-            chunks[-1] = replace(chunks[-1], state="landed")
+            chunks[-1] = dataclasses.replace(chunks[-1], state="landed")
         return chunks
 
     def _chunk(
@@ -195,12 +195,12 @@ class _Rebuilding:
         if self._ctx.landing.exists(folder, MANIFEST_NAME):
             content = self._ctx.landing.read(folder, MANIFEST_NAME)
             manifest = read_chunk_manifest(content, where=folder)
-            chunk = replace(
+            chunk = dataclasses.replace(
                 planned, state="landed", scn=manifest.scn, rows=manifest.rows,
                 seconds=manifest.seconds, manifest_sha256=digest_of(content),
             )  # fmt: skip
         if place in taken:
-            chunk = replace(chunk, state="applied", scn=Scn(taken[place] or chunk.scn))
+            chunk = dataclasses.replace(chunk, state="applied", scn=Scn(taken[place] or chunk.scn))
         return chunk
 
     def _put_table(
@@ -216,11 +216,11 @@ class _Rebuilding:
         has_changed = record != kept.record or len(kept.versions) < len(
             self._scratch.schemas.versions(self._ctx.source, record.table)
         )
-        record = replace(record, revision=kept.record.revision + has_changed)
+        record = dataclasses.replace(record, revision=kept.record.revision + has_changed)
         if record.snapshot_id is not None:
             own = chunks.get((record.table, record.snapshot_id), [])
             record = self._with_snapshot(record, own, taken)
-        record = replace(record, consistent_scn=_consistent_scn(record, chunks))
+        record = dataclasses.replace(record, consistent_scn=_consistent_scn(record, chunks))
         lost = self._lost(record, taken)
         if lost is not None:
             record = _failed(record, lost)
@@ -238,13 +238,15 @@ class _Rebuilding:
         """The record with the state and the position that its snapshot and the windows since gave it."""
         if not own or any(chunk.state != "applied" for chunk in own):
             state = "snapshotting" if record.state == "ready" else record.state
-            return replace(record, state=state, mirror_scn=None)
+            return dataclasses.replace(record, state=state, mirror_scn=None)
         if record.state == "snapshotting":
-            record = replace(record, state="ready", mirror_scn=record.snapshot_scn)
+            record = dataclasses.replace(record, state="ready", mirror_scn=record.snapshot_scn)
         if record.mirror_scn is None:
             return record
         manifests = [one.manifest for one in self._windows]
-        return replace(record, mirror_scn=position_of(record, taken, manifests, self._retired))
+        return dataclasses.replace(
+            record, mirror_scn=position_of(record, taken, manifests, self._retired)
+        )
 
     def _lost(self, record: TableRecord, taken: Taken) -> str | None:
         """What the table needs and neither landing nor lake has; None if nothing.
@@ -350,7 +352,7 @@ def _consistent_scn(
 
 
 def _failed(record: TableRecord, lost: str) -> TableRecord:
-    return replace(
+    return dataclasses.replace(
         record,
         state="failed",
         reason=f"the metadata store was rebuilt, and {lost}",

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
-from cdc_core.errors import ConfigError, NotYetError, RedoUnavailableError, RedoUnreadableError
+from cdc_core.errors import (
+    ConfigError,
+    NotYetError,
+    OracleUnavailableError,
+    PreflightError,
+    RedoUnavailableError,
+    RedoUnreadableError,
+)
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import ledger_from_landing
 from cdc_core.landing.manifest import MANIFEST_NAME, PlannedWindow
@@ -26,25 +34,17 @@ from cdc_core.steps.overtaken import overtaken_at_window
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.signals import definitions_given
 from cdc_core.steps.windows.gap import begun_anew, land_gap, leave
+from cdc_core.steps.windows.prefetch import EarlyReads
 from cdc_core.steps.windows.reselecting import with_reselected
 from cdc_core.steps.windows.shared import verify_files
 
-Turn = Callable[[ScnWindow], AbstractContextManager[EarlyRedo | None]]
-"""Holds what was read of a window before its turn, for a block."""
 
-
-def _nothing_early(_window: ScnWindow) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
-def capture_window(ctx: Context, window: ScnWindow, turn: Turn = _nothing_early) -> StepReport:
-    """Read a window's redo into landing, unless it has landed; record it and the open transactions after it.
+def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
+    """Read a window's redo into landing, unless it has landed; record it and the open transactions
+    after it. What was read of it before its turn is used.
 
     A table whose redo cannot be followed leaves at the SCN where that begins: the report names it, and the window holds the
     others' redo whole.
-
-    Args:
-        turn: Gives what was read of the window before its turn, for the time in which it is captured.
 
     Raises:
         NotYetError: The window before it is not captured.
@@ -60,8 +60,7 @@ def capture_window(ctx: Context, window: ScnWindow, turn: Turn = _nothing_early)
         record = ctx.window_record(window)
         repeated = ctx.landing.exists(window_folder(ctx.source, window), MANIFEST_NAME)
         if not repeated and record.state == "planned":
-            with turn(window) as early:
-                _read(ctx, record, early)
+            _read_in_turn(ctx, record)
         manifest, sha256 = ctx.window_manifest(window)
         verify_files(ctx, manifest)
         if record.state == "planned":
@@ -83,6 +82,17 @@ def capture_window(ctx: Context, window: ScnWindow, turn: Turn = _nothing_early)
                 stopped=manifest.left,
             )
         )
+
+
+def _read_in_turn(ctx: Context, record: WindowRecord) -> None:
+    try:
+        with ctx.turns.turn(record.window) as early:
+            _read(ctx, record, early)
+    except (OracleUnavailableError, PreflightError) as error:
+        if not ctx.turns.read_no_further(record.window, error):
+            raise
+        with ctx.turns.turn(record.window) as early:
+            _read(ctx, record, early)
 
 
 def _read(ctx: Context, record: WindowRecord, early: EarlyRedo | None) -> None:
@@ -250,3 +260,29 @@ def _schema(
     for version in versions:
         schema = knowing(schema, version.schema.segments)
     return ctx.visible(schema)
+
+
+@contextmanager
+def reading_early(ctx: Context, windows: Sequence[ScnWindow]) -> Iterator[None]:
+    """Read the redo of these windows before their turn, for the block in which they are captured in
+    order: of those that are planned, in ``capture.sessions`` sessions."""
+    sessions = ctx.config.capture.sessions
+    planned = {one.window for one in ctx.store.windows.find(ctx.source, states=("planned",))}
+    waiting = [window for window in windows if window in planned]
+    if sessions == 1 or len(waiting) < 2:
+        yield
+        return
+    reads = EarlyReads(waiting, partial(_read_early, ctx), sessions=sessions)
+    ctx.turns.early = reads
+    try:
+        yield
+    finally:
+        ctx.turns.early = None
+        reads.close()
+
+
+def _read_early(ctx: Context, window: ScnWindow, stop: threading.Event) -> EarlyRedo | None:
+    work = window_work(ctx, ctx.window_record(window), None, ())
+    if not work.tables:
+        return None
+    return ctx.changes.read_early(work, ctx.landing, stop)

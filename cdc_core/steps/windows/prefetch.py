@@ -12,13 +12,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from cdc_core.errors import CdcError
 from cdc_core.model.scn import ScnWindow
 from cdc_core.source import EarlyRedo
-from cdc_core.steps.context import Context
-from cdc_core.steps.windows.capture import window_work
 
 _LOG = logging.getLogger(__name__)
 
@@ -134,25 +132,25 @@ def _give_up(read: Future[EarlyRedo | None]) -> None:
         redo.close()
 
 
-@contextmanager
-def reading_early(ctx: Context, windows: Sequence[ScnWindow]) -> Iterator[EarlyReads | None]:
-    """Read the redo of these windows before their turn, for the block in which they are captured in order: of those that are
-    planned, in ``capture.sessions`` sessions. None where there is nothing to read early."""
-    sessions = ctx.config.capture.sessions
-    planned = {one.window for one in ctx.store.windows.find(ctx.source, states=("planned",))}
-    waiting = [window for window in windows if window in planned]
-    if sessions == 1 or len(waiting) < 2:
-        yield None
-        return
-    reads = EarlyReads(waiting, lambda one, stop: _read(ctx, one, stop), sessions=sessions)
-    try:
-        yield reads
-    finally:
-        reads.close()
+class RedoTurns:
+    """What was read of a source's windows before their turn to be captured, by whichever pass."""
 
+    def __init__(self) -> None:
+        self.shared: dict[ScnWindow, EarlyRedo] = {}
+        """Read in one pass for several sources; who read it closes it."""
+        self.early: EarlyReads | None = None
 
-def _read(ctx: Context, window: ScnWindow, stop: threading.Event) -> EarlyRedo | None:
-    work = window_work(ctx, ctx.window_record(window), None, ())
-    if not work.tables:
-        return None
-    return ctx.changes.read_early(work, ctx.landing, stop)
+    def turn(self, window: ScnWindow) -> AbstractContextManager[EarlyRedo | None]:
+        """Hold what was read of this window while it is captured; None where nothing was."""
+        if (redo := self.shared.get(window)) is not None:
+            return nullcontext(redo)
+        return nullcontext() if self.early is None else self.early.turn(window)
+
+    def read_no_further(self, window: ScnWindow, error: CdcError) -> bool:
+        """Read no window early any more, since a session was refused: the database may allow fewer
+        than are open. False where that was not why this window failed."""
+        if window in self.shared or self.early is None or self.early.is_closed:
+            return False
+        _LOG.warning("no window is read early any more, since a session was refused: %s", error)
+        self.early.close()
+        return True

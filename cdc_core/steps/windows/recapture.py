@@ -43,13 +43,21 @@ class Recapture:
     again: tuple[WindowRecord, ...]
 
 
-def plan_recapture(ctx: Context, *, needed_only: bool = True) -> Recapture:
+def plan_recapture(
+    ctx: Context, *, needed_only: bool = True, first: ScnWindow | None = None
+) -> Recapture:
     """Which windows are lost from landing, and which must be read again? Nothing is changed.
 
     Args:
         ctx: The source.
         needed_only: Leave those out that no table needs any more.
+        first: All from this window on, which is there, so that it lands under a better definition.
+
+    Raises:
+        ConfigError: Every table has taken ``first``.
     """
+    if first is not None:
+        return _plan_recapture_from(ctx, first)
     records = ctx.store.windows.find(ctx.source, states=("captured", "applied"))
     lost = [record for record in records if not _is_whole(ctx, record)]
     needed = _needed(ctx, records, lost)
@@ -62,12 +70,7 @@ def plan_recapture(ctx: Context, *, needed_only: bool = True) -> Recapture:
     )
 
 
-def plan_recapture_from(ctx: Context, window: ScnWindow) -> Recapture:
-    """The windows that are read again so that one of them, which is there, lands under a better definition. Nothing is changed.
-
-    Raises:
-        ConfigError: Every table has taken the window.
-    """
+def _plan_recapture_from(ctx: Context, window: ScnWindow) -> Recapture:
     first = captured_window(ctx, window)
     tables = ctx.store.tables.all(ctx.source)
     if not any(_wants(table, first) for table in tables):
