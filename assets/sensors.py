@@ -147,7 +147,7 @@ def snapshots_sensor(
                 requests += _chunk_requests(context, names, key, chunks, totals)
         if not requests:
             why = (
-                "their runs are going or wait after a failure"
+                "their runs are in progress, or wait for a retry after a failure"
                 if pending
                 else "no chunk is asked for"
             )

@@ -60,8 +60,9 @@ def stream_check(names: Translator, table: TableId) -> dg.AssetCheckSpec:
     return dg.AssetCheckSpec(
         CHECK_NAME,
         asset=names.key("mirror", table),
-        description=f"{table} takes every window. Fails while the table is stopped, paused or removed, or redo rows of it are in quarantine, and "
-        "names the reason, the SCN and the command that brings it back.",
+        description=f"Every window is applied to {table}. Fails while the table is stopped, "
+        "paused or removed, or has redo rows in quarantine, with the reason, the "
+        "SCN and the command that brings it back.",
     )
 
 
@@ -70,9 +71,11 @@ def proof_check(names: Translator, table: TableId) -> dg.AssetCheckSpec:
     return dg.AssetCheckSpec(
         PROOF_NAME,
         asset=names.key("mirror", table),
-        description=f"Had the mirror of {table} every row that Oracle had, all columns, when it was compared last? Says as of which SCN, and "
-        f"when. The check mirror_equals_oracle of the table in Oracle, the job {names.source}_reconcile and `redolake reconcile` compare; "
-        "this one compares nothing.",
+        description=f"Was the mirror of {table} equal to Oracle, all rows and columns, at the "
+        "last comparison? Says as of which SCN, and when. The check "
+        "mirror_equals_oracle of the table in Oracle, the job "
+        f"{names.source}_reconcile and `redolake reconcile` compare; this check "
+        "compares nothing.",
     )
 
 

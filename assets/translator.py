@@ -37,12 +37,14 @@ _KINDS: dict[Layer, set[str]] = {
 }
 _DESCRIPTIONS: dict[Layer, str] = {
     "oracle": "The table {table} in Oracle. Read only.",
-    "snapshot": "Existing rows of {table}, read `AS OF SCN` chunk by chunk: one partition per key or ROWID range. "
-    "Materializing a chunk again applies what has landed, and reads nothing again; a snapshot that is asked for "
-    "(`redolake snapshot --table`, a signal, the job) reads rows again.",
+    "snapshot": "Existing rows of {table}, read `AS OF SCN` chunk by chunk: one partition per "
+    "key or ROWID range. Materializing a chunk again applies the landed files and "
+    "reads nothing from Oracle; a new snapshot (`redolake snapshot --table`, a "
+    "signal, the job) does.",
     "changelog": "Every committed change of {table}, append-only, one partition per window of commit SCNs.",
-    "mirror": "The current rows of {table}. As of a window it equals Oracle `AS OF SCN` of the window's upper end. "
-    "Windows are taken in order; materializing an old one is a replay and leaves the rows as they are.",
+    "mirror": "The current rows of {table}. After a window, it is identical to Oracle as of the "
+    "window's upper SCN. Windows are applied in order; materializing an old one is a "
+    "replay and leaves the rows unchanged.",
 }
 
 

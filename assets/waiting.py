@@ -127,7 +127,7 @@ class Tick:
             with overtaken_where_forgotten(records.window, [one.window for one in pending]):
                 for record in pending:
                     self.pipeline.apply_window(record.window)
-            why = "the windows that waited change no table that takes them"
+            why = "the pending windows change no active table"
             return Asked(reason=why, kept=kept)
         stretches = in_a_row(self.instance, names.windows, [one.key for one in pending])
         requests = [

@@ -136,7 +136,7 @@ def rows_of_partitions(
 def _values(choice: tuple[tuple[Token, ...], ...], count: int) -> tuple[tuple[Token, ...], ...]:
     """The values of ``FOR (…)``, one for each key column."""
     if len(choice) != count:
-        raise _unknown("the values that name a partition are not as many as its key columns")
+        raise _unknown("the number of values that name a partition differs from its key columns")
     return choice
 
 

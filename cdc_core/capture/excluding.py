@@ -115,7 +115,7 @@ class ExcludedValues:
                 batch,
                 pieces,
                 table,
-                "a long text is written in pieces, and it may be one that is masked",
+                "a long text is written in pieces, and its column may be masked",
             )
         lobs = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces & bool(table.excluded)
         untold = np.zeros(len(lobs), dtype=np.bool_)
@@ -137,7 +137,10 @@ class ExcludedValues:
                 batch, statements, self._moved[place], table, told
             )
         if refused.any():
-            reason = "a redo row has a form from which the values of excluded or masked columns cannot be taken"
+            reason = (
+                "the values of excluded or masked columns cannot be removed from a redo row of this "
+                "form"
+            )
             self._end(batch, refused, table, reason)
         return batch.filter(~(lobs | pieces | refused))
 
@@ -174,7 +177,7 @@ class ExcludedValues:
             else:
                 self._written[slot] = found[at] = is_out
         if untold.any():
-            self._end(batch, untold, table, "a LOB is written, and it may be one that is left out")
+            self._end(batch, untold, table, "a LOB is written, and its column may be excluded")
         return found | untold, untold
 
     def _end(

@@ -273,7 +273,7 @@ def _cover_thread(thread: RedoThread, logs: list[RedoLog], first: int, last: int
             raise _gone(log)
         if log.first_change < after.next_change:
             raise RedoUnavailableError(
-                "two redo logs of one thread overlap, so they are not of one history",
+                "two redo logs of one thread overlap, so they belong to different incarnations",
                 hint=_NEW_SNAPSHOT,
                 thread=log.thread,
                 sequence=log.sequence,

@@ -71,7 +71,7 @@ def check_database(session: OracleSession, source: SourceRecord) -> None:
     current = database_id(session)
     if source.dbid is not None and current != source.dbid:
         raise RedoUnavailableError(
-            "oracle.dsn names another database than the one that was snapshotted",
+            "oracle.dsn leads to another database than the snapshot's",
             hint="Set oracle.dsn to that database again, or start a new source (another name) with a snapshot of all its tables.",
             expected=source.dbid,
             current=current,

@@ -203,7 +203,7 @@ def _refuse_lost(rows: pa.RecordBatch, zero: Mask) -> None:
     if len(lost):
         at = int(lost[0])
         raise DecodeError(
-            "LogMiner shows a row without its place in the redo (RS_ID)",
+            "LogMiner shows a row without its redo address (RS_ID)",
             hint="Capture the window again; if it stays so, report it with Oracle's version.",
             scn=rows.column("scn")[at].as_py(),
             operation=int(operations[at]),

@@ -92,7 +92,7 @@ def check_standby(session: OracleSession, miner: OracleSession) -> None:
     expected, current = resetlogs_change(session), resetlogs_change(miner)
     if current != expected:
         raise RedoUnavailableError(
-            "the standby is of another incarnation than the primary (RESETLOGS)",
+            "the standby belongs to another incarnation than the primary (RESETLOGS)",
             hint="Have it reinstated, or leave capture.standby_dsn out, and LogMiner runs in the primary.",
             expected=expected,
             current=current,

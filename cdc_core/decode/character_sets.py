@@ -77,7 +77,7 @@ def stored_text(stored: bytes, charset: str) -> str:
     """
     if charset not in KNOWN:
         raise LiteralRefusedError(
-            "text stands in bytes of a character set that is not known here", RESNAPSHOT_HINT
+            "text is encoded in a character set that Redolake does not know", RESNAPSHOT_HINT
         )
     try:
         text = _cesu_text(stored) if charset == _CESU else stored.decode(_CODECS[charset])
@@ -88,7 +88,7 @@ def stored_text(stored: bytes, charset: str) -> str:
         ) from None
     if charset in _UNSURE_SETS and not _UNSURE.isdisjoint(text):
         raise LiteralRefusedError(
-            "text stands in bytes that are different characters by different tables of its set",
+            "text has bytes that different tables of its character set map to different characters",
             RESNAPSHOT_HINT,
         )
     return text.replace("\uff5e", "\u301c") if charset == "JA16SJIS" else text

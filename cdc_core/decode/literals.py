@@ -152,7 +152,7 @@ def _text_part(part: Quoted | Call) -> str:
         return part.text
     if part.name == "UNISTR" and len(part.arguments) == 1:
         return decode_unistr(part.arguments[0])
-    raise LiteralRefusedError(f"{part.name}() is not a form of text that is understood")
+    raise LiteralRefusedError(f"{part.name}() is not a known form of text")
 
 
 _UNISTR_ESCAPE = re.compile(r"\\(\\|[0-9A-Fa-f]{4}|)")
@@ -188,7 +188,7 @@ def _raw(literal: Quoted | Bare | Call | Concat) -> bytes | None:
         raise LiteralRefusedError("a column of bytes has a literal that is not HEXTORAW('...')")
     digits = literal.arguments[0]
     if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", digits, re.ASCII):
-        raise LiteralRefusedError("HEXTORAW holds something that is not pairs of hex digits")
+        raise LiteralRefusedError("HEXTORAW contains something other than pairs of hex digits")
     return bytes.fromhex(digits) or None
 
 
@@ -298,7 +298,8 @@ def _printed(literal: Quoted | Bare | Call | Concat, kind: Kind) -> str:
             return text
         if kind is Kind.ZONED and _ZONED_DAY.match(literal.arguments[0]):
             raise LiteralRefusedError(
-                "a time with zone is outside the years 1 to 9999, or none of the Gregorian calendar",
+                "a time with zone is outside the years 1 to 9999, or is not in the Gregorian "
+                "calendar",
                 no_day_hint(as_text=False),
             )
     raise LiteralRefusedError(
@@ -340,7 +341,7 @@ def _moment(literal: Quoted | Bare | Call | Concat) -> tuple[datetime, str]:
         moment = datetime(year, month, day, hour, minute, second)
     except ValueError:
         raise LiteralRefusedError(
-            "a date is none of the Gregorian calendar", no_day_hint()
+            "a date is not in the Gregorian calendar", no_day_hint()
         ) from None
     return moment, (found[8] or "").ljust(9, "0")
 

@@ -191,7 +191,7 @@ def read_lob_row(
         return cursor.xml_place(), None
     place = before if operation in FOLLOWS else cursor.place() or before
     if place is None:
-        raise cursor.refused("a row writes into a LOB that no row before it names", _HINT)
+        raise cursor.refused("a row writes to a LOB that no earlier row names", _HINT)
     if operation == Operation.SELECT_LOB_LOCATOR or not place.is_captured:
         return place, None
     try:
@@ -289,7 +289,7 @@ class _LobRow(Statement):
         if text is None and (size is None or int(size) in (len(digits) // 2, len(digits))):
             return bytes.fromhex(digits or "")
         raise self.refused(
-            "a row that writes a document has other data than it says", _HINT, column=column
+            "a row that writes a document has other data than its length says", _HINT, column=column
         )
 
     def bound_place(self, bind: str) -> LobPlace:
@@ -335,7 +335,7 @@ class _LobRow(Statement):
         data, found = self.data(column, _BUFFER, _WRITE)
         if len(data) != int(found[1]):
             raise self.refused(
-                "a row that writes a LOB has other data than it says", _HINT, column=column
+                "a row that writes a LOB has other data than its length says", _HINT, column=column
             )
         return LobWrite(int(found[2]), data)
 

@@ -119,7 +119,7 @@ class Statement:
         self.take(";")
         if self.at != len(self.sql):
             if self.sql.startswith(" or ", self.at):
-                raise self.refused("a redo row's WHERE names its row by alternatives (or)")
+                raise self.refused("a redo row's WHERE has alternatives (or)")
             raise self.refused("a redo row continues after the end of its statement")
         return change
 
@@ -258,7 +258,7 @@ class Statement:
             return named_literal(bytes.fromhex("".join(literal.arguments)), column)
         except ValueError:
             raise self.refused(
-                "HEXTORAW holds something else than hex", column=column.name
+                "HEXTORAW contains something other than hex digits", column=column.name
             ) from None
         except LiteralRefusedError as error:
             raise self.refused(error.what, error.hint, column=column.name) from None

@@ -105,7 +105,7 @@ def _zoned(stored: bytes) -> Call:
         raise LiteralRefusedError("the bytes of a time with zone have a wrong length", _HINT_REPORT)
     if stored[11] & 0x80:
         raise LiteralRefusedError(
-            "the time zone of a value from before a DDL is the number of a region",
+            "the time zone of a value from before a DDL is a region number",
             RESNAPSHOT_HINT,
         )
     hours, minutes = stored[11] - 20, stored[12] - 60

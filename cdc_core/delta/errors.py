@@ -122,7 +122,8 @@ def _translated(
         name = _FILE.search(getattr(error, "filename", None) or text)
         is_vector = name is not None and name[0].startswith("deletion_vector_")
         return LakeError(
-            f"{doing}: {'a deletion vector' if is_vector else 'a file'} of the Delta table is gone",
+            f"{doing}: {('a deletion vector' if is_vector else 'a file')} of the Delta table is "
+            "missing",
             hint=VECTOR_HINT if is_vector else hint,
             **facts,
             **({"file": name[0]} if name else {}),

@@ -80,7 +80,7 @@ class FileNames:
         path = (*above, one.name)
         if path not in self.numbers:
             raise SchemaMismatchError(
-                "the Delta table lacks a column that is to be written: somebody else changed it",
+                "the Delta table lacks a column that is to be written: another writer changed it",
                 hint=RESNAPSHOT_HINT,
                 column=".".join(path),
             )

@@ -76,8 +76,8 @@ NOTHING_FOREIGN = ForeignChanges()
 def replaced_words(layer: DeltaLayer, found: ForeignChange) -> str:
     """What is said where somebody else put other rows in the place of all."""
     return (
-        f"somebody else put other rows in the place of the {LAYER_WORDS[layer]}'s ({found.operation}), "
-        "and its position stayed where it was"
+        f"another writer replaced the rows of the {LAYER_WORDS[layer]} ({found.operation}) "
+        "without changing its position"
     )
 
 

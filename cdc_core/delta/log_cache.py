@@ -137,7 +137,7 @@ class KnownLogs(Generic[S]):
             return _Known(state, before if is_same else None, self._weigh(state))
         raise StoreUnavailableError(
             "the files of a Delta table's log disappear while they are read",
-            hint="Try again, and see what removes files from the table's folder.",
+            hint="Try again, and find out what removes files from the table's folder.",
             path=log.root,
         )
 

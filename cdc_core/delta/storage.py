@@ -33,7 +33,7 @@ def storage_error(doing: str, reason: str, **facts: object) -> StoreUnavailableE
     """The error where the lake's storage refuses while ``doing``; ``reason`` is the system's."""
     return StoreUnavailableError(
         f"{doing}: the lake's storage refuses: {reason}",
-        hint="Make room, or see to the disk or the bucket at lake.path; then try again.",
+        hint="Free space, or repair the disk or the bucket at lake.path; then try again.",
         **facts,
     )
 

@@ -279,7 +279,8 @@ def _known(text: str, doing: str, facts: dict[str, object]) -> CdcError | None:
     missing = _MISSING.search(text)
     if _ENDED in text:
         return SparkMemoryError(
-            f"{doing}: an executor's Python has ended, most likely because the machine has no more memory for it",
+            f"{doing}: an executor's Python has ended, most likely because its machine ran out "
+            "of memory",
             hint="Nothing is lost. Leave the workers more memory beside spark.executor.memory, or give them fewer cores.",
             **facts,
         )

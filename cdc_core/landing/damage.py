@@ -28,7 +28,7 @@ def missing_file(where: str) -> LandingDamagedError:
 def changed_file(where: str, what: str) -> LandingDamagedError:
     """The error for a file that is not what its manifest says."""
     return LandingDamagedError(
-        f"a landing file is not what its manifest says: {what} differs",
+        f"a landing file does not match its manifest: {what} differs",
         hint=restore_hint(where),
         file=where,
     )

@@ -358,7 +358,7 @@ def _typed(frames: Iterator[Any]) -> Iterator[Any]:
         raise no_such_day() from error
 
 
-NO_SUCH_DAY = "a date is before the year 1, or a day that only the Julian calendar has"
+NO_SUCH_DAY = "a date is before the year 1, or exists only in the Julian calendar"
 
 
 def no_such_day(*columns: str, as_text: bool = True, **facts: object) -> DecodeError:

@@ -196,7 +196,7 @@ def _not_fetched(cause: str) -> PreflightError:
 
 def _take(jar: Jar, fetched: Path, folder: Path) -> None:
     if not fetched.is_file():
-        raise _not_fetched(f"the resolver did not bring {jar.coordinates}")
+        raise _not_fetched(f"the resolver did not fetch {jar.coordinates}")
     if _sha256(fetched) != jar.sha256:
         raise PreflightError(
             "a jar that was fetched is not the pinned one",

@@ -143,7 +143,7 @@ class _Examined(MatchedTable):
 
 def _of_a_tool(name: str) -> str:
     whose = whose_tool(name)
-    return whose and f"it is {whose}, by its name; an entry of its own would capture it"
+    return whose and f"its name says that it is {whose}; its own entry would capture it"
 
 
 def _kind(temporary: str, nested: str, secondary: str, iot_type: str | None) -> str:

@@ -551,7 +551,7 @@ class _Script:
     def _refuse(self, what: str) -> NoReturn:
         line = self._here.line or (self._tokens[-1].line if self._tokens else 1)
         raise ConfigError(
-            f"the table description is not understood: {what}",
+            f"the table description cannot be parsed: {what}",
             hint="Give the text of DBMS_METADATA.GET_DDL, or an export of ALL_TAB_COLS as .csv, .jsonl or .parquet.",
             line=line,
         )

@@ -199,7 +199,7 @@ def carry_columns(
     followed = events.order[~plain[events.order]]
     if len(followed) > FOLLOWED_MAX:
         raise DecodeError(
-            "so many rows change their keys, and lack columns, that they cannot be followed",
+            "too many rows change their keys and lack columns to be followed",
             hint=RESNAPSHOT_HINT,
             table=schema.table,
             changes=len(followed),

@@ -39,9 +39,12 @@ from cdc_core.stage.changes import Flags, LightChanges, LoggedChanges, Rows, key
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL
 
 AMBIGUOUS = (
-    "a key was moved to and deleted in one transaction, and LogMiner does not say by which rows"
+    "a key was moved to and deleted in one transaction, and LogMiner does not show by which rows"
 )
-UNKNOWN_ROW = "a key that Oracle does not check at once was inserted and deleted in one transaction, and LogMiner does not say whose row went"
+UNKNOWN_ROW = (
+    "a deferred key was inserted and deleted in one transaction, and LogMiner does not show which "
+    "row was deleted"
+)
 TWICE = "two rows have one key at the end of a transaction"
 AFTER_DELETE = "a row was updated after it had been deleted"
 

@@ -331,7 +331,7 @@ class Context:
         if manifest.window != window or manifest.source != self.source:
             raise LandingDamagedError(
                 "the manifest belongs to another window or source",
-                hint="Restore the landing folder from where it came.",
+                hint="Restore the landing folder that was recorded.",
                 manifest=folder,
             )
         return manifest, digest_of(content)

@@ -94,7 +94,8 @@ def _not_exact(record: TableRecord, at: Scn) -> LeftOut | None:
         waits = record.mirror_scn < ahead
         return LeftOut(
             str(record.table),
-            f"a snapshot read rows of it at the newer SCN {ahead}, so its mirror is ahead in part",
+            f"a snapshot read some of its rows at the newer SCN {ahead}, so part of its mirror "
+            "is newer",
             "Run `redolake run` until the position has passed that SCN, then reconcile."
             if waits
             else "Compare it as of a later SCN: leave out --scn.",
@@ -109,7 +110,7 @@ def _check_boundary(ctx: Context, at: Scn, position: Scn) -> None:
     if at > position or (at not in ends and not within(spans, at, at)):
         near = sorted((end for end in ends if end <= position), key=lambda end: abs(end - at))[:3]
         raise ConfigError(
-            "mirrors equal Oracle at the ends of applied windows, and this SCN is none",
+            "mirrors equal Oracle at the ends of applied windows, and this SCN is not one",
             hint=f"Nearest ends: {', '.join(map(str, sorted(near))) or 'none yet'}.",
             scn=at,
         )

@@ -148,7 +148,7 @@ def test_rows_that_were_read_before_count_for_the_marks() -> None:
 
 @pytest.mark.parametrize("place", [ZERO, None])
 def test_a_change_without_an_address_stops_the_window(place: str | None) -> None:
-    with pytest.raises(DecodeError, match="without its place"):
+    with pytest.raises(DecodeError, match="without its redo address"):
         Reading(100, (), {}).take(rows((150, place)))
 
 

@@ -150,5 +150,5 @@ def test_ddl_that_is_not_about_columns_ends_nothing(
     if "MOVE" in text:
         keys = {TableId(OWNER, "ITEMS"): ["ROWID"]}
         found = Found(redo, description, keys=keys)
-        assert "other ROWIDs" in (found.at(number).why or "")
+        assert "changes ROWIDs" in (found.at(number).why or "")
         assert found.rows[-2].outcome is Outcome.UNDECODABLE

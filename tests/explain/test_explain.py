@@ -284,7 +284,7 @@ def test_what_cannot_be_decoded_says_why(redo: Rows, script: Path, tmp_path: Pat
     secret = redo.changed(delete, SQL_REDO=f'delete from "{OWNER}"."NOTES" where "SECRET" = 4711;')
     row = Found(secret.write(tmp_path / "d.csv"), script).at(delete)
     assert row.outcome == Outcome.UNDECODABLE
-    assert "the values of excluded or masked columns cannot be taken" in (row.why or "")
+    assert "the values of excluded or masked columns cannot be removed" in (row.why or "")
     assert row.way_out
     assert row.sql_redo == f'delete from "{OWNER}"."NOTES" where "SECRET" = 4711;'
     untranslated = redo.changed(delete, STATUS=2)

@@ -89,9 +89,9 @@ def test_each_exemption_is_in_use() -> None:
 @pytest.mark.parametrize(
     ("error", "said", "facts"),
     [
-        pytest.param(FileNotFoundError(2, "No such file", "lake/part-1.parquet"), "a file of the Delta table is gone", {"file": "part-1.parquet"}, id="a-file-by-arrow"),
-        pytest.param(Exception("External error: Object at location /l/part-2.parquet not found: No such file or directory (os error 2)"), "a file of the Delta table is gone", {"file": "part-2.parquet"}, id="a-file-by-a-query"),
-        pytest.param(DeltaError("Kernel error: File not found: file:///l/deletion_vector_4b.bin"), "a deletion vector of the Delta table is gone", {"file": "deletion_vector_4b.bin"}, id="a-vector"),
+        pytest.param(FileNotFoundError(2, "No such file", "lake/part-1.parquet"), "a file of the Delta table is missing", {"file": "part-1.parquet"}, id="a-file-by-arrow"),
+        pytest.param(Exception("External error: Object at location /l/part-2.parquet not found: No such file or directory (os error 2)"), "a file of the Delta table is missing", {"file": "part-2.parquet"}, id="a-file-by-a-query"),
+        pytest.param(DeltaError("Kernel error: File not found: file:///l/deletion_vector_4b.bin"), "a deletion vector of the Delta table is missing", {"file": "deletion_vector_4b.bin"}, id="a-vector"),
         pytest.param(DeltaError("External error: Transaction failed: Unsupported table features required: [TypeWidening, RowTracking]"), "has a feature that Redolake cannot work with", {"features": "TypeWidening, RowTracking"}, id="features"),
         pytest.param(DeltaError("Kernel error: Unsupported: Feature 'of-tomorrow' is not supported"), "has a feature that Redolake cannot work with", {"features": "of-tomorrow"}, id="a-feature-of-tomorrow"),
         pytest.param(pa.ArrowInvalid("Parquet magic bytes not found in footer"), "a file of the Delta table is damaged", {"cause": "ArrowInvalid"}, id="cut"),

@@ -351,7 +351,7 @@ def test_vectors_that_are_gone_or_damaged_stop_the_window(
 
     with monkeypatch.context() as patched:
         patched.setattr(rewriting, "make_durable", vacuumed)
-        with pytest.raises(StoreUnavailableError, match="written a moment ago is gone"):
+        with pytest.raises(StoreUnavailableError, match="written a moment ago is missing"):
             first.apply(lake)
     first.apply(lake)
     [file] = Path(_path(tmp_path)).glob("deletion_vector_*.bin")
@@ -361,7 +361,7 @@ def test_vectors_that_are_gone_or_damaged_stop_the_window(
         file.unlink(missing_ok=True)
         if damaged is not None:
             file.write_bytes(damaged)
-        said = "is damaged" if damaged else r"a deletion vector .* is gone .*VACUUM of delta-rs"
+        said = "is damaged" if damaged else r"a deletion vector .* is missing .*VACUUM of delta-rs"
         with pytest.raises(LakeError, match=said):
             window.apply(lake, position=first.scn_high)
     file.write_bytes(content)

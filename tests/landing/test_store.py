@@ -177,7 +177,7 @@ def test_a_damaged_file_is_refused_every_time(
         "changed": LandedFile(landed.name, landed.rows, landed.bytes, "0" * 64),
     }[damage]
     for reader in (store, store, make()):
-        with pytest.raises(LandingDamagedError, match="not what its manifest says"):
+        with pytest.raises(LandingDamagedError, match="does not match its manifest"):
             reader.local_paths(FOLDER, [wrong])
 
 

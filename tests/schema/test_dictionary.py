@@ -137,7 +137,7 @@ def test_the_key_is_chosen(
 @pytest.mark.parametrize(
     ("config", "primary", "kind", "message"),
     [
-        pytest.param(EMP, (), PreflightError, "set identity: rowid in an entry", id="no-key"),
+        pytest.param(EMP, (), PreflightError, "set identity: rowid in the table", id="no-key"),
         pytest.param(
             TableConfig(name="hr.emp", key=("N",)), (), ConfigError, "may be NULL", id="nullable-key"
         ),

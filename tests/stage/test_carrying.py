@@ -288,5 +288,5 @@ def test_moves_of_rows_that_nothing_else_touches_are_not_followed(
     mirror = {key: (f"note {key}", 5) for key in range(50)}
     bulk = [move(f"R{key}", key, key + 100) for key in range(50)]
     assert of_moves(tmp_path, bulk, mirror) == [f"note {key}" for key in range(50)]
-    with pytest.raises(DecodeError, match=r"cannot be followed.*table resnapshot"):
+    with pytest.raises(DecodeError, match=r"to be followed.*table resnapshot"):
         of_moves(tmp_path, [*bulk, move("R1", 101, 201), move("R1", 201, 301)], mirror)

@@ -73,7 +73,7 @@ def test_rows_that_were_put_in_the_place_of_all_stop_the_table(
     [(is_fine, found, remedy)] = examined(source)
     assert not is_fine
     what = "mirror" if layer == "mirror" else "change log"
-    assert f"in the place of the {what}'s ({named})" in found
+    assert f"replaced the rows of the {what} ({named})" in found
     command = "table rebuild " if layer == "mirror" else "table rebuild --from-landing "
     assert command in remedy
     before = {one: DeltaTable(path).version() for one, path in folders(source).items()}
@@ -169,7 +169,7 @@ def test_a_replay_names_the_file_of_the_change_log_that_is_gone(source: Source) 
     window = source.pipeline.records.windows()[-1].window
     for uri in DeltaTable(folder).file_uris():
         Path(uri).unlink()
-    with pytest.raises(Exception, match="a file of the Delta table is gone") as caught:
+    with pytest.raises(Exception, match="a file of the Delta table is missing") as caught:
         source.pipeline.replay_window(window)
     assert f"table rebuild --from-landing {table_id('ONE')}" in str(caught.value)
     source.pipeline.rebuild_from_landing(table_id("ONE"))
@@ -239,7 +239,7 @@ def test_without_the_guard_vacuum_of_delta_rs_removes_what_is_in_use_and_is_name
     change(source, "UPDATE ONE SET NOTE = 'z' WHERE ID = 22")
     record = source.record("ONE")
     assert record.state == "failed"
-    assert "a deletion vector of the Delta table is gone" in (record.reason or "")
+    assert "a deletion vector of the Delta table is missing" in (record.reason or "")
     assert "VACUUM of delta-rs" in (record.way_out or "")
     assert f"table rebuild {table_id('ONE')}" in (record.way_out or "")
 

@@ -186,9 +186,7 @@ def test_a_long_text_in_pieces_does_not_land() -> None:
     masking = ExcludedValues([schema], {T: {"NAME": str.upper}})
     assert masking.remove_from(batch.slice(1)).rows.num_rows == 0
     [end] = masking.ends
-    assert (
-        "a long text is written in pieces, and it may be one that is masked (scn=7)" in end.reason
-    )
+    assert "a long text is written in pieces, and its column may be masked (scn=7)" in end.reason
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_damaged_window_file_stops_the_window(oracle: Oracle, source: Source) 
             step(window)
         found = source.pipeline.store.windows.get("src", window)
         assert found is not None
-        assert "manifest says" in (found.last_error or "")
+        assert "its manifest" in (found.last_error or "")
     path.write_bytes(whole)
     source.pipeline.apply_window(window)
     source.check_current("ONE")

@@ -167,6 +167,6 @@ def test_a_table_that_goes_with_its_owner_is_noticed(
         found = source.pipeline.store.tables.get("src", goes)
         assert found is not None
         assert found.state == ("removed" if policy == "remove" else "failed")
-        assert "no DDL of it is in the redo" in (found.reason or "")
+        assert "the redo has no DDL of it" in (found.reason or "")
         assert source.lake.image(goes) == [(1, "first"), (2, "last")]
         source.check_current("ONE")

@@ -201,8 +201,8 @@ def test_a_new_snapshot_while_rows_change_gives_the_same_rows(
 @pytest.mark.parametrize(
     ("ddl", "why"),
     [
-        pytest.param("ALTER TABLE LOOSE MOVE", "other ROWIDs", id="move"),
-        pytest.param("ALTER TABLE LOOSE SHRINK SPACE", "other ROWIDs", id="shrink"),
+        pytest.param("ALTER TABLE LOOSE MOVE", "changes ROWIDs", id="move"),
+        pytest.param("ALTER TABLE LOOSE SHRINK SPACE", "changes ROWIDs", id="shrink"),
     ],
 )
 def test_a_table_whose_rows_move_leaves_and_comes_back(

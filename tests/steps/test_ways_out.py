@@ -297,13 +297,13 @@ WAYS = {
     ),
     "a-leap-day-of-the-julian-calendar-in-the-redo": Way(
         fault=sql("UPDATE T SET D = TO_DATE('1500-02-29', 'YYYY-MM-DD') WHERE ID = 7"),
-        says=("none of the Gregorian calendar", "column=D"),
+        says=("not in the Gregorian calendar", "column=D"),
         options=(AS_TEXT,),
         typed=(FRESH,),
     ),
     "a-leap-day-of-the-julian-calendar-in-the-snapshot": Way(
         before=sql("UPDATE T SET D = TO_DATE('1500-02-29', 'YYYY-MM-DD') WHERE ID = 7"),
-        says=("only the Julian calendar has", "column=D"),
+        says=("only in the Julian calendar", "column=D"),
         options=(AS_TEXT,),
         typed=(FRESH,),
     ),
@@ -429,7 +429,7 @@ WAYS = {
     ),
     "a-damaged-file-of-a-window": Way(
         fault=captured(damaged),
-        says=("a landing file is not what its manifest says",),
+        says=("a landing file does not match its manifest",),
         typed=("recapture", "run"),
     ),
     "a-lost-file-of-a-window": Way(
@@ -444,7 +444,7 @@ WAYS = {
     ),
     "a-damaged-file-of-a-chunk": Way(
         fault=read(damaged),
-        says=("a landing file is not what its manifest says", "move its folder aside"),
+        says=("a landing file does not match its manifest", "move its folder aside"),
         by_hand=moved_aside,
         typed=("snapshot",),
     ),
@@ -581,7 +581,7 @@ WAYS_OF_DELTA = {
     "files-of-a-change-log-gone": Way(
         fault=lost_rows("changelog"),
         met_by="replay --from 0",
-        says=("reading the change log: a file of the Delta table is gone",),
+        says=("reading the change log: a file of the Delta table is missing",),
         typed=(FROM_LANDING,),
     ),
     "a-change-log-gone": Way(
@@ -645,7 +645,7 @@ def test_the_way_out_of_a_mirror_whose_files_are_gone_works_as_typed(
 ) -> None:
     way = Way(
         fault=lost_rows("mirror"),
-        says=("reading a mirror's keys: a file of the Delta table is gone",),
+        says=("reading a mirror's keys: a file of the Delta table is missing",),
         typed=("table rebuild DEMO.T", "table resume DEMO.T"),
     )
     with delta_source(oracle, tmp_path) as source:
