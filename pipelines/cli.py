@@ -11,6 +11,7 @@ from pipelines.commands import (
     data,
     explain,
     host,
+    import_debezium,
     init_source,
     inspect,
     listings,
@@ -92,6 +93,7 @@ def root(
 SHORT_HELP: dict[Callable[..., None], str] = {
     host.setup: "Fetch what Spark needs, once.",
     init_source.init: "Write a configuration file from a database.",
+    import_debezium.import_debezium: "Write one from a Debezium connector's.",
     host.doctor: "Show what is missing and how to fix it.",
     host.demo: "Carry flights from Oracle into Delta Lake.",
     host.ui: "Open Dagster's web page on a source.",

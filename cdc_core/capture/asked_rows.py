@@ -175,6 +175,8 @@ def _by_name(
     binds: dict[str, Any] = {}
     left = set(names)
     for number, pattern in enumerate(patterns):
+        if pattern.expression:
+            continue  # Oracle's regular expressions are not Python's: its tables are named instead
         expression = expression_of(pattern)
         matched = {name for name in left if pattern.matches(name)}
         if not matched or len(expression.encode()) > PATTERN_BYTES_MAX:

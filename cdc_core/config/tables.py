@@ -121,8 +121,9 @@ class TableConfig(ConfigModel):
     name: str
     """``OWNER.TABLE``; double quotes around a part that is not upper case. Under ``oracle.pdbs`` also ``PDB.OWNER.TABLE``, for the table of one
     pluggable database; it counts before an entry of the same name without one. With ``*`` (any characters) or ``?`` (one character) a
-    pattern, for example ``SHOP.*``: Redolake captures every table that matches and can be captured. A table that another entry
-    names in full is that entry's, else it belongs to the first pattern that matches."""
+    pattern, for example ``SHOP.*``: Redolake captures every table that matches and can be captured. With ``re:`` in front a regular
+    expression over ``OWNER.TABLE``, for example ``re:SHOP\\.ORDERS_[0-9]{4}``: it fits as a whole, and case counts. A table that
+    another entry names in full is that entry's, else it belongs to the first pattern that matches."""
 
     exclude: tuple[str, ...] = ()
     """Of a pattern: tables, or patterns of tables, that it leaves out."""

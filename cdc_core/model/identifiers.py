@@ -13,6 +13,9 @@ from cdc_core.errors import ConfigError
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_$#]*\Z")
 _FOLDED = re.compile(r"[A-Z][A-Z0-9_$#]*\Z")
+EXPRESSION = "re:"
+"""Begins a pattern of tables that is a regular expression."""
+
 _PART = re.compile(r'"([^"]+)"|([^".]+)')
 _LOWERABLE = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9]")
@@ -89,9 +92,9 @@ def parts_of(text: str) -> list[tuple[str, str]]:
 
 def split_container(text: str) -> tuple[str | None, str]:
     """The pluggable database before a name of three parts, as Oracle keeps it, and the name without
-    it."""
+    it. A regular expression names none."""
     parts = parts_of(text)
-    if len(parts) != 3:
+    if len(parts) != 3 or text.startswith(EXPRESSION):
         return None, text
     quoted, plain = parts[0]
     written = f'"{quoted}"' if quoted else plain

@@ -1,4 +1,4 @@
-"""Which tables does a pattern such as ``SHOP.ORDER*`` name?"""
+"""Which tables does a pattern such as ``SHOP.ORDER*`` or ``re:SHOP\\.ORDER_\\d+`` name?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from cdc_core.errors import ConfigError
-from cdc_core.model.identifiers import TableId, refuse_container
+from cdc_core.model.identifiers import EXPRESSION, TableId, refuse_container
 
 _PART = re.compile(r'"([^"]+)"|([A-Za-z0-9_$#*?]+)')
 
@@ -50,20 +50,34 @@ class TablePattern:
     ``?`` is one.
 
     Oracle allows neither character in a plain name; a quoted name that has one is read as a pattern
-    too.
+    too. A text that begins with ``re:`` is a regular expression over ``OWNER.TABLE`` as the
+    dictionary has both, without double quotes. It fits as a whole, and case counts.
     """
 
     owner: str
     name: str
+    expression: str = ""
+    """The regular expression, which stands in the place of owner and name."""
 
     @classmethod
     @lru_cache(maxsize=1024)
     def parse(cls, text: str) -> TablePattern:
-        """Read ``OWNER.TABLE``: unquoted parts fold to upper case, quoted parts keep theirs.
+        """Read ``OWNER.TABLE``, whose unquoted parts fold to upper case, or ``re:…``.
 
         Raises:
             ConfigError: The text is not a pattern.
         """
+        if text.startswith(EXPRESSION):
+            expression = text.removeprefix(EXPRESSION)
+            try:
+                re.compile(expression or "(")
+            except re.error as error:
+                raise ConfigError(
+                    f"this is not a regular expression: {error}",
+                    hint="Write it as Python does, over OWNER.TABLE: 're:SHOP\\.ORDER_[0-9]+'.",
+                    pattern=text[:200],
+                ) from None
+            return cls("", "", expression)
         parts = list(_PART.finditer(text.strip()))
         is_whole = ".".join(part[0] for part in parts) == text.strip()
         if is_whole:
@@ -72,19 +86,26 @@ class TablePattern:
             raise ConfigError(
                 "this is not a table name or a pattern",
                 hint="Write OWNER.TABLE, for example 'SHOP.*' or 'SHOP.ORDER?', with double quotes around a part that is "
-                "not upper case.",
+                "not upper case; or a regular expression, 're:SHOP\\.ORDER_[0-9]+'.",
                 pattern=text[:200],
             )
         return cls(*(part[1] or part[2].upper() for part in parts))
 
     @classmethod
     def is_in(cls, text: str) -> bool:
-        """Has the text a wildcard?"""
-        return "*" in text or "?" in text
+        """Has the text a wildcard, or is it a regular expression?"""
+        return text.startswith(EXPRESSION) or "*" in text or "?" in text
 
     def matches(self, table: TableId) -> bool:
         """Is the table among those that the pattern names?"""
+        if self.expression:
+            return _compiled(self.expression).fullmatch(f"{table.owner}.{table.name}") is not None
         return _fits(self.owner, table.owner) and _fits(self.name, table.name)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)
 
 
 def _fits(pattern: str, text: str) -> bool:

@@ -297,6 +297,8 @@ class FoundTable:
     key: tuple[str, ...] = ()
     columns_exclude: tuple[str, ...] = ()
     left_out: str = ""
+    columns: tuple[str, ...] = ()
+    """Columns that can be captured, where the dictionary was asked for them just now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

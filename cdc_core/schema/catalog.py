@@ -166,7 +166,8 @@ def _examined(table: TableId, rows: int | None, schema: TableSchema | CdcError) 
         return FoundTable(table, rows, left_out=schema.message)
     unsupported = tuple(one.name for one in schema.columns if not is_captured(one))
     reason = _unusable(schema, unsupported)
-    return FoundTable(table, rows, schema.key, unsupported, reason)
+    names = tuple(column.name for column in schema.columns)
+    return FoundTable(table, rows, schema.key, unsupported, reason, names)
 
 
 def _unusable(schema: TableSchema, unsupported: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.tools import benchmarks, commands, errors, formats, options, type_table
+from docs.tools import benchmarks, commands, debezium, errors, formats, options, type_table
 
 PAGES = Path(__file__).resolve().parents[1]
 PARTS: Mapping[str, Callable[[], str]] = {
@@ -28,6 +28,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "change-columns": formats.change_columns,
     "transactions-columns": formats.transactions_columns,
     "schema-changes-columns": formats.schema_changes_columns,
+    "debezium": debezium.markdown,
     "oracle-codes": errors.oracle_codes,
     "benchmarks": benchmarks.markdown,
 }

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError
-from cdc_core.model.identifiers import TableId
+from cdc_core.model.identifiers import TableId, split_container
 from cdc_core.model.patterns import TablePattern
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.catalog import find_tables
@@ -31,6 +31,16 @@ from tests.oracle.fake_session import Answer, FakeSession
         pytest.param("SHOP.ORDER*", 'SHOP."Order Lines"', False, id="case-counts"),
         pytest.param("SHOP.A$*", "SHOP.A$B", True, id="dollar-is-a-character"),
         pytest.param("SHOP.A_*", "SHOP.AXB", False, id="underscore-is-a-character"),
+        pytest.param(r"re:SHOP\.ORDERS_\d{4}", "SHOP.ORDERS_2024", True, id="expression"),
+        pytest.param(
+            r"re:SHOP\.ORDERS", "SHOP.ORDERS_2024", False, id="expression-fits-as-a-whole"
+        ),
+        pytest.param(r"re:shop\.orders", "SHOP.ORDERS", False, id="expression-and-case"),
+        pytest.param(r"re:(?i)shop\.orders", "SHOP.ORDERS", True, id="expression-without-case"),
+        pytest.param(
+            r"re:SHOP\.Order Lines", 'SHOP."Order Lines"', True, id="expression-quoted-name"
+        ),
+        pytest.param(r"re:(SHOP|HR)\.(A|B)", "HR.B", True, id="expression-of-two-owners"),
     ],
 )
 def test_patterns_match_as_in_a_shell(pattern: str, table: str, matches: bool) -> None:
@@ -41,6 +51,16 @@ def test_patterns_match_as_in_a_shell(pattern: str, table: str, matches: bool) -
 def test_what_is_no_pattern_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="not a table name or a pattern"):
         TablePattern.parse(text)
+
+
+@pytest.mark.parametrize("text", ["re:", "re:SHOP.(", "re:*"])
+def test_what_is_no_expression_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="not a regular expression"):
+        TablePattern.parse(text)
+
+
+def test_an_expression_has_no_container_however_many_dots_it_has() -> None:
+    assert split_container(r"re:(?i)SHOP\.A.*") == (None, r"re:(?i)SHOP\.A.*")
 
 
 def test_a_pattern_has_no_container() -> None:

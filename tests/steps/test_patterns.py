@@ -154,6 +154,24 @@ def test_doctor_names_what_an_entry_captures_and_its_pattern_leaves_out(
     assert all("SECRET" in one.problem and not one.is_problem for one in found)
 
 
+@pytest.mark.parametrize("query_filter", ["in", "regex"])
+def test_a_regular_expression_names_tables(
+    oracle: Oracle, tmp_path: Path, query_filter: str
+) -> None:
+    with source_of(oracle, tmp_path, capture={"query_filter": query_filter}) as opened:
+        opened.tables = [{"name": r"re:DEMO\.(ONE|T[A-Z]{2})", "exclude": [r"re:.*\.TMP_\d+"]}]
+        opened.run()
+        oracle.run("CREATE TABLE TEN (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO TEN VALUES (1)")
+        oracle.run(
+            "INSERT INTO ONE VALUES (2, 'b')", "CREATE TABLE ONES (ID NUMBER(9) PRIMARY KEY)"
+        )
+        opened.run()
+        oracle.run("INSERT INTO TEN VALUES (2)", "DELETE FROM ONE WHERE ID = 1")
+        opened.run()
+        assert captured(opened) == {"ONE", "TWO", "TEN"}
+        opened.check_current("ONE", "TWO", "TEN")
+
+
 def test_patterns_that_name_nothing_say_what_they_left_out(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path) as opened:
         opened.configure("KEY*")

@@ -195,6 +195,7 @@ def test_a_pattern_stands_for_the_names_that_it_took_in() -> None:
     [
         pytest.param([], SHOP, id="named-in-full"),
         pytest.param(["HR.*"], SHOP, id="of-another-pattern"),
+        pytest.param([r"re:SHOP\..*"], SHOP, id="of-an-expression"),
         pytest.param(["SHOP.ORDER*"], ODD, id="renamed-since"),
         pytest.param([f"SHOP.*{'*' * PATTERN_BYTES_MAX}"], SHOP, id="too-long-for-oracle"),
         pytest.param(["HR.*", "SHOP.X*", "SHOP.ORDERS?"], SHOP, id="of-none-of-several"),

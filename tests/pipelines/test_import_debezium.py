@@ -1,0 +1,389 @@
+"""``redolake import-debezium``: what connectors' files become, what is said of each property, and the comparison with a database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from cdc_core.errors import ConfigError
+from docs.tools.options import options
+from pipelines.cli import app
+from pipelines.config_file import load_config
+from pipelines.debezium.connector_file import read_connector
+from pipelines.debezium.converting import Imported, Outcome, imported
+from pipelines.debezium.expressions import columns, listed, table_name
+from pipelines.debezium.properties import PROPERTIES, all_names, property_named
+from tests.oracle.embedded import CAPTURE, Oracle, running_oracle
+from tests.steps.harness import source_of, table_id
+
+BASE = {
+    "connector.class": "io.debezium.connector.oracle.OracleConnector",
+    "topic.prefix": "shop",
+    "database.hostname": "db.example.com",
+    "database.port": "1521",
+    "database.dbname": "ORCLCDB",
+    "database.user": "c##dbzuser",
+    "database.password": "a-secret",
+}
+
+
+def made_of(**more: str) -> Imported:
+    return imported(BASE | {key.replace("__", "."): value for key, value in more.items()})
+
+
+def with_properties(more: dict[str, str]) -> Imported:
+    return imported(BASE | more)
+
+
+def run(*arguments: str | Path, **env: str) -> Result:
+    env = {"COLUMNS": "200", "NO_COLOR": "1"} | env
+    return CliRunner(env=env).invoke(app, ["import-debezium", *map(str, arguments)])
+
+
+def said(made: Imported, name: str) -> list[tuple[Outcome, str]]:
+    return [(one.outcome, one.said) for one in made.remarks if one.name == name]
+
+
+# -- the table of properties
+
+
+def test_each_property_is_answered_once_and_by_options_that_exist() -> None:
+    names = list(all_names())
+    assert len(names) == len(set(names)) > 175
+    known = {one.path for one in options()}
+    assert {option for one in PROPERTIES for option in one.options} <= known
+    assert all(one.said for one in PROPERTIES)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        pytest.param("table.include.list", "table.include.list", id="by-its-name"),
+        pytest.param("table.whitelist", "table.whitelist", id="by-an-old-name"),
+        pytest.param("internal.log.mining.max.scn.deviation.ms", "log.mining.max.scn.deviation.ms", id="hidden"),
+        pytest.param("transforms.unwrap.type", "transforms.{transform}", id="a-transform-is-no-converter"),
+        pytest.param("boolean.type", "{converter}.type", id="a-converter"),
+        pytest.param("column.mask.hash.v2.SHA-256.with.salt.x", "column.mask.hash.v2.{algorithm}.with.salt.{salt}", id="the-newer-hash"),
+        pytest.param("driver.oracle.net.CONNECT_TIMEOUT", "driver.{parameter}", id="of-the-driver"),
+    ],
+)  # fmt: skip
+def test_a_property_is_found(name: str, entry: str) -> None:
+    found = property_named(name)
+    assert found is not None
+    assert entry in found.names
+
+
+def test_an_unknown_property_is_said_to_be_unknown() -> None:
+    assert property_named("no.such.property") is None
+    assert [one for one, _ in said(made_of(no__such__property="1"), "no.such.property")] == [
+        Outcome.UNKNOWN
+    ]
+
+
+# -- expressions
+
+
+@pytest.mark.parametrize(
+    ("expression", "name"),
+    [
+        pytest.param("SHOP.ORDERS", "SHOP.ORDERS", id="a-dot-fits-nothing-but-a-dot"),
+        pytest.param(r"shop\.orders", "SHOP.ORDERS", id="a-name-in-capitals"),
+        pytest.param(r"SHOP\.A\$B", "SHOP.A$B", id="a-dollar"),
+        pytest.param(r"SHOP\..*", "SHOP.*", id="all-of-a-schema"),
+        pytest.param(".*", "*.*", id="everything"),
+        pytest.param(r"SHOP\.(A|B)", r"re:(?i)SHOP\.(A|B)", id="any-other-stays-an-expression"),
+        pytest.param("SHOP.ORD.*", "re:(?i)SHOP.ORD.*", id="part-of-a-name"),
+    ],
+)
+def test_an_expression_becomes_a_name_or_a_pattern(expression: str, name: str) -> None:
+    assert table_name(expression) == name
+
+
+def test_commas_separate_expressions_but_for_those_behind_a_backslash() -> None:
+    assert listed(r"A\.B, C\.D{1\,2} ,") == [r"A\.B", r"C\.D{1,2}"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        (r"SHOP\.ORDERS\.NOTE", [(r"SHOP\.ORDERS", "NOTE")]),
+        (r".*\.SSN", [(".*", "SSN")]),
+        (r"SHOP\.T\.(A|B)", [(r"SHOP\.T", "A"), (r"SHOP\.T", "B")]),
+        (r"SHOP\.T\.A.*", []),
+    ],
+)
+def test_columns_are_named_literally_or_not_at_all(
+    expression: str, found: list[tuple[str, str]]
+) -> None:
+    assert list(columns(expression)) == found
+
+
+# -- tables, columns, masks, keys
+
+
+def test_schemas_and_tables_both_count() -> None:
+    both = with_properties(
+        {"schema.include.list": "SHOP", "table.include.list": r"SHOP\.A,HR\.B,.*\.C\d"}
+    )
+    assert [one["name"] for one in both.attributes["tables"]] == [
+        "SHOP.A",
+        r"re:(?i)(?=(?:SHOP)\.).*\.C\d",
+    ]
+    schemas = with_properties({"schema.include.list": "SHOP,HR_[0-9]"})
+    assert [one["name"] for one in schemas.attributes["tables"]] == [
+        "SHOP.*",
+        r"re:(?i)HR_[0-9]\..*",
+    ]
+    without = with_properties(
+        {"schema.exclude.list": "AUDIT", "table.exclude.list": r"SHOP\.TMP_.*"}
+    )
+    assert without.attributes["tables"] == [
+        {"name": "*.*", "exclude": [r"re:(?i)SHOP\.TMP_.*", "AUDIT.*"]}
+    ]
+
+
+def test_columns_go_to_the_entries_of_their_tables() -> None:
+    made = with_properties(
+        {
+            "table.include.list": r"SHOP\.ORDERS,HR\..*",
+            "column.exclude.list": r".*\.SSN,SHOP.ORDERS.NOTE,HR\.EMP\.SALARY",
+            "column.mask.with.4.chars": r"HR\..*\.PHONE",
+            "column.mask.hash.v2.SHA-256.with.salt.pepper": "SHOP.ORDERS.NAME",
+            "message.key.columns": "SHOP.ORDERS:ORDER_NO,LINE",
+        }
+    )
+    assert made.is_whole
+    entries = {one["name"]: one for one in made.attributes["tables"]}
+    assert entries["SHOP.ORDERS"] == {
+        "name": "SHOP.ORDERS",
+        "columns_exclude": ["SSN", "NOTE"],
+        "columns_mask": {"NAME": "hash(sha256)"},
+        "key": ["ORDER_NO", "LINE"],
+    }
+    assert entries["HR.*"]["columns_mask"] == {"PHONE": "stars(4)"}
+    own = entries["HR.EMP"]
+    assert own["columns_exclude"] == ["SSN", "SALARY"], (
+        "nothing of a pattern holds for an entry of its own"
+    )
+    assert entries["HR.*"]["columns_exclude"] == ["SSN"]
+    assert "pepper" not in yaml.safe_dump(made.attributes) + repr(made.remarks)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"column.include.list": r"SHOP\.A\.ID"}, id="columns-that-are-included"),
+        pytest.param({"column.exclude.list": r"SHOP\.A\.S.*"}, id="columns-by-expression"),
+        pytest.param({"column.exclude.list": r"OTHER\.T\.A"}, id="of-no-entry"),
+        pytest.param({"column.mask.hash.SHA-256.with.salt.x": r"SHOP\.A\.N"}, id="the-older-hash"),
+        pytest.param({"column.mask.hash.v2.MD5.with.salt.x": r"SHOP\.A\.N"}, id="md5"),
+        pytest.param({"message.key.columns": r"SHOP\..*:ID"}, id="keys-by-expression"),
+        pytest.param({"table.include.list": r"SHOP\.\p{Lu}+"}, id="not-an-expression-of-python"),
+        pytest.param({"snapshot.mode": "a_mode_of_tomorrow"}, id="an-unknown-mode"),
+    ],
+)
+def test_what_would_capture_more_or_otherwise_is_not_taken(more: dict[str, str]) -> None:
+    made = with_properties({"table.include.list": r"SHOP\.A"} | more)
+    assert not made.is_whole
+    [*_, last] = [one for one in made.remarks if one.outcome is Outcome.NOT_TAKEN]
+    assert last.said
+
+
+# -- single properties
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "path", "expected"),
+    [
+        ("database.query.timeout.ms", "30000", "oracle.call_timeout_seconds", 30),
+        ("connection.validation.timeout.ms", "1500", "oracle.connect_timeout_seconds", 1.5),
+        ("snapshot.fetch.size", "5000", "oracle.fetch_rows", 5000),
+        ("skipped.operations", "d,t", "events.skipped_operations", ["d"]),
+        ("log.mining.username.exclude.list", "SYS,BATCH", "events.users_exclude", ["SYS", "BATCH"]),
+        ("log.mining.archive.log.only.mode", "true", "capture.archived_only", True),
+        ("log.mining.strategy", "redo_log_catalog", "capture.strategy", "redo_log_catalog"),
+        ("signal.data.collection", "ORCLPDB1.SHOP.SIGNALS", "signals.table", "SHOP.SIGNALS"),
+        ("provide.transaction.metadata", "true", "lake.transactions", True),
+        ("event.processing.failure.handling.mode", "warn", "policies.on_undecodable", "quarantine"),
+        ("database.pdb.name", "ORCLPDB1", "oracle.pdb", "ORCLPDB1"),
+        ("database.url", "jdbc:oracle:thin:scott/tiger@//h:1521/S", "oracle.dsn", "h:1521/S"),
+        ("database.url", "jdbc:oracle:thin:@(DESCRIPTION=(X))", "oracle.dsn", "(DESCRIPTION=(X))"),
+    ],
+)
+def test_a_property_sets_an_option(name: str, value: str, path: str, expected: Any) -> None:
+    found: Any = with_properties({name: value}).attributes
+    for part in path.split("."):
+        found = found[part]
+    assert found == expected
+    assert path in {one.path for one in options()}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "types"),
+    [
+        ("decimal.handling.mode", "precise", None),
+        ("decimal.handling.mode", "double", {"NUMBER": "double", "FLOAT": "double"}),
+        ("time.precision.mode", "isostring", {"DATE": "iso8601", "TIMESTAMP": "iso8601"}),
+        ("binary.handling.mode", "base64-url-safe", {"RAW": "base64url", "BLOB": "base64url"}),
+    ],
+)
+def test_a_mode_of_values_is_a_type_of_each_entry(
+    name: str, value: str, types: dict[str, str] | None
+) -> None:
+    made = with_properties({"table.include.list": r"SHOP\.A,HR\..*", name: value})
+    assert [one.get("types_as") for one in made.attributes["tables"]] == [types, types]
+
+
+# -- whole files
+
+
+SMALL = json.dumps(
+    {"name": "Orders-DB.1", "config": {k: v for k, v in BASE.items() if k != "topic.prefix"}}
+)
+PROPERTIES_FILE = """\
+# a worker's file
+name = from-properties
+connector.class=io.debezium.connector.oracle.OracleConnector
+database.hostname: db.example.com
+database.dbname ORCLCDB
+database.user = c##dbzuser
+database.password = a-secret
+table.include.list = SHOP\\\\.ORDERS,\\
+    SHOP\\\\.ITEMS
+"""
+CONFLUENT = json.dumps(
+    {
+        "name": "confluent",
+        "config": {
+            "connector.class": "io.confluent.connect.oracle.cdc.OracleCdcSourceConnector",
+            "oracle.server": "db.example.com",
+            "oracle.port": 1521,
+            "oracle.sid": "ORCLCDB",
+            "oracle.pdb.name": "ORCLPDB1",
+            "oracle.username": "C##MYUSER",
+            "oracle.password": "a-secret",
+            "table.inclusion.regex": "ORCLPDB1[.]SHOP[.](ORDERS|ITEMS)",
+            "redo.log.topic.name": "redo",
+            "numeric.mapping": "best_fit",
+        },
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "dsn", "tables"),
+    [
+        pytest.param(SMALL, "orders_db_1", "db.example.com:1521/ORCLCDB", ["*.*"], id="small"),
+        pytest.param(PROPERTIES_FILE, "from_properties", "db.example.com:1521/ORCLCDB", ["SHOP.ORDERS", "SHOP.ITEMS"], id="properties"),
+        pytest.param(CONFLUENT, "confluent", "db.example.com:1521/ORCLCDB", [r"re:(?i)SHOP\.(ORDERS|ITEMS)"], id="confluent"),
+    ],
+)  # fmt: skip
+def test_a_file_becomes_a_configuration_without_a_secret(
+    tmp_path: Path, text: str, name: str, dsn: str, tables: list[str]
+) -> None:
+    (tmp_path / "connector").write_text(text)
+    result = run(tmp_path / "connector", "--file", tmp_path / "out" / "defs.yaml")
+    assert result.exit_code == 0, result.output
+    config = load_config(tmp_path / "out" / "defs.yaml", environ=None)
+    assert (config.name, config.oracle.dsn) == (name, dsn)
+    assert [one.name for one in config.tables] == tables
+    assert "a-secret" not in result.output + (tmp_path / "out" / "defs.yaml").read_text()
+    properties = read_connector(tmp_path / "connector")
+    shown = {line.split(" ")[0].rstrip("…") for line in result.output.splitlines()}
+    assert {one for one in properties if not any(one.startswith(s) for s in shown if s)} == set()
+
+
+def test_several_files_get_a_folder_each_and_none_is_overwritten(tmp_path: Path) -> None:
+    for stem in ("one", "two"):
+        (tmp_path / f"{stem}.json").write_text(SMALL)
+    files = (tmp_path / "one.json", tmp_path / "two.json")
+    assert run(*files, "--file", tmp_path / "out").exit_code == 0
+    assert (tmp_path / "out" / "one" / "defs.yaml").exists()
+    again = run(*files, "--file", tmp_path / "out")
+    assert again.exit_code == 2
+    assert "this file is there already" in again.output
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "this is not JSON"),
+        (
+            '{"connector.class": "io.debezium.connector.mysql.MySqlConnector"}',
+            "not the configuration",
+        ),
+        ("a=1", "not the configuration of a connector for Oracle"),
+    ],
+)
+def test_what_is_no_connector_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "connector").write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        read_connector(tmp_path / "connector")
+
+
+# -- against a database
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            "CREATE TABLE ORDERS (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20), SSN VARCHAR2(20))",
+            "CREATE TABLE ITEMS (ID NUMBER(9) PRIMARY KEY)",
+            "CREATE TABLE KEYLESS (ID NUMBER(9))",
+        )
+        yield running
+
+
+def connector_of(oracle: Oracle, folder: Path, **more: str) -> Path:
+    host, _, rest = oracle.server.dsn.partition(":")
+    port, _, service = rest.partition("/")
+    found = BASE | {"database.hostname": host, "database.port": port, "database.dbname": service}
+    found |= {"database.user": CAPTURE} | {
+        key.replace("__", "."): value for key, value in more.items()
+    }
+    (folder / "connector.json").write_text(json.dumps(found))
+    return folder / "connector.json"
+
+
+def test_check_compares_both_with_the_database(oracle: Oracle, tmp_path: Path) -> None:
+    file = connector_of(
+        oracle, tmp_path, table__include__list=r"DEMO\..*", column__exclude__list=r".*\.SSN"
+    )
+    password = {"SHOP_ORACLE_PASSWORD": oracle.login(CAPTURE)["password"]}
+    result = run(file, "--file", tmp_path / "defs.yaml", "--check", **password)
+    assert result.exit_code == 1
+    assert "2 tables are captured by both." in result.output
+    assert (
+        "DEMO.KEYLESS: only the connector captures it: the table has no primary key"
+        in result.output
+    )
+    assert "ORDERS:" not in result.output
+
+
+def test_what_was_imported_is_captured(oracle: Oracle, tmp_path: Path) -> None:
+    """From the connector's file to rows, by the command line alone."""
+    file = connector_of(
+        oracle,
+        tmp_path,
+        table__include__list=r"demo\.(orders|items)",
+        column__exclude__list=r"DEMO\.ORDERS\.SSN",
+    )
+    oracle.run("INSERT INTO ORDERS VALUES (1, 'a', 'hidden')", "INSERT INTO ITEMS VALUES (1)")
+    password = {"SHOP_ORACLE_PASSWORD": oracle.login(CAPTURE)["password"]}
+    imported = run(file, "--file", tmp_path / "defs.yaml", "--check", **password)
+    assert imported.exit_code == 0, imported.output
+    written = yaml.safe_load((tmp_path / "defs.yaml").read_text())["attributes"]
+    with source_of(oracle, tmp_path) as source:
+        source.tables = written["tables"]
+        source.run()
+        oracle.run("INSERT INTO ORDERS VALUES (2, 'b', 'hidden')", "DELETE FROM ITEMS")
+        source.run()
+        source.check_current("ORDERS", "ITEMS")
+        assert source.lake.image(table_id("ORDERS")) == [(1, "a"), (2, "b")]
