@@ -172,7 +172,7 @@ app.add_typer(
 )
 app.add_typer(table, name="table", short_help="Add, remove, pause, resume single tables.")
 app.add_typer(definitions, name="schema", short_help="Show a table's definition and its history.")
-app.add_typer(source, name="source", short_help="Skip redo that is gone for good.")
+app.add_typer(source, name="source", short_help="Skip redo that is permanently lost.")
 app.add_typer(metadata, name="state", short_help="Rebuild a lost metadata store.")
 app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
 

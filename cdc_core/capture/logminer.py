@@ -266,8 +266,8 @@ class _Window:
             )  # fmt: skip
         if manifest.late_scn is not None:
             _LOG.warning(
-                "commits came to light after the windows that they belong to; this window brings them window=%s transactions=%d"
-                " scn=%d tables=%s",
+                "late commits: they belong to earlier windows, this window applies them "
+                "window=%s transactions=%d scn=%d tables=%s",
                 manifest.window.key, manifest.transactions_late, manifest.late_scn, ",".join(manifest.tables_late),
             )  # fmt: skip
 

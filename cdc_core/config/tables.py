@@ -101,7 +101,7 @@ class PolicyConfig(ConfigModel):
     SCN, once; if the same happens again, Redolake stops the table. Other chunks are read at a newer SCN each."""
 
     on_redo_gone: Literal["stop", "resnapshot"] = "stop"
-    """Redo that the table needs is gone for good: an archived log was deleted, or is missing while later ones are archived. ``stop`` leaves the
+    """Redo that the table needs is permanently lost: an archived log was deleted, or is missing while later ones are archived. ``stop`` leaves the
     table where it is, and every window waits until you restore the log or run ``redolake source skip-gap``. ``resnapshot`` ends the
     table's stream before the gap and rereads the table behind it with a new snapshot."""
 

@@ -352,7 +352,7 @@ def _unknown(rows: pa.Table, known: Definitions) -> Iterator[Decision]:
     end = known.end
     assert end is not None
     for ordinal, text in zip(rows["ordinal"].to_pylist(), rows["sql_redo"].to_pylist(), strict=True):  # fmt: skip
-        why = f"it stands behind the DDL at row {end.ddl.row}: {end.why}"
+        why = f"it comes after the DDL at row {end.ddl.row}: {end.why}"
         yield Decision(ordinal, Outcome.UNDECODABLE, why, end.way_out, sql_redo=text and text[:_TEXT_KEPT])  # fmt: skip
 
 

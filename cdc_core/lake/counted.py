@@ -227,7 +227,7 @@ def _whole(work: TableWork, found: pa.Table) -> pa.Table:
 
 def _damaged(work: TableWork) -> LakeError:
     return LakeError(
-        "the mirror's equal rows are not numbered from 1 on, each once",
+        "the mirror's equal rows are not numbered from 1 without gaps or duplicates",
         hint=_REBUILD,
         **work.facts(),
     )

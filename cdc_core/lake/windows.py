@@ -144,7 +144,7 @@ def _settled(work: TableWork, part: TablePart, position: int | None) -> TableSch
     else:
         work.require_tables()
     if part.landed.late_above is not None and part.manifest.late_scn is not None:
-        refuse_older(work, part.manifest.late_scn, "a commit that came to light late")
+        refuse_older(work, part.manifest.late_scn, "a late commit")
     schema = settle_schema(work, part.schema)
     check_mirror(work, in_mirror(work, schema), work.require_mirror())
     return schema

@@ -436,8 +436,8 @@ def _refuse_clustered(config: TableConfig, cluster: str | None) -> None:
     """
     if cluster is not None:
         raise ConfigError(
-            "identity: rowid is not for a table in a cluster, since nobody has measured which ROWID LogMiner shows of a row that an UPDATE "
-            "of the cluster key moved",
+            "identity: rowid is not for a table in a cluster: an UPDATE of the cluster key "
+            "moves a row, and it is unproved which ROWID LogMiner shows from then on",
             hint="Name unique NOT NULL columns under the table's key, or set identity: all_columns, which knows rows by their values.",
             table=config.table,
             cluster=cluster,
@@ -596,8 +596,8 @@ def _refuse_unmeasured(
     [(version,), *_] = session.fetch_all(_RELEASE)
     if int(version.partition(".")[0]) < _MEASURED_FROM:
         raise ConfigError(
-            "identity: rowid for a table with LOBs (or VARCHAR2 over 4000 bytes) needs Oracle 23ai, since nobody has measured whether "
-            "LogMiner shows the ROWIDs of all its rows before that",
+            "identity: rowid for a table with LOBs (or VARCHAR2 over 4000 bytes) needs Oracle "
+            "23ai: it is unproved that LogMiner shows the ROWIDs of all its rows before that",
             hint="Name unique NOT NULL columns under the table's key, or leave the table out.",
             table=config.table,
             columns=", ".join(_lobs(columns)),

@@ -102,7 +102,8 @@ def _beside_patterns(session: Queries, config: SourceConfig) -> Iterator[Finding
             yield Finding(
                 f"{entry.table}: its entry captures {', '.join(shown)} as they are, which the pattern {hidden[shown[0]]} leaves out or masks; "
                 "nothing of a pattern holds for a table with an entry of its own",
-                "Name them under columns_exclude or columns_mask of the entry too, unless their values shall land",
+                "Name them under columns_exclude or columns_mask of the entry too, unless their "
+                "values may land",
                 entry.table,
                 is_problem=False,
             )

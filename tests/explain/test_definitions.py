@@ -112,7 +112,7 @@ def test_rows_behind_a_ddl_that_nobody_follows_say_why(
     assert _changes(found) == [{"ID": 1, "NAME": "one", "PRICE": 10, "SECRET": "x"}]
     behind = [row for row in found.rows if row.outcome is Outcome.UNDECODABLE]
     assert len(behind) == 5
-    assert {row.why for row in behind} == {f"it stands behind the DDL at row {number}: {ddl.why}"}
+    assert {row.why for row in behind} == {f"it comes after the DDL at row {number}: {ddl.why}"}
     assert all(row.sql_redo and row.way_out for row in behind)
 
 

@@ -109,7 +109,7 @@ def test_equal_rows_that_are_not_numbered_from_one_on_are_not_counted(
     else:
         mirror.delete(gone)
     for found in both_ways(work, digests):
-        with pytest.raises(LakeError, match="not numbered from 1 on"):
+        with pytest.raises(LakeError, match="not numbered from 1 without"):
             found()
 
 

@@ -159,7 +159,7 @@ def test_a_late_commit_from_before_rows_went_with_a_partition_is_refused(
     found, changes = rows(tmp_path / "lake", source.schema), logged(tmp_path / "lake", source)
     assert {one["ID"] for one in found} == {1, 2, 7, 30}
     late = replace(third, manifest=replace(third.manifest, late_scn=emptied.scn - 1))
-    with pytest.raises(RowsGoneError, match="came to light late is from before"):
+    with pytest.raises(RowsGoneError, match="a late commit is from before"):
         late.apply(lake, late_above=READ_AT)
     assert rows(tmp_path / "lake", source.schema) == found
     assert logged(tmp_path / "lake", source) == changes

@@ -234,7 +234,7 @@ def _take_part(
     late_above = late_commits_above(manifest, state, covered)
     if late_above is not None and any(isinstance(one, SchemaChange) for one in pieces):
         raise RowsGoneError(
-            "commits of earlier windows came to light in the window of a TRUNCATE",
+            "late commits of earlier windows are in the window of a TRUNCATE",
             hint=f"`redolake table resnapshot {table.argument}` adds the table back with a new snapshot.",
             table=table,
             window=manifest.window.key,
