@@ -19,7 +19,8 @@ _URL_PASSWORD = re.compile(r"(?s)([\w+]+://[^:/@]*):(.*)@(.*)")
 
 
 class ConfigModel(BaseModel):
-    """Frozen, no unknown keys, documentation from the strings under the fields; errors never show a given value."""
+    """Frozen, no unknown keys, documentation from the strings under the fields; errors never show a
+    given value."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True
@@ -27,7 +28,8 @@ class ConfigModel(BaseModel):
 
 
 def split_url_password(url: str) -> tuple[str, str | None]:
-    """A database URL without its password, and the password as it was meant; None where it has none."""
+    """A database URL without its password, and the password as it was meant; None where it has
+    none."""
     found = _URL_PASSWORD.fullmatch(url)
     return (f"{found[1]}@{found[3]}", unquote(found[2])) if found else (url, None)
 

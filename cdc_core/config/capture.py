@@ -28,82 +28,97 @@ class LogMinerConfig(ConfigModel):
     type: Literal["logminer"] = "logminer"
 
     close_at: CloseAt = "completed_logs"
-    """Where windows end. ``completed_logs``, the default: at the end of the newest switched log of every redo thread. Such a
-    window is complete by Oracle's own rules and can be read again from files that do not change; changes wait for the next log
-    switch, which ``ARCHIVE_LAG_TARGET`` bounds. ``online``: at the redo written last, for latencies of seconds. Redo of an open
-    transaction can reach the log late, so the next window looks back to the beginning of the log that was current."""
+    """Where windows end. ``completed_logs``, the default: at the end of the newest switched log of
+    every redo thread. Such a window is complete by Oracle's own rules and can be read again from
+    files that do not change; changes wait for the next log switch, which ``ARCHIVE_LAG_TARGET``
+    bounds. ``online``: at the redo written last, for latencies of seconds. Redo of an open
+    transaction can reach the log late, so the next window looks back to the beginning of the log
+    that was current."""
 
     logs: LogsBy = "files"
-    """How LogMiner learns which redo logs to read. ``files``, the default: Redolake names each file, in ``CDB$ROOT`` where there
-    are containers. ``scn_range``: LogMiner finds the logs of a window by itself, inside the pluggable database of the tables; for
-    databases whose root is out of reach, such as Amazon RDS with containers and Autonomous Database. The capture user is then a
+    """How LogMiner learns which redo logs to read. ``files``, the default: Redolake names each
+    file, in ``CDB$ROOT`` where there are containers. ``scn_range``: LogMiner finds the logs of a
+    window on its own, inside the pluggable database of the tables; for databases whose root is out
+    of reach, such as Amazon RDS with containers and Autonomous Database. The capture user is then a
     local one (``deploy/oracle/user_pdb.sql``)."""
 
     strategy: Strategy = "online_catalog"
-    """Which dictionary LogMiner names the rows by. ``online_catalog``, the default: the present one;
-    rows that it does not name, since a DDL came after them, Redolake decodes by the definition of their
-    time. (Debezium calls that ``hybrid``.) ``redo_log_catalog``: one that a database administrator wrote
-    into the redo (``deploy/oracle/build_dictionary.sql``); rows then have the names of their time, and
-    Oracle reads all redo from that dictionary on for each window. Keep the archived logs from it on.
-    ``dictionary_from_file``: the file that ``dictionary_file`` names, for databases without containers.
-    All three give the same tables."""
+    """The dictionary from which LogMiner takes names. ``online_catalog``, the default: the present
+    one; rows from before a DDL, which it cannot name, are decoded by the definition of their time.
+    (Debezium calls that ``hybrid``.) ``redo_log_catalog``: one that a database administrator wrote
+    into the redo (``deploy/oracle/build_dictionary.sql``); rows then have the names of their time,
+    and Oracle reads all redo from that dictionary on for each window. Keep the archived logs from
+    it on. ``dictionary_from_file``: the file that ``dictionary_file`` names, for databases without
+    containers. All three give the same tables."""
 
     lobs: LobsFrom = "redo"
-    """Where the values of LOBs, XMLTYPEs and long strings come from that the redo carries in part: after `DBMS_LOB.WRITE`, `WRITEAPPEND`,
-    `ERASE` or `TRIM` on a value that the transaction did not write itself, for example. ``redo``, the default: from nowhere; ``on_undecodable`` says what becomes of such a row.
-    ``reselect``: Redolake reads them by key as of the commit of their transaction, and lands them with the window. Oracle needs the undo since
-    then, and runs a query for up to 100 commits with such changes. (Debezium's ReselectColumnsPostProcessor does the same, and reads the row as it is now where the undo is gone.)"""
+    """Where Redolake gets LOBs, XMLTYPEs and long strings of which the redo carries only a part:
+    after `DBMS_LOB.WRITE`, `WRITEAPPEND`, `ERASE` or `TRIM` on a value that the transaction did not
+    write itself, for example. ``redo``, the default: nowhere; ``on_undecodable`` decides about such
+    a row. ``reselect``: Redolake reads them by key as of the commit of their transaction, and lands
+    them with the window. Oracle needs the undo since then, and runs a query for up to 100 commits
+    with such changes. (Debezium's ReselectColumnsPostProcessor does the same, and reads the row as
+    it is now if the undo has expired.)"""
 
     query_filter: QueryFilterMode = "in"
-    """How the query of V$LOGMNR_CONTENTS says of which tables it wants rows. ``in``, the default: by their names and object numbers, in lists.
-    ``none``: not at all; Oracle sends the redo of every table, and Redolake takes the rows of captured ones out of it: for sources that
-    capture nearly all that is written. ``regex``: a REGEXP_LIKE for each pattern of ``tables`` in place of the names that it took in; names
-    that no pattern matches stay in lists, and so do object numbers. The same files land with all three, and rows of other tables never do."""
+    """How the query of V$LOGMNR_CONTENTS selects tables. ``in``, the default: by their names and
+    object numbers, in lists. ``none``: not at all; Oracle sends the redo of every table, and
+    Redolake filters it: for sources that capture nearly everything that is written. ``regex``: a
+    REGEXP_LIKE for each pattern of ``tables`` instead of the names that it matched; other names and
+    object numbers stay in lists. The same files land with all three, and rows of other tables never
+    do."""
 
     dictionary_file: str | None = None
-    """The path of a dictionary file on the database's host, for ``strategy: dictionary_from_file``."""
+    """The path of a dictionary file on the database's host, for
+    ``strategy: dictionary_from_file``."""
 
     archived_only: bool = False
-    """Read archived logs only, never the files that the database writes. A window then waits until its logs are archived. Needs
-    ``close_at: completed_logs``."""
+    """Read archived logs only, never the files that the database writes. A window then waits until
+    its logs are archived. Needs ``close_at: completed_logs``."""
 
     archive_destinations: tuple[Destination, ...] = ()
-    """Archive destinations whose files are read, such as ``LOG_ARCHIVE_DEST_2``; of a log that several of them hold, the first one's. Empty, the
-    default: every local destination."""
+    """Archive destinations whose files are read, such as ``LOG_ARCHIVE_DEST_2``; if several have a
+    log, the first one's. Empty, the default: every local destination."""
 
     archive_hours: Annotated[float, Field(gt=0)] | None = None
-    """Archived logs that began earlier than this many hours ago count as gone, even if Oracle lists them: for sites that move old logs away
-    without RMAN. A window that needs one stops. By default every log that Oracle lists counts."""
+    """Archived logs that began earlier than this many hours ago are treated as deleted, even if
+    Oracle lists them: for sites that move old logs away without RMAN. A window that needs one
+    stops. By default every log that Oracle lists counts."""
 
     standby_dsn: str | None = None
-    """Connect string of a physical standby that is open read only, such as ``standby.example.com:1521/ORCL``: LogMiner runs there, over the
-    standby's archived logs, up to the SCN that it has applied. Everything else is asked of the primary, which ``oracle.dsn`` names; user,
-    password and certificates are those under ``oracle``. Needs ``close_at: completed_logs`` and ``strategy: dictionary_from_file``, since
-    Oracle refuses every other dictionary where it cannot write (ORA-01300)."""
+    """Connect string of a physical standby that is open read only, such as
+    ``standby.example.com:1521/ORCL``: LogMiner runs there, over the standby's archived logs, up to
+    the SCN that it has applied. Everything else is asked of the primary, which ``oracle.dsn``
+    names; user, password and certificates are those under ``oracle``. Needs
+    ``close_at: completed_logs`` and ``strategy: dictionary_from_file``, since Oracle refuses every
+    other dictionary where it cannot write (ORA-01300)."""
 
     flush_table: str | None = None
-    """A table with one row, ``OWNER.TABLE``, for ``close_at: online``. Redolake updates the row and commits before it asks where redo was
-    written last: the COMMIT makes the instance write its redo buffer. Never captured, though a pattern may match its name. By default there is none,
-    and Redolake writes nothing; choose it where an instance of a cluster rests, and windows wait for its redo. ``deploy/oracle/optional.sql``
-    creates the table."""
+    """A table with one row, ``OWNER.TABLE``, for ``close_at: online``. Redolake updates the row and
+    commits before it asks where redo was written last: the COMMIT makes the instance write its redo
+    buffer. Never captured, though a pattern may match its name. By default there is none, and
+    Redolake writes nothing; set it if windows wait for the redo of an idle cluster instance.
+    ``deploy/oracle/optional.sql`` creates the table."""
 
     flush_dsns: tuple[str, ...] = ()
-    """Connect strings of the instances of a cluster that shall write their redo buffers, each by an update of ``flush_table`` in a session of its
-    own. User, password and certificates are those under ``oracle``. Redolake logs a warning about an instance that it cannot reach, and continues. Empty, the
-    default: the instance that ``oracle.dsn`` leads to."""
+    """Connect strings of the instances of a cluster that are to write their redo buffers, each by
+    an update of ``flush_table`` in its own session. User, password and certificates are those under
+    ``oracle``. Redolake logs a warning about an instance that it cannot reach, and continues.
+    Empty, the default: the instance that ``oracle.dsn`` leads to."""
 
     window_redo_bytes_max: Annotated[int, Field(gt=0)] = 2 * 1024**3
     """Redo handed to one window, in bytes; windows are cut at log boundaries to respect it."""
 
     sessions: Annotated[int, Field(ge=1, le=16)] = 2
-    """Sessions in which LogMiner reads the redo of several windows at once where more than one waits; each has a connection of its
-    own. A window is landed in its turn, so more sessions change nothing but the time. Only redo that does not change any more is read
-    early: of windows that end below the logs that are being written. Early rows wait in files without a name beside landing (in
-    ``landing.cache`` for S3), those of as many windows at most. Oracle reads each log once for each window that begins or ends in it,
-    and one LogMiner session uses one CPU of the database: ``1`` asks least of it."""
+    """Sessions in which LogMiner prefetches the redo of pending windows, each with its own
+    connection. Windows land in order, so more sessions change only the time. Only redo that no
+    longer changes is prefetched: of windows that end below the logs being written. Prefetched rows
+    wait in unnamed files next to landing (in ``landing.cache`` for S3), for at most as many windows
+    as sessions. Oracle reads each log once for each window that begins or ends in it, and one
+    LogMiner session uses one CPU of the database: ``1`` is the smallest load."""
 
     windows_per_run_max: Annotated[int, Field(gt=0)] = 20
-    """Windows that one scheduled run takes at most."""
+    """Most windows that one scheduled run applies."""
 
     @property
     def reads_archived_only(self) -> bool:

@@ -15,7 +15,7 @@ class LocalLandingConfig(ConfigModel):
     type: Literal["local"] = "local"
 
     path: str
-    """Folder; created if it is not there."""
+    """Folder; created if it does not exist."""
 
 
 class S3LandingConfig(ConfigModel):
@@ -68,7 +68,7 @@ class LakeConfig(ConfigModel):
     spark_master: str = "local[2]"
     """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as ``spark://host:7077``. A cluster's
     executors get Delta's jars from the driver; landing and lake must be where every executor sees them under the
-    same path. Where they cannot call the driver under the address that Spark finds, name it as ``spark.driver.host`` under
+    same path. If they cannot reach the driver under the address that Spark finds, name another as ``spark.driver.host`` under
     ``spark_config``. Spark Connect (``sc://``) is refused."""
 
     spark_config: dict[str, str] = Field(default_factory=dict)
@@ -78,7 +78,7 @@ class LakeConfig(ConfigModel):
     """Heap of the Spark driver: a number and a unit, as in ``2g`` or ``512m``."""
 
     tables_at_once: Annotated[int, Field(ge=1, le=16)] = 2
-    """Tables that are merged side by side."""
+    """Tables that are merged at once."""
 
     stage_on_executors_from_rows: ExecutorsFrom = "auto"
     """From how many redo rows of one table and window on Spark's executors stage the window: they decode the rows, write the change log's
@@ -101,16 +101,14 @@ class LakeConfig(ConfigModel):
         "client_id",
         "landed",
     )
-    """Which facts of a change the change log holds besides those that Redolake itself needs: each in a column ``_cdc_…``, which is NULL
-    where you leave it out here, and in rows from before. All of them are the same for a whole transaction or window, but for ``ssn``,
-    and take little space."""
+    """Optional facts of a change in the change log: each in a column ``_cdc_…``, which is NULL if you leave it out here. All except ``ssn`` are the same for a whole transaction or window, and take little space."""
 
     transactions: bool = False
     """Keep a Delta table of the transactions whose changes the change logs have: ``<path>/<source>/transactions``, one row for each, with
     the number of its changes per table, so that a reader knows when it has all. It costs one commit a window."""
 
     schema_changes: bool = True
-    """Keep a Delta table of what became of the tables' definitions: ``<path>/<source>/schema_changes``."""
+    """Keep a Delta table of every change of the tables' definitions: ``<path>/<source>/schema_changes``."""
 
     @field_validator("spark_master")
     @classmethod
@@ -168,7 +166,7 @@ class LakeConfig(ConfigModel):
 
 
 class RetentionConfig(ConfigModel):
-    """How long windows are kept. Change logs and mirrors are not touched by it."""
+    """How long windows are kept. Change logs and mirrors are not affected."""
 
     window_days: Annotated[int, Field(ge=1)] | None = None
     """Days for which an applied window's landing files and record stay, so that it can be replayed; `null` keeps

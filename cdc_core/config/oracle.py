@@ -10,7 +10,8 @@ from cdc_core.config.base import ConfigModel, dsn_without_secret
 from cdc_core.model.identifiers import container_name
 
 PDB_PATTERN = r"[A-Za-z][A-Za-z0-9_]*"
-"""Letters, digits and underscores, a letter first. Source: SQL Language Reference 19c, CREATE PLUGGABLE DATABASE."""
+"""Letters, digits and underscores, a letter first. Source: SQL Language Reference 19c, CREATE
+PLUGGABLE DATABASE."""
 PdbName = Annotated[
     str,
     Field(pattern=rf'^({PDB_PATTERN}|"{PDB_PATTERN}")$', max_length=130),
@@ -23,19 +24,21 @@ class OracleConfig(ConfigModel):
     """How to reach the database."""
 
     dsn: str
-    """Easy Connect string (``db.example.com:1521/ORCLPDB1``, ``tcps://…`` for TLS), descriptor, or a name of
-    ``tnsnames.ora``. Without user and password."""
+    """Easy Connect string (``db.example.com:1521/ORCLPDB1``, ``tcps://…`` for TLS), descriptor, or
+    a name of ``tnsnames.ora``. Without user and password."""
 
     pdb: PdbName | None = None
-    """The pluggable database of the tables, where ``dsn`` leads to another container, such as the root: each session changes to it
-    (``ALTER SESSION SET CONTAINER``), which takes a common user with SET CONTAINER. By default the container that ``dsn`` leads to. A name that is
-    not upper case stands in double quotes, as for tables: ``'"sales"'``."""
+    """The pluggable database of the tables, where ``dsn`` leads to another container, such as the
+    root: each session changes to it (``ALTER SESSION SET CONTAINER``), which needs a common user
+    with SET CONTAINER. By default the container that ``dsn`` leads to. Put a name that is not upper
+    case in double quotes, as for tables: ``'"sales"'``."""
 
     pdbs: tuple[PdbName, ...] = ()
-    """Pluggable databases of the container database that ``dsn`` leads to, whose tables this file captures, for example ``[SALES, HR]``. Each
-    is a source of its own, named ``<name>_<pdb>`` (``orders_sales``), with windows and Delta tables of its own; connection, policies and
-    all other options are shared. Tables that are named without a pluggable database are captured in each. Takes a common user, as ``pdb``
-    does. Not together with ``pdb``."""
+    """Pluggable databases of the container database that ``dsn`` leads to, whose tables this file
+    captures, for example ``[SALES, HR]``. Each becomes a separate source, named ``<name>_<pdb>``
+    (``orders_sales``), with its own windows and Delta tables; connection, policies and all other
+    options are shared. Tables named without a pluggable database are captured in each. Needs a
+    common user, as ``pdb`` does. Not together with ``pdb``."""
 
     user: str
     """The capture user; `deploy/oracle/` has the grants that it needs."""
@@ -53,13 +56,16 @@ class OracleConfig(ConfigModel):
     """Rows per fetch and per Arrow batch."""
 
     config_dir: str | None = None
-    """Folder with ``tnsnames.ora``, for a dsn that is a name in it; the environment's ``TNS_ADMIN`` by default."""
+    """Folder with ``tnsnames.ora``, for a dsn that is a name in it; the environment's ``TNS_ADMIN``
+    by default."""
 
     wallet_location: str | None = None
-    """Folder with ``ewallet.pem``: the certificates to trust and, for mutual TLS, the client's own with its key."""
+    """Folder with ``ewallet.pem``: the certificates to trust and, for mutual TLS, the client's own
+    with its key."""
 
     wallet_password: SecretStr | None = None
-    """Password of the wallet's key. In a file, name an environment variable under ``wallet_password_env`` instead."""
+    """Password of the wallet's key. In a file, name an environment variable under
+    ``wallet_password_env`` instead."""
 
     server_certificate_match: bool = True
     """Refuse a server whose certificate is for another host."""
@@ -100,5 +106,6 @@ class SnapshotConfig(ConfigModel):
     """Cut chunks by ranges of the key, or by ROWID ranges from the table's extents."""
 
     sample_from_rows: Annotated[int, Field(ge=1)] | None = 5_000_000
-    """From so many rows on, by the table's statistics, chunks are cut by a sample of its blocks, and are of about the same size; below,
-    and for null, all keys are read and sorted, unless one chunk holds the table. A table without statistics is read."""
+    """From so many rows on, by the table's statistics, chunks are cut by a sample of its blocks,
+    and are of about the same size; below, and for null, all keys are read and sorted, unless one
+    chunk holds the table. A table without statistics is read."""

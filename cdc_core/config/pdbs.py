@@ -1,7 +1,8 @@
 """Which sources does a configuration of several pluggable databases stand for?
 
-One for each: names of tables, object numbers and transaction numbers of two of them can be equal, so each has windows, a ledger of open
-transactions, landing folders and Delta tables of its own, under ``<name>_<pdb>``. Everything else is what the configuration says, once.
+One for each: names of tables, object numbers and transaction numbers of two of them can be equal,
+so each has windows, a ledger of open transactions, landing folders and Delta tables of its own,
+under ``<name>_<pdb>``. Everything else is what the configuration says, once.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ C = TypeVar("C", bound=SourceConfig)
 
 
 def sources_of(config: C) -> dict[str, C]:
-    """The source of each pluggable database that ``oracle.pdbs`` lists, by its name, in that order; none where it lists none.
+    """The source of each pluggable database that ``oracle.pdbs`` lists, by its name, in that order;
+    none where it lists none.
 
-    A source has the tables that are named with its pluggable database, and those that are named without any; where both name one table or
-    pattern, the entry with the pluggable database counts.
+    A source has the tables that are named with its pluggable database, and those that are named
+    without any; where both name one table or pattern, the entry with the pluggable database counts.
     """
     return {pdb: _source_of(config, pdb) for pdb in config.oracle.pdbs}
 

@@ -42,7 +42,7 @@ class StateConfig(ConfigModel):
     """Password of the URL's user. In a file, name an environment variable under ``password_env`` instead."""
 
     lease_seconds: Annotated[float, Field(gt=1)] = 60
-    """A process that gave no sign of life for so long has lost its source to others, in seconds."""
+    """A process that has not renewed its leases for this many seconds loses them to others."""
 
     @field_validator("url")
     @classmethod

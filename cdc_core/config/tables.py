@@ -50,122 +50,147 @@ Policy = Literal[
 
 
 class PolicyConfig(ConfigModel):
-    """What Redolake does with a table when it meets something that it cannot follow. ``stop`` stops the table and reports the reason and
-    the command that brings it back. ``resnapshot`` rereads that table with a new snapshot, without your help. ``remove`` removes the
-    table without an error, and keeps its Delta tables. ``ignore`` continues with the table. Other tables always continue. Each table
-    can have its own policies."""
+    """What Redolake does with a table when it meets something that it cannot follow. ``stop`` stops
+    the table and reports the reason and the command that brings it back. ``resnapshot`` rereads
+    that table with a new snapshot, without your help. ``remove`` removes the table without an
+    error, and keeps its Delta tables. ``ignore`` continues with the table. Other tables always
+    continue. Each table can have its own policies."""
 
     on_truncate: Literal["stop", "resnapshot", "follow", "follow_or_resnapshot"] = "stop"
-    """Rows were removed without redo for each row: TRUNCATE, or a partition that was dropped or exchanged. ``follow`` empties the mirror where the
-    table was emptied by ``TRUNCATE TABLE``, and writes one event with the operation ``t`` to the change log. Of a partition, or subpartition, by RANGE
-    or LIST of one captured column that was dropped or truncated, it deletes the rows by the partition's bounds. Where these do not say which rows went,
-    ``follow`` stops the table, and ``follow_or_resnapshot`` rereads it with a new snapshot. Where such a partition was exchanged, ``follow_or_resnapshot`` does
-    the same with the rows that it had, and reads those that came; ``follow`` stops the table."""
+    """Rows were removed without redo for each row: TRUNCATE, or a partition that was dropped or
+    exchanged. ``follow`` empties the mirror after ``TRUNCATE TABLE``, and writes one event with the
+    operation ``t`` to the change log. After DROP or TRUNCATE of a partition or subpartition by
+    RANGE or LIST of one captured column, it deletes the rows within the partition's bounds. If the
+    bounds do not say which rows these are, ``follow`` stops the table, and ``follow_or_resnapshot``
+    rereads it. After an EXCHANGE of such a partition, ``follow_or_resnapshot`` also reads the new
+    rows; ``follow`` stops the table."""
 
     on_drop: Literal["stop", "resnapshot", "remove"] = "stop"
-    """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until a table of that name exists: created
-    again, renamed, or restored from the recycle bin. A table that a pattern took in is removed, unless you say otherwise: a pattern names
-    the tables that exist. If one of that name exists again, it joins again."""
+    """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until a
+    table of that name exists: created again, renamed, or restored from the recycle bin. A table
+    that a pattern matched is removed by default: a pattern names the tables that exist. If one of
+    that name exists again, it joins again."""
 
     on_unsupported_ddl: Literal["stop", "resnapshot"] = "stop"
-    """Any other DDL that Redolake cannot follow, such as another key, or a column of a type that has nothing to do with the one before. Where the Delta tables cannot hold the
-    new definition, the new snapshot starts new ones and moves the old ones aside."""
+    """Any other DDL that Redolake cannot follow, such as another key, or a column of another kind
+    of type. If the Delta tables cannot hold the new definition, the new snapshot starts new ones
+    and moves the old ones aside."""
 
     on_widened_column: Literal["rewrite", "stop", "resnapshot"] = "rewrite"
-    """A column was modified to a type that its Delta type does not hold, such as a NUMBER with more digits. ``rewrite`` writes mirror and change
-    log once with the wider type, without Oracle: it takes as long as copying both, and older versions stay for time travel until VACUUM.
-    ``resnapshot`` begins new Delta tables, and moves the old ones aside. What holds when the DDL is captured decides."""
+    """A column was modified to a type that its Delta type does not hold, such as a NUMBER with more
+    digits. ``rewrite`` writes mirror and change log once with the wider type, without Oracle: it
+    takes as long as copying both, and older versions stay for time travel until VACUUM.
+    ``resnapshot`` begins new Delta tables, and moves the old ones aside. The policy in force when
+    the DDL is captured decides."""
 
     on_undecodable: Literal["stop", "resnapshot", "quarantine"] = "stop"
-    """Redolake cannot turn a redo row into a change without guessing. ``quarantine`` keeps the redo row in a Delta table beside mirror and
-    change log, and continues with the table: the row that it changed is missing, stale or left over in the mirror until
-    ``redolake table resnapshot`` or ``redolake repair``."""
+    """Redolake cannot turn a redo row into a change without guessing. ``quarantine`` keeps the redo
+    row in a separate Delta table, and continues with the table: the row that it changed is missing,
+    stale or left over in the mirror until ``redolake table resnapshot`` or ``redolake repair``."""
 
     on_invalid_text: Literal["refuse", "replace"] = "refuse"
-    """A text has bytes that are not UTF-8: Oracle keeps what a client with a wrong character set stored. ``refuse`` takes a redo row with such a
-    value for one that cannot be decoded (``on_undecodable``); in a snapshot it stops the table. ``replace`` puts the character U+FFFD in place
-    of such bytes, in snapshots and in the log; never in columns of the key, nor with ``identity: all_columns``."""
+    """A text has bytes that are not UTF-8: Oracle keeps what a client with a wrong character set
+    stored. ``refuse`` treats a redo row with such a value as undecodable (``on_undecodable``); in a
+    snapshot it stops the table. ``replace`` puts the character U+FFFD in place of such bytes, in
+    snapshots and in the log; never in columns of the key, nor with ``identity: all_columns``."""
 
     quarantine_rows_max: Annotated[int, Field(gt=0)] = 1000
     """A table with more rows in quarantine stops."""
 
     on_unlogged: Literal["stop", "resnapshot", "ignore"] = "stop"
-    """Something was written without redo into a tablespace of the table (UNRECOVERABLE_CHANGE# of a data file grew). Oracle does not say
-    what it was: a load into a NOLOGGING table, or an index that was rebuilt. ``ignore`` only writes a warning to the log; choose it
-    if captured tables are never written that way."""
+    """Something was written without redo into a tablespace of the table (UNRECOVERABLE_CHANGE# of a
+    data file grew). Oracle does not say what it was: a load into a NOLOGGING table, or an index
+    that was rebuilt. ``ignore`` only writes a warning to the log; choose it if captured tables are
+    never written that way."""
 
     on_snapshot_too_old: Literal["stop", "resnapshot"] = "resnapshot"
-    """Oracle cannot read the table any more as of the SCN of a snapshot, some of whose chunks are still to be read, and all its chunks must be
-    read as of one SCN: of a table with ``identity: all_columns`` when the undo is gone or a DDL came, of one that is read by ranges of ROWIDs
-    (``snapshot.chunk_by: rowid``), or whose columns were renamed and dropped, when a DDL came. ``resnapshot`` starts that snapshot again at a newer
-    SCN, once; if the same happens again, Redolake stops the table. Other chunks are read at a newer SCN each."""
+    """Oracle cannot read the table any more as of the SCN of a snapshot, some of whose chunks are
+    still to be read, and all its chunks must be read as of one SCN: of a table with
+    ``identity: all_columns`` when the undo is gone or a DDL came, of one that is read by ranges of
+    ROWIDs (``snapshot.chunk_by: rowid``), or whose columns were renamed and dropped, when a DDL
+    came. ``resnapshot`` starts that snapshot again at a newer SCN, once; if the same happens again,
+    Redolake stops the table. Other chunks are read at a newer SCN each."""
 
     on_redo_gone: Literal["stop", "resnapshot"] = "stop"
-    """Redo that the table needs is permanently lost: an archived log was deleted, or is missing while later ones are archived. ``stop`` leaves the
-    table where it is, and every window waits until you restore the log or run ``redolake source skip-gap``. ``resnapshot`` ends the
-    table's stream before the gap and rereads the table behind it with a new snapshot."""
+    """Redo that the table needs is permanently lost: an archived log was deleted, or is missing
+    while later ones are archived. ``stop`` leaves the table where it is, and every window waits
+    until you restore the log or run ``redolake source skip-gap``. ``resnapshot`` ends the table's
+    stream before the gap and rereads the table after it with a new snapshot."""
 
     dropped_columns: Literal["keep", "drop"] = "keep"
-    """What becomes of a column of the mirror that Oracle dropped or set unused. ``keep``: it stays, and is NULL in all rows that are written from
-    then on. ``drop``: it goes, by Delta's column mapping, with the table's next changes; so do those that were dropped before you chose it.
-    The change log keeps the column either way. A column that went does not come back with ``keep``."""
+    """What becomes of a column of the mirror that Oracle dropped or set unused. ``keep``: it stays,
+    and is NULL in all rows that are written from then on. ``drop``: it goes, by Delta's column
+    mapping, with the table's next changes; so do those that were dropped before you chose it. The
+    change log keeps the column either way. A column that went does not come back with ``keep``."""
 
     resnapshot_hours_min: Annotated[float, Field(gt=0)] = 12
-    """If the same problem recurs within this many hours after a policy reread the table, or before its new snapshot is complete,
-    Redolake stops the table instead of rereading it endlessly."""
+    """If the same problem recurs within this many hours after a policy reread the table, or before
+    its new snapshot is complete, Redolake stops the table instead of rereading it endlessly."""
 
 
 class TableConfig(ConfigModel):
     """One captured table, or a pattern for many."""
 
     name: str
-    """``OWNER.TABLE``; double quotes around a part that is not upper case. Under ``oracle.pdbs`` also ``PDB.OWNER.TABLE``, for the table of one
-    pluggable database; it counts before an entry of the same name without one. With ``*`` (any characters) or ``?`` (one character) a
-    pattern, for example ``SHOP.*``: Redolake captures every table that matches and can be captured. With ``re:`` in front a regular
-    expression over ``OWNER.TABLE``, for example ``re:SHOP\\.ORDERS_[0-9]{4}``: it fits as a whole, and case counts. A table that
-    another entry names in full is that entry's, else it belongs to the first pattern that matches."""
+    """``OWNER.TABLE``; double quotes around a part that is not upper case. Under ``oracle.pdbs``
+    also ``PDB.OWNER.TABLE``, for the table of one pluggable database; it counts before an entry of
+    the same name without one. With ``*`` (any characters) or ``?`` (one character) a pattern, for
+    example ``SHOP.*``: Redolake captures every table that matches and can be captured. With ``re:``
+    in front a regular expression over ``OWNER.TABLE``, for example ``re:SHOP\\.ORDERS_[0-9]{4}``:
+    it fits as a whole, and case counts. A table that another entry names in full is that entry's,
+    else it belongs to the first pattern that matches."""
 
     exclude: tuple[str, ...] = ()
     """Of a pattern: tables, or patterns of tables, that it leaves out."""
 
     columns_exclude: tuple[str, ...] = ()
-    """Columns that are not captured, for example of types that are not supported. Of a pattern: in every table that has them;
-    columns of types that are not supported are left out by themselves."""
+    """Columns that are not captured, for example of types that are not supported. Of a pattern: in
+    every table that has them; columns of types that are not supported are left out
+    automatically."""
 
     columns_as: dict[str, HeldAs] = Field(default_factory=dict)
-    """Types to use for columns instead of the default type mapping, in snapshots and in the log. A NUMBER or FLOAT: ``text`` (exact), ``decimal(p,s)``, or
-    ``double``, which may round; a NUMBER of up to 18 digits: ``boolean``. A DATE or TIMESTAMP: ``text``, ``iso8601``, ``microseconds`` or
-    ``nanoseconds`` since 1970, a TIMESTAMP also ``timestamp``. A time with zone: ``iso8601``. An interval: ``iso8601`` or
-    ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``, a RAW also ``text``. A LONG, LONG RAW or UROWID: ``snapshot``, which
-    snapshots read; a change in the redo that gives one a value is undecodable. A value that does not fit is an error. Not for
+    """Types to use for columns instead of the default type mapping, in snapshots and in the log. A
+    NUMBER or FLOAT: ``text`` (exact), ``decimal(p,s)``, or ``double``, which may round; a NUMBER of
+    up to 18 digits: ``boolean``. A DATE or TIMESTAMP: ``text``, ``iso8601``, ``microseconds`` or
+    ``nanoseconds`` since 1970, a TIMESTAMP also ``timestamp``. A time with zone: ``iso8601``. An
+    interval: ``iso8601`` or ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``,
+    a RAW also ``text``. A LONG, LONG RAW or UROWID: ``snapshot``, which snapshots read; a change in
+    the redo that gives one a value is undecodable. A value that does not fit is an error. Not for
     columns of the key. Of a pattern: in every table that has them."""
 
     types_as: dict[TypeName, HeldAs] = Field(default_factory=dict)
-    """The same for all columns of a type, for example ``{NUMBER(1): boolean, RAW: hex}``; the name is the type without digits, or ``NUMBER(1)``.
-    Columns that ``columns_as`` names, and columns of the key, are left to it."""
+    """The same for all columns of a type, for example ``{NUMBER(1): boolean, RAW: hex}``; the name
+    is the type without digits, or ``NUMBER(1)``. Columns that ``columns_as`` names, and columns of
+    the key, are left to it."""
 
     columns_mask: dict[str, Mask] = Field(default_factory=dict)
-    """What replaces the values of columns, in snapshots and in the log, before anything lands: ``stars(n)`` for n asterisks, ``truncate(n)`` for the
-    first n characters, ``hash(sha256)`` (or ``sha384``, ``sha512``) for the hexadecimal digest of ``masks.salt`` and the value. For CHAR,
-    VARCHAR2, NCHAR and NVARCHAR2; not for columns of the key. NULL stays NULL. Of a pattern: in every table that has them."""
+    """What replaces the values of columns, in snapshots and in the log, before anything lands:
+    ``stars(n)`` for n asterisks, ``truncate(n)`` for the first n characters, ``hash(sha256)`` (or
+    ``sha384``, ``sha512``) for the hexadecimal digest of ``masks.salt`` and the value. For CHAR,
+    VARCHAR2, NCHAR and NVARCHAR2; not for columns of the key. NULL stays NULL. Of a pattern: in
+    every table that has them."""
 
     key: tuple[str, ...] = ()
-    """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index over NOT NULL columns. Not for a
-    pattern."""
+    """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index
+    over NOT NULL columns. Not for a pattern."""
 
     identity: Literal["key", "rowid", "all_columns"] = "key"
-    """What identifies a row. ``key``, the default: its key. ``rowid``: its ROWID, for a table that has no key; mirror and change log
-    hold it in the column ``_cdc_row_id``. A table whose rows get other ROWIDs (``ALTER TABLE … MOVE``, ``SHRINK SPACE``, partitions
-    that are split or merged) leaves the stream, until you take a new snapshot of it. Not for index-organized tables, for tables in a cluster, for tables
-    with XMLTYPE columns, and for a pattern. A table with LOBs needs Oracle 23ai and
-    supplemental logging of all columns. ``all_columns``: the values of all its columns, for a table
-    without a key whose rows may get other ROWIDs. Equal rows are counted: the mirror numbers them in ``_cdc_copy``. All chunks of its snapshot
-    are read as of one SCN, every new snapshot begins new Delta tables, and a DDL that changes the columns ends the stream. Needs supplemental
-    logging of all columns; not for tables with LOBs, and no column may be excluded, masked or rounded."""
+    """What identifies a row. ``key``, the default: its key. ``rowid``: its ROWID, for a table that
+    has no key; mirror and change log have it in the column ``_cdc_row_id``. Any operation that
+    changes ROWIDs (``ALTER TABLE … MOVE``, ``SHRINK SPACE``, partitions that are split or merged)
+    stops the table until you resnapshot it. Not for index-organized tables, for tables in a
+    cluster, for tables with XMLTYPE columns, and for a pattern. A table with LOBs needs Oracle 23ai
+    and supplemental logging of all columns. ``all_columns``: the values of all its columns, for a
+    table without a key whose rows may get other ROWIDs. Equal rows are counted: the mirror numbers
+    them in ``_cdc_copy``. All chunks of its snapshot are read as of one SCN, every new snapshot
+    begins new Delta tables, and a DDL that changes the columns ends the stream. Needs supplemental
+    logging of all columns; not for tables with LOBs, and no column may be excluded, masked or
+    rounded."""
 
     paused: bool = False
-    """Leave the mirror as it is while Redolake continues to capture the table's redo. When you remove the option, the table takes the
-    windows that it has missed. ``redolake table pause`` and ``resume`` do the same without the file."""
+    """Leave the mirror as it is while Redolake continues to capture the table's redo. When you
+    remove the option, the missed windows are applied. ``redolake table pause`` and ``resume`` do
+    the same without the file."""
 
     on_truncate: Literal["stop", "resnapshot", "follow", "follow_or_resnapshot"] | None = None
     """As ``policies.on_truncate``, for this table; by default that of the source."""
@@ -286,7 +311,8 @@ class TableConfig(ConfigModel):
 
 
 class MatchedTable(TableConfig):
-    """A table that a pattern took in. ``columns_exclude`` may name columns that the table does not have, or not yet."""
+    """A table that a pattern took in. ``columns_exclude`` may name columns that the table does not
+    have, or not yet."""
 
     matched_by: TablePattern | None = None
     """The pattern."""
