@@ -23,8 +23,8 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, WindowRecord
 from cdc_core.model.reports import DeltaLayer, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow, window_end
-from cdc_core.steps.delta import BesideName, beside_names, beside_rows, delta_rows
-from cdc_core.steps.records import Records
+from cdc_core.steps.delta_logs import BesideName, beside_names, beside_rows, delta_rows
+from cdc_core.steps.source_view import SourceView
 
 WINDOWS_REPORTED_MAX = 2000
 """Newest windows whose history is reported; an event costs about 12 ms on SQLite."""
@@ -34,7 +34,7 @@ _LAYERS: tuple[tuple[DeltaLayer, Layer], ...] = (("changelog", "oracle"), ("mirr
 
 def add_partitions(
     instance: dg.DagsterInstance,
-    records: Records,
+    records: SourceView,
     config: SourceConfig,
     names: Translator,
     tables: Iterable[TableId] | None = None,
@@ -55,7 +55,7 @@ def add_partitions(
     return added
 
 
-def remove_partitions(instance: dg.DagsterInstance, records: Records, names: Translator) -> int:
+def remove_partitions(instance: dg.DagsterInstance, records: SourceView, names: Translator) -> int:
     """Remove partitions of windows that the store has retired, and the oldest of too many; return how many were removed.
 
     A window that some table has yet to take stays, so that it can be requested: also when that table resumes after a long pause.
@@ -78,7 +78,7 @@ def remove_partitions(instance: dg.DagsterInstance, records: Records, names: Tra
 
 def report_history(
     instance: dg.DagsterInstance,
-    records: Records,
+    records: SourceView,
     config: SourceConfig,
     names: Translator,
     *,
@@ -108,7 +108,7 @@ def report_history(
 
 def _report_tables(
     instance: dg.DagsterInstance,
-    records: Records,
+    records: SourceView,
     config: SourceConfig,
     names: Translator,
     captured: Sequence[WindowRecord],
@@ -192,7 +192,7 @@ def _report_beside(
 
 
 def _brought(
-    records: Records, windows: list[WindowRecord]
+    records: SourceView, windows: list[WindowRecord]
 ) -> dict[tuple[int, TableId], TableApplied]:
     found = records.brought(windows)
     return {(ordinal, one.table): one for ordinal, applied in found.items() for one in applied}
@@ -202,7 +202,7 @@ def _captured(config: SourceConfig) -> list[TableId]:
     return [one.table for one in config.tables]
 
 
-def _chunks_by_table(records: Records) -> dict[TableId, list[ChunkRecord]]:
+def _chunks_by_table(records: SourceView) -> dict[TableId, list[ChunkRecord]]:
     """In the order of their snapshots; a snapshot's number is its SCN as planned."""
     found: dict[TableId, list[ChunkRecord]] = {}
     for chunk in sorted(
@@ -226,7 +226,7 @@ def _end(key: str) -> Scn | None:
 
 
 def _after_known(
-    instance: dg.DagsterInstance, records: Records, names: Translator
+    instance: dg.DagsterInstance, records: SourceView, names: Translator
 ) -> list[WindowRecord]:
     """Windows behind the last partition that is a window; earlier ones that were deleted stay deleted.
 

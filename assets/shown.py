@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.steps.records import Records
+from cdc_core.steps.source_view import SourceView
 
 _BUCKETS = 64
 
@@ -42,12 +42,12 @@ class Shown:
         return [one for one in tables if self.chunks[_bucket(one)] != now.chunks[_bucket(one)]]
 
 
-def shown_now(records: Records) -> Shown:
+def shown_now(records: SourceView) -> Shown:
     """What a look at everything would show."""
     return Shown(_finished_up_to(records), _digests(records))
 
 
-def _finished_up_to(records: Records) -> Scn:
+def _finished_up_to(records: SourceView) -> Scn:
     """Windows that end at or below it are applied, and no table wants one of them any more."""
     ends = [one.needs_above for one in records.tables()]
     ends += [one.window.scn_high for one in records.windows(newest_first=True, limit=1)]
@@ -56,7 +56,7 @@ def _finished_up_to(records: Records) -> Scn:
     return Scn(min(ends, default=0))
 
 
-def _digests(records: Records) -> tuple[int, ...]:
+def _digests(records: SourceView) -> tuple[int, ...]:
     found = [0] * _BUCKETS
     for chunk in records.chunks():
         text = f"{chunk.snapshot_id}:{chunk.number}:{chunk.state}"

@@ -20,7 +20,7 @@ from assets.translator import Translator
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import Compared, TableRecord
 from cdc_core.model.streams import StreamEnd
-from cdc_core.steps.records import Records
+from cdc_core.steps.source_view import SourceView
 
 CHECK_NAME = "in_the_stream"
 PROOF_NAME = "equals_oracle"
@@ -95,7 +95,7 @@ def proof(compared: Compared) -> Verdict:
 
 
 def verdicts(
-    records: Records, names: Translator, tables: Iterable[TableId]
+    records: SourceView, names: Translator, tables: Iterable[TableId]
 ) -> dict[dg.AssetCheckKey, Verdict]:
     """What both checks of each table say, with one reading of the store for all; of a table that was never compared, one."""
     known = {record.table: record for record in records.tables()}
@@ -152,7 +152,7 @@ def stopping_line(end: StreamEnd) -> str:
 
 
 def show_streams(
-    instance: dg.DagsterInstance, records: Records, names: Translator, tables: Iterable[TableId]
+    instance: dg.DagsterInstance, records: SourceView, names: Translator, tables: Iterable[TableId]
 ) -> int:
     """Report the checks where they differ from their last evaluation; return how many events were written."""
     if not records.is_begun:

@@ -14,7 +14,7 @@ import dagster as dg
 
 from assets.settings import DagsterConfig
 from cdc_core.model.identifiers import TableId
-from cdc_core.steps.delta import BesideName
+from cdc_core.steps.delta_logs import BesideName
 
 CODE_VERSION = "1"
 """Grows when the same redo or rows would give other change logs or mirrors."""

@@ -35,7 +35,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
 from cdc_core.steps import Pipeline
 from cdc_core.steps.beside import capture_beside, cut_together
-from cdc_core.steps.delta import beside_names
+from cdc_core.steps.delta_logs import beside_names
 from cdc_core.steps.overtaken import overtaken_where_forgotten
 
 SHOWN = "shown"

@@ -29,7 +29,7 @@ from cdc_core.model.reports import DeltaLayer, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow, window_end
 from cdc_core.steps import Pipeline
 from cdc_core.steps.beside import capture_beside, is_awaited
-from cdc_core.steps.delta import beside_names, beside_rows, beside_uri, delta_rows, delta_uri
+from cdc_core.steps.delta_logs import beside_names, beside_rows, beside_uri, delta_rows, delta_uri
 from cdc_core.steps.overtaken import look_again, overtaken_where_forgotten
 
 REPORTED = {"__source_asset_observation__": True}

@@ -1,4 +1,4 @@
-"""Which tables have the patterns of the configuration been found to name?"""
+"""Which tables did the patterns of the configuration match when they were last looked up?"""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from cdc_core.state.comparisons import Comparisons
 from cdc_core.state.database import Database, open_database
 from cdc_core.state.images import Images
 from cdc_core.state.lease_queries import Leases
-from cdc_core.state.ledger import Ledger
 from cdc_core.state.machine import Machine
+from cdc_core.state.open_transactions import Ledger
 from cdc_core.state.pattern_matches import PatternMatches
 from cdc_core.state.schemas import SchemaHistory
 from cdc_core.state.signals import Signals

@@ -29,7 +29,7 @@ from cdc_core.model.streams import StreamEnd
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.captured_tables import cut_stream
 from cdc_core.state.database import Database
-from cdc_core.state.ledger import first_open_ordinal, replace_ledger
+from cdc_core.state.open_transactions import first_open_ordinal, replace_ledger
 from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS
 from cdc_core.state.table_rows import put_table, table_row, table_rows
 from cdc_core.state.window_rows import keep_counts, window_from_row, window_values

@@ -17,7 +17,7 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.captured_tables import end_stream
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import text_from_json
-from cdc_core.state.ledger import replace_ledger, same_ledger
+from cdc_core.state.open_transactions import replace_ledger, same_ledger
 from cdc_core.state.schemas import keep_segments, put_schema
 from cdc_core.state.signals import settle_signals
 from cdc_core.state.sources import source_row

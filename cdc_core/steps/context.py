@@ -43,7 +43,7 @@ from cdc_core.oracle.database import OracleDatabase
 from cdc_core.schema.table import TableSchema
 from cdc_core.source import OpenSource, Source
 from cdc_core.state.store import Store
-from cdc_core.steps.matching import look_up, with_matches
+from cdc_core.steps.pattern_matching import look_up, with_matches
 from cdc_core.steps.windows.prefetch import RedoTurns
 
 OpenLake = Callable[[LakeConfig, str], Lake]
@@ -55,7 +55,7 @@ LOG = logging.getLogger("cdc_core.steps")
 class Context:
     """A source's configuration and what was opened for it so far. Safe for use from several threads.
 
-    ``database`` is where snapshots are read from, ``changes`` what reads the redo.
+    ``database`` is where snapshots are read from, ``redo_source`` what reads the redo.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Context:
             return self._config
 
     @property
-    def changes(self) -> Source:
-        """What reads the database's changes, by the configuration as it is now. It keeps no state, so each use may have its own."""
+    def redo_source(self) -> Source:
+        """What reads the database's redo, by the configuration as it is now. It keeps no state, so each use may have its own."""
         return self._open_source(self.config, self.database)
 
     def find_tables(self) -> list[FoundTable]:

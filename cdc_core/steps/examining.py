@@ -33,8 +33,8 @@ from cdc_core.schema.dictionary import Queries, read_table_schema
 from cdc_core.source import OpenSource
 from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
-from cdc_core.steps.foreign import foreign_changes
-from cdc_core.steps.matching import look_up, with_matches
+from cdc_core.steps.foreign_commits import foreign_changes
+from cdc_core.steps.pattern_matching import look_up, with_matches
 from cdc_core.steps.windows.missing_in_lake import find_lost
 
 

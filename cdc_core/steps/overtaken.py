@@ -1,4 +1,4 @@
-"""Was another process first? Then a step that failed has not failed: what it was to do is done.
+"""Was another process first? Then a step that failed has lost a race: its work is done.
 
 Two processes may work on one source, and each may be suspended at any instruction for as long as it
 likes: a loop beside Dagster, a command beside a loop, a virtual machine that moved. A process that

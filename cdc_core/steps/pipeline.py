@@ -25,22 +25,29 @@ from cdc_core.model.reports import Holder, Reporter, StepReport
 from cdc_core.model.scn import ScnWindow
 from cdc_core.source import OpenSource
 from cdc_core.spark.session import SparkSource
-from cdc_core.steps import exact, maintaining, policies, rebuilding, reconciling, signals
-from cdc_core.steps import holders as work_holders
+from cdc_core.steps import (
+    consistent_cut,
+    lease_holders,
+    maintaining,
+    policies,
+    rebuilding,
+    reconciling,
+    signals,
+    table_lifecycle,
+)
 from cdc_core.steps import status as source_status
-from cdc_core.steps import tables as table_fates
 from cdc_core.steps.context import Context, OpenLake, seconds_since
 from cdc_core.steps.lookahead import carry_chunks, carry_windows
 from cdc_core.steps.overtaken import look_again, looking_again, overtaken_where_forgotten
-from cdc_core.steps.records import Records
 from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import plan as snapshot_plan
 from cdc_core.steps.snapshots import read as chunk_read
 from cdc_core.steps.snapshots.files import ChunkFiles
 from cdc_core.steps.snapshots.joining import FirstStart, read_first_start
+from cdc_core.steps.source_view import SourceView
 from cdc_core.steps.state import rebuild as state_rebuild
-from cdc_core.steps.state.behind import refuse_older_store
 from cdc_core.steps.state.keeping import Keeper
+from cdc_core.steps.state.stale_store import refuse_stale_store
 from cdc_core.steps.windows import apply as window_apply
 from cdc_core.steps.windows import capture as window_capture
 from cdc_core.steps.windows import plan as window_plan
@@ -48,7 +55,7 @@ from cdc_core.steps.windows import recapture as window_recapture
 from cdc_core.steps.windows import replay as window_replay
 from cdc_core.steps.windows import retire as window_retire
 from cdc_core.steps.windows import sharing as window_sharing
-from cdc_core.steps.windows.rounds import WindowRounds
+from cdc_core.steps.windows.interleaving import WindowInterleaving
 
 _LOG = logging.getLogger(__name__)
 
@@ -136,17 +143,17 @@ class Pipeline(Context):
         self.database.close()
 
     @property
-    def records(self) -> Records:
+    def records(self) -> SourceView:
         """What was done so far, for those who show it."""
-        return Records(self.store, self.config)
+        return SourceView(self.store, self.config)
 
     def start_spark(self) -> None:
         """Start Spark ahead of its first use."""
         self.lake.start()
 
     def holders(self, work: str) -> list[Holder]:
-        """Who holds ``<source>/<work>`` and what is below it, and who of them is dead (:func:`holders.holders`)."""
-        return work_holders.holders(self.store, self.source, work)
+        """Who holds ``<source>/<work>`` and what is below it, and who of them is dead (:func:`lease_holders.holders`)."""
+        return lease_holders.holders(self.store, self.source, work)
 
     def release(self, holder: Holder) -> None:
         """Give back what a dead holder held."""
@@ -157,7 +164,7 @@ class Pipeline(Context):
         """For a block that may change the metadata store, perhaps for one table alone: landing
         follows before and after it, unless the store is the older one."""
         if not self._keeper.is_loaded:
-            refuse_older_store(self)
+            refuse_stale_store(self)
         self._keeper.keep(table)
         try:
             yield
@@ -174,7 +181,7 @@ class Pipeline(Context):
     def read_first_start(self) -> FirstStart:
         """Fix where this source may begin, for :meth:`start_snapshot` (:func:`joining.read_first_start`)."""
         with self.kept_in_landing(), self.database.session() as session:
-            table_fates.follow_configuration(self)
+            table_lifecycle.follow_configuration(self)
             return read_first_start(self, session)
 
     def start_snapshot(
@@ -189,7 +196,7 @@ class Pipeline(Context):
 
         def planned() -> list[ChunkKey]:
             with self.kept_in_landing():
-                table_fates.follow_configuration(self)
+                table_lifecycle.follow_configuration(self)
                 policies.follow_policies(self)
                 limited = [] if condition is None else self.configured(tables)
                 return snapshot_plan.start_snapshot(
@@ -217,7 +224,7 @@ class Pipeline(Context):
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
         """Cut windows up to the present (:func:`window_plan.plan_windows`)."""
         with self.kept_in_landing():
-            table_fates.follow_configuration(self)
+            table_lifecycle.follow_configuration(self)
             policies.follow_policies(self)
             return window_plan.plan_windows(self, until=until)
 
@@ -278,16 +285,16 @@ class Pipeline(Context):
 
     follow_policies = _kept(policies.follow_policies)
     take_policies = _kept(policies.take_policies)
-    add_tables = _kept(table_fates.add_tables)
-    remove_tables = _kept(table_fates.remove_tables)
-    pause_tables = _kept(table_fates.pause_tables)
-    resume_tables = _kept(table_fates.resume_tables)
-    resnapshot_tables = _kept(table_fates.resnapshot_tables)
+    add_tables = _kept(table_lifecycle.add_tables)
+    remove_tables = _kept(table_lifecycle.remove_tables)
+    pause_tables = _kept(table_lifecycle.pause_tables)
+    resume_tables = _kept(table_lifecycle.resume_tables)
+    resnapshot_tables = _kept(table_lifecycle.resnapshot_tables)
     rebuild_mirror = rebuilding.rebuild_mirror
     rebuild_from_landing = rebuilding.rebuild_from_landing
-    purge_column = _kept(table_fates.purge_column)
-    quarantine = table_fates.quarantine
-    purge_quarantine = _kept(table_fates.purge_quarantine)
+    purge_column = _kept(table_lifecycle.purge_column)
+    quarantine = table_lifecycle.quarantine
+    purge_quarantine = _kept(table_lifecycle.purge_quarantine)
     maintain = maintaining.maintain
 
     # -- signals, proof, status, the metadata store ----------------------------------------------
@@ -295,7 +302,7 @@ class Pipeline(Context):
     add_signal = signals.add_signal
     take_signals = _kept(signals.take_signals)
     reconcile = reconciling.reconcile
-    cut_at = exact.cut_at
+    cut_at = consistent_cut.cut_at
     status = source_status.status
     rebuild_state = state_rebuild.rebuild_state
 
@@ -411,9 +418,9 @@ class Pipeline(Context):
         self, chunks: Iterator[StepReport], until: int | None
     ) -> Iterator[StepReport]:
         """Carry chunks, and between them the windows of the tables that are behind their own snapshot: a long snapshot delays
-        nobody else, and windows do not delay the snapshot of many small tables (:class:`WindowRounds`). What stops a window stops no
+        nobody else, and windows do not delay the snapshot of many small tables (:class:`WindowInterleaving`). What stops a window stops no
         snapshot: it is told when the chunks are done and windows are tried again."""
-        is_stopped, rounds = False, WindowRounds()
+        is_stopped, rounds = False, WindowInterleaving()
         for report in chunks:
             yield report
             if report.kind != "chunk-applied" or is_stopped or not rounds.is_due:

@@ -37,8 +37,8 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import ChunkKeys, ChunkPart, ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
+from cdc_core.steps.consistent_cut import exact_tables
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.exact import exact_tables
 from cdc_core.steps.snapshots.apply import settle_quarantine
 from cdc_core.steps.snapshots.plan import plan_parts, start_snapshot
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 
 from cdc_core.errors import (
     ANY_TABLE,
-    MEMORY_HINT,
     TRACEBACKS,
     CdcError,
     ConfigError,
@@ -23,7 +21,6 @@ from cdc_core.errors import (
     SchemaMismatchError,
     SnapshotBrokenError,
     SnapshotTooOldError,
-    SparkMemoryError,
     TableStoppedError,
     UnsupportedTypeError,
 )
@@ -33,8 +30,6 @@ from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.steps.context import Context
-
-T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 _TRACEBACKS = logging.getLogger(TRACEBACKS)
@@ -92,27 +87,6 @@ def stop_table(
     return end
 
 
-def without_memory(error: SparkMemoryError) -> LakeError:
-    """The error of a table for whose work alone Spark has not enough memory; this one stops it."""
-    return LakeError(f"{error.message}, for this table alone", hint=MEMORY_HINT, **error.facts)
-
-
-def tried_alone(work: Callable[[], T]) -> T:
-    """Do a table's work once more where Spark ran out of memory: what ran beside it may have taken that.
-
-    Raises:
-        LakeError: It ran out of memory again.
-    """
-    try:
-        return work()
-    except SparkMemoryError as error:
-        _LOG.warning("Spark ran out of memory, and starts again: %s", error.message)
-    try:
-        return work()
-    except SparkMemoryError as error:
-        raise without_memory(error) from error
-
-
 def way_back(table: TableId, error: CdcError) -> str:
     """How the table comes back: by the command that the hint names, or by what the hint asks for first and a command then."""
     hint = error.hint.replace(ANY_TABLE, table.argument)
@@ -125,58 +99,46 @@ def way_back(table: TableId, error: CdcError) -> str:
 
 
 @contextmanager
-def stopping_table(ctx: Context, record: TableRecord) -> Iterator[None]:
-    """Let a table fail whose snapshot meets an error that is about it alone, and go on with the others."""
-    try:
-        yield
-    except READING_ERRORS as error:
-        if not record.is_captured:
-            _refuse_joining(ctx, record, error)
-            return
-        end = stop_table(ctx, record.table, error, scn=record.snapshot_scn or 0)
-        assert end is not None
-        ctx.reported(
-            StepReport(
-                kind="table-stopped",
-                key=str(record.table),
-                seconds=0.0,
-                table=record.table,
-                stopped=(end,),
-            )
-        )
+def stop_alone(
+    ctx: Context, table: TableId, *, joining: TableRecord | None = None
+) -> Iterator[None]:
+    """Stop a table whose block meets an error that is about it alone, so that the others go on.
 
-
-@contextmanager
-def stops_table(ctx: Context, table: TableId) -> Iterator[None]:
-    """Let a table fail whose chunk meets an error that is about it alone.
+    Args:
+        ctx: The source.
+        table: Whose definition or rows the block reads.
+        joining: Its record while it joins. One that has no stream yet is kept from joining. That it
+            stopped is reported then, and the caller goes on with the next table.
 
     Raises:
-        TableStoppedError: It failed; the caller goes on with other tables.
+        TableStoppedError: It stopped at one of its chunks; the caller leaves the table's other ones.
     """
     try:
         yield
     except READING_ERRORS as error:
-        record = ctx.table_record(table)
-        end = stop_table(ctx, table, error, scn=record.mirror_scn or record.snapshot_scn or 0)
-        assert end is not None
-        raise TableStoppedError(end.reason, hint=end.way_out, table=table) from error
+        if joining is None:
+            record = ctx.table_record(table)
+            end = stop_table(ctx, table, error, scn=record.mirror_scn or record.snapshot_scn or 0)
+            assert end is not None
+            raise TableStoppedError(end.reason, hint=end.way_out, table=table) from error
+        if joining.is_captured:
+            end = stop_table(ctx, table, error, scn=joining.snapshot_scn or 0)
+            assert end is not None
+        else:
+            end = _refuse_joining(ctx, joining, error)
+        ctx.reported(
+            StepReport(
+                kind="table-stopped", key=str(table), seconds=0.0, table=table, stopped=(end,)
+            )
+        )
 
 
-def _refuse_joining(ctx: Context, record: TableRecord, error: CdcError) -> None:
+def _refuse_joining(ctx: Context, record: TableRecord, error: CdcError) -> StreamEnd:
     """A table that cannot join has no stream that it could go on with."""
     hint = error.hint.replace(ANY_TABLE, record.table.argument)
     way_out = f"{hint} Then `redolake table add {record.table.argument}` adds the table."
     scn = record.stopped_scn or Scn(0)
     ctx.store.tables.refuse(record, reason=error.what_happened, way_out=way_out, scn=scn)
-    end = StreamEnd(record.table, scn, error.what_happened, way_out)
     _LOG.warning("table cannot join table=%s reason=%s", record.table, error.message)
     _TRACEBACKS.debug("table cannot join table=%s", record.table, exc_info=error)
-    ctx.reported(
-        StepReport(
-            kind="table-stopped",
-            key=str(record.table),
-            seconds=0.0,
-            table=record.table,
-            stopped=(end,),
-        )
-    )
+    return StreamEnd(record.table, scn, error.what_happened, way_out)

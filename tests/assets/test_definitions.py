@@ -15,7 +15,7 @@ from assets.runs import RANGE_END_TAG, RANGE_START_TAG
 from assets.settings import ComponentConfig, DagsterConfig
 from assets.translator import Translator
 from cdc_core.schema.table import Column
-from cdc_core.steps.definitions import type_text
+from cdc_core.steps.definition_changes import type_text
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
 
 NAMES = Translator("hr")

@@ -14,7 +14,7 @@ from assets.streams import CHECK_NAME
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.model.records import TableRecord
-from cdc_core.steps.records import Records
+from cdc_core.steps.source_view import SourceView
 from tests.assets.standin import StandIn, config_in, partition
 
 
@@ -31,15 +31,15 @@ def test_a_run_reads_the_states_of_all_tables_as_often_as_those_of_a_few(
     tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of these readings gives a row for each table: one for each table would be the square of their number."""
-    read = Records.tables
+    read = SourceView.tables
     readings = 0
 
-    def counted(records: Records) -> list[TableRecord]:
+    def counted(records: SourceView) -> list[TableRecord]:
         nonlocal readings
         readings += 1
         return read(records)
 
-    monkeypatch.setattr(Records, "tables", counted)
+    monkeypatch.setattr(SourceView, "tables", counted)
     found = []
     for count in (2, 6):
         pipeline = _of_many(tmp_path / str(count), count).snapshotted()

@@ -15,7 +15,7 @@ from cdc_core.errors import PreflightError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.model.transactions import OpenTransaction
-from cdc_core.state.ledger import first_open_ordinal
+from cdc_core.state.open_transactions import first_open_ordinal
 from oracle_embedded.database import ADMIN
 from tests.capture.source import Source
 from tests.oracle.embedded import Oracle, running_oracle

@@ -13,7 +13,7 @@ from cdc_core.model.identifiers import TableId, split_container
 from cdc_core.model.patterns import TablePattern
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.catalog import find_tables
-from cdc_core.steps.matching import pattern_of, with_matches
+from cdc_core.steps.pattern_matching import pattern_of, with_matches
 from tests.oracle.fake_session import Answer, FakeSession
 
 

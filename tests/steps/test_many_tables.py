@@ -11,7 +11,7 @@ import pytest
 from cdc_core.errors import PreflightError
 from cdc_core.landing.kept import kept_applied, kept_revisions
 from cdc_core.model.identifiers import TableId
-from cdc_core.steps.windows.rounds import CHUNKS_PER_ROUND, WindowRounds
+from cdc_core.steps.windows.interleaving import CHUNKS_PER_ROUND, WindowInterleaving
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -106,7 +106,7 @@ def test_one_table_that_cannot_join_keeps_no_other_from_it(tmp_path: Path) -> No
 def test_rounds_take_their_share_of_the_time() -> None:
     """The first is due at once; the next when chunks took long enough beside it."""
     now = 100.0
-    rounds = WindowRounds(lambda: now)
+    rounds = WindowInterleaving(lambda: now)
     assert rounds.is_due
     with rounds.taking_one():
         now += 2

@@ -9,7 +9,7 @@ import pytest
 from cdc_core.landing.manifest import LandedFile, WindowManifest
 from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.steps.windows.parts import part_of, stream_end
+from cdc_core.steps.windows.table_ranges import part_of, stream_end
 from tests.stage.landed import orders_schema
 
 SCHEMA = orders_schema()

@@ -56,7 +56,7 @@ def test_what_is_left_out_has_a_reason(source: Source, caplog: pytest.LogCapture
     assert "longer than 30 bytes" in found["A_NAME_THAT_LOGMINER_DOES_NOT_SUPPORT"].left_out
     assert found["TWO"].columns_exclude == ("SCAN",)
     assert "TMP_1" not in found
-    with caplog.at_level(logging.INFO, "cdc_core.steps.matching"):
+    with caplog.at_level(logging.INFO, "cdc_core.steps.pattern_matching"):
         source.pipeline.find_tables()
     assert not caplog.records, "said once"
 

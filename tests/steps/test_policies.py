@@ -18,7 +18,7 @@ from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import FoundTable
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import ReadAgain, Trouble
-from cdc_core.steps.matching import with_matches
+from cdc_core.steps.pattern_matching import with_matches
 from cdc_core.steps.policies import answer_to
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id

@@ -18,7 +18,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.keys import key_values
 from cdc_core.snapshot.plan import ChunkKeys, chunk_part
 from cdc_core.steps.context import Context, seconds_since
-from cdc_core.steps.foreign import refuse_foreign
+from cdc_core.steps.foreign_commits import refuse_foreign
 from cdc_core.steps.overtaken import overtaken_at_chunk
 from cdc_core.steps.snapshots.files import ChunkFiles, taken
 from cdc_core.steps.snapshots.shared import (
@@ -28,7 +28,8 @@ from cdc_core.steps.snapshots.shared import (
     is_of_whole_table,
     need_windows,
 )
-from cdc_core.steps.stopping import stops_table, tried_alone
+from cdc_core.steps.spark_memory import retried_out_of_memory
+from cdc_core.steps.stopping import stop_alone
 
 
 def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
@@ -44,7 +45,7 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
     with (
         overtaken_at_chunk(ctx, key),
         ctx.writing(key.table) as lease,
-        stops_table(ctx, key.table),
+        stop_alone(ctx, key.table),
         taken(files, key) as ahead,
     ):
         record = chunk_record(ctx, key)
@@ -65,7 +66,7 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
             chunk_folder(ctx.source, key.table, key.snapshot_id, key.number), manifest.files
         )
         asked = _asked(record, manifest.schema)
-        applied = tried_alone(
+        applied = retried_out_of_memory(
             lambda: ctx.lake.apply_chunk(
                 manifest,
                 paths,
@@ -77,7 +78,7 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
                 fence=lease.check,
             )
         )
-        gone = tried_alone(lambda: _settle(ctx, record, table, lease.check))
+        gone = retried_out_of_memory(lambda: _settle(ctx, record, table, lease.check))
         applied = replace(
             applied,
             changes=applied.changes + gone.changes,

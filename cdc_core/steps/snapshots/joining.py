@@ -38,7 +38,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.source import Start
 from cdc_core.steps.context import Context
-from cdc_core.steps.stopping import READING_ERRORS, stopping_table
+from cdc_core.steps.stopping import READING_ERRORS, stop_alone
 
 _LOG = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def read_first_start(ctx: Context, session: OracleSession) -> FirstStart:
     preflight(ctx, session)
     tables = ctx.configured(None)
     before = _definitions_now(ctx, session, tables)
-    return FirstStart(ctx.changes.read_start(tables), before)
+    return FirstStart(ctx.redo_source.read_start(tables), before)
 
 
 def join_tables(
@@ -111,7 +111,7 @@ def join_tables(
         return []
     before = given.before if given else _definitions_now(ctx, session, able)
     with ctx.lease("window-plan", wait_seconds=60):
-        start = given.start if given else ctx.changes.read_start(able)
+        start = given.start if given else ctx.redo_source.read_start(able)
         if is_new:
             _begin_source(ctx, start)
         last = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
@@ -126,7 +126,7 @@ def join_tables(
                 record = replace(
                     record, first_ordinal=last[0].ordinal + 1, mining_low=start.mining_low
                 )
-            with stopping_table(ctx, record):
+            with stop_alone(ctx, record.table, joining=record):
                 schema = _definition(definitions[table])
                 if (other := objects.get(schema.object_id, table)) != table:
                     _LOG.warning(
@@ -173,7 +173,7 @@ def plan_joining(
 def _plan_table(
     ctx: Context, session: OracleSession, record: TableRecord, found: TableSchema | CdcError
 ) -> list[ChunkRecord]:
-    with stopping_table(ctx, record):
+    with stop_alone(ctx, record.table, joining=record):
         for attempt in range(PLAN_ATTEMPTS):
             try:
                 return _plan_chunks(ctx, session, record, _definition(found))
@@ -201,7 +201,7 @@ def preflight(ctx: Context, session: OracleSession) -> None:
         PreflightError: Names every problem and its remedy.
     """
     tables = ctx.config.tables
-    findings = [*ctx.changes.check(tables), *check_tables(session, tables)]
+    findings = [*ctx.redo_source.check(tables), *check_tables(session, tables)]
     _refuse(ctx, findings)
     _warn(findings)
 
@@ -227,13 +227,13 @@ def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> li
     """Those of the tables that can be captured; the others are recorded as failed."""
     able = []
     configs = [ctx.config.table(table) for table in tables]
-    findings = [*ctx.changes.check(configs), *check_tables(session, configs)]
+    findings = [*ctx.redo_source.check(configs), *check_tables(session, configs)]
     _warn(findings)
     for table in tables:
         record = ctx.store.tables.get(ctx.source, table) or TableRecord(
             source=ctx.source, table=table
         )
-        with stopping_table(ctx, record):
+        with stop_alone(ctx, record.table, joining=record):
             _refuse(ctx, [one for one in findings if one.table in (None, table)])
             able.append(table)
     return able

@@ -31,7 +31,7 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_chunk
 from cdc_core.steps.snapshots.files import ChunkFiles, writing
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record, need_windows
-from cdc_core.steps.stopping import stops_table
+from cdc_core.steps.stopping import stop_alone
 
 _LOG = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
     with (
         overtaken_at_chunk(ctx, key),
         ctx.lease(f"chunk/{key.table}/{key.key}", wait_seconds=30),
-        stops_table(ctx, key.table),
+        stop_alone(ctx, key.table),
     ):
         record = chunk_record(ctx, key)
         repeated = ctx.landing.exists(folder, MANIFEST_NAME)

@@ -14,7 +14,7 @@ from cdc_core.landing.kept import Retired
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn
-from cdc_core.steps.windows.parts import stream_end
+from cdc_core.steps.windows.table_ranges import stream_end
 
 
 def position_of(

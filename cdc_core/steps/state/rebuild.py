@@ -41,11 +41,11 @@ from cdc_core.state.images import Image
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
-from cdc_core.steps.holders import is_gone
+from cdc_core.steps.lease_holders import is_abandoned
 from cdc_core.steps.state.positions import position_of
 from cdc_core.steps.windows.chain import LandedWindow, proved
-from cdc_core.steps.windows.parts import part_of
 from cdc_core.steps.windows.side_tables import lacks_beside
+from cdc_core.steps.windows.table_ranges import part_of
 
 WORK = ("snapshot-plan", "window-plan", "capture")
 """What nobody else may do while the store is written."""
@@ -114,7 +114,7 @@ def _put(ctx: Context, image: Image) -> None:
         mine = {f"{ctx.source}/{work}" for work in WORK}
         for lease in ctx.store.leases.all():
             others = lease.name.startswith(f"{ctx.source}/") and lease.name not in mine
-            if others and not is_gone(ctx.store, lease):
+            if others and not is_abandoned(ctx.store, lease):
                 raise LeaseHeldError(
                     "another process is working on this source",
                     hint="Stop the loop or the sensors of the source first.",

@@ -36,12 +36,13 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_window, overtaken_where_forgotten
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.snapshots.shared import applied_chunks_scn
-from cdc_core.steps.stopping import TABLE_ERRORS, stop_table, without_memory
+from cdc_core.steps.spark_memory import out_of_memory_alone
+from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
 from cdc_core.steps.windows.missing_in_lake import lost_parts
 from cdc_core.steps.windows.new_rows import awaits_rows
-from cdc_core.steps.windows.parts import is_behind, part_of, stretches
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
 from cdc_core.steps.windows.side_tables import count_transactions, keep_beside
+from cdc_core.steps.windows.table_ranges import is_behind, part_of, stretches
 from cdc_core.steps.windows.truncating import truncation_of
 
 _LOG = logging.getLogger(__name__)
@@ -332,7 +333,7 @@ def _again_alone(
     again = {table: work(table) for table in ended}
     for table, error in again.items():
         if isinstance(error, SparkMemoryError):
-            again[table] = without_memory(error)
+            again[table] = out_of_memory_alone(error)
         elif isinstance(error, SparkUnavailableError):
             raise error
     return again

@@ -113,7 +113,7 @@ def _read(ctx: Context, record: WindowRecord, early: EarlyRedo | None) -> None:
 def land_window(ctx: Context, work: WindowWork, early: EarlyRedo | None = None) -> None:
     """Read a window into landing; one without tables is a gap, of which nothing is read."""
     if work.tables:
-        ctx.changes.capture_window(work, ctx.landing, early)
+        ctx.redo_source.capture_window(work, ctx.landing, early)
     else:
         land_gap(work, ctx.landing)
 
@@ -285,4 +285,4 @@ def _read_early(ctx: Context, window: ScnWindow, stop: threading.Event) -> Early
     work = window_work(ctx, ctx.window_record(window), None, ())
     if not work.tables:
         return None
-    return ctx.changes.read_early(work, ctx.landing, stop)
+    return ctx.redo_source.read_early(work, ctx.landing, stop)

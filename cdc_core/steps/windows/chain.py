@@ -18,7 +18,7 @@ transactions as it was. So for every table, the state after the window before th
 
 The newest window of all is never retired. So every gap is followed by a window that is there, and whose manifest speaks of it;
 and if the newest window's folder is lost, then so is what was applied from it: the position of a Delta table above the end of
-the last window gives that away (:mod:`cdc_core.steps.state.behind`). A window that was captured, applied to nothing, and lost, is
+the last window gives that away (:mod:`cdc_core.steps.state.stale_store`). A window that was captured, applied to nothing, and lost, is
 planned and captured anew from Oracle.
 
 *Neighbours* must touch: ``m.scn_low`` is the end of window ``m - 1``, and the digest in ``m`` is that of the manifest of

@@ -20,8 +20,8 @@ from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import DeltaLayer
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context
-from cdc_core.steps.foreign import foreign_changes, refuse_foreign
-from cdc_core.steps.windows.parts import stream_end
+from cdc_core.steps.foreign_commits import foreign_changes, refuse_foreign
+from cdc_core.steps.windows.table_ranges import stream_end
 
 _LOG = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         source = ctx.source_record()
         last = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
         low = last[0].window.scn_high if last else source.snapshot_scn
-        found = ctx.changes.next_windows(
+        found = ctx.redo_source.next_windows(
             low,
             read_from=low if last else source.mining_low,
             until=None if until is None else Scn(until),

@@ -1,4 +1,4 @@
-"""Which windows' redo is read before their turn, and in how many sessions at once?
+"""Which windows' redo is prefetched, and in how many sessions at once?
 
 To read redo takes long and depends on nothing; to land it is quick and goes in order, since the transactions that are open at the end of
 one window are the next one's beginning. So the redo of the next windows is read in sessions of their own while one window is captured,

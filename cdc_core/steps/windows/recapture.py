@@ -163,7 +163,7 @@ def _try_to_read(ctx: Context, work: WindowWork) -> tuple[str, ...]:
     tables that commits below the window touch."""
     with tempfile.TemporaryDirectory(prefix="redolake-recapture-") as folder:
         scratch = open_landing(LocalLandingConfig(path=folder))
-        ctx.changes.capture_window(replace(work, complete=None), scratch)
+        ctx.redo_source.capture_window(replace(work, complete=None), scratch)
         name = window_folder(ctx.source, work.record.window)
         manifest = read_window_manifest(
             scratch.read(name, MANIFEST_NAME),

@@ -22,8 +22,8 @@ def read_shared(
     Raises:
         CdcError: The pass failed; each window says in its turn whether that lasts.
     """
-    others = [SharedWork(one.changes, _work(one, window), one.landing) for one in beside]
-    return ctx.changes.read_shared(_work(ctx, window), ctx.landing, others)
+    others = [SharedWork(one.redo_source, _work(one, window), one.landing) for one in beside]
+    return ctx.redo_source.read_shared(_work(ctx, window), ctx.landing, others)
 
 
 def _work(ctx: Context, window: ScnWindow) -> WindowWork:

@@ -25,7 +25,7 @@ from cdc_core.stage.committed import committed_ledger
 from cdc_core.stage.definitions import SCHEMA_CHANGES, DefinitionChange
 from cdc_core.stage.transactions import transaction_rows
 from cdc_core.steps.context import Context
-from cdc_core.steps.definitions import changes_between, type_text
+from cdc_core.steps.definition_changes import changes_between, type_text
 from cdc_core.steps.windows.shared import verify_files
 
 _TYPES: dict[str, DefinitionChange] = {

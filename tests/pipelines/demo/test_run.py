@@ -15,7 +15,7 @@ from rich.console import Console
 from cdc_core.config import SourceConfig
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.lake.tables import mirror_path
-from cdc_core.steps.delta import changes_applied
+from cdc_core.steps.delta_logs import changes_applied
 from pipelines.demo import run, settings
 from pipelines.demo.server import Served
 from pipelines.demo.workload import Plan

@@ -1,4 +1,4 @@
-"""While chunks are read, when is it time for the windows of the tables that are ready?
+"""While chunks are read, when are windows interleaved for the tables that are ready?
 
 A round of windows costs something for each table of the source, whether anything changed or not. After each chunk, rounds would cost the square
 of the number of tables.
@@ -14,7 +14,7 @@ CHUNKS_PER_ROUND = 3
 """Chunks take at least so many times as long as the windows between them."""
 
 
-class WindowRounds:
+class WindowInterleaving:
     """The rounds of windows of one snapshot.
 
     Args:

@@ -1,4 +1,4 @@
-"""Is the metadata store older than landing: restored from yesterday's copy, or made empty?
+"""Is the metadata store stale: restored from an old copy, or empty, while landing has more?
 
 Landing is immutable and numbers what it keeps, so a store that went back in time is seen by what landing has and the store does
 not: a window behind the store's last captured one that is not even planned, a newer revision of a table, a snapshot of a table's
@@ -17,7 +17,7 @@ from cdc_core.model.scn import ScnWindow
 from cdc_core.steps.context import Context
 
 
-def refuse_older_store(ctx: Context) -> None:
+def refuse_stale_store(ctx: Context) -> None:
     """Refuse to go on with a store that lacks what landing has.
 
     Raises:

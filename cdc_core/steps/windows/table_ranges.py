@@ -1,4 +1,4 @@
-"""Which part of a landed window does a table take?
+"""Which SCN range of a landed window does a table still take?
 
 A window belongs to the tables whose redo it holds. A table takes what committed after the SCN of which its mirror is an image:
 all of the window, or what follows its snapshot, or what precedes the end of its stream.

@@ -36,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Purged:
+class PurgedColumn:
     """Where values of a purged column may still be: ``vacuum`` are Delta tables whose old files VACUUM removes, ``landing``
     the folders of landing files that were written before the column was left out."""
 
@@ -178,7 +178,7 @@ def remove_tables(
     return ends
 
 
-def purge_column(ctx: Context, table: TableId, column: str) -> Purged:
+def purge_column(ctx: Context, table: TableId, column: str) -> PurgedColumn:
     """Remove the values of a column that the configuration leaves out from mirror and change log.
 
     Raises:
@@ -204,7 +204,7 @@ def purge_column(ctx: Context, table: TableId, column: str) -> Purged:
         )
         folders += ctx.lake.purge_quarantine(table, generation=record.generation, fence=lease.check)
     ctx.store.tables.forget_reason(ctx.source, table)
-    return Purged(tuple(folders), _landed_with(ctx, table, column))
+    return PurgedColumn(tuple(folders), _landed_with(ctx, table, column))
 
 
 def quarantine(ctx: Context, table: TableId) -> dict[tuple[str, str], int]:

@@ -1,4 +1,4 @@
-"""What has been done so far? The metadata store of one source, and what its Delta tables' logs say, for those who show it."""
+"""What has been done so far? A read-only view of one source, for those who show it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from cdc_core.model.signals import Signal, SignalState
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.stage.widths import Width, room_of
 from cdc_core.state.store import Store
-from cdc_core.steps.definitions import changes_between, type_text
-from cdc_core.steps.delta import delta_path
+from cdc_core.steps.definition_changes import changes_between, type_text
+from cdc_core.steps.delta_logs import delta_path
 from cdc_core.steps.readable import ScnSpan, readable_spans, within
 
 _ZONE = re.compile(r"[A-Za-z0-9_+\-/]{1,64}")
@@ -46,7 +46,7 @@ WINDOWS_LOOKED_AT = 1_000
 """In so many of the newest windows SCNs are looked for as of which all mirrors can be read."""
 
 
-class Records:
+class SourceView:
     """Reads the metadata store, and changes nothing."""
 
     def __init__(self, store: Store, config: SourceConfig) -> None:

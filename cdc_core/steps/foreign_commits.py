@@ -1,4 +1,4 @@
-"""What did somebody else do to a table's Delta tables that Redolake must not build on, or that somebody should look at?"""
+"""Which commits of others to a table's Delta tables must Redolake not build on, or should be seen?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds a piece of a source's work, and who of them has died without giving it back?"""
+"""Who holds the leases of a piece of work, and which holder has died without releasing them?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def holders(store: Store, source: str, work: str) -> list[Holder]:
     ]
 
 
-def is_gone(store: Store, lease: Lease) -> bool:
+def is_abandoned(store: Store, lease: Lease) -> bool:
     """Does nobody hold the lease any more, whatever the store says?"""
     return _death(store, lease) is not None
 
