@@ -1,7 +1,8 @@
 """The Dagster component: one YAML file describes one source.
 
-``type: assets.components.OracleCdc`` in a ``defs.yaml``, below any project's ``defs`` folder. :mod:`assets.config_file` reads
-the file, for the command line too, so both say the same about a wrong one.
+``type: assets.components.OracleCdc`` in a ``defs.yaml``, below any project's ``defs`` folder.
+:mod:`assets.config_file` reads the file, for the command line too, so both say the same about a
+wrong one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ Read = Callable[[Mapping[str, str] | None], SourceConfig]
 
 
 class Attributes(BaseModel):
-    """What stands under ``attributes``. Editors see the real schema; values are checked by our own reader, which says more."""
+    """The keys under ``attributes``. Editors see the real schema; values are checked by our own
+    reader, which says more."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -53,7 +55,8 @@ class OracleCdc(dg.Component, dg.Resolvable):
     """One Oracle database, its captured tables, and everything that Dagster does with them."""
 
     translator_class: ClassVar[type[Translator]] = Translator
-    """Names the assets; a subclass overrides it, and each pluggable database's source uses it too."""
+    """Names the assets; a subclass overrides it, and each pluggable database's source uses it
+    too."""
 
     def __init__(
         self,
@@ -69,7 +72,8 @@ class OracleCdc(dg.Component, dg.Resolvable):
         self.read: Read = read or (lambda _: config)
         """The configuration with secrets from an environment, or without any."""
         self.parts = tuple(self._part_of(pdb) for pdb in config.oracle.pdbs)
-        """The source of each pluggable database, where the configuration lists several; this component then is no source itself."""
+        """The source of each pluggable database, where the configuration lists several; this
+        component then is no source itself."""
         self.siblings: tuple[OracleCdc, ...] = ()
         """The sources of the other pluggable databases that the same configuration lists."""
         for part in self.parts:
@@ -104,7 +108,8 @@ class OracleCdc(dg.Component, dg.Resolvable):
 
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
-        """Read the component's own document of its file, with positions, and render its templates in Dagster's context.
+        """Read the component's own document of its file, with positions, and render its templates
+        in Dagster's context.
 
         Raises:
             ConfigError: It is wrong; names every problem with its line.
@@ -122,7 +127,8 @@ class OracleCdc(dg.Component, dg.Resolvable):
     def from_file(
         cls, path: Path, *, document: int | None = None, render: Render | None = None
     ) -> Self:
-        """The source that a configuration file describes. Secrets are looked up when it is opened, not now.
+        """The source that a configuration file describes. Secrets are looked up when it is opened,
+        not now.
 
         Raises:
             ConfigError: The file is wrong; names every problem with its line.
@@ -167,10 +173,11 @@ class OracleCdc(dg.Component, dg.Resolvable):
 
 
 def known_tables(config: SourceConfig, read: Read) -> SourceConfig:
-    """The configuration with the tables that patterns were found to name when they were last looked up in Oracle.
+    """The configuration with the tables that patterns were found to name when they were last looked
+    up in Oracle.
 
-    Dagster wants the names of all assets when definitions load, and must not need Oracle for that: the answer of the last look
-    is in the metadata store. Its password comes from the environment.
+    Dagster wants the names of all assets when definitions load, and must not need Oracle for that:
+    the answer of the last look is in the metadata store. Its password comes from the environment.
     """
     if not config.has_patterns:
         return config

@@ -1,8 +1,9 @@
 """How do windows and chunks of the metadata store become partitions that the UI shows?
 
-Partitions are added in SCN order, only ever at the end; windows in which captured tables had nothing are none. What the
-command line has done without Dagster is reported as materializations without a run, with the times and counts that the
-store has, so that the UI shows the whole history, whoever made it.
+Partitions are added in SCN order, only ever at the end; windows in which captured tables had
+nothing are none. What the command line has done without Dagster is reported as materializations
+without a run, with the times and counts that the store has, so that the UI shows the whole history,
+whoever made it.
 """
 
 from __future__ import annotations
@@ -40,11 +41,13 @@ def add_partitions(
     tables: Iterable[TableId] | None = None,
     waiting: Iterable[WindowRecord] = (),
 ) -> int:
-    """Add every window and chunk of the metadata store that is no partition yet; return how many were added.
+    """Add every window and chunk of the metadata store that is no partition yet; return how many
+    were added.
 
     Args:
         tables: Whose chunks are looked at; by default those of all captured tables.
-        waiting: Windows that are partitions afterwards in any case, also where somebody deleted theirs.
+        waiting: Windows that are partitions afterwards in any case, also where somebody deleted
+            theirs.
     """
     found = {one.ordinal: one.key for one in [*_after_known(instance, records, names), *waiting]}
     added = _add(instance, _name(names.windows), [key for _, key in sorted(found.items())])
@@ -56,9 +59,11 @@ def add_partitions(
 
 
 def remove_partitions(instance: dg.DagsterInstance, records: SourceView, names: Translator) -> int:
-    """Remove partitions of windows that the store has retired, and the oldest of too many; return how many were removed.
+    """Remove partitions of windows that the store has retired, and the oldest of too many; return
+    how many were removed.
 
-    A window that some table has yet to take stays, so that it can be requested: also when that table resumes after a long pause.
+    A window that some table has yet to take stays, so that it can be requested: also when that
+    table resumes after a long pause.
     """
     name = _name(names.windows)
     known = [(end, key) for key in instance.get_dynamic_partitions(name) if (end := _end(key))]
@@ -85,7 +90,8 @@ def report_history(
     above: int = 0,
     tables: Iterable[TableId] | None = None,
 ) -> int:
-    """Report steps that were done outside of Dagster, and which tables are in the stream; return how many events were written.
+    """Report steps that were done outside of Dagster, and which tables are in the stream; return
+    how many events were written.
 
     Args:
         above: Windows that end at or below this SCN have been reported.
@@ -113,7 +119,8 @@ def _report_tables(
     names: Translator,
     captured: Sequence[WindowRecord],
 ) -> int:
-    """Report windows for change logs and mirrors that have them: where runs materialize what windows change alone, those."""
+    """Report windows for change logs and mirrors that have them: where runs materialize what
+    windows change alone, those."""
     count = 0
     states = {state.table: state for state in records.tables()}
     brought = _brought(records, list(captured))
@@ -150,7 +157,8 @@ def _report_tables(
 
 
 def chunk_partitions(chunks: Iterable[ChunkRecord]) -> dict[str, tuple[ChunkRecord, int]]:
-    """Chunks of a table by their partitions, each with the number of chunks that its snapshot has."""
+    """Chunks of a table by their partitions, each with the number of chunks that its snapshot
+    has."""
     chunks = list(chunks)
     totals = Counter(chunk.snapshot_id for chunk in chunks)
     return {
@@ -178,7 +186,7 @@ def _report_beside(
     name: BesideName,
     captured: Sequence[WindowRecord],
 ) -> int:
-    """A window's rows are in the tables beside when every table in the stream has taken it."""
+    """A window's rows are in the side tables once every table in the stream has applied it."""
     done = [record for record in captured if record.state == "applied"]
     if not done:
         return 0
@@ -228,10 +236,11 @@ def _end(key: str) -> Scn | None:
 def _after_known(
     instance: dg.DagsterInstance, records: SourceView, names: Translator
 ) -> list[WindowRecord]:
-    """Windows behind the last partition that is a window; earlier ones that were deleted stay deleted.
+    """Windows behind the last partition that is a window; earlier ones that were deleted stay
+    deleted.
 
-    A key that somebody typed may look like one of a window to come, so only what the store has counts;
-    of windows that it has retired, any.
+    A key that somebody typed may look like one of a window to come, so only what the store has
+    counts; of windows that it has retired, any.
     """
     known = set(instance.get_dynamic_partitions(_name(names.windows)))
     newest = records.windows(newest_first=True, limit=WINDOWS_REPORTED_MAX)

@@ -1,7 +1,7 @@
 """What does the Dagster UI show of a finished step?
 
-Our own values stand under ``cdc/`` (numbers are plotted over partitions), Dagster's under ``dagster/``. Never row values,
-never secrets.
+Our own values stand under ``cdc/`` (numbers are plotted over partitions), Dagster's under
+``dagster/``. Never row values, never secrets.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def of_applied(layer: Layer, applied: TableApplied) -> dict[str, Any]:
 
 
 def of_window(window: ScnWindow, rows: int) -> dict[str, Any]:
-    """Rows that a window brought to one of the tables beside change logs and mirrors."""
+    """Rows that a window added to one of the side tables."""
     return {
         "cdc/scn_low": window.scn_low,
         "cdc/scn_high": window.scn_high,
@@ -70,7 +70,8 @@ def of_window(window: ScnWindow, rows: int) -> dict[str, Any]:
 
 
 def of_chunk(chunk: ChunkRecord, total: int, rows: int) -> dict[str, Any]:
-    """Which part of its snapshot a chunk is, and how large; never where its range begins and ends."""
+    """Which part of its snapshot a chunk is, and how large; never where its range begins and
+    ends."""
     key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
     return {
         "cdc/chunk": key.place(total),
@@ -81,7 +82,8 @@ def of_chunk(chunk: ChunkRecord, total: int, rows: int) -> dict[str, Any]:
 
 
 def of_times(record: WindowRecord) -> dict[str, Any]:
-    """When a window ended in Oracle, when it was captured and applied, and how long after its end that was."""
+    """When a window ended in Oracle, when it was captured and applied, and how long after its end
+    that was."""
     moments = {
         "cdc/window_end": record.ended,
         "cdc/captured_at": record.captured,
@@ -99,7 +101,8 @@ def of_times(record: WindowRecord) -> dict[str, Any]:
 
 
 def of_columns(columns: Sequence[ColumnReport], upstream: dg.AssetKey | None) -> dict[str, Any]:
-    """A table's columns with Oracle's types, and the columns upstream that they come from (those of the same name)."""
+    """A table's columns with Oracle's types, and the columns upstream that they come from (those of
+    the same name)."""
     if not columns:
         return {}
     values: dict[str, Any] = {"dagster/column_schema": column_schema(columns)}

@@ -1,7 +1,7 @@
-"""How does Dagster load a source's file that stands outside of a project's ``defs`` folder?
+"""How does Dagster load a source's file from outside a project's ``defs`` folder?
 
-Like any other: as a component tree whose one folder is the file's own, so that templates, ``requirements`` and
-``post_processing`` mean there what they mean everywhere.
+Like any other: as a component tree whose one folder is the file's own, so that templates,
+``requirements`` and ``post_processing`` mean there what they mean everywhere.
 """
 
 from __future__ import annotations

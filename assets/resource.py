@@ -1,8 +1,9 @@
 """How does a run hold its sources and Spark?
 
-One typed resource for all sources of a code location, :class:`RedolakeResource`. A run opens each source once per process,
-under the lease ``run/<run id>/<process id>`` until it ends, so that the janitor notices its death. Spark comes from
-dagster-pyspark's resource inside it, configured as Dagster users configure Spark.
+One typed resource for all sources of a code location, :class:`RedolakeResource`. A run opens each
+source once per process, under the lease ``run/<run id>/<process id>`` until it ends, so that the
+janitor notices its death. Spark comes from dagster-pyspark's resource inside it, configured as
+Dagster users configure Spark.
 """
 
 # No postponed annotations in this module: Dagster wants the classes themselves, not their names.
@@ -42,8 +43,9 @@ class DeltaSparkResource(LazyPySparkResource):
 class RedolakeResource(dg.ConfigurableResource):
     """Opens sources for the length of a run.
 
-    To bring Spark of your own, define the resource ``redolake`` in your project, set ``dagster.own_resource`` in each
-    source's file, and give it a ``PySparkResource`` or ``LazyPySparkResource`` whose Spark has Delta Lake.
+    To bring Spark of your own, define the resource ``redolake`` in your project, set
+    ``dagster.own_resource`` in each source's file, and give it a ``PySparkResource`` or
+    ``LazyPySparkResource`` whose Spark has Delta Lake.
     """
 
     pyspark: dg.ResourceDependency[LazyPySparkResource | PySparkResource]
@@ -55,7 +57,7 @@ class RedolakeResource(dg.ConfigurableResource):
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:
-        """For the length of the run, or of the step where each has a process of its own."""
+        """For the length of the run, or of the step where each step has its own process."""
         self._run_id = None if context.run_id == "ephemeral" else context.run_id
         self._opened = {}
         with ExitStack() as self._stack:
@@ -82,7 +84,8 @@ REDOLAKE = RedolakeResource(pyspark=DeltaSparkResource())
 
 
 def dotted(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Nested settings as Spark names them: ``{"spark": {"ui": {"enabled": False}}}`` → ``spark.ui.enabled=false``."""
+    """Nested settings as Spark names them: ``{"spark": {"ui": {"enabled": False}}}`` →
+    ``spark.ui.enabled=false``."""
     flat: dict[str, str] = {}
     for name, value in settings.items():
         if isinstance(value, Mapping):
@@ -96,8 +99,8 @@ def dotted(settings: Mapping[str, Any]) -> dict[str, str]:
 def dagster_failures(context: Any, retries: dg.RetryPolicy | None) -> Iterator[None]:
     """Turn our errors into Dagster failures that say what to do.
 
-    Only what may go away by itself is tried again. The last attempt forbids a further one, since the
-    run would fail with "Exceeded max_retries" in place of the reason; earlier ones log theirs.
+    Only what may go away by itself is tried again. The last attempt forbids a further one, since
+    the run would fail with "Exceeded max_retries" in place of the reason; earlier ones log theirs.
 
     Args:
         context: The step's.

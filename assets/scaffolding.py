@@ -1,4 +1,5 @@
-"""What does ``dg scaffold defs assets.components.OracleCdc orders`` write? A file that loads as it is, with values to replace."""
+"""What does ``dg scaffold defs assets.components.OracleCdc orders`` write? A file that loads as it
+is, with values to replace."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class SourceScaffolder(dg.Scaffolder[Any]):
 
 
 def attributes_of(name: str) -> dict[str, Any]:
-    """What stands under ``attributes`` of a source, with a database, a table and folders to replace."""
+    """The keys under ``attributes`` of a source, with a database, a table and folders to
+    replace."""
     return {
         "name": name,
         "oracle": {

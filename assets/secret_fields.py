@@ -1,7 +1,8 @@
 """How do secrets get into a configuration whose file must not hold any?
 
-In place of a secret the file has the *name* of an environment variable: ``oracle.password_env`` for ``oracle.password``, and
-so on. A secret that stands in the file all the same is refused without being shown.
+In place of a secret the file has the *name* of an environment variable: ``oracle.password_env`` for
+``oracle.password``, and so on. A secret that stands in the file all the same is refused without
+being shown.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class SecretField:
-    """A field of the model, and whether a file may hold it too (a database URL without a password)."""
+    """A field of the model, and whether a file may hold it too (a database URL without a
+    password)."""
 
     section: str
     name: str
@@ -28,7 +30,7 @@ class SecretField:
 
     @property
     def env_name(self) -> str:
-        """The key that stands in a file: ``password_env``."""
+        """The key to write in a file: ``password_env``."""
         return self.name + ENV_SUFFIX
 
 
@@ -55,7 +57,8 @@ def take_secrets(
     attributes: dict[str, Any],
     environ: Mapping[str, str] | None,
 ) -> list[Problem]:
-    """Put the values of environment variables in place of their names; without ``environ`` they stay empty."""
+    """Put the values of environment variables in place of their names; without ``environ`` they
+    stay empty."""
     problems: list[Problem] = []
     for field in SECRET_FIELDS:
         section = attributes.get(field.section)

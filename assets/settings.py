@@ -1,6 +1,7 @@
-"""What can a user configure of Dagster's side of a source, beside the source itself?
+"""What can a user configure of Dagster's side of a source, besides the source itself?
 
-The defaults are what a source needs. Nothing here imports Dagster: the command line reads the same file.
+The defaults are what a source needs. Nothing here imports Dagster: the command line reads the same
+file.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from cdc_core.config import ConfigModel, SourceConfig
 Seconds = Annotated[int, Field(ge=1)]
 
 ALL_TABLES_MAX = 25
-"""Up to so many tables ``dagster.windows.assets: auto`` materializes all of them for each window."""
+"""Up to so many tables ``dagster.windows.assets: auto`` materializes all of them for each
+window."""
 
 
 class WindowsSensorConfig(ConfigModel):
@@ -24,23 +26,28 @@ class WindowsSensorConfig(ConfigModel):
     """Pause between two looks at the database, in seconds."""
 
     cron: str | None = None
-    """Take windows by a schedule, ``<source>_windows_schedule``, when cron says: each tick takes all redo up to the present, also
-    what earlier ones missed. null: there is no schedule, and windows are taken by the sensor."""
+    """Take windows by a schedule, ``<source>_windows_schedule``, when cron says: each tick takes
+    all redo up to the present, also what earlier ones missed. null: there is no schedule, and
+    windows are taken by the sensor."""
 
     timezone: str = "UTC"
     """The time zone of ``cron``."""
 
     enabled: bool = False
-    """Switch the sensor on with the code location, or the schedule where ``cron`` is set; by default, you switch it on in the UI."""
+    """Switch the sensor on with the code location, or the schedule where ``cron`` is set; by
+    default, you switch it on in the UI."""
 
     request_runs: bool = True
-    """Request a run over new windows. Otherwise the sensor only adds windows as partitions, for automation conditions."""
+    """Request a run over new windows. Otherwise the sensor only adds windows as partitions, for
+    automation conditions."""
 
     assets: Literal["auto", "all", "changed"] = "auto"
-    """Which assets the sensor's runs materialize. ``all``: those of every table in the stream, so that each of them has each window.
-    ``changed``: those of tables that the windows change; all others move on without an event. Windows that are not captured yet are
-    captured by a run of their own. ``auto``, the default: ``all`` up to 25 tables and with ``freshness``, ``changed`` otherwise, since two assets
-    for each table cost Dagster about a quarter of a CPU second in each run."""
+    """Which assets the sensor's runs materialize. ``all``: those of every table in the stream, so
+    that each of them has each window. ``changed``: those of tables that the windows change; all
+    others move on without an event. Windows that are not captured yet are captured by a run of
+    their own. ``auto``, the default: ``all`` up to 25 tables and with ``freshness``, ``changed``
+    otherwise, since two assets for each table cost Dagster about a quarter of a CPU second in each
+    run."""
 
 
 class SnapshotsSensorConfig(ConfigModel):
@@ -80,10 +87,12 @@ class MaintainScheduleConfig(ConfigModel):
 
 
 class PoolsConfig(ConfigModel):
-    """Names of the Dagster pools that limit what runs at once; by default one of each for the source."""
+    """Names of the Dagster pools that limit what runs at once; by default one of each for the
+    source."""
 
     capture: str | None = None
-    """Runs that capture windows, each in ``capture.sessions`` LogMiner sessions; ``<source>_logminer`` by default."""
+    """Runs that capture windows, each in ``capture.sessions`` LogMiner sessions;
+    ``<source>_logminer`` by default."""
 
     apply: str | None = None
     """Spark drivers that apply windows; ``<source>_windows`` by default."""
@@ -93,7 +102,7 @@ class PoolsConfig(ConfigModel):
 
 
 class RetriesConfig(ConfigModel):
-    """How often a step is tried again inside its run after an error that may go away by itself."""
+    """How often a step is tried again inside its run after a temporary error."""
 
     max: Annotated[int, Field(ge=0, le=20)] = 2
     """Further attempts; 0 for none."""
@@ -103,7 +112,8 @@ class RetriesConfig(ConfigModel):
 
 
 class FreshnessConfig(ConfigModel):
-    """How old a mirror's last window may be. An idle source makes no windows: use it where changes are always expected."""
+    """How old a mirror's last window may be. An idle source makes no windows: use it where changes
+    are always expected."""
 
     fail_minutes: Annotated[int, Field(ge=1)]
     """The mirror counts as stale after so many minutes without a window."""
@@ -124,11 +134,12 @@ class DagsterConfig(ConfigModel):
     freshness: FreshnessConfig | None = None
 
     executor: Literal["in_process", "multiprocess"] = "in_process"
-    """``in_process`` gives a run one process, so one Spark; ``multiprocess`` gives each step its own."""
+    """``in_process`` gives a run one process, so one Spark; ``multiprocess`` gives each step its
+    own."""
 
     own_resource: bool = False
-    """The project defines the resource `redolake` itself (a ``RedolakeResource``), for example with a ``PySparkResource`` of
-    its own."""
+    """The project defines the resource `redolake` itself (a ``RedolakeResource``), for example with
+    a ``PySparkResource`` of its own."""
 
     owners: tuple[str, ...] = ()
     """Owners of all assets: e-mail addresses, or ``team:name``."""
@@ -140,8 +151,8 @@ class DagsterConfig(ConfigModel):
     """Tags of all runs that jobs, sensors and schedules of the source start."""
 
     partitions_keep: Annotated[int, Field(ge=100)] | None = 20_000
-    """Windows that stay partitions in Dagster, the newest ones; null for all. Older ones stay in the metadata store, where
-    `redolake replay` finds them."""
+    """Windows that stay partitions in Dagster, the newest ones; null for all. Older ones stay in
+    the metadata store, where `redolake replay` finds them."""
 
     def takes_all(self, tables: int) -> bool:
         """Do runs over windows of so many tables materialize the assets of all of them?"""
@@ -151,7 +162,7 @@ class DagsterConfig(ConfigModel):
 
 
 class ComponentConfig(SourceConfig):
-    """A source and its Dagster side: what stands under ``attributes``."""
+    """A source and its Dagster side: the keys under ``attributes``."""
 
     dagster: DagsterConfig = DagsterConfig()
     """How the source looks and runs in Dagster."""

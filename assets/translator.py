@@ -1,4 +1,5 @@
-"""What do a source's tables look like as Dagster assets: keys, groups, kinds, names of partitions and pools?
+"""What do a source's tables look like as Dagster assets: keys, groups, kinds, names of partitions
+and pools?
 
 Override :class:`Translator` to name things otherwise, and name the subclass as
 ``translator_class`` of a component; docs/how-to/dagster.md has an example. The rest follows it.
@@ -85,7 +86,7 @@ class Translator:
         )
 
     def beside_key(self, name: BesideName) -> dg.AssetKey:
-        """``<source>/transactions`` or ``<source>/schema_changes``: the Delta tables beside change logs and mirrors."""
+        """``<source>/transactions`` or ``<source>/schema_changes``: the side tables."""
         return dg.AssetKey([self.source, name])
 
     def beside_spec(self, name: BesideName) -> dg.AssetSpec:
@@ -101,7 +102,8 @@ class Translator:
         )
 
     def table_name(self, layer: Layer, table: TableId) -> str:
-        """Which table an asset is: Oracle's, or the Delta table of the layer, by its place below the lake."""
+        """Which table an asset is: Oracle's, or the Delta table of the layer, by its place below
+        the lake."""
         return str(table) if layer == "oracle" else f"{self.source}.{layer}.{table.path}"
 
     @property
@@ -121,7 +123,7 @@ class Translator:
 
     @property
     def retries(self) -> dg.RetryPolicy | None:
-        """For steps that failed with what may go away by itself; other failures forbid it."""
+        """For steps that failed with a temporary error; other failures forbid it."""
         wanted = self.options.retries
         if not wanted.max:
             return None
@@ -131,7 +133,8 @@ class Translator:
 
     @property
     def windows(self) -> dg.DynamicPartitionsDefinition:
-        """Windows: keys are added in SCN order only, since Dagster orders partitions by their addition."""
+        """Windows: keys are added in SCN order only, since Dagster orders partitions by their
+        addition."""
         return dg.DynamicPartitionsDefinition(name=f"{self.source}_windows")
 
     def chunks(self, table: TableId) -> dg.DynamicPartitionsDefinition:
@@ -139,10 +142,11 @@ class Translator:
         return dg.DynamicPartitionsDefinition(name=f"{self.name(table)}_chunks")
 
     def name(self, table: TableId) -> str:
-        """``<source>_<owner>_<table>``: an identifier for ops and partitions, different for different tables of all sources.
+        """``<source>_<owner>_<table>``: an identifier for ops and partitions, different for
+        different tables of all sources.
 
-        Where a part has an underscore itself, the lengths of source and owner follow, which say where
-        each part ends: ``APP.ARCHIVE_ORDERS`` and ``APP_ARCHIVE.ORDERS`` are two tables.
+        Where a part has an underscore itself, the lengths of source and owner follow, which say
+        where each part ends: ``APP.ARCHIVE_ORDERS`` and ``APP_ARCHIVE.ORDERS`` are two tables.
         """
         parts = [self.source, *table.path.split(".")]
         name = "_".join(parts)

@@ -1,9 +1,11 @@
-"""The assets of the log path: redo windows in landing, and change logs and mirrors on the same windows.
+"""The assets of the log path: redo windows in landing, and change logs and mirrors on the same
+windows.
 
-A table that left the stream, or was paused, is not materialized for the windows that it does not take; the others are.
-A run takes a contiguous range of windows. Each finished window is reported at once, in SCN order, so that a failure half-way
-leaves the windows before it materialized and the newest event is the newest window's. Order and exactly-once are kept by the
-pipeline's own state: a window that the mirrors have is replayed, one too early is refused.
+A table that left the stream, or was paused, is not materialized for the windows that it does not
+take; the others are. A run takes a contiguous range of windows. Each finished window is reported at
+once, in SCN order, so that a failure half-way leaves the windows before it materialized and the
+newest event is the newest window's. Order and exactly-once are kept by the pipeline's own state: a
+window that the mirrors have is replayed, one too early is refused.
 """
 
 # No postponed annotations in this module: Dagster wants the classes themselves, not their names.
@@ -33,13 +35,15 @@ from cdc_core.steps.delta_logs import beside_names, beside_rows, beside_uri, del
 from cdc_core.steps.overtaken import look_again, overtaken_where_forgotten
 
 REPORTED = {"__source_asset_observation__": True}
-"""Metadata of an output whose partitions have been reported already. Dagster writes no further events for such an output: what
-it would write is one event per partition in no order. Other steps of the run see the output as any."""
+"""Metadata of an output whose partitions have been reported already. Dagster writes no further
+events for such an output: what it would write is one event per partition in no order. Other steps
+of the run see the output as any."""
 
 Partition = tuple[ScnWindow, str]
 
 SHARED_WAIT_SECONDS = 600.0
-"""How long a run waits while another one reads the redo of a window for both, before it fails and is tried again."""
+"""How long a run waits while another one reads the redo of a window for both, before it fails and
+is tried again."""
 
 
 def redo_windows(
@@ -50,7 +54,8 @@ def redo_windows(
 ) -> dg.AssetsDefinition:
     """The landing asset: mines the redo of all tables once per window.
 
-    What it mines lands for the sources ``beside`` it as well, where they wait for a window with the same bounds.
+    What it mines lands for the sources ``beside`` it as well, where they wait for a window with the
+    same bounds.
     """
 
     @dg.multi_asset(
@@ -100,12 +105,14 @@ def redo_windows(
 def lake_tables(
     config: SourceConfig, names: Translator, open_pipeline: Opener
 ) -> dg.AssetsDefinition:
-    """Change log and mirror of every table, and the Delta tables beside them: one step, so one Spark session, of which any part
-    can be chosen.
+    """Change log and mirror of every table, and the side tables: one step, so one Spark session, of
+    which any part can be chosen.
 
-    The tables beside get a window's rows with the last table that takes the window, and are materialized then.
+    The tables beside get a window's rows with the last table that takes the window, and are
+    materialized then.
 
-    At its end the step evaluates whether each table is in the stream (:mod:`assets.streams`); that check can be executed alone.
+    At its end the step evaluates whether each table is in the stream (:mod:`assets.streams`); that
+    check can be executed alone.
     """
     tables = [table.table for table in config.tables]
 
@@ -155,8 +162,9 @@ def lake_tables(
 
 
 def in_order(context: dg.AssetExecutionContext, pipeline: Pipeline) -> list[Partition]:
-    """The windows of a run with their partition keys, by SCN. One that the source keeps no more, and
-    that every table has passed, is left out: another process found it idle and forgot it, or it is older than the retention.
+    """The windows of a run with their partition keys, by SCN. One that the source keeps no more,
+    and that every table has passed, is left out: another process found it idle and forgot it, or it
+    is older than the retention.
 
     Raises:
         PartitionKeyError: A key is not a window.
@@ -185,7 +193,8 @@ def unless_forgotten(
     window: ScnWindow,
     step: Callable[[], StepReport],
 ) -> StepReport | None:
-    """A step's report; None where another process has taken the window meanwhile, and forgotten it since it was idle.
+    """A step's report; None where another process has taken the window meanwhile, and forgotten it
+    since it was idle.
 
     Raises:
         CdcError: What stopped the step.
@@ -289,7 +298,8 @@ class _Application:
     tables: list[TableId]
 
     def take(self, partition: Partition, *, is_last: bool) -> None:
-        """Apply the window, or replay it if it was applied before; report it for each asset that has it now.
+        """Apply the window, or replay it if it was applied before; report it for each asset that
+        has it now.
 
         The last window of a run has the tables' columns as well.
         """
@@ -348,12 +358,13 @@ class _Application:
         return values
 
     def finished_by_all(self, window: ScnWindow) -> bool:
-        """Has every table in the stream taken the window, so that the tables beside have its rows?"""
+        """Has every table in the stream applied the window, so that the side tables have its
+        rows?"""
         record = self.pipeline.records.window(window)
         return record is not None and record.state == "applied"
 
     def report_beside(self, partition: Partition) -> None:
-        """Report what the window brought to the tables beside."""
+        """Report what the window added to the side tables."""
         window, key = partition
         for name in beside_names(self.config):
             asset = self.names.beside_key(name)
@@ -363,11 +374,12 @@ class _Application:
                 finished(self.context, asset, key, values)
 
     def having_all(self, partitions: Sequence[Partition]) -> set[TableId]:
-        """The chosen tables that have all of these windows, which are in order: whose mirrors have the last one."""
+        """The chosen tables that have all of these windows, which are in order: whose mirrors have
+        the last one."""
         return set(self._having(partitions[-1][0]) if partitions else self.tables)
 
     def _is_applied(self, window: ScnWindow) -> bool:
-        """Has every table that goes on by itself taken the window?"""
+        """Has every active table applied the window?"""
         record = self.pipeline.records.window(window)
         having = self._having(window)
         wanting = [

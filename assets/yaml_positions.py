@@ -1,7 +1,7 @@
-"""Where in a YAML file does each value stand?
+"""At which line and column of a YAML file is each value?
 
-PyYAML's nodes carry line and column; its plain values do not. :func:`read_yaml` gives both: the values as ordinary Python
-objects, and the position of each by its path.
+PyYAML's nodes carry line and column; its plain values do not. :func:`read_yaml` gives both: the
+values as ordinary Python objects, and the position of each by its path.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Problem:
 
 @dataclass(slots=True)
 class YamlFile:
-    """A file's values, with the position of the key (``keys``) and of the value (``values``) of each path."""
+    """A file's values, with the position of the key (``keys``) and of the value (``values``) of
+    each path."""
 
     data: Any = None
     keys: dict[KeyPath, Position] = field(default_factory=dict)
@@ -48,7 +49,8 @@ class YamlFile:
     problems: list[Problem] = field(default_factory=list)
 
     def position(self, path: KeyPath, *, of_key: bool = False) -> Position:
-        """The position of a value (or its key); of the nearest value around it where that does not exist."""
+        """The position of a value (or its key); of the nearest value around it where that does not
+        exist."""
         if of_key and path in self.keys:
             return self.keys[path]
         while path not in self.values and path:
@@ -65,7 +67,8 @@ def path_text(path: KeyPath) -> str:
 
 
 def read_yaml(text: str) -> list[YamlFile]:
-    """Read a file's YAML documents, at least one. What is no YAML, or has a key twice, is under ``problems``."""
+    """Read a file's YAML documents, at least one. What is no YAML, or has a key twice, is under
+    ``problems``."""
     documents: list[YamlFile] = []
     try:
         for root in yaml.compose_all(text, Loader=yaml.SafeLoader):

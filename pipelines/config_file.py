@@ -1,7 +1,7 @@
 """Which configuration file is meant, and what does it say?
 
-The file is the same for Dagster and for the command line (:mod:`assets.config_file` reads it). Which one: ``--config``, else
-``REDOLAKE_CONFIG``, else the demo's.
+The file is the same for Dagster and for the command line (:mod:`assets.config_file` reads it).
+Which one: ``--config``, else ``REDOLAKE_CONFIG``, else the demo's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ FILE_NAME = "defs.yaml"
 
 
 def load_config(path: Path, *, environ: Mapping[str, str] | None) -> SourceConfig:
-    """The source that a file describes. One with templates, or of a component type of the user's own, is loaded by Dagster.
+    """The source that a file describes. One with templates, or of a component type of the user's
+    own, is loaded by Dagster.
 
     Raises:
         ConfigError: The file is wrong; names every problem.
@@ -36,7 +37,8 @@ def load_config(path: Path, *, environ: Mapping[str, str] | None) -> SourceConfi
 
 
 def config_path(named: Path | None, environ: Mapping[str, str]) -> Path:
-    """The configuration file: the one named, that of the environment, or the demo's. It need not exist."""
+    """The configuration file: the one named, that of the environment, or the demo's. It need not
+    exist."""
     if named is None:
         named = Path(environ[CONFIG_ENV]) if environ.get(CONFIG_ENV) else demo_config()
     named = named.expanduser().absolute()
@@ -51,5 +53,5 @@ def demo_config() -> Path:
 
 
 def is_demo(path: Path) -> bool:
-    """Is this the configuration of a demo, whose database is kept in a folder beside it?"""
+    """Is this the configuration of a demo, whose database is in a folder next to it?"""
     return path.name == FILE_NAME and (path.parent / "plan.json").exists()

@@ -1,7 +1,8 @@
-"""What is there of what Redolake needs, what is missing, and which command fixes it?
+"""Which prerequisites of Redolake are installed, which are missing, and which command fixes it?
 
-Each check answers for itself: one that fails never hides the others. What only a source needs (driver, stores) is imported
-where it is used, so that a machine on which it is broken can still be examined.
+Each check answers for itself: one that fails never hides the others. What only a source needs
+(driver, stores) is imported where it is used, so that a machine on which it is broken can still be
+examined.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ PYTHONS = ((3, 11), (3, 14))
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. ``remedy`` is the command or the sentence that says how to fix it; where ``ok``, what may be worth
-    doing all the same, or empty."""
+    """One thing that was looked at. ``remedy`` is the command or the sentence that says how to fix
+    it; where ``ok``, what may be worth doing all the same, or empty."""
 
     name: str
     ok: bool
@@ -76,7 +77,8 @@ def as_json(checks: list[Check]) -> dict[str, object]:
 
 
 def show(checks: list[Check], console: Console) -> None:
-    """Print the checks as a table, and below it what to do about what is missing, then about what only deserves a look."""
+    """Print the checks as a table, and below it what to do about what is missing, then about what
+    only deserves a look."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for check in checks:
         mark = "[red]✗[/]" if not check.ok else "[yellow]![/]" if check.remedy else "[green]✓[/]"
@@ -104,7 +106,8 @@ def python(version: tuple[int, ...]) -> Check:
 
 
 def packages(lock: Path) -> Check:
-    """Are the packages those of the lock file? Without one (an installed wheel) their own statement counts."""
+    """Are the packages those of the lock file? Without one (an installed wheel) their own statement
+    counts."""
     if not lock.exists():
         return Check("Packages", True, "no lock file; versions come from the package index")
     wrong = []
@@ -147,7 +150,7 @@ def java(runtime: Path) -> Check:
 
 
 def jars(folder: Path, *, on_s3: bool = False) -> Check:
-    """Are Delta's jars there and whole, and those for a lake on S3 where it is there?"""
+    """Are Delta's jars installed and whole, and those for a lake on S3 if that is used?"""
     wanted = (*JARS, *S3_JARS) if on_s3 else JARS
     problems = verify_jars(folder, wanted)
     if problems:
@@ -195,7 +198,8 @@ def writable(name: str, folder: Path) -> Check:
 
 
 def _sources(config: SourceConfig) -> Iterator[Check]:
-    """Check the source, or that of each pluggable database under its name: the stores of all are the first one's."""
+    """Check the source, or that of each pluggable database under its name: the stores of all are
+    the first one's."""
     parts = sources_of(config)
     if not parts:
         yield from source(config)
@@ -245,7 +249,8 @@ def _store(config: SourceConfig) -> Check:
 
 
 def delta_tables(config: SourceConfig) -> Iterator[Check]:
-    """Check that Delta tables have what was applied to them; nothing where no table is captured yet."""
+    """Check that Delta tables have what was applied to them; nothing where no table is captured
+    yet."""
     from cdc_core.steps.examining import delta_findings
 
     try:

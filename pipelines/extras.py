@@ -1,4 +1,5 @@
-"""Is the embedded Oracle installed? It is a distribution of its own, which the extra ``demo`` asks for."""
+"""Is the embedded Oracle installed? It is a separate distribution, which the extra ``demo``
+requires."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """What does ``redolake setup`` bring to this machine?
 
-Delta's two jars, on request those for a lake on S3, and a Java for Spark, into the runtime folder (:mod:`cdc_core.runtime`); then compiled code and an
-archive of Spark's classes, which make every later start quicker. The Python packages are there
-already when this runs. Repositories and proxies come from the settings that people have for them: Maven's mirrors
-(``~/.m2/settings.xml``), ``HTTPS_PROXY`` and ``NO_PROXY``, and Spark's own ``SPARK_CONF_DIR``.
+Delta's two jars, on request those for a lake on S3, and a Java for Spark, into the runtime folder
+(:mod:`cdc_core.runtime`); then compiled code and an archive of Spark's classes, which make every
+later start quicker. The Python packages are there already when this runs. Repositories and proxies
+come from the settings that people have for them: Maven's mirrors (``~/.m2/settings.xml``),
+``HTTPS_PROXY`` and ``NO_PROXY``, and Spark's own ``SPARK_CONF_DIR``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def set_up(
     say: Say = print,
     environ: Mapping[str, str] | None = None,
 ) -> SetUp:
-    """Find Java, fetch the jars unless they are there and whole, and say what was done. Safe to repeat.
+    """Find Java, fetch missing or damaged jars, and say what was done. Safe to repeat.
 
     Args:
         runtime: The runtime folder; the environment's own by default.
@@ -77,7 +78,8 @@ def set_up(
 
 
 def prepare(runtime: Path | None = None, *, java: JavaHome, say: Say = print) -> None:
-    """Spare the first runs what can be done once: the decoder's loops are compiled, and Spark's classes archived.
+    """Spare the first runs what can be done once: the decoder's loops are compiled, and Spark's
+    classes archived.
 
     Both only save time: where they cannot be had, that is said and everything works.
     """
@@ -97,7 +99,8 @@ def prepare(runtime: Path | None = None, *, java: JavaHome, say: Say = print) ->
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
-    """JVM options for the proxies that the environment names: a JVM does not read these variables itself.
+    """JVM options for the proxies that the environment names: a JVM does not read these variables
+    itself.
 
     Raises:
         ConfigError: An address has no host.
@@ -128,7 +131,8 @@ def proxy_options(environ: Mapping[str, str]) -> list[str]:
 
 
 def repository_options(home: Path) -> dict[str, str]:
-    """Spark settings that put the mirrors of Maven Central from ``~/.m2/settings.xml`` beside Spark's own repositories.
+    """Spark settings that add the mirrors of Maven Central from ``~/.m2/settings.xml`` to Spark's
+    own repositories.
 
     Raises:
         ConfigError: The file is not XML.

@@ -1,7 +1,8 @@
 """What does ``redolake ui`` do?
 
-Starts Dagster's webserver and daemon on loopback for one source, and the demo's database where the source is the demo.
-First it shows Dagster what the command line has done, and releases runs whose process died with an earlier UI.
+Starts Dagster's webserver and daemon on loopback for one source, and the demo's database where the
+source is the demo. First it shows Dagster what the command line has done, and releases runs whose
+process died with an earlier UI.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ OUR_FOLDER = ".redolake"
 
 
 def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
-    """Serve until Ctrl-C or SIGTERM; returns 0, or Dagster's exit code if it ends by itself.
+    """Serve until Ctrl-C or SIGTERM; returns 0, or Dagster's exit code if it ends first.
 
     Raises:
         ConfigError: The configuration file is missing or wrong.
@@ -97,7 +98,8 @@ def _show_source(
 
 
 def sensor_names(source: OracleCdc) -> list[str]:
-    """The sensors that a source needs to run by itself; the schedule in place of one where the configuration has it."""
+    """The sensors that a source needs to run unattended; the schedule instead of one if it is
+    configured."""
     name, has_cron = source.translator.source, source.options.windows.cron is not None
     windows = f"{name}_windows_schedule" if has_cron else f"{name}_windows_sensor"
     return [windows, f"{name}_snapshots_sensor"]
@@ -119,7 +121,8 @@ def sensors_on(source: OracleCdc, instance: dg.DagsterInstance) -> set[str]:
 
 
 def dagster_home(config_file: Path, environ: Mapping[str, str]) -> Path:
-    """Where Dagster keeps its files: ``DAGSTER_HOME``, else ``.redolake/dagster`` beside the configuration file."""
+    """Where Dagster keeps its files: ``DAGSTER_HOME``, else ``.redolake/dagster`` next to the
+    configuration file."""
     if environ.get(HOME_ENV):
         return Path(environ[HOME_ENV]).expanduser()
     folder = config_file.parent
@@ -149,7 +152,7 @@ def _refuse_taken_port(port: int) -> None:
 
 @contextmanager
 def _dagster(port: int, environ: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """``dagster dev`` in a process group of its own, so that Ctrl-C reaches it once, from us."""
+    """``dagster dev`` in its own process group, so that Ctrl-C reaches it once, from us."""
     command = [sys.executable, "-m", "dagster", "dev", "-h", HOST, "-p", str(port)]
     command += ["-m", "pipelines.definitions", "-d", str(ROOT)]
     paths = [str(ROOT), environ.get("PYTHONPATH", "")]
@@ -196,7 +199,8 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM ends webserver, daemon and code server; what is left of the group after a while is killed."""
+    """SIGTERM ends webserver, daemon and code server; what is left of the group after a while is
+    killed."""
     if process.poll() is None:
         process.terminate()
         try:

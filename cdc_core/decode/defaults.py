@@ -1,4 +1,4 @@
-"""Which value does a column's DEFAULT clause give to rows that were there before the column?
+"""Which value does the DEFAULT clause of an added column give to existing rows?
 
 Oracle adds such a column without touching the rows, and no redo row tells its value; so the clause
 is read here, and only where it is a literal, whose value no session setting and no clock changes.
@@ -81,8 +81,8 @@ def default_scalar(column: Column) -> pa.Scalar | None:
 
 
 def scalar_of_older_rows(column: Column) -> pa.Scalar | None:
-    """What rows that were there before an added column have in it: its DEFAULT, None (NULL) where
-    that is no literal.
+    """The value of an added column in existing rows: its DEFAULT, None (NULL) if that is no
+    literal.
 
     Capture ends the stream at a column whose DEFAULT is no literal (:func:`unfilled`), so such a
     column comes with a snapshot, which reads every row again.
@@ -94,8 +94,8 @@ def scalar_of_older_rows(column: Column) -> pa.Scalar | None:
 
 
 def unfilled(columns: Iterable[Column]) -> str | None:
-    """Why rows that were there before an added column cannot get its DEFAULT, such as that of an
-    identity column; None if all can."""
+    """Why existing rows cannot get the DEFAULT of an added column, such as an identity column; None
+    if they can."""
     for column in columns:
         try:
             default_scalar(column)

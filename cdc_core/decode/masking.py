@@ -1,4 +1,4 @@
-"""What stands in place of a masked column's values? The one place for both paths: redo text and the
+"""What replaces a masked column's values? The one place for both paths: redo text and the
 rows of chunks.
 
 A mask is a function of the value alone (and of the salt), so that a row has the same masked values

@@ -1,4 +1,4 @@
-"""Which text stands in the lake for a time with zone or an interval, however Oracle prints it?
+"""Which text does the lake have for a time with zone or an interval, however Oracle prints it?
 
 Both paths get such values as text: LogMiner's literals and the snapshot's TO_CHAR have one form.
 What differs by the column's declaration goes: leading zeros, a plus, the number of fractional

@@ -133,8 +133,8 @@ def _text_column(name: str) -> ColumnPlan:
 
 
 class _Redacting(Statement):
-    """Reads a statement without taking values, and remembers where those of excluded and masked
-    columns stand."""
+    """Reads a statement without taking values, and remembers the places of those of excluded and
+    masked columns."""
 
     def __init__(
         self,
@@ -190,8 +190,7 @@ class _Redacting(Statement):
         return f"'{doubled}'"
 
     def redacted(self) -> str:
-        """The statement's text with what stands in the places of the values that were
-        remembered."""
+        """The statement's text with replacements in the places that were remembered."""
         parts, end = [], 0
         for start, stop, text in self.spans:
             parts += [self.sql[end:start], text]

@@ -30,7 +30,7 @@ _HINT_REPORT = f"Report the column's type and the number of hexadecimal digits. 
 
 
 def named_literal(stored: bytes, column: ColumnPlan) -> Literal:
-    """The literal that stands for a column's stored bytes.
+    """The literal of a column's stored bytes.
 
     Raises:
         LiteralRefusedError: The bytes are not a value of the column's type, or its character set or

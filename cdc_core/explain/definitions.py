@@ -174,7 +174,7 @@ def _has_done(version: TableSchema, clause: ColumnClause) -> bool:
 
 
 def _with_types_of(old: TableSchema, text: str) -> TableSchema:
-    """What stands in for the present definition: the columns of a DDL are no LOBs where their
+    """A substitute for the present definition: the columns of a DDL are no LOBs where their
     lengths leave that open, as those of a description are not."""
     clauses = read_ddl(text).clauses or ()
     types = [one.column if isinstance(one, AddedColumn) else one.type for one in clauses if isinstance(one, AddedColumn | ModifiedColumn)]  # fmt: skip

@@ -1,5 +1,5 @@
-"""Where do the definitions of a window's tables stand? In its manifest if they are small, else once
-for all windows that share them.
+"""Where are the definitions of a window's tables? In its manifest if they are small, else stored
+once for all windows that share them.
 
 A thousand definitions print as megabytes, and are the same from window to window until some table
 is altered. Such a set has a folder of its own below what is kept, under the digest of its text; a
@@ -27,8 +27,8 @@ _SETS_MAX = 4
 def keep_definitions(
     landing: LandingStore, source: str, schemas: Sequence[TableSchema]
 ) -> str | None:
-    """Write a set of definitions, in the order of the tables' names, unless it is there and whole,
-    or small; returns its digest, None if it is to stand in the manifest.
+    """Write a set of definitions, in the order of the tables' names, unless it exists and is whole,
+    or is small; returns its digest, None if the manifest is to have it.
 
     Raises:
         StoreUnavailableError: It cannot be written.
@@ -46,13 +46,14 @@ def keep_definitions(
 
 
 def kept_sets(landing: LandingStore, source: str) -> set[str]:
-    """The digests of all sets that are there."""
+    """The digests of all stored sets."""
     folders = landing.list_folders(kept_folder(source, "definitions"))
     return {folder.rpartition("/")[2] for folder in folders}
 
 
 def set_named_by(landing: LandingStore, folder: str) -> str | None:
-    """The digest that the manifest in a window's folder names; None if its definitions stand in it.
+    """The digest that the manifest in a window's folder names; None if the manifest itself has the
+    definitions.
 
     Raises:
         LandingDamagedError: The manifest is missing or damaged.

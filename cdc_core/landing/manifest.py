@@ -57,11 +57,11 @@ class LogUsed:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A DDL on a captured table: ``schema`` is the definition that holds from ``scn`` on. One that
-    ``empties`` the table, or the ``partitions`` that are named, leaves the definition as it was;
-    with ``has_new_rows`` other rows came in their place, which are to be read. Of a definition that
-    a signal brought, ``ddl`` names the signal, and ``ordinal`` is :data:`NO_ROW` where it stands in
-    for no DDL."""
+    """A DDL on a captured table: ``schema`` is the definition that is valid from ``scn`` on. One
+    that ``empties`` the table, or the ``partitions`` that are named, leaves the definition as it
+    was; with ``has_new_rows`` other rows came in their place, which are to be read. Of a definition
+    that a signal brought, ``ddl`` names the signal, and ``ordinal`` is :data:`NO_ROW` where it
+    stands in for no DDL."""
 
     scn: int
     ordinal: int
@@ -252,7 +252,7 @@ def window_manifest_bytes(manifest: WindowManifest, definitions: str | None = No
 def read_window_manifest(
     content: bytes, *, where: str, definitions: ReadDefinitions | None = None
 ) -> WindowManifest:
-    """Read and check a window's manifest; ``definitions`` reads those that do not stand in it.
+    """Read and check a window's manifest; ``definitions`` reads those that it does not contain.
 
     Raises:
         LandingDamagedError: It is not what :func:`window_manifest_bytes` printed.

@@ -98,8 +98,8 @@ class RedoFiles:
         return [file for _, file in sorted(self._files.items())]
 
     def _write_fullest(self) -> None:
-        """Write tables, those with most rows first, until half of what is held is gone, and all
-        that have many."""
+        """Write tables, those with most rows first, until half of the held rows are written, and
+        every table with many rows."""
         rows_of = {table: sum(own.num_rows for own in held) for table, held in self._held.items()}
         written, enough = 0, self._held_rows / 2
         for table in sorted(rows_of, key=lambda one: (-rows_of[one], one)):
@@ -130,8 +130,7 @@ class RedoFiles:
             self._close(place)
 
     def _place(self, table: TableId, rows: pa.Table) -> _Place:
-        """The table itself if it has had a file of its own, or is to have one; else the shared
-        file.
+        """The table itself if it has or is to have its own file; else the shared file.
 
         It never goes back to the shared one: that may hold rows of it that stand before those of
         its own file.

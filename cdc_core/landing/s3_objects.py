@@ -1,4 +1,4 @@
-"""How is an object put into S3 only where there is none, and which objects stand behind a name?
+"""How is an object put into S3 only if it is absent, and which objects follow a name?
 
 Arrow reads and writes whole files there; it knows neither conditional writes (``If-None-Match: *``)
 nor a listing from a name on. Both are asked through boto3, of the store that Arrow has, which is
@@ -60,7 +60,7 @@ class S3Objects:
         self._put(path, content)
 
     def names_behind(self, folder: str, name: str) -> list[str]:
-        """The names of a folder's objects that stand behind a name, in their order."""
+        """The names of a folder's objects after a name, in order."""
         bucket, prefix = _parts(f"{folder}/")
         with _translated("S3 cannot be listed", path=folder):
             pages = self._s3.get_paginator("list_objects_v2").paginate(
@@ -102,8 +102,8 @@ class S3Objects:
         )
 
     def _prove(self, path: str) -> None:
-        """Once for each bucket: an object beside the wanted one, which Arrow sees, cannot be put
-        twice."""
+        """Once for each bucket: a probe object next to the wanted one, which Arrow sees, cannot be
+        put twice."""
         bucket = path.partition("/")[0]
         with self._lock:
             if bucket in self._proved:

@@ -24,8 +24,8 @@ class LandingWriter(AbstractContextManager["LandingWriter"], Protocol):
         """Append rows. They are held back until a row group is full, never longer."""
 
     def end_group(self) -> None:
-        """Write what is held back as a row group of its own; what follows is in another one. Does
-        nothing if nothing is held."""
+        """Write buffered rows as a separate row group; later rows go to another one. Does nothing
+        if nothing is buffered."""
 
     def close(self) -> LandedFile:
         """Write what is left, make it durable, give it its name. May be called twice."""
@@ -87,8 +87,8 @@ class LandingStore(Protocol):
         """
 
     def scratch(self) -> BinaryIO:
-        """A new file on this machine, to write and to read, for rows that wait to be landed. It has
-        no name: it is gone when it is closed, or when the process ends in any way.
+        """A new file on this machine, to write and to read, for rows that wait to be landed. It is
+        unnamed, so it vanishes when it is closed or the process ends in any way.
 
         Raises:
             StoreUnavailableError: It cannot be made.

@@ -83,7 +83,7 @@ class TableId:
 
 
 def parts_of(text: str) -> list[tuple[str, str]]:
-    """What stands between the dots of a name, each part as (text in double quotes, text without
+    """The parts between the dots of a name, each as (text in double quotes, text without
     them); none if it is no name."""
     parts = _PART.findall(text.strip())
     rebuilt = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)

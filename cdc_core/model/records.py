@@ -88,8 +88,8 @@ class TableRecord:
 
     @property
     def takes_windows(self) -> bool:
-        """Does the table take windows by itself: as long as it is ready, or until the end of its
-        stream?"""
+        """Are windows applied to the table automatically: while it is ready, or until the end of
+        its stream?"""
         if self.awaits_rows:
             return False
         if self.stopped_scn is not None:

@@ -1,4 +1,4 @@
-"""What do the steps report of what they did, and how does a source stand?"""
+"""What do the steps report, and what is the status of a source?"""
 
 from __future__ import annotations
 
@@ -91,8 +91,7 @@ class StateRebuilt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotProgress:
-    """A snapshot of one table beside its first one (ad hoc, repair) whose chunks are not all
-    applied."""
+    """A later snapshot of one table (ad hoc, repair) whose chunks are not all applied."""
 
     snapshot_id: str
     chunks_applied: int
@@ -101,7 +100,7 @@ class SnapshotProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """How one table stands. ``position`` is the SCN of which the mirror is an exact image, None
+    """Status of one table. ``position`` is the SCN of which the mirror is an exact image, None
     before the snapshot is done, ``position_time`` its time in UTC (ISO 8601) where that is known;
     ``consistent_from`` the SCN that the position must reach after an ad hoc snapshot before that is
     true again. ``reason``, ``way_out`` and ``since`` (ISO 8601) say why and since when it does not
@@ -136,7 +135,7 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus:
-    """How a source stands, per table. ``oracle_error`` says why Oracle could not be reached, if it
+    """Status of a source, per table. ``oracle_error`` says why Oracle could not be reached, if it
     was asked; ``last_error`` is that of its first window that is not applied, which all tables wait
     for; ``windows_inexact`` counts windows that lacked commits which came to light with a later
     one. ``transactions_released`` are those that were given up: Oracle no longer knows them, and no

@@ -39,14 +39,14 @@ NOT_TEXT_IN_ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Replacing:
-    """In which columns of a table U+FFFD may stand for bytes that are no UTF-8: in all
+    """In which columns of a table U+FFFD may replace bytes that are not UTF-8: in all
     (``everywhere``), or in some. Never in those of its key, where two keys could become one."""
 
     everywhere: bool = False
     columns: frozenset[str] = frozenset()
 
     def takes(self, column: str, key: tuple[str, ...]) -> bool:
-        """May it stand in this column of a table with this key?"""
+        """May it replace bytes in this column of a table with this key?"""
         return column not in key and (self.everywhere or column in self.columns)
 
 

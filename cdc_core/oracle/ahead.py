@@ -20,8 +20,7 @@ class _End:
 
 
 def ahead(items: Iterator[T], *, depth: int = 2) -> Generator[T]:
-    """Yield ``items`` in their order, taken from them in a thread that is at most ``depth`` items
-    ahead.
+    """Yield ``items`` in their order, prefetched by a thread that is at most ``depth`` items ahead.
 
     An error of ``items`` is raised where it occurred. Closing the generator ends the thread, after
     the item that it is waiting for: whoever shares a connection with ``items`` must close it

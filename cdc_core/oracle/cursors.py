@@ -35,7 +35,7 @@ class ManualConnection(oracledb.Connection):  # type: ignore[misc]
         return self._last
 
     def close_last_cursor(self) -> None:
-        """Close the cursor that was made last, unless it is closed or its connection is gone."""
+        """Close the cursor that was made last, unless it is closed or its connection is lost."""
         last, self._last = self._last, None
         if last is not None:
             with contextlib.suppress(oracledb.Error):

@@ -109,7 +109,7 @@ def install_jars(
     java_options: Sequence[str] = (),
     spark_options: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """Fetch the jars into ``folder`` with Spark's own resolver, unless they are there already.
+    """Fetch the jars into ``folder`` with Spark's own resolver, unless they are already installed.
 
     Args:
         folder: Where the jars shall be; created if it is not there.

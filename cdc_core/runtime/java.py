@@ -138,13 +138,13 @@ exec @JAVA@ "${arguments[@]}"
 
 
 def _with_shim(folder: Path, home: Path, version: int, origin: str) -> JavaHome:
-    """Each Java has a shim of its own: two processes may find different ones."""
+    """Each Java has its own shim: two processes may find different ones."""
     name = hashlib.sha256(str(home).encode()).hexdigest()[:12]
     return JavaHome(_write_shim(folder / name, home), version, origin, home)
 
 
 def _write_shim(folder: Path, home: Path) -> Path:
-    """Write ``bin/java`` below ``folder`` unless it is there, and return ``folder``."""
+    """Write ``bin/java`` below ``folder`` unless it exists, and return ``folder``."""
     text = _SHIM.replace("@JAVA@", shlex.quote(str(home / "bin" / "java")))
     shim = folder / "bin" / "java"
     if not (shim.is_file() and shim.read_text() == text):

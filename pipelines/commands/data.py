@@ -54,8 +54,9 @@ def snapshot(
 ) -> None:
     """Read existing rows from Oracle into change log and mirror.
 
-    The first time, all captured tables are read as of one SCN, chunk by chunk. If it stops half-way, run the same command to continue.
-    Later, --table reads a table again (all rows, or those of a condition) while change capture continues.
+    The first time, all captured tables are read as of one SCN, chunk by chunk. If it stops
+    half-way, run the same command to continue. Later, --table reads a table again (all rows, or
+    those of a condition) while change capture continues.
     """
     _check_condition(table, condition)
     with opened(config) as pipeline:
@@ -73,7 +74,8 @@ def snapshot(
 def snapshot_all(
     names: Sequence[str], *, table: list[str] | None, condition: str | None, config: Path | None
 ) -> None:
-    """The same for all pluggable databases that the configuration lists; those that are new are read as of one SCN."""
+    """The same for all pluggable databases that the configuration lists; those that are new are
+    read as of one SCN."""
     from cdc_core.steps.together import begin_together
 
     _check_condition(table, condition)
@@ -99,7 +101,8 @@ def capture(
 
 
 def capture_all(names: Sequence[str], *, until: int | None, config: Path | None) -> None:
-    """The same for all pluggable databases that the configuration lists, up to one SCN, from one reading of the redo where that can be."""
+    """The same for all pluggable databases that the configuration lists, up to one SCN, from one
+    reading of the redo where that can be."""
     from cdc_core.steps.together import capture_together
 
     codes = []
@@ -136,10 +139,11 @@ def recapture(
 ) -> None:
     """Reread windows whose landing files are lost or damaged, as long as Oracle has their redo.
 
-    Redolake also rereads every later window, because it finds the rows of open transactions by number. No table applies a window
-    twice. --all includes windows that every table has applied, so that you can replay them and rebuild the metadata store.
-    --from rereads a window that some table has not applied, for example because it landed under a wrong definition.
-    Redolake keeps the landed files until it has read the window's redo again.
+    Redolake also rereads every later window, because it finds the rows of open transactions by
+    number. No table applies a window twice. --all includes windows that every table has applied, so
+    that you can replay them and rebuild the metadata store. --from rereads a window that some table
+    has not applied, for example because it landed under a wrong definition. Redolake keeps the
+    landed files until it has read the window's redo again.
     """
     with opened(config, oracle=not dry_run) as pipeline:
         window = pipeline.window_named(first) if first else None
@@ -165,7 +169,8 @@ def recapture(
 
 
 def _need(record: WindowRecord, *, is_needed: bool) -> str:
-    """Who needs a lost window. ``state rebuild`` proves idle ones from the windows that are left."""
+    """Who needs a lost window. ``state rebuild`` proves idle ones from the windows that are
+    left."""
     if is_needed:
         return "needed"
     if record.is_idle:
@@ -181,8 +186,8 @@ def skip_gap(config: ConfigOption = None) -> None:
 
     Use it when `redolake run` stops because an archived log was deleted and you cannot restore it.
     Redolake first tries once more to read the window. If its redo is still missing, all tables that
-    need it leave the stream before it, and the window becomes a gap. `redolake table resnapshot` then
-    brings each of these tables back, into its existing Delta tables. With
+    need it leave the stream before it, and the window becomes a gap. `redolake table resnapshot`
+    then brings each of these tables back, into its existing Delta tables. With
     `policies.on_redo_gone: resnapshot`, the next run does both.
     """
     with opened(config) as pipeline:
@@ -219,9 +224,10 @@ def run(
 ) -> None:
     """Do all pending work: first snapshot, waiting signals, windows up to the present.
 
-    With --loop, Redolake keeps one process and one Spark session, and retries after temporary failures (a database that is
-    down, redo that is not archived yet). If a table fails, the others continue. Without --loop, the command exits with code 1
-    while any table is in state `failed`, or if chunks or windows are left that it could not finish.
+    With --loop, Redolake keeps one process and one Spark session, and retries after temporary
+    failures (a database that is down, redo that is not archived yet). If a table fails, the others
+    continue. Without --loop, the command exits with code 1 while any table is in state `failed`, or
+    if chunks or windows are left that it could not finish.
     """
     with opened(config) as pipeline:
         failures, is_first = 0, True
@@ -248,8 +254,9 @@ def run(
 
 
 def run_all(names: Sequence[str], *, loop: bool, every: float, config: Path | None) -> None:
-    """The same for all pluggable databases that the configuration lists, up to one SCN. One that stops leaves the others alone: what
-    may go away by itself is tried again in a loop, anything else ends its part."""
+    """The same for all pluggable databases that the configuration lists, up to one SCN. One that
+    stops does not affect the others: temporary failures are retried in a loop, anything else ends
+    its part."""
     from cdc_core.steps.together import run_together
 
     codes = []
@@ -300,7 +307,8 @@ def _why_unread(error: OSError | ValueError) -> str:
 
 
 def _idle(pipeline: Pipeline) -> str:
-    """Up to where captured tables have no change that is not applied, and what makes later redo readable."""
+    """Up to where captured tables have no change that is not applied, and what makes later redo
+    readable."""
     windows = pipeline.records.windows(newest_first=True, limit=1)
     tables = pipeline.records.tables()
     ends = [one.window.scn_high for one in windows] or [
@@ -343,7 +351,8 @@ def replay(
     table: TablesOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Replay windows that were already applied, in any order: an undamaged mirror stays as it is, a damaged one is repaired."""
+    """Replay windows that were already applied, in any order: an undamaged mirror stays as it is, a
+    damaged one is repaired."""
     with opened(config, oracle=False) as pipeline:
         chosen = _chosen(pipeline, windows, scn_from, scn_to)
         reports = [pipeline.replay_window(window, tables_of(table)) for window in chosen]
@@ -355,11 +364,13 @@ def replay(
 
 
 def repair(table: TablesOption = None, config: ConfigOption = None) -> None:
-    """Compare mirrors with Oracle, and reread rows that differ. Exits with code 1 if something still differs.
+    """Compare mirrors with Oracle, and reread rows that differ. Exits with code 1 if something
+    still differs.
 
-    Redolake reads rows that differ, are missing or are duplicated from Oracle by their keys, as of the SCN that it compared. They
-    replace the mirror's rows for those keys. Redolake deletes keys that Oracle does not have. If more than 10,000 keys of a table
-    differ, it rereads the whole table. The rows go through change log and mirror, as in every ad hoc snapshot.
+    Redolake reads rows that differ, are missing or are duplicated from Oracle by their keys, as of
+    the SCN that it compared. They replace the mirror's rows for those keys. Redolake deletes keys
+    that Oracle does not have. If more than 10,000 keys of a table differ, it rereads the whole
+    table. The rows go through change log and mirror, as in every ad hoc snapshot.
     """
     with opened(config) as pipeline:
         tables = tables_of(table)
@@ -449,7 +460,8 @@ def schema_changes(
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Provide table definitions that Oracle no longer shows, in the format of Debezium's schema history.
+    """Provide table definitions that Oracle no longer shows, in the format of Debezium's schema
+    history.
 
     The request is stored in the metadata store and processed once: by the snapshots sensor in
     Dagster, or by `redolake run`. Windows that are already captured are not affected.

@@ -44,9 +44,11 @@ def init(
         Path, typer.Option("--file", "-f", help="File to write; it must not exist.")
     ] = Path("defs.yaml"),
 ) -> None:
-    """Write a configuration file from a live database: the tables that match patterns, with keys and sizes.
+    """Write a configuration file from a live database: the tables that match patterns, with keys
+    and sizes.
 
-    Tables that cannot be captured are left out, with the reason. Review the file, then run `redolake doctor --config FILE`.
+    Tables that cannot be captured are left out, with the reason. Review the file, then run
+    `redolake doctor --config FILE`.
     """
     from pydantic import ValidationError
 
@@ -137,7 +139,8 @@ def _entries(found: list[FoundTable]) -> list[str]:
 
 
 def _patterns(patterns: list[str], found: list[FoundTable]) -> list[str]:
-    """The patterns, and as comments what they name now; a table that is named in full has an entry of its own."""
+    """The patterns, and as comments what they name now; a table that is named in full has its own
+    entry."""
     from cdc_core.model.patterns import TablePattern
 
     lines = [f"- name: {_quoted(text)}" for text in patterns if TablePattern.is_in(text)]

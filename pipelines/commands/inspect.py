@@ -41,7 +41,8 @@ EXIT_DIFFERENT = 1
 
 
 def status(config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Show the status of a source and its tables: state, position, lag, open transactions, last window, and what stops them.
+    """Show the status of a source and its tables: state, position, lag, open transactions, last
+    window, and what stops them.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
@@ -54,7 +55,8 @@ def status(config: ConfigOption = None, json: JsonOption = False) -> None:
 
 
 def status_of_all(names: Sequence[str], *, config: Path | None, json: bool) -> None:
-    """The same for all pluggable databases that the configuration lists, and the SCN as of which all of them can be read."""
+    """The same for all pluggable databases that the configuration lists, and the SCN as of which
+    all of them can be read."""
     from cdc_core.steps.together import common_scn, what_delays
 
     with all_opened(names, config) as pipelines:
@@ -75,7 +77,7 @@ def status_of_all(names: Sequence[str], *, config: Path | None, json: bool) -> N
 
 
 def _status_of(name: str, pipeline: Pipeline) -> SourceStatus:
-    """One whose pluggable database is gone stands as the metadata store has it."""
+    """One whose pluggable database no longer exists is shown as the metadata store has it."""
     try:
         return pipeline.status()
     except CdcError as error:
@@ -105,13 +107,14 @@ def reconcile(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Compare every mirror with Oracle AS OF one SCN: all rows, all columns. Exit code 1 on a difference.
+    """Compare every mirror with Oracle AS OF one SCN: all rows, all columns. Exit code 1 on a
+    difference.
 
-    A table that cannot be compared at that SCN (paused, stopped, ahead of it by an ad hoc snapshot) is named with the reason;
-    the others are compared, and the exit code is 1.
-    Redolake counts, digests and searches each side for duplicate keys separately, then compares keys where the digests differ.
-    Oracle is read in chunks of snapshot.chunk_rows rows, so a table of any size needs little memory and disk.
-    `redolake repair` fixes what differs.
+    A table that cannot be compared at that SCN (paused, stopped, ahead of it by an ad hoc snapshot)
+    is named with the reason; the others are compared, and the exit code is 1. Redolake counts,
+    digests and searches each side for duplicate keys separately, then compares keys where the
+    digests differ. Oracle is read in chunks of snapshot.chunk_rows rows, so a table of any size
+    needs little memory and disk. `redolake repair` fixes what differs.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
@@ -140,7 +143,8 @@ def reconcile_all(
     config: Path | None,
     json: bool,
 ) -> None:
-    """The same for all pluggable databases that the configuration lists: as of the newest SCN that is common to them, if there is one."""
+    """The same for all pluggable databases that the configuration lists: as of the newest SCN that
+    is common to them, if there is one."""
     from cdc_core.steps.together import common_scn, what_delays
 
     if scn is None:
@@ -269,7 +273,7 @@ def show_reconciliation(found: Reconciliation, console: Console) -> None:
 
 
 def show_left_out(done: str, left_out: Sequence[LeftOut], console: Console) -> None:
-    """Name the tables that a command could not take, with the reason and the way out, each once."""
+    """Name the tables that a command left out, once each, with the reason and the way out."""
     for one in dict.fromkeys(left_out):
         console.print(
             f"[yellow]{one.table}[/] was not {done}: {escape(one.reason)}", soft_wrap=True

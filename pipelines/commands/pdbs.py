@@ -1,7 +1,8 @@
 """What does a command do where one configuration names several pluggable databases?
 
-Each is a source of its own. A command that shows or carries everything does so for each, one after the other, and one that stops leaves
-the others alone; a command about certain tables or windows wants ``--pdb``.
+Each is a source of its own. A command that shows or carries everything does so for each, one after
+the other, and one that stops leaves the others alone; a command about certain tables or windows
+wants ``--pdb``.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def for_one(command: Command) -> Command:
 
 
 def together(command: Command, several: Together) -> Command:
-    """The command with ``--pdb``; of several pluggable databases ``several`` does the work, given their names first."""
+    """The command with ``--pdb``; of several pluggable databases ``several`` does the work, given
+    their names first."""
     return _with_pdb(command, lambda names, given: several(names, **given))
 
 
@@ -108,7 +110,8 @@ def _with_pdb(
 
 
 def pdbs_of(config: Path | None) -> Sequence[str]:
-    """The pluggable databases that a configuration lists; none where there is no such file, which the command will say."""
+    """The pluggable databases that a configuration lists; none where there is no such file, which
+    the command will say."""
     path = config_path(config, os.environ)
     try:
         if _LISTED not in path.read_text(encoding="utf-8"):
@@ -140,8 +143,8 @@ def _refuse_all(command: Command, names: Sequence[str]) -> None:
 
 
 def each(command: Command, names: Sequence[str], given: dict[str, Any], **more: Any) -> None:
-    """Run a command for each pluggable database, about tables that are named where these are captured. ``more`` stands beside the
-    documents that ``--json`` prints."""
+    """Run a command for each pluggable database, about tables that are named where these are
+    captured. ``more`` is added to the documents that ``--json`` prints."""
     codes = []
     found: dict[str, Any] = {}
     for name, own in _given_to(names, given).items():
@@ -163,8 +166,8 @@ def each(command: Command, names: Sequence[str], given: dict[str, Any], **more: 
 
 
 def _given_to(names: Sequence[str], given: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What each pluggable database's command is given: of tables that are named, those that it captures. Where nobody captures any, all
-    are given all, and say so."""
+    """What each pluggable database's command is given: of tables that are named, those that it
+    captures. Where nobody captures any, all are given all, and say so."""
     asked = tables_of(given.get("table"))
     if not asked:
         return dict.fromkeys(names, given)

@@ -1,8 +1,9 @@
 """What does ``redolake demo`` do?
 
-An Oracle database with a year of real flights starts, an airport works on it, and Redolake carries everything into Delta
-Lake meanwhile: chunks of the snapshot first, then window after window; in the end every table is compared with Oracle at
-one SCN. Killed at any moment and started again it goes on, and ends with the same tables.
+An Oracle database with a year of real flights starts, an airport works on it, and Redolake carries
+everything into Delta Lake meanwhile: chunks of the snapshot first, then window after window; in the
+end every table is compared with Oracle at one SCN. Killed at any moment and started again it goes
+on, and ends with the same tables.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ from pipelines.demo.server import Served, serving
 from pipelines.demo.workload import LiveSystem, Plan, create_tables, load_history
 
 SECONDS_PER_FLIGHT_HOUR = {"day": 1.5, "month": 0.0, "year": 0.0}
-"""How fast the airport's clock runs: a day is slowed down, so that there is something to look at."""
+"""How fast the airport's clock runs: a day is slowed down, so that there is something to look
+at."""
 
 SNAPSHOT_AFTER = timedelta(hours=3)
-"""Flight time that passes before the snapshot: the first audit is open then, and stays open over several windows."""
+"""Flight time that passes before the snapshot: the first audit is open then, and stays open over
+several windows."""
 
 DAY_HOLDS_AFTER = timedelta(hours=8)
 SETTLE_SECONDS = 120
@@ -49,7 +52,8 @@ def run_demo(
     spark: str | None = None,
     console: Console | None = None,
 ) -> int:
-    """Run the demo, or go on with one that was cut short; on the Spark cluster whose master's URL is given.
+    """Run the demo, or go on with one that was cut short; on the Spark cluster whose master's URL
+    is given.
 
     Returns:
         0 when every table equals Oracle, 1 when one does not, 130 when it was interrupted.
@@ -106,10 +110,12 @@ def _run(
 
 
 def holds_at(plan: Plan, scale: str) -> datetime:
-    """The flight time at which the airport waits for the end of the snapshot, if that takes so long.
+    """The flight time at which the airport waits for the end of the snapshot, if that takes so
+    long.
 
-    Never beyond the ALTER TABLE: Oracle cannot read a table as of before its DDL (ORA-01466). A day waits earlier, so that
-    its audit is open at the snapshot and over several windows, however slow the machine.
+    Never beyond the ALTER TABLE: Oracle cannot read a table as of before its DDL (ORA-01466). A day
+    waits earlier, so that its audit is open at the snapshot and over several windows, however slow
+    the machine.
     """
     return plan.begins + DAY_HOLDS_AFTER if scale == "day" else plan.alters_at
 
@@ -130,7 +136,7 @@ def _fill(served: Served, plan: Plan, screen: Screen) -> None:
 
 @contextmanager
 def _working(live: LiveSystem, pace: _Pace) -> Iterator[Future[None]]:
-    """The live system in a thread of its own; it is stopped when the block ends early."""
+    """The live system, in its own thread; it is stopped when the block ends early."""
     stop = threading.Event()
     with ThreadPoolExecutor(max_workers=1) as pool:
         try:
@@ -161,7 +167,8 @@ def _snapshot(pipeline: Pipeline, screen: Screen) -> None:
 
 
 def _windows(pipeline: Pipeline, live: LiveSystem, plan: Plan, screen: Screen) -> None:
-    """Carry over what there is now; a moment's rest when there is nothing, or the redo is not readable yet."""
+    """Carry over what there is now; a moment's rest when there is nothing, or the redo is not
+    readable yet."""
     before = screen.windows_seen
     try:
         for _ in pipeline.run_windows():
@@ -255,7 +262,8 @@ def _print_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float) -
 
 
 class _Pace:
-    """Lets flight time pass at a steady speed from the moment at which it is first asked, up to where it holds."""
+    """Lets flight time pass at a steady speed from the moment at which it is first asked, up to
+    where it holds."""
 
     def __init__(self, seconds_per_hour: float, *, holds_at: datetime) -> None:
         self._seconds_per_hour = seconds_per_hour

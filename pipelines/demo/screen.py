@@ -29,7 +29,8 @@ from cdc_core.model.reports import StepReport
 
 @dataclass(frozen=True, slots=True)
 class FinalRow:
-    """One table at the end: rows on both sides at one SCN, rows that differ, changes in the change log."""
+    """One table at the end: rows on both sides at one SCN, rows that differ, changes in the change
+    log."""
 
     table: str
     rows_oracle: int
@@ -39,7 +40,8 @@ class FinalRow:
 
 
 class Screen:
-    """Shows progress bars and lines. Use it as a context manager; :meth:`step` may be called from any thread."""
+    """Shows progress bars and lines. Use it as a context manager; :meth:`step` may be called from
+    any thread."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -88,7 +90,8 @@ class Screen:
         self._progress.update(self._bars[name], completed=done, total=total, note=note)
 
     def step(self, report: StepReport) -> None:
-        """Show a finished step: one line for a chunk when it is applied, one for a window when it is applied."""
+        """Show a finished step: one line for a chunk when it is applied, one for a window when it
+        is applied."""
         if report.kind in {"chunk-landed", "window-captured"}:
             self._captured[report.key + str(report.table or "")] = report
         elif report.kind == "chunk-applied":
@@ -112,7 +115,7 @@ def chunk_line(applied: StepReport, landed: StepReport | None) -> str:
 
 
 def window_line(applied: StepReport, captured: StepReport | None) -> str:
-    """``window (1200, 1300]  310 redo rows, 12 commits, 1 open  2.1 s`` and, on a line of its own, ``→ FLIGHTS 210``."""
+    """``window (1200, 1300]  310 redo rows, 12 commits, 1 open  2.1 s`` and, on a separate line, ``→ FLIGHTS 210``."""
     facts = captured.facts if captured else {}
     parts = []
     if captured:

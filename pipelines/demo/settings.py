@@ -1,7 +1,7 @@
 """Where does the demo keep its things, and how is its source configured?
 
-Everything is below one folder (``.redolake/demo``). ``defs.yaml`` there has the form of any source's configuration, so the
-command line and Dagster read the demo like a database of one's own.
+Everything is below one folder (``.redolake/demo``). ``defs.yaml`` there has the form of any
+source's configuration, so the command line and Dagster read the demo like a database of one's own.
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ SCALES = ("day", "month", "year")
 
 
 def default_folder() -> Path:
-    """``.redolake/demo``: in the project's folder, or in the working directory where Redolake was installed as a package."""
+    """``.redolake/demo``: in the project's folder, or in the working directory where Redolake was
+    installed as a package."""
     project = Path(__file__).resolve().parents[2]
     root = project if (project / "pyproject.toml").exists() else Path.cwd()
     return root / ".redolake" / "demo"
 
 
 def prepare(folder: Path, scale: str, *, fresh: bool, spark: str | None = None) -> str | None:
-    """Make the folder ready for a scale. What another scale left there is removed: its flights would not fit.
+    """Make the folder ready for a scale. What another scale left there is removed: its flights
+    would not fit.
 
     Args:
         folder: The demo's folder.
         scale: How many flights.
         fresh: Remove what is there.
-        spark: The master's URL of a Spark cluster that sees the folder under the same path; None for Spark in this process.
+        spark: The master's URL of a Spark cluster that sees the folder under the same path; None
+            for Spark in this process.
 
     Returns:
         A sentence for people about what was removed or is gone on with, None for a first run.
@@ -59,7 +62,7 @@ def prepare(folder: Path, scale: str, *, fresh: bool, spark: str | None = None) 
 
 
 def attributes(folder: Path, served: Served) -> dict[str, Any]:
-    """The source's configuration as it stands under ``attributes`` in ``defs.yaml``."""
+    """The source's configuration, as under ``attributes`` in ``defs.yaml``."""
     return {
         "name": SOURCE,
         "oracle": {"dsn": served.dsn, "user": served.capture_user, "password_env": PASSWORD_ENV},

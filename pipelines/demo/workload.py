@@ -1,7 +1,7 @@
 """How does the airport work on its Oracle database while Redolake looks on?
 
-An ordinary client: it knows nothing of capture. Everything it has done stands in AIRPORT_CLOCK, changed in the same
-transactions, so that it goes on exactly where it stood, whatever ended it.
+An ordinary client: it knows nothing of capture. Everything it has done stands in AIRPORT_CLOCK,
+changed in the same transactions, so that it goes on exactly where it stood, whatever ended it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ _KEY_TYPES = (_DATE, _TEXT, _NUMBER)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the live system will do: the days that it works (New York's), and the seed of its dice."""
+    """What the live system will do: the days that it works (New York's), and the seed of its
+    dice."""
 
     first_day: date
     last_day: date
@@ -99,13 +100,15 @@ class Plan:
 
     @property
     def alters_at(self) -> datetime:
-        """When FLIGHTS gets its new column (UTC): in the middle, after noon in New York, when no audit is open."""
+        """When FLIGHTS gets its new column (UTC): in the middle, after noon in New York, when no
+        audit is open."""
         return self.begins + timedelta(days=self.days // 2, hours=13)
 
 
 @dataclass(slots=True)
 class Progress:
-    """What the live system has done, for those who look on: its clock (UTC), transactions, and changed rows by table."""
+    """What the live system has done, for those who look on: its clock (UTC), transactions, and
+    changed rows by table."""
 
     now: datetime | None = None
     transactions: int = 0
@@ -136,7 +139,7 @@ def _has_log_group(cursor: oracledb.Cursor, table: str) -> bool:
 
 
 def _tolerating(code: int, cursor: oracledb.Cursor, sql: str) -> None:
-    """Run a DDL; that what it makes is there already is fine."""
+    """Run a DDL; it may already have been run."""
     try:
         cursor.execute(sql)
     except oracledb.DatabaseError as error:
@@ -147,7 +150,8 @@ def _tolerating(code: int, cursor: oracledb.Cursor, sql: str) -> None:
 def load_history(
     connection: oracledb.Connection, plan: Plan, report: Callable[[str, int, int], None]
 ) -> None:
-    """Fill the tables with what was before the live system began, one transaction a table; loaded ones are left alone.
+    """Fill the tables with what was before the live system began, one transaction a table; loaded
+    ones are left alone.
 
     ``report`` is told the table, rows done and rows in all.
     """
@@ -189,7 +193,8 @@ def clock(connection: oracledb.Connection, name: str) -> int:
 
 
 class LiveSystem:
-    """The airport's own program, on two sessions: one for the daily work, one for the long audits."""
+    """The airport's own program, on two sessions: one for the daily work, one for the long
+    audits."""
 
     def __init__(self, connect: Connect, plan: Plan, *, pace: Pace | None = None) -> None:
         self.plan = plan
@@ -199,10 +204,12 @@ class LiveSystem:
         self._known_causes = False
 
     def run(self, stop: threading.Event | None = None) -> None:
-        """Work from where the tables say that it stood to the end of the plan, or until ``stop`` is set.
+        """Work from where the tables say that it stood to the end of the plan, or until ``stop`` is
+        set.
 
         Raises:
-            OracleError: A row that must be there was not: someone else changed the airport's tables.
+            OracleError: A row that must be there was not: someone else changed the airport's
+                tables.
         """
         stop = stop or threading.Event()
         audited = timedelta(days=AUDIT_AGE_DAYS)
@@ -266,9 +273,11 @@ class LiveSystem:
         self.progress.changes += counts
 
     def _make_mistakes(self, cursor: oracledb.Cursor, batch: Batch) -> None:
-        """What someone does and takes back: rows deleted, changed and inserted that stay as they were.
+        """What someone does and takes back: rows deleted, changed and inserted that stay as they
+        were.
 
-        Only flights that are younger than those an audit may hold locked: it would never let go of them, waiting for us.
+        Only flights that are younger than those an audit may hold locked: it would never let go of
+        them, waiting for us.
         """
         since = batch.at - YOUNG
         cursor.execute(
@@ -336,7 +345,8 @@ class LiveSystem:
         return done
 
     def _end(self, cursor: oracledb.Cursor, flights: Sequence[Flight]) -> tuple[int, int]:
-        """Flights that ended: their figures, their notes where these grew, and the cause of the delay once there is a column."""
+        """Flights that ended: their figures, their notes where these grew, and the cause of the
+        delay once there is a column."""
         figures = [
             (tables.status_at_end(flight), *tables.arrived_values(flight)[:-1], *flight.key)
             for flight in flights
