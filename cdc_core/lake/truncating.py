@@ -2,7 +2,7 @@
 
 The apply rule holds for it as for any change: what was read or committed below its SCN goes, what a chunk read at or above it, and what
 committed behind it, stays. TRUNCATE locks the table, so that no transaction with changes of it reaches over that SCN; windows are
-taken in two parts, before and behind it (``steps.windows.parts``).
+taken in two parts, before and behind it (``steps.windows.table_ranges``).
 
 The row of the change log comes first (``_cdc_op`` ``t``, without images), under a transaction identifier of its own. From then on nothing that is
 older counts: neither for what is derived from the whole change log, nor for chunks that were read before. Then the mirror is emptied, and notes so

@@ -19,7 +19,7 @@ from cdc_core.errors import (
     StoreUnavailableError,
 )
 from cdc_core.model.identifiers import TableId
-from cdc_core.steps.windows import rounds
+from cdc_core.steps.windows import interleaving
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
@@ -374,7 +374,7 @@ def test_windows_go_on_between_the_chunks_of_a_table_that_joins(
 ) -> None:
     """A snapshot may last for hours: the other tables stay current all the time. These chunks take less than the windows, which wait for their
     share of the time otherwise."""
-    monkeypatch.setattr(rounds, "CHUNKS_PER_ROUND", 0)
+    monkeypatch.setattr(interleaving, "CHUNKS_PER_ROUND", 0)
     oracle.run("INSERT INTO LATE SELECT LEVEL + 1, 'first' FROM DUAL CONNECT BY LEVEL <= 350")
     with source_of(oracle, tmp_path, "ONE", "TWO", snapshot={"chunk_rows": 100}) as source:
         source.run()

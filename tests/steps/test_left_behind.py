@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from cdc_core.errors import WindowFirstError
 from cdc_core.steps.snapshots import read
-from cdc_core.steps.windows import apply, parts
+from cdc_core.steps.windows import apply, table_ranges
 from oracle_embedded.database import ADMIN
 from pipelines.cli import app
 from pipelines.commands import data
@@ -61,7 +61,7 @@ def test_windows_that_a_table_did_not_take_are_named(
     assert redolake("run").exit_code == 0
     source.oracle.run("INSERT INTO ONE VALUES (2)", "INSERT INTO TWO VALUES (2)")
     source.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
-    is_behind = parts.is_behind
+    is_behind = table_ranges.is_behind
     one = table_id("ONE")
     monkeypatch.setattr(
         apply, "is_behind", lambda record, of: record.table == one or is_behind(record, of)
