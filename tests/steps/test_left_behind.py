@@ -10,7 +10,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cdc_core.errors import WindowFirstError
-from cdc_core.steps.snapshots import read
+from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.reports import StepReport
+from cdc_core.steps.snapshots.files import ChunkFiles
 from cdc_core.steps.windows import apply, table_ranges
 from oracle_embedded.database import ADMIN
 from pipelines.cli import app
@@ -38,19 +40,19 @@ def redolake(*words: str) -> Result:
 def test_chunks_that_wait_are_named_and_the_exit_code_is_not_0(
     source: Source, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    whole = read.snapshot_chunk
+    whole = source.pipeline.snapshot_chunk
 
-    def waits(ctx, key, files=None):  # type: ignore[no-untyped-def]
+    def waits(key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
         if key.table == table_id("ONE"):
             raise WindowFirstError("its columns can be told by the redo alone")
-        return whole(ctx, key, files)
+        return whole(key, files)
 
-    monkeypatch.setattr(read, "snapshot_chunk", waits)
+    monkeypatch.setattr(source.pipeline, "snapshot_chunk", waits)
     said = redolake(command)
     assert said.exit_code == 1
     assert f"1 chunk of {table_id('ONE')} not applied" in said.stderr
     assert "redolake run" in said.stderr
-    monkeypatch.setattr(read, "snapshot_chunk", whole)
+    monkeypatch.setattr(source.pipeline, "snapshot_chunk", whole)
     assert redolake("run").exit_code == 0
     source.check_current("ONE", "TWO")
 
