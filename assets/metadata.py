@@ -53,6 +53,8 @@ def of_applied(layer: Layer, applied: TableApplied) -> dict[str, Any]:
         "cdc/rows_updated": applied.rows_updated,
         "cdc/rows_deleted": applied.rows_deleted,
     }
+    if applied.write is not None:
+        values["cdc/mirror_write"] = str(applied.write)
     if applied.quarantined:
         values["cdc/rows_quarantined"] = applied.quarantined
     if applied.in_quarantine:

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -110,15 +110,18 @@ def spark_process() -> Iterator[None]:
 
 
 @pytest.fixture
-def open_lake(spark_process: None, tmp_path: Path) -> Callable[..., DeltaLake]:
-    """Open a lake in the test's own folder, in which Spark merges (``tests/lake/test_rewriting.py`` is about the other way)."""
+def open_lake(
+    request: pytest.FixtureRequest, spark_process: None, tmp_path: Path
+) -> Callable[..., DeltaLake]:
+    """Open a lake in the test's own folder. Spark merges what is not appended (``tests/lake/test_rewriting.py`` is about the other way), or
+    who merges is a parameter: ``lake.merge``."""
     from cdc_core.config import LakeConfig
     from cdc_core.lake.delta_lake import DeltaLake
 
     def opened(**options: object) -> DeltaLake:
-        config = LakeConfig(
-            path=str(tmp_path / "lake"), driver_memory="1g", rewrite_mirrors_up_to_mb=0
-        )
+        merge = getattr(request, "param", None)
+        who: dict[str, Any] = {"merge": merge} if merge else {"rewrite_mirrors_up_to_mb": 0}
+        config = LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g", **who)
         return DeltaLake.open(config, "shop", **options)  # type: ignore[arg-type]
 
     return opened

@@ -87,6 +87,11 @@ class LakeConfig(ConfigModel):
     version, in their Python (``spark.pyspark.python`` under ``spark_config``; by default the path of the driver's Python). With landing on S3
     threads stage all windows; under ``auto`` also where the executors turn out to lack Redolake."""
 
+    merge: Literal["auto", "spark"] = "auto"
+    """Who merges changes into mirrors. ``auto``: Redolake appends rows whose keys a mirror cannot have, and merges into small mirrors, without
+    Spark; Spark's MERGE takes the rest. ``spark``: Spark's MERGE takes everything. The rows are the same. Each window's report says
+    which way its mirror was written, and why."""
+
     rewrite_mirrors_up_to_mb: Annotated[int, Field(ge=0, le=1024)] = 128
     """Up to so many MiB of a mirror's files Redolake merges a window without Spark: it rewrites the files that change. Of a window, the files
     count that can hold its keys: with keys of whole numbers those between whose bounds they lie, with other keys all of the mirror. Beyond

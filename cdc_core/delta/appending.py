@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import version as installed_version
 from typing import Any, Protocol
@@ -303,59 +303,86 @@ def create_table(
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitInfo:
+    """What a commit carries beside files.
+
+    Attributes:
+        doing: What the commit is called in errors.
+        metadata: Its user metadata, a JSON object.
+        txn: Its transaction identifier: application and version; None where repeating it does no harm.
+        facts: What errors say of the table.
+    """
+
+    doing: str
+    metadata: str
+    txn: tuple[str, int] | None = None
+    facts: dict[str, object] = field(default_factory=dict)
+
+    def saying(self, **more: object) -> CommitInfo:
+        """The same with more in its user metadata."""
+        return replace(
+            self, metadata=json.dumps({**json.loads(self.metadata), **more}, sort_keys=True)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChanges:
+    """What a commit does to a Delta table's files: some are ``added``, others ``replaced`` by them, of the ``marked`` ones rows are deleted, as
+    the file ``vectors`` says. ``schema`` are the columns. Without any, the commit says that nothing changed."""
+
+    schema: pa.Schema
+    added: Sequence[NewFile] = ()
+    replaced: Sequence[OldFile] = ()
+    marked: Sequence[MarkedFile] = ()
+    vectors: VectorFile | None = None
+
+
 def commit_files(
     table: str,
-    schema: pa.Schema,
-    files: Sequence[NewFile],
+    files: FileChanges,
+    info: CommitInfo,
     *,
-    metadata: str,
-    txn: tuple[str, int],
     fence: Callable[[], None],
-    doing: str,
-    facts: dict[str, object],
     version: int | None = None,
-    replaced: Sequence[OldFile] = (),
-    marked: Sequence[MarkedFile] = (),
-    vectors: VectorFile | None = None,
     opened: Any = None,
 ) -> None:
-    """Append files to a Delta table, take the ``replaced`` ones out of it, and delete rows of the ``marked`` ones, in one commit with our user metadata and transaction identifier;
-    with ``version``, right behind that version or not at all. Neither files nor replaced ones: the commit says that nothing changed.
-    ``vectors`` is the file with the marked files' vectors.
-    ``opened`` is delta-rs's table where the caller has read it already: if delta-rs commits, it is right behind the version that it has.
+    """Change the files of a Delta table in one commit; with ``version``, right behind that version or not at all.
+
+    Args:
+        table: The table's folder.
+        files: What becomes of its files.
+        info: What the commit carries.
+        fence: Called right before the commit.
+        version: The version that was read; None where any is right.
+        opened: delta-rs's table where the caller has read it already: if delta-rs commits, it is right behind the version that it has.
 
     Raises:
         CommitConflictError: Another writer committed since the table was read, or has done so under this identifier.
         StoreUnavailableError: The disk is full or fails, the bucket cannot be reached, or VACUUM has removed a file meanwhile.
         LakeError: delta-rs refused.
     """
+    doing, facts = info.doing, info.facts
     with at_work(doing, facts):
-        has_vectors = bool(marked) or any(file.vector for file in replaced)
-        names = [file.name for file in replaced] + [file.old.name for file in marked]
+        has_vectors = bool(files.marked) or any(file.vector for file in files.replaced)
+        names = [file.name for file in files.replaced] + [file.old.name for file in files.marked]
         found = _opened(table, names, opened)
-        done = found.transaction_version(txn[0])
         is_other = version is not None and found.version != version
         is_other |= has_vectors and not found.takes_vectors
-        if is_other or (done is not None and done >= txn[1]):
+        if is_other or _is_taken(found, info.txn):
             raise conflict(doing, facts)
-        _check_names(files, doing, facts, are_mapped=found.is_mapped)
-        sizes = {file.name: file.bytes for file in (*files, *([vectors] if vectors else ()))}
+        _check_names(files.added, doing, facts, are_mapped=found.is_mapped)
+        written = (*files.added, *([files.vectors] if files.vectors else ()))
         fence()
-        _require_files(table, sizes, facts)
-        if not found.commit(_Commit(schema, files, replaced, marked, metadata, txn)):
+        _require_files(table, {file.name: file.bytes for file in written}, facts)
+        if not found.commit(files, info):
             raise conflict(doing, facts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Commit:
-    """What a commit is to say."""
-
-    schema: pa.Schema
-    files: Sequence[NewFile]
-    replaced: Sequence[OldFile]
-    marked: Sequence[MarkedFile]
-    metadata: str
-    txn: tuple[str, int]
+def _is_taken(found: _Opened, txn: tuple[str, int] | None) -> bool:
+    """Has the table a commit with this transaction identifier, or a later one of its application?"""
+    done = None if txn is None else found.transaction_version(txn[0])
+    return txn is not None and done is not None and done >= txn[1]
 
 
 class _Opened(Protocol):
@@ -376,7 +403,7 @@ class _Opened(Protocol):
     def transaction_version(self, app: str) -> int | None:
         """The version of a transaction identifier; None if it has none."""
 
-    def commit(self, commit: _Commit) -> bool:
+    def commit(self, files: FileChanges, info: CommitInfo) -> bool:
         """Commit the version that follows; False if another writer has done so."""
 
 
@@ -413,26 +440,26 @@ class _OwnLog:
     def transaction_version(self, app: str) -> int | None:
         return self.log.transactions.get(app)
 
-    def commit(self, commit: _Commit) -> bool:
+    def commit(self, files: FileChanges, info: CommitInfo) -> bool:
         filesystem, root = filesystem_of(self.path)
         now = _milliseconds()
         time_said = in_commit_time(filesystem, root, self.log, now)
-        info = {
+        said = {
             **({} if time_said is None else {"inCommitTimestamp": time_said}),
             "timestamp": now,
             "operation": "WRITE",
             "operationParameters": {"mode": "Append", "partitionBy": "[]"},
             "engineInfo": _engine(),
-            "userMetadata": commit.metadata,
+            "userMetadata": info.metadata,
         }
-        app, scn = commit.txn
         actions: list[dict[str, Any]] = [
-            {"commitInfo": info},
-            *({"add": file.as_action(now)} for file in commit.files),
-            *({"remove": file.as_action(now)} for file in commit.replaced),
-            *(action for file in commit.marked for action in file.as_actions(now)),
-            {"txn": {"appId": app, "version": scn}},
+            {"commitInfo": said},
+            *({"add": file.as_action(now)} for file in files.added),
+            *({"remove": file.as_action(now)} for file in files.replaced),
+            *(action for file in files.marked for action in file.as_actions(now)),
         ]
+        if info.txn is not None:
+            actions.append({"txn": {"appId": info.txn[0], "version": info.txn[1]}})
         try:
             put_commit(filesystem, root, self.version + 1, actions)
         except FileExistsError:
@@ -475,7 +502,7 @@ class _InDeltaRs:
         found: int | None = self.delta.transaction_version(app)
         return found
 
-    def commit(self, commit: _Commit) -> bool:
+    def commit(self, files: FileChanges, info: CommitInfo) -> bool:
         from deltalake import (
             CommitProperties,
             DeltaTable,
@@ -489,7 +516,7 @@ class _InDeltaRs:
         actions = [
             *(
                 AddAction(file.name, file.bytes, {}, now, True, file.statistics)
-                for file in commit.files
+                for file in files.added
             ),
             *(
                 RemoveAction(
@@ -499,18 +526,18 @@ class _InDeltaRs:
                     size=file.bytes,
                     partition_values={},
                 )
-                for file in commit.replaced
+                for file in files.replaced
             ),
         ]
         try:
             self.delta.create_write_transaction(
                 actions,
                 "append",
-                commit.schema,
+                files.schema,
                 commit_properties=CommitProperties(
-                    custom_metadata={"userMetadata": commit.metadata},
+                    custom_metadata={"userMetadata": info.metadata},
                     max_commit_retries=0,
-                    app_transactions=[Transaction(*commit.txn)],
+                    app_transactions=[Transaction(*info.txn)] if info.txn else None,
                 ),
                 post_commithook_properties=PostCommitHookProperties(
                     create_checkpoint=True, cleanup_expired_logs=False

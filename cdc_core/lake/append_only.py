@@ -7,20 +7,29 @@ changed soon: one row per key is left of a window, whatever happened to it in be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.delta.appending import NewFile, commit_files, write_file
+from cdc_core.delta.appending import CommitInfo, FileChanges, NewFile, commit_files, write_file
 from cdc_core.delta.commits import PLAIN_FEATURES
+from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """Files of a mirror's folder that no commit names yet, and what went into them."""
+
+    files: Sequence[NewFile]
+    sent: Sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +40,9 @@ class UnseenKeys:
     schema: TableSchema
     version: int
 
-    def append(
-        self,
-        files: Sequence[NewFile],
-        *,
-        metadata: Callable[[int], str],
-        txn: tuple[str, int],
-        doing: str,
-    ) -> int | None:
-        """Append the rows that MERGE would insert, in one commit; their number, None if there are none and nothing was committed.
-
-        Args:
-            files: Those that :func:`write_inserted` wrote.
-            metadata: The commit's user metadata, by the number of rows.
-            txn: The commit's transaction identifier.
-            doing: What the commit is called in errors.
+    def append(self, files: Sequence[NewFile], commit: CommitInfo) -> int | None:
+        """Append the rows that MERGE would insert, in one commit; their number, None if there are none and nothing was committed. ``files`` are
+        those that :func:`write_inserted` wrote.
 
         Raises:
             CommitConflictError: Another writer committed since the keys were looked for.
@@ -55,13 +52,9 @@ class UnseenKeys:
             return None
         commit_files(
             self.work.mirror,
-            mirror_schema(self.schema),
-            files,
-            metadata=metadata(rows),
-            txn=txn,
+            FileChanges(schema=mirror_schema(self.schema), added=files),
+            replace(commit.saying(inserted=rows), doing="appending a window to the mirror"),
             fence=self.work.fence,
-            doing=doing,
-            facts=self.work.facts(),
             version=self.version,
         )
         return rows

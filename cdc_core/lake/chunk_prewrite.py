@@ -157,7 +157,8 @@ def begin_chunk(
         landed: What its manifest will say.
         holds_alone: Does the mirror, which is there, hold nothing but chunks of this snapshot and SCN?
     """
-    if need_mapping(schema.column_names) or schema.is_by_all_columns:
+    is_other = need_mapping(schema.column_names) or schema.is_by_all_columns
+    if is_other or work.merges_by_spark:
         return None
     try:
         changelog, mirror = read_log(work.changelog), read_log(work.mirror)

@@ -23,11 +23,11 @@ its values changed. A list of keys that was asked for is different: the key deci
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 from urllib.parse import unquote
@@ -46,9 +46,11 @@ from cdc_core.lake.counted import number_copies
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.emptied_partitions import refuse_older
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
-from cdc_core.lake.merge import replaced
-from cdc_core.lake.merge_audit import check_removed
-from cdc_core.lake.staging import found_rows
+from cdc_core.lake.merge import ReplaceRule
+from cdc_core.lake.merge_audit import SentChunk, check_removed
+from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.mirror_write import MirrorChange, write
+from cdc_core.lake.staging import StagedRows, found_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     CHANGELOG_INDEXED,
@@ -61,7 +63,7 @@ from cdc_core.lake.tables import (
 )
 from cdc_core.lake.truncating import truncated_scn
 from cdc_core.landing.manifest import ChunkManifest, moment_of
-from cdc_core.model.reports import TableApplied
+from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
@@ -128,13 +130,12 @@ def apply_chunk(
             if ahead is not None and written is not None:
                 widths = written.widths
                 ahead.take_changelog()
+                said = with_widths(metadata, work.changelog, schema, widths)
                 work.commit_file(
                     work.changelog,
                     change_schema(schema),
                     written.changelog,
-                    doing,
-                    lambda: with_widths(metadata, work.changelog, schema, widths),
-                    (app, 1),
+                    work.info(doing, said, (app, 1)),
                     rows=manifest.rows,
                 )
             else:
@@ -149,9 +150,9 @@ def apply_chunk(
                     work.changelog,
                     change_schema(schema),
                     counter.passing(changes),
-                    doing,
-                    lambda: with_widths(metadata, work.changelog, schema, counter.seen),
-                    (app, 1),
+                    lambda: work.info(
+                        doing, with_widths(metadata, work.changelog, schema, counter.seen), (app, 1)
+                    ),
                     indexed=CHANGELOG_INDEXED,
                     rows=rows,
                 )
@@ -160,11 +161,9 @@ def apply_chunk(
             work.mirror,
             mirror_schema(mirrored),
             mirror_file.result(),
-            "appending a chunk to the mirror",
-            lambda: json.dumps(
-                {**json.loads(metadata), "alone_at": mirror.version}, sort_keys=True
+            work.info("appending a chunk to the mirror", metadata, (app, 1)).saying(
+                alone_at=mirror.version
             ),
-            (app, 1),
             rows=manifest.rows,
         )
         return TableApplied(
@@ -172,29 +171,54 @@ def apply_chunk(
             changes=manifest.rows,
             rows_inserted=manifest.rows,
             seconds=time.monotonic() - started,
+            write=MirrorWrite("append", "the mirror holds this snapshot alone"),
         )
-    session = work.session_for()
-    with translated("reducing a chunk", **work.facts()):
-        # MERGE looks at its source several times, and the rows are counted before; it shall be computed once.
-        replacing = session.sql(
-            _replacing_sql(
-                work.changelog,
-                name,
-                manifest.scn,
-                mirrored,
-                is_emptied=truncated_scn(work, read_log(work.changelog)) > manifest.scn,
-            )
-        ).localCheckpoint()
-    counts = replaced(
-        work,
-        replacing,
-        mirrored,
-        doing="replacing a chunk's keys in the mirror",
-        metadata=metadata,
-        txn=(app, 1),
-        landed=manifest.rows,
+    info = work.info("replacing a chunk's keys in the mirror", metadata, (app, 1))
+    change = MirrorChange(
+        rows=_ReplacingRows(work, manifest, mirrored), rule=ReplaceRule(mirrored), commit=info
     )
-    return _report(work, counts, manifest.rows, started)
+    taken = write(work, change)
+    return _report(work, taken.counts, manifest.rows, started, taken.how)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReplacingRows:
+    """The rows of a chunk that is in the change log, and the keys whose rows they replace."""
+
+    work: TableWork
+    manifest: ChunkManifest
+    schema: TableSchema
+
+    @property
+    def count(self) -> int:
+        """The chunk's rows."""
+        return self.manifest.rows
+
+    @property
+    def why_spark(self) -> str:
+        """Why Spark alone can merge them."""
+        return "the mirror may have rows of the chunk's keys"
+
+    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> None:
+        """Whoever can append does so before."""
+        del mirror, covered_scn
+
+    def in_hand(self, mirror: MirrorFiles) -> None:
+        """The change log says what later changes have touched, and Spark asks it."""
+        del mirror
+
+    @contextmanager
+    def staged(self, work: TableWork) -> Iterator[StagedRows]:
+        """All of them for a MERGE."""
+        session, manifest, schema = work.session_for(), self.manifest, self.schema
+        name, scn = f"{manifest.snapshot_id}/{manifest.number}", manifest.scn
+        emptied = truncated_scn(work, read_log(work.changelog))
+        sql = _replacing_sql(work.changelog, name, scn, schema, is_emptied=emptied > scn)
+        with translated("reducing a chunk", **work.facts()):
+            # MERGE looks at its source several times, and the rows are counted before; it shall be computed once.
+            frame = session.sql(sql).localCheckpoint()
+            sent = SentChunk.of_frame(frame, schema, manifest.rows, work.facts())
+        yield StagedRows(frame, sent)
 
 
 def _has_mapping(work: TableWork) -> bool:
@@ -214,7 +238,8 @@ def _mirror_file(
 ) -> Iterator[Future[NewFile | None] | None]:
     """The file to append to the mirror, which was written while the chunk was read, or is while the block appends to the change log; None if
     the rows cannot be appended. If the block ends with an error, the file is removed: no commit names it yet."""
-    if not holds_alone(work, manifest.snapshot_id, manifest.scn):
+    is_merged = work.merges_by_spark and not schema.is_by_all_columns
+    if is_merged or not holds_alone(work, manifest.snapshot_id, manifest.scn):
         yield None
         return
     columns = mirror_schema(schema)
@@ -277,14 +302,13 @@ def remove_gone(
                 work.changelog,
                 change_schema(schema),
                 deletions(keys.batches(), name, scn_lowest, schema),
-                "appending deletions to the change log",
-                lambda: metadata,
-                (app, 1),
+                lambda: work.info("appending deletions to the change log", metadata, (app, 1)),
                 indexed=CHANGELOG_INDEXED,
                 rows=found,
             )
     counts = _without(work, session, name, scn_lowest, schema, metadata, (app, 1), found)
-    return _report(work, counts, counts[0]["num_deleted_rows"] if counts else 0, started)
+    how = MirrorWrite("merge", "keys that no chunk has are deleted")
+    return _report(work, counts, counts[0]["num_deleted_rows"] if counts else 0, started, how)
 
 
 def _without(
@@ -489,7 +513,13 @@ def _replacing_sql(
     """
 
 
-def _report(work: TableWork, counts: list[Any], changes: int, started: float) -> TableApplied:
+def _report(
+    work: TableWork,
+    counts: list[Any],
+    changes: int,
+    started: float,
+    how: MirrorWrite,
+) -> TableApplied:
     """A report from MERGE's own metrics, in which a replaced row is deleted and inserted."""
     if not counts:
         return TableApplied(table=work.table, skipped=True)
@@ -502,6 +532,7 @@ def _report(work: TableWork, counts: list[Any], changes: int, started: float) ->
         rows_updated=updated,
         rows_deleted=deleted - updated,
         seconds=time.monotonic() - started,
+        write=how,
     )
 
 

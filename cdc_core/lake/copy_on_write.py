@@ -29,6 +29,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cdc_core.delta.appending import (
+    CommitInfo,
+    FileChanges,
     MarkedFile,
     NewFile,
     OldFile,
@@ -131,7 +133,7 @@ def why_merged(
         return "the mirror has columns with rules"
     if log.partition_columns:
         return "the mirror is partitioned"
-    files = _near(mirror, bounds)
+    files = files_near(mirror, bounds)
     names, size = files["path"].to_pylist(), pc.sum(files["size_bytes"]).as_py() or 0
     if not are_own_names(names):
         return "the mirror has files of somebody else"
@@ -270,9 +272,7 @@ def rewrite_files(
     bounds: Bounds,
     *,
     check: Callable[[dict[str, int]], None],
-    metadata: str,
-    txn: tuple[str, int],
-    doing: str,
+    commit: CommitInfo,
 ) -> dict[str, int]:
     """Merge a window by writing the files anew whose rows it changes, or marking these rows as deleted, in one commit; returns MERGE's counts.
 
@@ -282,9 +282,7 @@ def rewrite_files(
         merge: The window.
         bounds: Between which values its keys lie.
         check: Called with the counts before anything is written.
-        metadata: The commit's user metadata, to which the counts are added.
-        txn: The commit's transaction identifier.
-        doing: What the commit is called in errors.
+        commit: What the commit carries; the counts are added to its metadata.
 
     Raises:
         CommitConflictError: Another writer committed since the mirror was read.
@@ -293,7 +291,7 @@ def rewrite_files(
     """
     work, columns = mirror.work, mirror_schema(schema)
     filesystem, root = filesystem_of(work.mirror)
-    near = _near(mirror, bounds)
+    near = files_near(mirror, bounds)
     with mirror.reading("reading a mirror's keys"):
         seen = _looked_through(mirror, near, schema.key, columns, merge)
     counts = {
@@ -307,19 +305,18 @@ def rewrite_files(
     with mirror.reading("rewriting files of a mirror"):
         new = _written(work.mirror, columns, rows)
         marked, vectors = _marked(filesystem, root, plan.marked)
-    said = {**json.loads(metadata), **counts_as_metadata(counts), "copied": plan.rows_copied}
-    commit_files(
-        work.mirror,
-        columns,
-        new,
+    files = FileChanges(
+        schema=columns,
+        added=new,
         replaced=[one.file for one in plan.rewritten],
         marked=marked,
         vectors=vectors,
-        metadata=json.dumps(said, sort_keys=True),
-        txn=txn,
+    )
+    commit_files(
+        work.mirror,
+        files,
+        commit.saying(**counts_as_metadata(counts), copied=plan.rows_copied),
         fence=work.fence,
-        doing=doing,
-        facts=work.facts(),
         version=mirror.version,
         opened=mirror.log.delta,
     )
@@ -404,7 +401,7 @@ def _marked(
     ], file
 
 
-def _near(mirror: MirrorFiles, bounds: Bounds) -> pa.Table:
+def files_near(mirror: MirrorFiles, bounds: Bounds) -> pa.Table:
     """The files that can have a key between these bounds, in the order of their least keys."""
     near = mirror.files.filter(pc.invert(mirror.apart(bounds)))
     order = [(f"min.{name}", "ascending") for name in bounds if f"min.{name}" in near.column_names]

@@ -1,13 +1,14 @@
 """How do the changes of a table whose rows are counted get into its mirror?
 
 ``stage.copies`` says what becomes of the copies of each digest, ``counting_copies`` does so in SQL. Here the mirror is asked how many there
-are now, and what is left to do goes into one commit: small files of the mirror are written anew (``rewriting``), which takes the version that
-was asked or none; else one MERGE fails if the mirror has other rows than it had then.
+are now. Copy-on-write takes the version that was asked or none; a MERGE fails if the mirror has other rows than it had then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,21 +18,21 @@ import pyarrow.parquet as pq
 from cdc_core.delta.deletion_vectors import places_of
 from cdc_core.delta.history import filesystem_of, read_log
 from cdc_core.delta.row_counts import count_rows
-from cdc_core.errors import REPORT_HINT, CommitConflictError, LakeError, RowCountError
+from cdc_core.errors import LakeError
 from cdc_core.lake.changes import files_of, logged_changes, queried
-from cdc_core.lake.copy_on_write import rewrite_files
 from cdc_core.lake.counting_copies import doubled_copies_sql, merge_copies_sql
-from cdc_core.lake.merge import replace_sql
-from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.merge import ReplaceRule, run_merge
+from cdc_core.lake.merge_audit import Sent, SentChunk
 from cdc_core.lake.mirror_files import MirrorFiles, without
-from cdc_core.lake.staging import staged_frame
+from cdc_core.lake.staging import StagedRows, staged_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta
 from cdc_core.lake.truncating import truncated_scn
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.spark.session import translated
-from cdc_core.stage.changes import LoggedChanges, of_window, since, up_to
+from cdc_core.stage.changes import Bounds, LightChanges, LoggedChanges, of_window, since, up_to
 from cdc_core.stage.copies import (
+    Copies,
     copies_source,
     count_copies,
     different_copies,
@@ -39,6 +40,7 @@ from cdc_core.stage.copies import (
 )
 from cdc_core.stage.differing import rows_of_keys, touching
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
+from cdc_core.stage.merging import Merge
 from cdc_core.stage.merging_copies import CopiesMerge
 
 IN_HAND_ROWS_MAX = 500_000
@@ -48,119 +50,87 @@ _SOURCE = "copies_source"
 _REBUILD = "`redolake table rebuild OWNER.TABLE` writes the mirror from its change log. "
 
 
-def merge_counted(
-    work: TableWork,
-    changes: LoggedChanges,
-    schema: TableSchema,
-    *,
-    rows: int,
-    read_scn: int,
-    has_gaps: bool,
-    metadata: str,
-    txn: tuple[str, int],
-    facts: dict[str, object],
-) -> list[Any]:
-    """Merge a window's changes, of which there are ``rows``; MERGE's counts. Other arguments as for :func:`cdc_core.stage.copies.count_copies`.
+@dataclass(frozen=True, slots=True)
+class CopiesRule:
+    """What the copies of a change do to those of a mirror."""
+
+    schema: TableSchema
+
+    @property
+    def columns(self) -> TableSchema:
+        """The mirror's columns; a row's digest and number are its key."""
+        return self.schema.with_copies()
+
+    def near(self, bounds: Bounds) -> Bounds:
+        """Digests have no bounds that say anything."""
+        del bounds
+        return {}
+
+    def in_arrow(self, rows: pa.Table) -> Merge:
+        """The rule for these rows, by columns."""
+        return CopiesMerge(rows, self.schema)
+
+    def sql(self, mirror: str, source: str, *, inserts: bool = True) -> str:
+        """MERGE of a view into the Delta table in a folder."""
+        del inserts
+        return merge_copies_sql(mirror, source, self.schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedRows:
+    """The copies that come and go with a window of ``count`` changes. ``read_scn`` and ``has_gaps`` are as for
+    :func:`cdc_core.stage.copies.count_copies`.
 
     Raises:
         LakeError: More copies go than are there, or the mirror's copies are not numbered without holes.
     """
-    session, version = work.session_for(rows), work.require_mirror().version
 
-    def parts() -> Iterator[pa.Table]:
-        for part in range(changes.parts):
-            light = changes.light(part, changes.parts)
-            present = _present(work, session, touched_digests(light))
-            copies = count_copies(light, schema, present, read_scn=read_scn, has_gaps=has_gaps)
-            yield copies_source(changes, copies, schema)
+    work: TableWork
+    changes: LoggedChanges
+    count: int
+    schema: TableSchema
+    read_scn: int
+    has_gaps: bool
+    facts: dict[str, object]
 
-    sent = Sent(schema.with_copies(), -1, facts)
-    with staged_frame(work, session, sent.counting(parts())) as frame:
-        return merge_copies(
-            work, frame, schema, sent,
-            version=version, doing="merging a window into the mirror", metadata=metadata, txn=txn,
-        )  # fmt: skip
+    @property
+    def why_spark(self) -> str | None:
+        """Why Spark alone can merge them."""
+        is_large = self.changes.parts > 1 or self.work.executors_for(self.count) is not None
+        return "the window is large" if is_large else None
 
+    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> None:
+        """How many copies there are, the mirror has to be asked."""
+        del mirror, covered_scn
 
-def rewrite_counted(
-    mirror: MirrorFiles,
-    changes: LoggedChanges,
-    schema: TableSchema,
-    *,
-    read_scn: int,
-    has_gaps: bool,
-    metadata: str,
-    txn: tuple[str, int],
-    facts: dict[str, object],
-) -> dict[str, int]:
-    """Merge a window's changes without Spark, into a mirror of which ``rewriting.why_merged`` says nothing; MERGE's counts. Arguments and errors
-    are those of :func:`merge_counted`.
+    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Sent]:
+        """All of them, for this version of the mirror."""
+        light, sent = self.changes.light(), self._audit()
+        copies = self._counted(light, _present_in(mirror, touched_digests(light)))
+        [rows] = sent.counting(iter([copies_source(self.changes, copies, self.schema)]))
+        return rows, sent
 
-    Raises:
-        CommitConflictError: Another writer committed since the mirror was read.
-    """
-    light = changes.light()
-    present = _present_in(mirror, touched_digests(light))
-    copies = count_copies(light, schema, present, read_scn=read_scn, has_gaps=has_gaps)
-    sent = Sent(schema.with_copies(), -1, facts)
-    [rows] = sent.counting(iter([copies_source(changes, copies, schema)]))
-    return rewrite_copies(mirror, rows, schema, sent, metadata=metadata, txn=txn)
+    @contextmanager
+    def staged(self, work: TableWork) -> Iterator[StagedRows]:
+        """All of them for a MERGE."""
+        session, version = work.session_for(self.count), work.require_mirror().version
+        changes, sent = self.changes, self._audit()
 
+        def parts() -> Iterator[pa.Table]:
+            for part in range(changes.parts):
+                light = changes.light(part, changes.parts)
+                present = _present(work, session, touched_digests(light))
+                yield copies_source(changes, self._counted(light, present), self.schema)
 
-def rewrite_copies(
-    mirror: MirrorFiles,
-    rows: pa.Table,
-    schema: TableSchema,
-    sent: Sent,
-    *,
-    metadata: str,
-    txn: tuple[str, int],
-) -> dict[str, int]:
-    """The same of copies that were found out for this version of the mirror."""
-    return rewrite_files(
-        mirror,
-        schema.with_copies(),
-        CopiesMerge(rows, schema),
-        {},  # digests have no bounds that say anything
-        check=lambda found: sent.check([found]),
-        metadata=metadata,
-        txn=txn,
-        doing="merging a window into the mirror",
-    )
+        with staged_rows(work, session, sent.counting(parts()), sent, version) as staged:
+            yield staged
 
+    def _counted(self, light: LightChanges, present: pa.Table) -> Copies:
+        read_scn, has_gaps = self.read_scn, self.has_gaps
+        return count_copies(light, self.schema, present, read_scn=read_scn, has_gaps=has_gaps)
 
-def merge_copies(
-    work: TableWork,
-    frame: Any,
-    schema: TableSchema,
-    sent: Sent,
-    *,
-    version: int,
-    doing: str,
-    metadata: str,
-    txn: tuple[str, int] | None = None,
-) -> list[Any]:
-    """Merge copies that come, change their position or go, in one commit; MERGE's counts, held against what was sent.
-
-    What they are was found out by the mirror's ``version``. If a newer one is there before the MERGE begins, nothing is committed; one that comes
-    while it runs meets Delta's own check for conflicts, and what :func:`~cdc_core.lake.counting_copies.merge_copies_sql` checks.
-
-    Raises:
-        CommitConflictError: There is a newer version.
-    """
-    with translated(doing, **work.facts()):
-        frame.createOrReplaceTempView(_SOURCE)
-    sql = merge_copies_sql(work.mirror, _SOURCE, schema)
-    with work.commit(frame.sparkSession, doing, metadata, txn):
-        if (newer := work.require_mirror().version) != version:
-            raise CommitConflictError(
-                "another writer committed to the mirror after its equal rows were counted",
-                hint="Run the command again; check that one process at a time serves this source.",
-                **work.facts(version=version, newer=newer),
-            )
-        counts = list(frame.sparkSession.sql(sql).collect())
-    sent.check(counts)
-    return counts
+    def _audit(self) -> Sent:
+        return Sent(self.schema.with_copies(), -1, self.facts)
 
 
 def _present(work: TableWork, session: Any, digests: pa.BinaryArray) -> pa.Table:
@@ -287,19 +257,9 @@ def number_copies(work: TableWork, schema: TableSchema, metadata: str, txn: tupl
     session, doing = work.session_for(), "numbering equal rows"
     with translated(doing, **work.facts()):
         frame = session.sql(doubled_copies_sql(work.mirror, schema)).localCheckpoint()
-        found = frame.where("_cdc_kind = 'row'").count()
-        frame.createOrReplaceTempView(_SOURCE)
-    if not found:
-        return 0
-    with work.commit(session, doing, metadata, txn):
-        counts: Sequence[Any] = session.sql(
-            replace_sql(work.mirror, _SOURCE, schema.with_copies())
-        ).collect()
-    for row in counts:
-        if not row["num_inserted_rows"] == row["num_deleted_rows"] == found:
-            raise RowCountError(
-                "MERGE reported other row counts than Redolake sent",
-                hint=_REBUILD + REPORT_HINT,
-                **work.facts(rows=found, inserted=row["num_inserted_rows"], deleted=row["num_deleted_rows"]),
-            )  # fmt: skip
-    return int(found)
+        found = int(frame.where("_cdc_kind = 'row'").count())
+    if found:
+        sent = SentChunk(found, found, work.facts(), gone=found)
+        rule = ReplaceRule(schema.with_copies())
+        run_merge(work, StagedRows(frame, sent), rule, work.info(doing, metadata, txn))
+    return found

@@ -48,7 +48,7 @@ from cdc_core.lake.tables import (
 from cdc_core.lake.truncating import Truncation, change_values, refuse_equal
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.partition_rows import PartitionRows
-from cdc_core.model.reports import TableApplied
+from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type
@@ -99,9 +99,11 @@ def empty_partitions(
                     work.changelog,
                     change_schema(schema),
                     _deletions(gone, truncation, schema, work),
-                    "appending deletions to the change log",
-                    lambda: with_widths(metadata, work.changelog, schema, {}),
-                    (work.partitions_app, scn),
+                    lambda: work.info(
+                        "appending deletions to the change log",
+                        with_widths(metadata, work.changelog, schema, {}),
+                        (work.partitions_app, scn),
+                    ),
                     indexed=CHANGELOG_INDEXED,
                     rows=found,
                 )
@@ -124,7 +126,8 @@ def empty_partitions(
         session.sql(
             f"ALTER TABLE {delta(work.changelog)} SET TBLPROPERTIES {properties_sql({PARTITIONS_PROPERTY: str(scn)})}"
         )
-    return TableApplied(table=work.table, changes=found or 0, rows_deleted=deleted)
+    how = MirrorWrite("merge", "the rows of partitions are deleted") if deleted else None
+    return TableApplied(table=work.table, changes=found or 0, rows_deleted=deleted, write=how)
 
 
 @contextmanager

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
-from cdc_core.errors import CdcError
-from cdc_core.lake.merge_audit import SentChunk
+import pyarrow as pa
+
+from cdc_core.delta.appending import CommitInfo
+from cdc_core.errors import CdcError, CommitConflictError
+from cdc_core.lake.staging import StagedRows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import TableApplied
+from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import packed_error, translated
+from cdc_core.stage.changes import Bounds
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
-from cdc_core.stage.merging import double_key, lacking_row, lost_columns
+from cdc_core.stage.merging import Merge, WindowMerge, double_key, lacking_row, lost_columns
 
 NEWER = f"(s.{COMMIT_SCN} > t.{COMMIT_SCN} OR (s.{COMMIT_SCN} = t.{COMMIT_SCN} AND s.{ORDINAL} > t.{ORDINAL}))"
 
@@ -29,65 +34,143 @@ _SOURCE = "merge_source"
 """What the source of a MERGE is called in its session; nobody but the function that runs the MERGE knows it."""
 
 
-def merged(
+class MergeRule(Protocol):
+    """What the rows of a change do to those of a mirror, in Spark's MERGE."""
+
+    def sql(self, mirror: str, source: str, *, inserts: bool = True) -> str:
+        """MERGE of a view into the Delta table in a folder; without ``inserts`` where the mirror is known to have each key."""
+        ...
+
+
+@runtime_checkable
+class ArrowRule(MergeRule, Protocol):
+    """A rule that this process knows too."""
+
+    @property
+    def columns(self) -> TableSchema:
+        """The mirror's columns, with the key by which rows are found."""
+        ...
+
+    def near(self, bounds: Bounds) -> Bounds:
+        """Between which values of the mirror's columns the rows' keys lie, of keys between these bounds."""
+        ...
+
+    def in_arrow(self, rows: pa.Table) -> Merge:
+        """The rule for these rows, by columns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRule:
+    """The apply rule of rows with a key.
+
+    Attributes:
+        schema: The mirror.
+        absent: Columns that may be named in ``_cdc_missing``.
+        covered_scn: Keys that are not in the mirror are known to be gone as of this SCN, so older changes do not bring
+            them back.
+        read_scn: Highest SCN as of which a chunk of the mirror was read. A change up to it that lacks columns and finds no row is one of a row
+            that a chunk saw gone: its deletion comes with a later window, and nothing is inserted. A later one is an error, and so is one
+            that brought the row from another key: the chunk of the new key may have been read before, and no chunk has the row.
+    """
+
+    schema: TableSchema
+    absent: Sequence[str] = ()
+    covered_scn: int = 0
+    read_scn: int | None = None
+
+    @property
+    def columns(self) -> TableSchema:
+        """The mirror's columns."""
+        return self.schema
+
+    def near(self, bounds: Bounds) -> Bounds:
+        """The same bounds."""
+        return bounds
+
+    def in_arrow(self, rows: pa.Table) -> Merge:
+        """The rule for these rows, by columns."""
+        return WindowMerge(
+            rows,
+            self.schema,
+            self.absent,
+            covered_scn=self.covered_scn,
+            read_scn=self.read_scn,
+        )
+
+    def sql(self, mirror: str, source: str, *, inserts: bool = True) -> str:
+        """MERGE of a view into the Delta table in a folder."""
+        return merge_sql(mirror, source, self, inserts=inserts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruthRule:
+    """The rows are what the mirror is to have of their keys, whatever the positions say: they were derived from the whole change log."""
+
+    schema: TableSchema
+    absent: Sequence[str] = ()
+    covered_scn: int = 0
+
+    def sql(self, mirror: str, source: str, *, inserts: bool = True) -> str:
+        """MERGE of a view into the Delta table in a folder."""
+        rule = KeyRule(schema=self.schema, absent=self.absent, covered_scn=self.covered_scn)
+        return merge_sql(mirror, source, rule, force=True, inserts=inserts)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceRule:
+    """The rows come in the place of whatever the mirror has of their keys."""
+
+    schema: TableSchema
+
+    def sql(self, mirror: str, source: str, *, inserts: bool = True) -> str:
+        """MERGE of a view into the Delta table in a folder."""
+        del inserts  # what comes was deleted before
+        return replace_sql(mirror, source, self.schema)
+
+
+def run_merge(
     work: TableWork,
-    source: Any,
-    schema: TableSchema,
+    staged: StagedRows,
+    rule: MergeRule,
+    commit: CommitInfo,
     *,
-    doing: str,
-    metadata: str,
-    txn: tuple[str, int] | None = None,
-    absent: Sequence[str] = (),
-    covered_scn: int = 0,
-    read_scn: int | None = None,
-    force: bool = False,
     inserts: bool = True,
 ) -> list[Any]:
-    """Merge a DataFrame into the mirror by :func:`merge_sql`, in one commit; returns MERGE's own counts, none if Delta skipped a
-    repeated transaction."""
-    with translated(doing, **work.facts()):
-        source.createOrReplaceTempView(_SOURCE)
-    sql = merge_sql(
-        work.mirror,
-        _SOURCE,
-        schema,
-        absent=absent,
-        covered_scn=covered_scn,
-        read_scn=read_scn,
-        force=force,
-        inserts=inserts,
-    )
-    with work.commit(source.sparkSession, doing, metadata, txn):
-        return list(source.sparkSession.sql(sql).collect())
+    """MERGE staged rows into the mirror, in one commit; MERGE's own counts, none if Delta skipped a repeated transaction.
 
-
-def replaced(
-    work: TableWork,
-    source: Any,
-    schema: TableSchema,
-    *,
-    doing: str,
-    metadata: str,
-    txn: tuple[str, int],
-    landed: int,
-) -> list[Any]:
-    """Put the rows of a DataFrame, which is computed already, in the place of what the mirror has of their keys by :func:`replace_sql`, in one
-    commit; returns MERGE's own counts, none if Delta skipped a repeated transaction.
+    Where the rows were made for one version of the mirror and a newer one is there before the MERGE begins, nothing is committed; one that
+    comes while it runs meets Delta's own check for conflicts, and what the rule's SQL checks.
 
     Raises:
-        RowCountError: The DataFrame has more rows than ``landed``, or the mirror took other rows than it has.
+        CommitConflictError: There is a newer version.
+        RowCountError: The mirror took other rows than were staged.
     """
-    with translated(doing, **work.facts()):
-        sent = SentChunk.of_frame(source, schema, landed, work.facts())
-        source.createOrReplaceTempView(_SOURCE)
-    with work.commit(source.sparkSession, doing, metadata, txn):
-        sql = replace_sql(work.mirror, _SOURCE, schema)
-        counts = list(source.sparkSession.sql(sql).collect())
-    sent.check(counts)
+    frame = staged.frame
+    with translated(commit.doing, **work.facts()):
+        frame.createOrReplaceTempView(_SOURCE)
+    sql = rule.sql(work.mirror, _SOURCE, inserts=inserts)
+    with work.commit(frame.sparkSession, commit.doing, commit.metadata, commit.txn):
+        if staged.version is not None and (
+            (newer := work.require_mirror().version) != staged.version
+        ):
+            raise CommitConflictError(
+                "another writer committed to the mirror after its equal rows were counted",
+                hint="Run the command again; check that one process at a time serves this source.",
+                **work.facts(version=staged.version, newer=newer),
+            )
+        counts = list(frame.sparkSession.sql(sql).collect())
+    staged.sent.check(counts)
     return counts
 
 
-def merge_report(table: TableId, counts: list[Any], changes: int, started: float) -> TableApplied:
+def merge_report(
+    table: TableId,
+    counts: list[Any],
+    changes: int,
+    started: float,
+    how: MirrorWrite | None = None,
+) -> TableApplied:
     """A report from MERGE's own counts."""
     if not counts:
         return TableApplied(table=table, skipped=True)
@@ -99,6 +182,7 @@ def merge_report(table: TableId, counts: list[Any], changes: int, started: float
         rows_deleted=row["num_deleted_rows"],
         changes=changes,
         seconds=time.monotonic() - started,
+        write=how,
     )
 
 
@@ -108,32 +192,19 @@ def counts_as_metadata(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def merge_sql(
-    mirror: str,
-    source: str,
-    schema: TableSchema,
-    *,
-    absent: Sequence[str] = (),
-    covered_scn: int = 0,
-    read_scn: int | None = None,
-    force: bool = False,
-    inserts: bool = True,
+    mirror: str, source: str, rule: KeyRule, *, force: bool = False, inserts: bool = True
 ) -> str:
     """MERGE of ``source`` (columns as ``stage.reducing.merge_source`` gives them) into the Delta table at ``mirror``.
 
     Args:
         mirror: The mirror's folder.
         source: A view.
-        schema: The table.
-        absent: Columns that may be named in ``_cdc_missing``.
-        covered_scn: Keys that are not in the mirror are known to be gone as of this SCN, so older changes do not bring
-            them back.
-        read_scn: Highest SCN as of which a chunk of the mirror was read. A change up to it that lacks columns and finds no row is one of a row
-            that a chunk saw gone: its deletion comes with a later window, and nothing is inserted. A later one is an error, and so is one
-            that brought the row from another key: the chunk of the new key may have been read before, and no chunk has the row.
+        rule: The table, and what is known of the mirror.
         force: Take the source as the truth whatever the positions say (repair from the whole change log).
         inserts: False where the mirror is known to have a row of each key that has one in the source. Delta then joins the source to the
             mirror's files as they are, and shuffles and sorts nothing.
     """
+    schema, absent, read_scn = rule.schema, rule.absent, rule.read_scn
     on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
     newer = "TRUE" if force else NEWER
     columns = [*schema.column_names, COMMIT_SCN, ORDINAL]
@@ -144,7 +215,7 @@ def merge_sql(
     )
     names = ", ".join(quote_name(column) for column in columns)
     values = ", ".join(_inserted_value(column, schema, absent) for column in columns)
-    comes = f"s._cdc_kind = 'row' AND s.{COMMIT_SCN} > {covered_scn}"
+    comes = f"s._cdc_kind = 'row' AND s.{COMMIT_SCN} > {rule.covered_scn}"
     if absent and read_scn is not None:
         comes += f" AND (SIZE(s._cdc_missing) = 0 OR s._cdc_lost OR s.{COMMIT_SCN} > {read_scn})"
     inserted = f"WHEN NOT MATCHED AND {comes} THEN INSERT ({names}) VALUES ({values})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,17 @@ from cdc_core.errors import REPORT_HINT, RowCountError
 from cdc_core.lake.tables import quote_name
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import COMMIT_SCN
+
+
+class Audit(Protocol):
+    """What was sent to a MERGE."""
+
+    def check(self, counts: Sequence[Any]) -> None:
+        """Hold MERGE's own counts against it; there are none if Delta skipped a repeated transaction.
+
+        Raises:
+            RowCountError: The mirror took less or more.
+        """
 
 
 class Sent:
@@ -157,11 +168,13 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class SentChunk:
-    """The source of a MERGE that replaces a chunk's keys: ``rows`` come, whatever the mirror has of ``keys`` goes."""
+    """The source of a MERGE that replaces a chunk's keys: ``rows`` come, whatever the mirror has of ``keys`` goes; ``gone`` rows where that is
+    known before."""
 
     rows: int
     keys: int
     facts: Mapping[str, object]
+    gone: int | None = None
 
     @classmethod
     def of_frame(
@@ -212,7 +225,8 @@ class SentChunk:
         if not counts:
             return
         inserted, updated = counts[0]["num_inserted_rows"], counts[0]["num_updated_rows"]
-        if updated or inserted != self.rows:
+        other = self.gone is not None and counts[0]["num_deleted_rows"] != self.gone
+        if updated or other or inserted != self.rows:
             raise RowCountError(
                 "MERGE reported other row counts than Redolake sent",
                 hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,

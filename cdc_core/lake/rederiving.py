@@ -7,23 +7,27 @@ do with it only if the mirror is to be mended. Where they are large, and where a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from cdc_core.delta.appending import CommitInfo
 from cdc_core.delta.history import read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.lake.changes import batches_of, files_of, logged_changes, window_sql
-from cdc_core.lake.counted import copies_in_hand
+from cdc_core.lake.counted import CopiesRule, copies_in_hand
 from cdc_core.lake.defaults import has_value
 from cdc_core.lake.deriving import rederived_sql
 from cdc_core.lake.evolution import added_columns, in_mirror
+from cdc_core.lake.merge import TruthRule
 from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.mirror_write import MirrorChange
 from cdc_core.lake.quarantine import QuarantineTable
-from cdc_core.lake.staging import staged_frame
+from cdc_core.lake.staging import StagedRows, staged_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.truncating import truncated_scn
 from cdc_core.schema.table import TableSchema
@@ -39,14 +43,55 @@ IN_HAND_ROWS_MAX = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Different:
-    """What the mirror has otherwise in a version: counts of it, the columns that some change lacks, and the rows for a MERGE; ``rows``
-    are the same where they are in hand."""
+    """What the mirror has otherwise in a version: counts of it, the columns that some change lacks, and the rows, in hand or as Spark's."""
 
     version: int
     sent: Sent
     absent: tuple[str, ...]
-    opened: Callable[[], AbstractContextManager[Any]]
     rows: pa.Table | None = None
+    frame: Any = None
+    is_counted: bool = False
+
+    def change(self, schema: TableSchema, info: CommitInfo, covered_scn: int = 0) -> MirrorChange:
+        """The mirror, with ``schema``, is to have these rows."""
+        rule = (
+            CopiesRule(schema)
+            if self.is_counted
+            else TruthRule(schema=schema, absent=self.absent, covered_scn=covered_scn)
+        )
+        return MirrorChange(rows=self, rule=rule, commit=info)
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return self.sent.rows + self.sent.gone
+
+    @property
+    def why_spark(self) -> str | None:
+        """Why Spark alone can merge them."""
+        if not self.is_counted:
+            return "rows are derived from the whole change log"
+        return "the tables are large" if self.rows is None else None
+
+    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> None:
+        """The mirror has some of their keys."""
+        del mirror, covered_scn
+
+    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Sent] | None:
+        """All of them, for the version that they were derived for."""
+        is_right = self.rows is not None and mirror.version == self.version
+        return (self.rows, self.sent) if is_right else None
+
+    @contextmanager
+    def staged(self, work: TableWork) -> Iterator[StagedRows]:
+        """All of them for a MERGE."""
+        version = self.version if self.is_counted else None
+        if self.rows is None:
+            yield StagedRows(self.frame, self.sent, version=version)
+            return
+        session, rows = work.session_for(self.rows.num_rows), iter([self.rows])
+        with staged_rows(work, session, rows, self.sent, version) as staged:
+            yield staged
 
 
 def find_different(
@@ -84,13 +129,7 @@ def find_different(
     if found is not None:
         rows, absent = found
         sent = Sent.of_table(rows, mirrored, facts)
-        return Different(
-            version,
-            sent,
-            absent,
-            lambda: staged_frame(work, work.session_for(len(rows)), iter([rows])),
-            rows,
-        )
+        return Different(version, sent, absent, rows, is_counted=schema.is_by_all_columns)
     session, changes = work.session_for(), window_sql(work.changelog, scn_high, schema)
     with translated("deriving a window's keys", **work.facts()):
         sql, absent = rederived_sql(
@@ -100,7 +139,8 @@ def find_different(
         # It is looked at several times, and derived once.
         frame = session.sql(sql).localCheckpoint()
         sent = Sent.of_frame(frame, mirrored, None, facts, are_different=True)
-    return Different(version, sent, absent, lambda: nullcontext(frame))
+    is_counted = schema.is_by_all_columns
+    return Different(version, sent, absent, frame=frame, is_counted=is_counted)
 
 
 def _in_hand(

@@ -14,11 +14,11 @@ from cdc_core.delta.foreign_changes import replaced_hint, replaced_words
 from cdc_core.delta.history import read_commits, read_log
 from cdc_core.errors import REPORT_HINT, LakeError, NotYetError, RowCountError
 from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
-from cdc_core.lake.counted import merge_copies
 from cdc_core.lake.deriving import derived_sql
 from cdc_core.lake.emptied_partitions import emptied_scn
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
-from cdc_core.lake.merge import merge_report, merged
+from cdc_core.lake.merge import merge_report
+from cdc_core.lake.mirror_write import write
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.table_context import TableWork
@@ -75,25 +75,14 @@ def replay_window(
         facts=facts,
         has_gaps=is_inexact,
     )
-    sent = different.sent
-    if not sent.rows + sent.gone:
+    if not different.count:
         seconds = time.monotonic() - started
         return TableApplied(table=work.table, changes=count, seconds=seconds, skipped=True)
-    doing = "repairing the mirror"
     metadata = work.metadata("replay", position, window=manifest.window.key)
-    with different.opened() as frame:
-        if schema.is_by_all_columns:
-            counts = merge_copies(
-                work, frame, schema, sent,
-                version=different.version, doing=doing, metadata=metadata,
-            )  # fmt: skip
-        else:
-            counts = merged(
-                work, frame, in_mirror(work, schema),
-                doing=doing, metadata=metadata, absent=different.absent, force=True,
-            )  # fmt: skip
-    sent.check(counts)
-    return merge_report(work.table, counts, count, started)
+    info = work.info("repairing the mirror", metadata)
+    mirrored = schema if schema.is_by_all_columns else in_mirror(work, schema)
+    written = write(work, different.change(mirrored, info))
+    return merge_report(work.table, written.counts, count, started, written.how)
 
 
 def _not_applied(work: TableWork, manifest: WindowManifest, position: int | None) -> NotYetError:

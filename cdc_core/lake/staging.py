@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.history import filesystem_of
 from cdc_core.delta.storage import storing
+from cdc_core.lake.merge_audit import Audit
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import quote_name, spark_type
 from cdc_core.spark.session import configure, translated
@@ -36,10 +37,13 @@ _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 
 @dataclass(frozen=True, slots=True)
 class StagedRows:
-    """Rows for a MERGE: ``frame`` is a DataFrame of them, ``rows`` they themselves where they are few enough to be sent to each executor."""
+    """Rows for a MERGE: ``frame`` is a DataFrame of them, ``sent`` has counted them, ``rows`` are they themselves where they are few enough to be
+    sent to each executor. ``version`` is the only one of the mirror for which they were made; None where they fit any."""
 
     frame: Any
-    rows: pa.Table | None
+    sent: Audit
+    rows: pa.Table | None = None
+    version: int | None = None
 
     def broadcast(self) -> None:
         """Let a MERGE that need not shuffle the mirror leave it where it is. Spark guesses sizes; these rows are known to be few."""
@@ -47,14 +51,13 @@ class StagedRows:
 
 
 @contextmanager
-def staged_frame(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> Iterator[Any]:
-    """The DataFrame of :func:`staged_rows`."""
-    with staged_rows(work, session, tables) as staged:
-        yield staged.frame
-
-
-@contextmanager
-def staged_rows(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> Iterator[StagedRows]:
+def staged_rows(
+    work: TableWork,
+    session: Any,
+    tables: Iterator[pa.Table],
+    sent: Audit,
+    version: int | None = None,
+) -> Iterator[StagedRows]:
     """The tables' rows, of which there is at least one, for as long as the block lasts.
 
     A MERGE in the block reads them as they are. Two tables are held at most.
@@ -66,7 +69,7 @@ def staged_rows(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> It
     if second is None and first.num_rows <= LOCAL_ROWS_MAX:
         with translated("handing rows to Spark", **work.facts()):
             frame = session.createDataFrame(first, ddl)
-        yield StagedRows(frame, first)
+        yield StagedRows(frame, sent, first, version)
         return
     filesystem, folder = filesystem_of(work.staging)
     _clear(filesystem, folder)
@@ -81,7 +84,7 @@ def staged_rows(work: TableWork, session: Any, tables: Iterator[pa.Table]) -> It
         with translated("handing rows to Spark", **work.facts()):
             frame = session.read.schema(ddl).parquet(work.staging)
         is_small = second is None and first.nbytes <= BROADCAST_BYTES_MAX
-        yield StagedRows(frame, first if is_small else None)
+        yield StagedRows(frame, sent, first if is_small else None, version)
     finally:
         _clear(filesystem, folder)
 
@@ -100,7 +103,11 @@ def write_staged(path: str, filesystem: pafs.FileSystem, rows: pa.Table) -> None
 
 @contextmanager
 def staged_by_executors(
-    work: TableWork, session: Any, schema: pa.Schema, write: Callable[[], Sequence[str]]
+    work: TableWork,
+    session: Any,
+    schema: pa.Schema,
+    write: Callable[[], Sequence[str]],
+    sent: Audit,
 ) -> Iterator[StagedRows]:
     """The same of the files that ``write`` lets executors stage, whose paths it returns. Others may be there: of tasks that ran twice."""
     filesystem, folder = filesystem_of(work.staging)
@@ -110,7 +117,7 @@ def staged_by_executors(
         paths = write()
         with translated("handing rows to Spark", **work.facts()):
             frame = session.read.schema(ddl_of(schema)).parquet(*paths)
-        yield StagedRows(frame, None)
+        yield StagedRows(frame, sent)
     finally:
         _clear(filesystem, folder)
 

@@ -13,7 +13,15 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.config import ExecutorsFrom
-from cdc_core.delta.appending import NewFile, commit_files, create_table, remove_unnamed, write_file
+from cdc_core.delta.appending import (
+    CommitInfo,
+    FileChanges,
+    NewFile,
+    commit_files,
+    create_table,
+    remove_unnamed,
+    write_file,
+)
 from cdc_core.delta.foreign_changes import ForeignChanges
 from cdc_core.delta.history import DeltaLog, folder_exists, move_aside, read_log
 from cdc_core.delta.row_counts import count_rows
@@ -84,7 +92,7 @@ class TableWork:
     """One table's tools. ``open_session`` starts Spark when it is first asked for, and gives the one session of this work;
     ``optional`` are the optional columns that its change log holds; ``drops_columns``: its mirror is to lose what Oracle dropped;
     ``executors_from`` is the configuration's ``stage_on_executors_from_rows``; ``rewrite_bytes_max`` bytes of its mirror's files may be
-    written anew without Spark."""
+    written anew without Spark, or none where Spark is to merge everything (``merges_by_spark``)."""
 
     root: str
     source: str
@@ -97,6 +105,7 @@ class TableWork:
     executors_from: ExecutorsFrom = "never"
     executor_python: ExecutorPython = field(default_factory=ExecutorPython)
     rewrite_bytes_max: int = 0
+    merges_by_spark: bool = False
 
     @property
     def mirror(self) -> str:
@@ -349,64 +358,39 @@ class TableWork:
                 for setting in settings:
                     session.conf.unset(setting)
 
+    def info(self, doing: str, metadata: str, txn: tuple[str, int] | None = None) -> CommitInfo:
+        """What a commit to one of the tables carries."""
+        return CommitInfo(doing=doing, metadata=metadata, txn=txn, facts=self.facts())
+
     def append_rows(
         self,
         path: str,
         schema: pa.Schema,
         batches: Iterable[pa.RecordBatch],
-        doing: str,
-        metadata: Callable[[], str],
-        txn: tuple[str, int],
+        info: Callable[[], CommitInfo],
         *,
         indexed: Sequence[str],
         rows: int,
-    ) -> NewFile | None:
-        """Append rows to a Delta table without Spark, in one commit; None, and no commit, if there are none.
+    ) -> None:
+        """Append rows to a Delta table without Spark, in one commit; no commit if there are none.
 
-        ``metadata`` is asked for when the rows are written. ``indexed`` are the columns of which the commit gets statistics, ``rows``
+        ``info`` is asked for when the rows are written. ``indexed`` are the columns of which the commit gets statistics, ``rows``
         is how many there must be.
 
         Raises:
             RowCountError: There are more or fewer rows; nothing was committed.
         """
         file = write_file(path, schema, batches, indexed)
-        self.commit_file(path, schema, file, doing, metadata, txn, rows=rows)
-        return file
+        self.commit_file(path, schema, file, info(), rows=rows)
 
     def commit_file(
-        self,
-        path: str,
-        schema: pa.Schema,
-        file: NewFile | None,
-        doing: str,
-        metadata: Callable[[], str],
-        txn: tuple[str, int],
-        *,
-        rows: int,
+        self, path: str, schema: pa.Schema, file: NewFile | None, info: CommitInfo, *, rows: int
     ) -> None:
-        """Append a file that is written to a Delta table, in one commit; no commit without a file. Arguments and errors as for
-        :meth:`append_rows`."""
-        check_written(doing, rows, file.rows if file else 0, self.facts())
+        """Append a file that is written to a Delta table, in one commit; no commit without a file. Errors as for :meth:`append_rows`."""
+        check_written(info.doing, rows, file.rows if file else 0, self.facts())
         if file is not None:
-            commit_files(
-                path,
-                schema,
-                [file],
-                metadata=metadata(),
-                txn=txn,
-                fence=self.fence,
-                doing=doing,
-                facts=self.facts(),
-            )
-
-    def append(
-        self, frame: Any, path: str, doing: str, metadata: str, txn: tuple[str, int]
-    ) -> None:
-        """Append to a Delta table, once per transaction identifier and version."""
-        self.fence()
-        with translated(doing, **self.facts()):
-            writer = frame.write.format("delta").mode("append").option("userMetadata", metadata)
-            writer.option("txnAppId", txn[0]).option("txnVersion", txn[1]).save(path)
+            files = FileChanges(schema=schema, added=[file])
+            commit_files(path, files, info, fence=self.fence)
 
 
 def _generation_in(log: DeltaLog) -> int:

@@ -26,7 +26,7 @@ from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import CHANGELOG_INDEXED, TRUNCATED_PROPERTY, delta, properties_sql
 from cdc_core.model.partition_rows import PartitionRows
-from cdc_core.model.reports import TableApplied
+from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.committed import read_committed
@@ -72,9 +72,11 @@ def truncate(
             work.changelog,
             change_schema(schema),
             iter([_row(truncation, schema, work)]),
-            "appending a TRUNCATE to the change log",
-            lambda: with_widths(metadata, work.changelog, schema, {}),
-            (work.truncation_app, scn),
+            lambda: work.info(
+                "appending a TRUNCATE to the change log",
+                with_widths(metadata, work.changelog, schema, {}),
+                (work.truncation_app, scn),
+            ),
             indexed=CHANGELOG_INDEXED,
             rows=1,
         )
@@ -85,6 +87,7 @@ def truncate(
         table=work.table,
         changes=int(is_new),
         rows_deleted=gone,
+        write=MirrorWrite("merge", "a TRUNCATE empties the mirror") if gone else None,
         in_quarantine=quarantine.count_unresolved(),
         skipped=not is_new and not gone,
     )

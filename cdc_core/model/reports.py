@@ -21,6 +21,26 @@ QueryEngine = Literal["spark", "duckdb"]
 """For which engine a query is written."""
 
 
+WriteWay = Literal["append", "copy-on-write", "deletion vectors", "merge"]
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorWrite:
+    """How a mirror took a change, and why in this way. ``merge`` is Spark's; the others need no Spark."""
+
+    way: WriteWay
+    reason: str
+
+    @property
+    def who(self) -> str:
+        """``merged by Spark``, or ``copy-on-write without Spark``."""
+        return "merged by Spark" if self.way == "merge" else f"{self.way} without Spark"
+
+    def __str__(self) -> str:
+        """``merged by Spark: the window is large``, ``copy-on-write without Spark: mirror of 3.0 MB``."""
+        return f"{self.who}: {self.reason}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableApplied:
     """What applying a window or chunk did to one table.
@@ -28,7 +48,8 @@ class TableApplied:
     ``changes`` are rows of the change log. ``skipped``: it had been applied before, nothing was
     committed. ``quarantined`` redo rows of the window could not be decoded and are in quarantine,
     as are ``in_quarantine`` rows of the table altogether that no later snapshot has settled; None
-    where nobody asked.
+    where nobody asked. ``write`` is how the mirror took it; None where it took nothing, or where
+    that is not known any more.
     """
 
     table: TableId
@@ -40,6 +61,7 @@ class TableApplied:
     in_quarantine: int | None = None
     seconds: float = 0.0
     skipped: bool = False
+    write: MirrorWrite | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

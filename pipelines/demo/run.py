@@ -26,7 +26,7 @@ from cdc_core.model.reports import TableComparison
 from cdc_core.steps import Pipeline
 from cdc_core.steps.delta_logs import changes_applied
 from pipelines.demo import settings
-from pipelines.demo.screen import FinalRow, Screen, final_table, flight_time
+from pipelines.demo.screen import FinalRow, Screen, final_table, flight_time, writes_line
 from pipelines.demo.server import Served, serving
 from pipelines.demo.workload import LiveSystem, Plan, create_tables, load_history
 
@@ -254,6 +254,7 @@ def _print_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float) -
     phases = ", ".join(f"{name} {took:.0f} s" for name, took in screen.phases.items())
     for line in (
         f"{verdict} {changes:,} changes in {screen.windows_seen} windows.",
+        writes_line(screen.writes),
         f"{seconds:.0f} s in all: {phases}.",
         f"Look at it in the browser: [bold]{'make' if 'MAKELEVEL' in os.environ else 'redolake'} ui[/]",
         "Every chunk and every window is a partition there.",

@@ -6,7 +6,7 @@ Progress bars on a terminal; one line per finished step everywhere; a table at t
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -24,7 +24,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from cdc_core.model.reports import StepReport
+from cdc_core.model.reports import MirrorWrite, StepReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Screen:
         self.changes_seen = 0
         self.windows_seen = 0
         self.phases: dict[str, float] = {}
+        self.writes: dict[str, list[MirrorWrite]] = {}
         self._phase_began = time.monotonic()
         self._captured: dict[str, StepReport] = {}
         self._progress = Progress(
@@ -100,6 +101,9 @@ class Screen:
         elif report.kind == "window-applied":
             self.windows_seen += 1
             self.changes_seen += sum(table.changes for table in report.tables)
+            for write in (table.write for table in report.tables):
+                if write is not None:
+                    self.writes.setdefault(write.who, []).append(write)
             self.say(window_line(report, self._captured.pop(report.key, None)))
 
 
@@ -137,6 +141,12 @@ def window_line(applied: StepReport, captured: StepReport | None) -> str:
         f"[blue]window[/] ({applied.scn_low}, {applied.scn_high}]  {', '.join(parts)}  "
         f"[dim]{seconds:.1f} s[/]\n         → {', '.join(applied_to) or 'no changes'}"
     )
+
+
+def writes_line(writes: Mapping[str, Sequence[MirrorWrite]]) -> str:
+    """How mirrors took windows: ``Mirrors: 34 × copy-on-write without Spark (mirror of 3.0 MB), 2 × merged by Spark (the window is large)``."""
+    parts = [f"{len(found)} × {who} ({found[-1].reason})" for who, found in writes.items()]
+    return f"Mirrors: {', '.join(parts) or 'no window changed one'}."
 
 
 def flight_time(now: datetime | None) -> str:

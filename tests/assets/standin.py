@@ -16,6 +16,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import (
     Maintenance,
+    MirrorWrite,
     Reconciliation,
     SourceStatus,
     StepReport,
@@ -339,6 +340,7 @@ class StandIn(Pipeline):
                 rows_updated=2,
                 rows_deleted=2,
                 seconds=0.3,
+                write=MirrorWrite("copy-on-write", "mirror of 3.0 MB"),
             )
             self.store.windows.advance_tables(
                 self.source, window, {table: window.scn_high}, applied

@@ -74,6 +74,8 @@ def test_each_window_has_its_own_metadata(
         values = latest(instance, NAMES.key("mirror", JOBS), window)
         assert values["cdc/scn_high"].value == high
         assert values["cdc/rows_inserted"].value == 3
+        how = values["cdc/mirror_write"].value
+        assert how == "copy-on-write without Spark: mirror of 3.0 MB"
         assert values["cdc/lag_seconds"].value >= 0
         assert values["cdc/window_end"].value == ended(high).timestamp()
     columns = values["dagster/column_schema"].value.columns

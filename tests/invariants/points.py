@@ -149,13 +149,13 @@ def _before_statement(reached: Callable[[], None]) -> None:
 def _between_deltas(reached: Callable[[], None]) -> None:
     from cdc_core.lake import windows
 
-    _before(windows._Merging, "_merge", reached)
+    _before(windows, "write", reached)
 
 
 def _in_merge(reached: Callable[[], None]) -> None:
     """When a MERGE has written a file of the mirror and not committed it."""
-    from cdc_core.lake import windows
-    from cdc_core.lake.merge import merged as original
+    from cdc_core.lake import mirror_write
+    from cdc_core.lake.merge import run_merge as original
 
     def wrapped(work: Any, *args: Any, **kwargs: Any) -> Any:
         folder = Path(work.mirror)
@@ -172,7 +172,7 @@ def _in_merge(reached: Callable[[], None]) -> None:
         threading.Thread(target=watch, daemon=True).start()
         return original(work, *args, **kwargs)
 
-    windows.merged = wrapped  # type: ignore[attr-defined]
+    mirror_write.run_merge = wrapped  # type: ignore[attr-defined]
 
 
 def _before_the_exchange(reached: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from cdc_core.delta.appending import commit_files, create_table, write_file
+from cdc_core.delta.appending import CommitInfo, FileChanges, commit_files, create_table, write_file
 from cdc_core.delta.history import read_commits, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import (
@@ -62,10 +62,11 @@ def append(
 ) -> None:
     file = write_file(table, SCHEMA, batches, INDEXED)
     assert file is not None
-    commit_files(
-        table, SCHEMA, [file], metadata=json.dumps({"scn_high": version}), txn=("app", version),
-        fence=fence, doing="appending", facts={"table": "HR.EMP"},
-    )  # fmt: skip
+    metadata = json.dumps({"scn_high": version})
+    info = CommitInfo(
+        doing="appending", metadata=metadata, txn=("app", version), facts={"table": "HR.EMP"}
+    )
+    commit_files(table, FileChanges(schema=SCHEMA, added=[file]), info, fence=fence)
 
 
 def ids(table: str) -> list[int]:

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from cdc_core.errors import CdcError, NotYetError, WindowConflictError
-from cdc_core.lake.merge import merge_sql
+from cdc_core.lake.merge import KeyRule, merge_sql
 from cdc_core.lake.windows import _check_order
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -25,9 +25,8 @@ def clauses(
     *, covered_scn: int = 0, force: bool = False, read_scn: int | None = None
 ) -> dict[str, str]:
     """What MERGE does, and under which condition."""
-    sql = merge_sql(
-        "mirror", "source", SCHEMA, absent=["V"], covered_scn=covered_scn, read_scn=read_scn, force=force
-    )  # fmt: skip
+    rule = KeyRule(schema=SCHEMA, absent=["V"], covered_scn=covered_scn, read_scn=read_scn)
+    sql = merge_sql("mirror", "source", rule, force=force)
     return {
         action: condition
         for condition, action in re.findall(r"MATCHED AND (.*) THEN (DELETE|UPDATE|INSERT)", sql)

@@ -444,7 +444,8 @@ def test_a_merge_reads_the_files_of_tasks_that_count(tmp_path: Path) -> None:
             (folder / f"{name}.parquet").touch()
         return [f"{folder}/00000-b.parquet", f"{folder}/00001-c.parquet"]
 
-    with staged_by_executors(work, spark, pa.schema([("ID", pa.int64())]), write):
+    columns, sent = pa.schema([("ID", pa.int64())]), Sent(orders_schema(), None, {})
+    with staged_by_executors(work, spark, columns, write, sent):
         assert [Path(path).name for path in read] == ["00000-b.parquet", "00001-c.parquet"]
     assert not folder.exists()
 

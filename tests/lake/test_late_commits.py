@@ -21,7 +21,10 @@ from cdc_core.stage.quarantine import QUARANTINE_SCHEMA
 from tests.lake.test_marking import with_vectors
 from tests.stage.landed import Row, Source, Window
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.parametrize("open_lake", ["auto", "spark"], indirect=True),
+]
 READ_AT = 100
 
 

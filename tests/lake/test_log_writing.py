@@ -14,7 +14,7 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from cdc_core.delta.appending import commit_files, create_table, write_file
+from cdc_core.delta.appending import CommitInfo, FileChanges, commit_files, create_table, write_file
 from cdc_core.delta.commits import put_commit, takes_commits
 from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.delta.log_files import Action
@@ -93,9 +93,8 @@ def test_one_of_many_writers_puts_a_version(tmp_path: Path) -> None:
 def _append(table: str, at: int) -> None:
     file = write_file(table, SCHEMA, [pa.record_batch([pa.array([at])], SCHEMA)], ["ID"])
     assert file is not None
-    commit_files(
-        table, SCHEMA, [file], metadata="{}", txn=("app", at), fence=lambda: None, doing="appending", facts={},
-    )  # fmt: skip
+    info = CommitInfo(doing="appending", metadata="{}", txn=("app", at))
+    commit_files(table, FileChanges(schema=SCHEMA, added=[file]), info, fence=lambda: None)
 
 
 def test_a_checkpoint_comes_as_often_as_the_table_says(tmp_path: Path) -> None:
@@ -166,10 +165,11 @@ FAR = 4_000_000_000_000
 def append_one(path: Path, **more: Any) -> None:
     file = write_file(str(path), SCHEMA, [pa.record_batch([[1]], SCHEMA)], ["ID"])
     assert file is not None
-    commit_files(
-        str(path), SCHEMA, [file], metadata='{"kind": "window"}', txn=("app", 1), fence=lambda: None,
-        doing="appending", facts={"table": "T"}, **more,
-    )  # fmt: skip
+    info = CommitInfo(
+        doing="appending", metadata='{"kind": "window"}', txn=("app", 1), facts={"table": "T"}
+    )
+    files = FileChanges(schema=SCHEMA, added=[file])
+    commit_files(str(path), files, info, fence=lambda: None, **more)
 
 
 def test_times_in_commits_rise_whatever_the_clock_says(tmp_path: Path) -> None:

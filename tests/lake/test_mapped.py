@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from cdc_core.delta.appending import NewFile, commit_files, write_file
+from cdc_core.delta.appending import CommitInfo, FileChanges, NewFile, commit_files, write_file
 from cdc_core.errors import LakeError
 from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
 from cdc_core.lake.side_tables import count_events
@@ -80,9 +80,8 @@ def _rows() -> pa.RecordBatch:
 
 def _commit(changelog: str, file: NewFile | None) -> None:
     assert file is not None
-    commit_files(
-        changelog, COLUMNS, [file], metadata="{}", txn=("app", 200), fence=lambda: None, doing="appending", facts={},
-    )  # fmt: skip
+    info = CommitInfo(doing="appending", metadata="{}", txn=("app", 200))
+    commit_files(changelog, FileChanges(schema=COLUMNS, added=[file]), info, fence=lambda: None)
 
 
 def test_appended_changes_are_read_back_by_delta_rs_and_by_us(

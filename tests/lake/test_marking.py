@@ -185,7 +185,7 @@ def test_marked_and_rewritten_mirrors_are_equal(
             )
             found = rewrite_files(
                 MirrorFiles.read(work), case.schema, merge, {},
-                check=lambda _: None, metadata="{}", txn=(f"a{at}", 1), doing="merging",
+                check=lambda _: None, commit=work.info("merging", "{}", (f"a{at}", 1)),
             )  # fmt: skip
             counts.append(found)
         assert counts[0] == counts[1]
@@ -211,7 +211,7 @@ def test_marked_and_rewritten_copies_are_equal(
             with_vectors(work.mirror)
         done = rewrite_files(
             MirrorFiles.read(work), schema.with_copies(), CopiesMerge(sent, schema), {},
-            check=lambda _: None, metadata="{}", txn=("a", 1), doing="merging",
+            check=lambda _: None, commit=work.info("merging", "{}", ("a", 1)),
         )  # fmt: skip
         counts.append(done)
         held.append(_held(work))

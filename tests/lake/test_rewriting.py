@@ -20,6 +20,7 @@ from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalak
 from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.delta import appending
 from cdc_core.delta.added_files import Added
+from cdc_core.delta.appending import CommitInfo
 from cdc_core.delta.deletion_vectors import Vector
 from cdc_core.errors import (
     CdcError,
@@ -33,10 +34,10 @@ from cdc_core.errors import (
 )
 from cdc_core.lake import copy_on_write as rewriting
 from cdc_core.lake.copy_on_write import rewrite_files, why_merged
-from cdc_core.lake.counted import merge_copies
+from cdc_core.lake.counted import CopiesRule
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.merge import merged
+from cdc_core.lake.merge import KeyRule, run_merge
 from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.mirror_files import MirrorFiles, MirrorVersion
 from cdc_core.lake.staging import staged_rows
@@ -44,7 +45,6 @@ from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.spark.session import start_session
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.merging import WindowMerge
-from cdc_core.stage.merging_copies import CopiesMerge
 from cdc_core.stage.reducing import source_schema
 from tests.lake.test_foreign_writer import append_foreign
 from tests.stage import test_copies as copies
@@ -548,14 +548,14 @@ def test_both_forms_make_the_same_mirror(tmp_path: Path, spark_process: None, ki
     for work in (ours, sparks):
         rows = pa.Table.from_pylist(case.mirror, mirror_schema(case.schema))
         write_deltalake(work.mirror, rows)
-    commit: dict[str, Any] = {"doing": "merging", "metadata": "{}", "txn": ("a", 1)}
-    with staged_rows(sparks, session, iter([sent])) as staged:
-        [wanted] = merged(
-            sparks, staged.frame, case.schema, absent=case.absent, covered_scn=COVERED, **commit
-        )
-    merge = WindowMerge(sent, case.schema, case.absent, covered_scn=COVERED, read_scn=None)
+    commit = CommitInfo(doing="merging", metadata="{}", txn=("a", 1))
+    rule = KeyRule(schema=case.schema, absent=case.absent, covered_scn=COVERED)
+    counted = Sent(case.schema, None, {})
+    list(counted.counting(iter([sent])))
+    with staged_rows(sparks, session, iter([sent]), counted) as staged:
+        [wanted] = run_merge(sparks, staged, rule, commit)
     counts = rewrite_files(
-        MirrorFiles.read(ours), case.schema, merge, {}, check=lambda _: None, **commit
+        MirrorFiles.read(ours), case.schema, rule.in_arrow(sent), {}, check=lambda _: None, commit=commit
     )  # fmt: skip
     assert counts == {name: wanted[name] for name in counts}
     assert _held(ours) == _held(sparks)
@@ -566,7 +566,7 @@ def test_both_forms_count_equal_rows_alike(tmp_path: Path, spark_process: None) 
     """Of a window into a mirror that it was counted for, and into one that has lost a copy since."""
     session = start_session(LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g"))
     schema = copies.SCHEMA
-    commit: dict[str, Any] = {"doing": "merging", "metadata": "{}", "txn": ("a", 1)}
+    commit, rule = CommitInfo(doing="merging", metadata="{}", txn=("a", 1)), CopiesRule(schema)
     cases = [window_of(tmp_path, case) for case in range(40)]
     rows = [row for case in cases for row in case[0]]
     sent = pa.concat_tables([source for _, source, _ in cases]).combine_chunks()
@@ -589,14 +589,14 @@ def test_both_forms_count_equal_rows_alike(tmp_path: Path, spark_process: None) 
                 else pytest.raises(LakeError, match="has changed since it was read")
             )
 
-        with stops(), staged_rows(sparks, session, iter([sent])) as staged:
-            counted = Sent(schema.with_copies(), -1, {})
-            list(counted.counting(iter([sent])))
-            [wanted] = merge_copies(sparks, staged.frame, schema, counted, version=0, **commit)
+        counted = Sent(schema.with_copies(), -1, {})
+        list(counted.counting(iter([sent])))
+        with stops(), staged_rows(sparks, session, iter([sent]), counted, 0) as staged:
+            [wanted] = run_merge(sparks, staged, rule, commit)
         with stops():
             counts = rewrite_files(
-                MirrorFiles.read(ours), schema.with_copies(), CopiesMerge(sent, schema), {},
-                check=lambda _: None, **commit,
+                MirrorFiles.read(ours), rule.columns, rule.in_arrow(sent), {},
+                check=lambda _: None, commit=commit,
             )  # fmt: skip
             assert counts == {name: wanted[name] for name in counts}
             assert all(counts.values())
@@ -691,7 +691,7 @@ def test_rows_pass_in_batches(
     try:
         counts = rewrite_files(
             MirrorFiles.read(work), schema, merge, {},
-            check=lambda _: None, metadata="{}", txn=("a", 1), doing="merging",
+            check=lambda _: None, commit=work.info("merging", "{}", ("a", 1)),
         )  # fmt: skip
     finally:
         pa.set_memory_pool(plain)

@@ -14,8 +14,9 @@ from cdc_core.config import LakeConfig
 from cdc_core.errors import RowCountError
 from cdc_core.lake.chunks import _without
 from cdc_core.lake.delta_lake import DeltaLake
-from cdc_core.lake.merge import replaced
+from cdc_core.lake.merge import ReplaceRule, run_merge
 from cdc_core.lake.merge_audit import Sent, SentChunk, check_removed
+from cdc_core.lake.staging import StagedRows
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.lake.windows import _check_appended
 from tests.stage.landed import Source, order, orders_schema
@@ -169,6 +170,13 @@ def work() -> TableWork:
     return TableWork("/nowhere", "shop", orders_schema().table, 1, no_fence, lambda: None)
 
 
+def replaced(spark: Any) -> list[Any]:
+    """Three rows of a chunk that landed replace what the mirror has of their keys."""
+    sent = SentChunk.of_frame(spark, orders_schema(), 3, {})
+    info = work().info("replacing", "{}", ("app", 1))
+    return run_merge(work(), StagedRows(spark, sent), ReplaceRule(orders_schema()), info)
+
+
 @pytest.mark.parametrize(
     ("found", "fits"),
     [
@@ -183,18 +191,17 @@ def work() -> TableWork:
 )
 def test_a_mirror_takes_a_chunk_as_it_was_sent(found: list[Any], *, fits: bool) -> None:
     spark = Scripted(found, CHUNK)
-    given = {"doing": "replacing", "metadata": "{}", "txn": ("app", 1), "landed": 3}
     if fits:
-        assert replaced(work(), spark, orders_schema(), **given) == found  # type: ignore[arg-type]
+        assert replaced(spark) == found
         return
     with pytest.raises(RowCountError, match="MERGE reported other row counts"):
-        replaced(work(), spark, orders_schema(), **given)  # type: ignore[arg-type]
+        replaced(spark)
 
 
 def test_what_is_not_as_it_landed_is_not_merged() -> None:
     spark = Scripted(counts(4, 0, 4), {**CHUNK, "rows_sent": 4})
     with pytest.raises(RowCountError, match="not those that landed"):
-        replaced(work(), spark, orders_schema(), doing="-", metadata="{}", txn=("a", 1), landed=3)
+        replaced(spark)
     assert spark.statements == []
 
 
@@ -231,7 +238,12 @@ def test_a_file_with_other_rows_than_landed_is_not_committed(tmp_path: Path, row
     one = replace(work(), root=str(tmp_path), fence=lambda: fenced.append(None))
     with pytest.raises(RowCountError, match="other rows were written than landed"):
         one.append_rows(
-            str(tmp_path), kinds, [batch], "appending", lambda: "{}", ("a", 1), indexed=[], rows=2
+            str(tmp_path),
+            kinds,
+            [batch],
+            lambda: one.info("appending", "{}", ("a", 1)),
+            indexed=[],
+            rows=2,
         )
     assert not fenced
 
@@ -245,7 +257,7 @@ def test_each_way_of_a_window_into_the_mirror_is_counted(
 ) -> None:
     """From files, by SQL where a change of key lacks a LOB, and derived from the whole change log: MERGE says that it did nothing."""
     spark = Scripted(counts(0, 0, 0), SENT)
-    monkeypatch.setattr("cdc_core.lake.lake.start_session", lambda *_given, **_options: spark)
+    monkeypatch.setattr("cdc_core.lake.delta_lake.start_session", lambda *_given, **_options: spark)
     source, lake = Source(tmp_path / "landing", orders_schema()), DeltaLake.open(LakeConfig(path=str(tmp_path / "lake"), rewrite_mirrors_up_to_mb=0), "shop")  # fmt: skip
     tx = source.begin()
     row_id = tx.insert(order(1))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from cdc_core.delta.appending import commit_files, create_table, write_file
+from cdc_core.delta.appending import CommitInfo, FileChanges, commit_files, create_table, write_file
 from cdc_core.delta.history import read_log
 from cdc_core.delta.storage import refused_by_storage
 from cdc_core.errors import StoreUnavailableError, TransientError
@@ -37,9 +37,8 @@ def create(path: str) -> None:
 def append(path: str) -> None:
     file = write_file(path, SCHEMA, [BATCH], ["ID"])
     assert file is not None
-    commit_files(
-        path, SCHEMA, [file], metadata=METADATA, txn=("app", 1), fence=lambda: None, doing="appending", facts={},
-    )  # fmt: skip
+    info = CommitInfo(doing="appending", metadata=METADATA, txn=("app", 1))
+    commit_files(path, FileChanges(schema=SCHEMA, added=[file]), info, fence=lambda: None)
 
 
 def put_beside(path: str, *windows: int) -> None:

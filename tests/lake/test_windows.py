@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from tests.lake.conftest import Columns
     from tests.stage.landed import Row, Source
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.parametrize("open_lake", ["auto", "spark"], indirect=True),
+]
 
 
 def test_windows_leave_the_mirror_as_the_table_was(

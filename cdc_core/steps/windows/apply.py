@@ -311,6 +311,7 @@ def summed(table: TableId, done: Sequence[TableApplied]) -> TableApplied:
         rows_deleted=sum(one.rows_deleted for one in done),
         changes=sum(one.changes for one in done),
         quarantined=sum(one.quarantined for one in done),
+        write=next((one.write for one in reversed(done) if one.write is not None), None),
         in_quarantine=next(
             (one.in_quarantine for one in reversed(done) if one.in_quarantine is not None), None
         ),

@@ -11,9 +11,16 @@ from rich.console import Console
 
 from assets.config_file import load_config
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import StepReport, TableApplied
+from cdc_core.model.reports import MirrorWrite, StepReport, TableApplied
 from pipelines.demo import settings
-from pipelines.demo.screen import FinalRow, Screen, chunk_line, final_table, window_line
+from pipelines.demo.screen import (
+    FinalRow,
+    Screen,
+    chunk_line,
+    final_table,
+    window_line,
+    writes_line,
+)
 from pipelines.demo.server import Served, last_served
 
 FLIGHTS = TableId("NYC", "FLIGHTS")
@@ -39,7 +46,7 @@ def test_a_window_fits_80_columns_with_counts_and_seconds() -> None:
     )  # fmt: skip
     applied = StepReport(
         kind="window-applied", key="10-20", seconds=1.5, scn_low=10, scn_high=20,
-        tables=(TableApplied(table=FLIGHTS, changes=300, rows_inserted=100, rows_updated=150, rows_deleted=50, seconds=1.2), TableApplied(table=TableId("NYC", "PLANES"))),
+        tables=(TableApplied(table=FLIGHTS, changes=300, rows_inserted=100, rows_updated=150, rows_deleted=50, seconds=1.2, write=MirrorWrite("merge", "the window is large")), TableApplied(table=TableId("NYC", "PLANES"))),
     )  # fmt: skip
     out = io.StringIO()
     with Screen(Console(file=out, width=200)) as screen:
@@ -52,6 +59,17 @@ def test_a_window_fits_80_columns_with_counts_and_seconds() -> None:
     assert brought == "         → FLIGHTS 300"
     assert screen.windows_seen == 1
     assert screen.changes_seen == 300
+    assert writes_line(screen.writes) == "Mirrors: 1 × merged by Spark (the window is large)."
+
+
+def test_each_way_into_a_mirror_is_counted_with_its_last_reason() -> None:
+    small = [MirrorWrite("copy-on-write", f"mirror of {size}.0 MB") for size in (2, 3)]
+    merged = MirrorWrite("merge", "the window is large")
+    assert writes_line({small[0].who: small, merged.who: [merged]}) == (
+        "Mirrors: 2 × copy-on-write without Spark (mirror of 3.0 MB), "
+        "1 × merged by Spark (the window is large)."
+    )
+    assert writes_line({}) == "Mirrors: no window changed one."
 
 
 def test_the_seconds_of_phases_add_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,192 @@
+"""How does a change get into a mirror? Windows, late commits, replays and chunks say what is to become of which rows; :func:`write` alone
+chooses how, and says why.
+
+It appends where the mirror has none of the keys, exchanges small files without Spark (copy-on-write, or deletion vectors where they are
+switched on), and lets Spark MERGE everything else. Each way takes the same rows by the same rule, in one commit with the change's metadata
+and transaction identifier, and holds the counts of what was written against what was sent.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.delta.appending import CommitInfo
+from cdc_core.errors import CommitConflictError
+from cdc_core.lake.append_only import Inserted, unseen_keys
+from cdc_core.lake.copy_on_write import files_near, marks_rows, rewrite_files, why_merged
+from cdc_core.lake.merge import ArrowRule, KeyRule, MergeRule, run_merge
+from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.staging import StagedRows
+from cdc_core.lake.table_context import TableWork
+from cdc_core.model.reports import MirrorWrite
+from cdc_core.stage.changes import Bounds
+
+_LOG = logging.getLogger(__name__)
+
+
+class ChangeRows(Protocol):
+    """Makes a change's rows, one per key, in the columns of ``stage.reducing.merge_source`` (of counted rows: ``stage.copies.copies_source``;
+    of a chunk: ``merge.replace_sql``), where and when they are wanted."""
+
+    @property
+    def count(self) -> int:
+        """About how many rows are handed to Spark."""
+        ...
+
+    @property
+    def why_spark(self) -> str | None:
+        """Why Spark alone can merge them; None where this process can."""
+        ...
+
+    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> Inserted | None:
+        """Those that come into a mirror which has none of their keys, in files of its folder; None where that is nothing to ask."""
+        ...
+
+    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Sent] | None:
+        """All of them, counted, for this version of the mirror; None where Spark has to merge them after all."""
+        ...
+
+    def staged(self, work: TableWork) -> AbstractContextManager[StagedRows]:
+        """All of them for a MERGE, for as long as the block lasts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorChange:
+    """What is to become of rows of a mirror.
+
+    Attributes:
+        rows: The rows, one per key.
+        rule: What they do to the mirror's rows.
+        commit: What the commit carries.
+        bounds: Between which values their keys lie; empty where that is not known.
+    """
+
+    rows: ChangeRows
+    rule: MergeRule
+    commit: CommitInfo
+    bounds: Bounds = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """MERGE's counts, one row or none if Delta skipped a repeated transaction; and in which way the mirror took the change."""
+
+    counts: list[Any]
+    how: MirrorWrite
+
+
+def write(work: TableWork, change: MirrorChange) -> Written:
+    """Bring a change into the mirror, in one commit.
+
+    Raises:
+        CommitConflictError: Another process has brought it, or has committed since the mirror was read.
+        RowCountError: The mirror took more or less than what was sent.
+        DuplicateKeyError, DecodeError, LakeError: As the rule says; nothing was committed.
+    """
+    rule, why_spark = change.rule, change.rows.why_spark
+    if work.merges_by_spark:
+        return _merge(work, change, "lake.merge is spark")
+    if not isinstance(rule, ArrowRule) or change.commit.txn is None:
+        return _merge(work, change, why_spark or "the mirror is repaired")
+    mirror = _unwritten(work, change)
+    if (appended := _append(mirror, change)) is not None:
+        return appended
+    reason = why_spark or _why_merged(mirror, rule, change.bounds)
+    if reason is None and (found := change.rows.in_hand(mirror)) is not None:
+        return _rewrite(mirror, change, rule, *found)
+    return _merge(work, change, reason or "many changes of key lack columns", mirror)
+
+
+def _why_merged(mirror: MirrorFiles, rule: ArrowRule, bounds: Bounds) -> str | None:
+    """Why the mirror's files cannot be rewritten; None where they can."""
+    bytes_max = mirror.work.rewrite_bytes_max
+    if not bytes_max:
+        return "lake.rewrite_mirrors_up_to_mb is 0"
+    return why_merged(mirror, rule.columns, rule.near(bounds), bytes_max)
+
+
+def _unwritten(work: TableWork, change: MirrorChange) -> MirrorFiles:
+    """The mirror, which the change is still to be brought into. What it has of it already would look like a wrong mirror.
+
+    Raises:
+        CommitConflictError: Another process has brought it meanwhile.
+    """
+    mirror, txn = MirrorFiles.read(work), change.commit.txn
+    if txn is not None and work.require_mirror().transactions.get(txn[0], -1) >= txn[1]:
+        raise CommitConflictError(
+            "another process has merged the window into the mirror meanwhile",
+            hint="Try again; a source must have one writer.",
+            **change.commit.facts,
+        )
+    return mirror
+
+
+def _append(mirror: MirrorFiles, change: MirrorChange) -> Written | None:
+    """Append the change to a mirror that has none of its keys; None if it may have some, or nothing is left."""
+    rule = change.rule
+    if not isinstance(rule, KeyRule) or rule.absent:
+        return None
+    unseen = unseen_keys(mirror, rule.schema, change.bounds)
+    found = None if unseen is None else change.rows.inserted(mirror, rule.covered_scn)
+    if unseen is None or found is None:
+        return None
+    rows = unseen.append(found.files, change.commit)
+    if rows is None:
+        return None
+    counts = {"num_inserted_rows": rows, "num_updated_rows": 0, "num_deleted_rows": 0}
+    found.sent.check([counts])
+    return Written([counts], MirrorWrite("append", "the mirror has none of the keys"))
+
+
+def _rewrite(
+    mirror: MirrorFiles, change: MirrorChange, rule: ArrowRule, rows: pa.Table, sent: Sent
+) -> Written:
+    """Exchange the files that change, or mark rows of them, without Spark."""
+    near = files_near(mirror, rule.near(change.bounds))
+    has_vectors = marks_rows(mirror, near["path"].to_pylist())
+    counts = rewrite_files(
+        mirror,
+        rule.columns,
+        rule.in_arrow(rows),
+        rule.near(change.bounds),
+        check=lambda found: sent.check([found]),
+        commit=change.commit,
+    )
+    size = (pc.sum(near["size_bytes"]).as_py() or 0) / (1024 * 1024)
+    how = MirrorWrite(
+        "deletion vectors" if has_vectors else "copy-on-write", f"mirror of {size:,.1f} MB"
+    )
+    return Written([counts], how)
+
+
+def _merge(
+    work: TableWork, change: MirrorChange, reason: str, mirror: MirrorFiles | None = None
+) -> Written:
+    """Let Spark MERGE."""
+    _LOG.debug("Spark merges a change of %s: %s", work.table, reason)
+    with change.rows.staged(work) as staged:
+        inserts = mirror is None or not _are_there(mirror, staged, change)
+        counts = run_merge(work, staged, change.rule, change.commit, inserts=inserts)
+    return Written(counts, MirrorWrite("merge", reason))
+
+
+def _are_there(mirror: MirrorFiles, staged: StagedRows, change: MirrorChange) -> bool:
+    """Has the mirror a row of each key that has one after the change? A MERGE that inserts nothing then does all that is to be done, and leaves
+    the mirror's rows in their files' order: the staged ones are sent to where they are."""
+    if staged.rows is None or not isinstance(change.rule, KeyRule):
+        return False
+    rows = staged.rows.filter(pc.equal(staged.rows["_cdc_kind"], "row"))
+    if pc.any(rows["_cdc_new"]).as_py():  # an insert, or a wrong mirror: MERGE finds that out
+        return False
+    are_there = mirror.has_all(rows.select(list(change.rule.schema.key)), change.bounds)
+    if are_there:
+        staged.broadcast()
+    return are_there

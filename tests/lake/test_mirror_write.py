@@ -1,0 +1,113 @@
+"""In which way a mirror takes a change, and what the report says of it: the rows are the same in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_core.config import LakeConfig
+from cdc_core.lake.delta_lake import DeltaLake
+from cdc_core.lake.tables import mirror_path
+from cdc_core.model.reports import MirrorWrite
+from tests.lake.test_marking import with_vectors
+from tests.stage.landed import Row, Source, Window, order
+
+Mirror = Callable[..., list[Row]]
+
+
+class SparkAskedError(Exception):
+    """The lake asked for Spark, so it means to merge."""
+
+
+def _no_spark(_config: LakeConfig) -> Any:
+    raise SparkAskedError
+
+
+def _lake(folder: Path, **options: Any) -> DeltaLake:
+    """A lake in which only what needs no Spark works."""
+    return DeltaLake.open(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
+
+
+def _snapshot(source: Source, lake: Any) -> Any:
+    """Orders 1 to 9 by a snapshot; the next window begins behind it."""
+    tx = source.begin()
+    source.ids = {i: tx.insert(order(i)) for i in range(1, 10)}
+    tx.commit()
+    done = source.chunk().apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    return done
+
+
+def _update(source: Source, name: str) -> Window:
+    tx = source.begin()
+    tx.update(source.ids[5], {"NAME": name})
+    tx.commit()
+    return source.cut()
+
+
+def _insert(source: Source, key: int) -> Window:
+    tx = source.begin()
+    tx.insert(order(key))
+    tx.commit()
+    return source.cut()
+
+
+def test_a_small_mirror_is_written_without_spark(
+    tmp_path: Path, source: Source, mirror: Mirror
+) -> None:
+    """A chunk and keys that it cannot have are appended; rows of its files are exchanged, or marked where vectors are switched on."""
+    lake = _lake(tmp_path)
+    assert _snapshot(source, lake).write.way == "append"
+    assert _insert(source, 50).apply(lake).write == MirrorWrite(
+        "append", "the mirror has none of the keys"
+    )
+    done = _update(source, "rewritten").apply(lake)
+    assert str(done.write) == "copy-on-write without Spark: mirror of 0.0 MB"
+    with_vectors(mirror_path(str(tmp_path / "lake"), "shop", source.schema.table))
+    window = _update(source, "marked")
+    assert window.apply(lake).write.way == "deletion vectors"
+    assert mirror(source.schema) == source.state(window.scn_high)
+    assert window.apply(lake).write is None, "a second time changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        pytest.param({"merge": "spark"}, _update, id="an-update-that-a-small-mirror-takes"),
+        pytest.param({"merge": "spark"}, _insert, id="keys-that-it-cannot-have"),
+        pytest.param({"rewrite_mirrors_up_to_mb": 0}, _update, id="no-files-may-be-rewritten"),
+    ],
+)
+def test_spark_merges_where_the_configuration_says_so(
+    tmp_path: Path, source: Source, options: dict[str, Any], change: Callable[..., Window]
+) -> None:
+    _snapshot(source, _lake(tmp_path))
+    with pytest.raises(SparkAskedError):
+        change(source, 60).apply(_lake(tmp_path, **options))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("open_lake", "reason"),
+    [
+        pytest.param("spark", "lake.merge is spark", id="forced"),
+        pytest.param(None, "lake.rewrite_mirrors_up_to_mb is 0", id="never-rewritten"),
+    ],
+    indirect=["open_lake"],
+)
+def test_a_merge_says_why(
+    open_lake: Callable[..., DeltaLake], source: Source, mirror: Mirror, reason: str
+) -> None:
+    """Of a chunk whose keys the mirror may have, it says that; forced, Spark takes the first chunk too."""
+    lake = open_lake()
+    first = _snapshot(source, lake)
+    assert (first.write.way == "merge") == (reason == "lake.merge is spark")
+    window = _update(source, "merged")
+    assert window.apply(lake).write == MirrorWrite("merge", reason)
+    again = source.chunk(snapshot="again").apply(lake)
+    assert again.write.way == "merge"
+    assert (again.rows_inserted, again.rows_updated) == (0, 9)
+    assert mirror(source.schema) == source.state(source.scn)
