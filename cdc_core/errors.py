@@ -63,6 +63,28 @@ REPORT_HINT = "This is a fault of Redolake. Report it with this text; the runboo
 """The hint of errors that no operator can have caused."""
 
 
+MIRROR_HINT = f"`redolake table rebuild {ANY_TABLE}` writes a damaged mirror from its change log."
+CHANGELOG_HINT = (
+    f"Restore it. Without a copy, `redolake table rebuild --from-landing {ANY_TABLE}` writes both "
+    f"Delta tables from landing, or `redolake table resnapshot --fresh {ANY_TABLE}` reads the table "
+    "again into new ones."
+)
+FEATURE_HINT = (
+    "Remove the feature in Spark (`ALTER TABLE … DROP FEATURE …`), or run "
+    f"`redolake table rebuild --from-landing {ANY_TABLE}`, which writes both Delta tables from "
+    "landing without it."
+)
+VECTOR_HINT = (
+    "VACUUM of delta-rs removes deletion vectors that are in use. "
+    f"`redolake table rebuild {ANY_TABLE}` writes the mirror from its change log."
+)
+DELTA_LOG_HINT = (
+    f"Without a copy, `redolake table rebuild {ANY_TABLE}` moves a damaged mirror aside and writes "
+    f"it from its change log, and `redolake table rebuild --from-landing {ANY_TABLE}` writes both "
+    "tables from landing."
+)
+ONE_WRITER_HINT = "Try again; a source must have one writer."
+
 RESNAPSHOT = f"`redolake table resnapshot {ANY_TABLE}`"
 RESNAPSHOT_HINT = f"{RESNAPSHOT} reads the table again from Oracle."
 """The hint where nothing but the table's present rows helps."""

@@ -16,13 +16,12 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cdc_core.delta.log_files import (
-    REBUILD_HINT,
     Action,
     actions_of,
     log_folder,
     reading_file,
 )
-from cdc_core.errors import LakeError
+from cdc_core.errors import DELTA_LOG_HINT, LakeError
 
 _OF_TABLES = ["txn", "metaData", "protocol"]
 """The actions that are about a table as a whole."""
@@ -80,7 +79,7 @@ def added_files(
         if "/" in name:
             raise LakeError(
                 "a checkpoint names files outside of the Delta table's log, which Redolake does not read",
-                hint=REBUILD_HINT,
+                hint=DELTA_LOG_HINT,
                 path=root,
             )
         path = f"{log_folder(root)}/{_SIDECARS}/{name}"

@@ -1,7 +1,7 @@
 """How does a commit get into the log of a Delta table on a disk or in S3, without delta-rs?
 
 delta-rs reads the names of all live files before a commit, and the commits since the newest checkpoint before and after it. Measured with
-deltalake 1.6: behind 10,000 windows of one change a window on a disk took three times as long as behind ten, and a window on S3 asked it
+deltalake 1.6: behind 10,000 commits of one row, a commit on a disk took three times as long as behind ten, and a commit on S3 asked it
 200 times behind ten others, and up to 500 times where the newest checkpoint was long ago. The next version is known without that, and is
 put only where it is not there yet, as delta-rs does it too: by a hard link on a disk, by a conditional write in S3.
 

@@ -14,20 +14,13 @@ import pyarrow as pa
 
 from cdc_core.delta.history import read_log
 from cdc_core.delta.storage import storing
-from cdc_core.errors import ANY_TABLE, DEBUG_HINT, CommitConflictError, LakeError
-
-MIRROR_HINT = f"`redolake table rebuild {ANY_TABLE}` writes a damaged mirror from its change log."
-CHANGELOG_HINT = (
-    f"Restore it. Without a copy, `redolake table rebuild --from-landing {ANY_TABLE}` writes both Delta tables from landing, or "
-    f"`redolake table resnapshot --fresh {ANY_TABLE}` reads the table again into new ones."
-)
-_FEATURE_HINT = (
-    "Remove the feature in Spark (`ALTER TABLE … DROP FEATURE …`), or run "
-    f"`redolake table rebuild --from-landing {ANY_TABLE}`, which writes both Delta tables from landing without it."
-)
-VECTOR_HINT = (
-    "VACUUM of delta-rs removes deletion vectors that are in use. "
-    f"`redolake table rebuild {ANY_TABLE}` writes the mirror from its change log."
+from cdc_core.errors import (
+    DEBUG_HINT,
+    FEATURE_HINT,
+    ONE_WRITER_HINT,
+    VECTOR_HINT,
+    CommitConflictError,
+    LakeError,
 )
 
 _FEATURES = re.compile(
@@ -92,7 +85,7 @@ def conflict(doing: str, facts: Mapping[str, object]) -> CommitConflictError:
     """The error where another writer was first."""
     return CommitConflictError(
         f"{doing}: another writer committed to the same Delta table",
-        hint="Try again; a source must have one writer.",
+        hint=ONE_WRITER_HINT,
         **facts,
     )
 
@@ -114,7 +107,7 @@ def _translated(
     if found := _FEATURES.search(text):
         return LakeError(
             f"{doing}: the Delta table has a feature that Redolake cannot work with",
-            hint=_FEATURE_HINT,
+            hint=FEATURE_HINT,
             **facts,
             features=re.sub(r'Unknown\("([^"]*)"\)', r"\1", found[1] or found[2]),
         )

@@ -13,16 +13,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from cdc_core.errors import ANY_TABLE
-from cdc_core.model.reports import DeltaLayer
-
 _WITHOUT_ROWS = frozenset({"maintenance", "schema", "purge", "replay"})
 """Kinds of our commits after which a table has no more of what it should have than before."""
 
 _KEPT_MAX = 20
-
-LAYER_WORDS: dict[DeltaLayer, str] = {"changelog": "change log", "mirror": "mirror"}
-"""What people call the two Delta tables of a captured table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +65,6 @@ class ForeignChanges:
 
 NOTHING_FOREIGN = ForeignChanges()
 """Before the first commit."""
-
-
-def replaced_words(layer: DeltaLayer, found: ForeignChange) -> str:
-    """What is said where somebody else put other rows in the place of all."""
-    return (
-        f"another writer replaced the rows of the {LAYER_WORDS[layer]} ({found.operation}) "
-        "without changing its position"
-    )
-
-
-def replaced_hint(layer: DeltaLayer, table: str = ANY_TABLE) -> str:
-    """What to do then. Landing, or Oracle, gives back what the change log lacks, and the change log what the mirror lacks."""
-    if layer == "mirror":
-        return f"`redolake table rebuild {table}` writes the mirror from its change log."
-    return (
-        f"`redolake table rebuild --from-landing {table}` writes both Delta tables from landing; where landing does not reach back so far, "
-        f"`redolake table resnapshot --fresh {table}` reads the table again into new ones."
-    )
 
 
 def brings_rows(actions: Iterable[dict[str, Any]]) -> bool:

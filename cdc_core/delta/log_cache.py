@@ -1,6 +1,6 @@
 """What is known already of a Delta table's log, and is it still so?
 
-One window asks for a table's newest state a dozen times, and behind thousands of windows listing and reading the log takes longer than the
+One step asks for a table's newest state a dozen times, and behind thousands of commits listing and reading the log takes longer than the
 work. So what was read stays in memory, and counts again where the log itself proves it: the newest commit that was read is still the same file, and
 none follows it. Commits that follow are read alone. Another writer's commit, a table that was moved aside and begun anew with as many
 versions, and one that was restored are all seen by that. Where nothing identifies a file, nothing is kept.
@@ -167,7 +167,7 @@ class _Log:
         try:
             with storing(READING, path=path):
                 if isinstance(self.filesystem, pafs.LocalFileSystem):
-                    found = os.stat(path)  # noqa: PTH116 - a window asks many times
+                    found = os.stat(path)  # noqa: PTH116 - it is asked many times
                     return (
                         found.st_dev,
                         found.st_ino,

@@ -16,19 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.fs as pafs
 
 from cdc_core.delta.storage import storing
-from cdc_core.errors import LakeError
+from cdc_core.errors import DELTA_LOG_HINT, LakeError
 
 if TYPE_CHECKING:
     from cdc_core.landing.s3_objects import S3Objects
 
 READING = "reading a Delta table's log"
 """What is under way, for errors."""
-
-REBUILD_HINT = (
-    "Without a copy, `redolake table rebuild OWNER.TABLE` moves a damaged mirror aside and writes it from its change log, and "
-    "`redolake table rebuild --from-landing OWNER.TABLE` writes both tables from landing."
-)
-"""The hint where a table's log cannot be read."""
 
 Action = dict[str, Any]
 
@@ -129,7 +123,7 @@ def commits_behind(names: list[str], start: int, root: str) -> dict[int, str]:
         unknown = [name for name in names if "checkpoint" in name and not _is_known(name)]
         raise LakeError(
             "the Delta log has a gap",
-            hint=f"Restore the missing file of _delta_log. {REBUILD_HINT}",
+            hint=f"Restore the missing file of _delta_log. {DELTA_LOG_HINT}",
             path=root,
             version=missing[0],
             **({"unreadable_checkpoint": unknown[-1]} if unknown else {}),
@@ -179,6 +173,6 @@ def reading_file(name: str) -> Iterator[None]:
     except ValueError as error:  # JSON's, and Arrow's for Parquet
         raise LakeError(
             "a file of a Delta table's log is damaged",
-            hint=f"Restore it. {REBUILD_HINT}",
+            hint=f"Restore it. {DELTA_LOG_HINT}",
             path=name,
         ) from error

@@ -1,7 +1,7 @@
 """Which files of a Delta table's log may go, and how do they?
 
-Delta cleans up at its own checkpoints, so a change log, to which delta-rs commits without cleaning up, would keep each commit for ever, and every
-listing reads them all. Here the same rule counts for both tables of a captured table: no version that is younger than the limit is lost, and
+Spark cleans up at its own checkpoints, so a table to which nobody else commits would keep each commit for ever, and every
+listing reads them all. Here one rule counts for every table: no version that is younger than the limit is lost, and
 the checkpoint that the oldest of them needs stays. Transaction identifiers are in every checkpoint, for as long as
 ``delta.setTransactionRetentionDuration`` is not set, which nothing of ours does. Source: the Delta transaction log protocol,
 section "Metadata Cleanup".

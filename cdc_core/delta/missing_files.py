@@ -1,6 +1,6 @@
 """Which files that a Delta table's newest version names are not there any more?
 
-Asked by who examines a source: one listing of the folder, and the names that the log has. What a window needs is met when it is read.
+One listing of the folder, and the names that the log has.
 """
 
 from __future__ import annotations

@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.delta.errors import CHANGELOG_HINT, MIRROR_HINT, at_work
+from cdc_core.delta.errors import at_work
 from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
 from cdc_core.delta.history import filesystem_of, read_log
+from cdc_core.errors import CHANGELOG_HINT, MIRROR_HINT
 from cdc_core.lake.reduce import moved_sql
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.model.reports import DeltaLayer

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.decode.dml import decode_dml
-from cdc_core.delta.history import read_commits, read_log, version_at
+from cdc_core.delta.history import read_commits, read_log
 from cdc_core.delta.missing_files import gone_files
 from cdc_core.errors import LakeError
 from cdc_core.lake.applied_in_delta import Taken, read_taken
@@ -25,6 +25,7 @@ from cdc_core.lake.comparing import MirrorComparison, of_mirror
 from cdc_core.lake.emptied_partitions import empty_partitions
 from cdc_core.lake.evolution import is_settled, settle_schema
 from cdc_core.lake.maintaining import maintain
+from cdc_core.lake.mirror_versions import version_at
 from cdc_core.lake.purging import purge_column
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.replay import rebuild_mirror, replay_window, restore_quarantine

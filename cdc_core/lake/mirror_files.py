@@ -25,11 +25,12 @@ import pyarrow.parquet as pq
 from cdc_core.delta.added_files import Added, read_added, take_added
 from cdc_core.delta.commits import VECTORS_FEATURE
 from cdc_core.delta.deletion_vectors import Deleted, Places, places_of, read_vector
-from cdc_core.delta.errors import MIRROR_HINT, at_work
+from cdc_core.delta.errors import at_work
 from cdc_core.delta.file_names import FILE_NAME
 from cdc_core.delta.history import MAPPING, filesystem_of
 from cdc_core.delta.log_cache import KnownLogs
 from cdc_core.delta.log_files import Action, log_names
+from cdc_core.errors import MIRROR_HINT
 from cdc_core.lake.table_context import TableWork
 from cdc_core.stage.changes import Bounds
 

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cdc_core.delta.foreign_changes import replaced_hint, replaced_words
 from cdc_core.delta.history import read_commits, read_log
 from cdc_core.errors import REPORT_HINT, LakeError, NotYetError, RowCountError
 from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
 from cdc_core.lake.deriving import derived_sql
 from cdc_core.lake.emptied_partitions import emptied_scn
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
+from cdc_core.lake.foreign_words import replaced_hint, replaced_words
 from cdc_core.lake.merge import merge_report
 from cdc_core.lake.mirror_write import write
 from cdc_core.lake.quarantine import QuarantineTable

@@ -147,23 +147,21 @@ def _rewrite(
         CommitConflictError: Somebody has committed since; the step is repeated.
         RowCountError: Somebody did so while Spark began to write: the rows are in an older version alone. Or rows were lost otherwise.
     """
-    from pyspark.sql import functions
-
     session = work.session_for()
     doing = "widening the columns of a Delta table"
     with translated(doing, **work.facts(path=path)):
         frame = session.read.format("delta").option("versionAsOf", log.version).load(path)
-        chosen = [
-            functions.expr(columns[name]).alias(
-                name, metadata={"comment": comments[name]} if name in comments else {}
+        chosen = frame.selectExpr(
+            *(
+                f"{columns.get(name, quote_name(name))} AS {quote_name(name)}"
+                for name in frame.columns
             )
-            if name in columns
-            else functions.col(quote_name(name))
-            for name in frame.columns
-        ]
+        )
+        for name in columns.keys() & comments.keys():
+            chosen = chosen.withMetadata(name, {"comment": comments[name]})
         before = _count(path, frame)
         [detail] = session.sql(f"DESCRIBE DETAIL {delta(path)}").collect()
-        writer = frame.select(*chosen).write.format("delta").mode("overwrite")
+        writer = chosen.write.format("delta").mode("overwrite")
         writer = writer.option("overwriteSchema", "true").option("userMetadata", metadata)
         writer = writer.option("txnAppId", f"{work.window_app}/widened")
         work.fence()

@@ -26,7 +26,7 @@ WriteWay = Literal["append", "copy-on-write", "deletion vectors", "merge"]
 
 @dataclass(frozen=True, slots=True)
 class MirrorWrite:
-    """How a mirror took a change, and why in this way. ``merge`` is Spark's; the others need no Spark."""
+    """How a mirror took a change, and why: ``merge`` is Spark's, the other ways need no Spark."""
 
     way: WriteWay
     reason: str
@@ -37,7 +37,7 @@ class MirrorWrite:
         return "merged by Spark" if self.way == "merge" else f"{self.way} without Spark"
 
     def __str__(self) -> str:
-        """``merged by Spark: the window is large``, ``copy-on-write without Spark: mirror of 3.0 MB``."""
+        """``merged by Spark: the window is large``; the reason behind :attr:`who`."""
         return f"{self.who}: {self.reason}"
 
 

@@ -21,11 +21,12 @@ from typing import Any
 
 from cdc_core import errors
 from cdc_core.config import LakeConfig
-from cdc_core.delta.errors import CHANGELOG_HINT, MIRROR_HINT
 from cdc_core.delta.storage import refused_by_storage, storage_error
 from cdc_core.errors import (
+    CHANGELOG_HINT,
     DEBUG_HINT,
     MEMORY_HINT,
+    MIRROR_HINT,
     CdcError,
     CommitConflictError,
     LakeError,

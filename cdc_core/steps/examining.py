@@ -10,7 +10,6 @@ from contextlib import closing
 
 from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import EventsConfig, OracleConfig, SourceConfig
-from cdc_core.delta.foreign_changes import LAYER_WORDS, replaced_hint
 from cdc_core.errors import (
     ConfigError,
     LakeError,
@@ -20,6 +19,7 @@ from cdc_core.errors import (
     UnsupportedTypeError,
 )
 from cdc_core.lake.delta_lake import DeltaLake
+from cdc_core.lake.foreign_words import LAYER_WORDS, replaced_hint
 from cdc_core.landing.open import open_landing
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId

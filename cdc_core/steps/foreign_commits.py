@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from cdc_core.delta.foreign_changes import LAYER_WORDS, replaced_hint, replaced_words
 from cdc_core.errors import LakeError
+from cdc_core.lake.foreign_words import LAYER_WORDS, replaced_hint, replaced_words
 from cdc_core.lake.table_context import DeltaPosition
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord

@@ -8,6 +8,7 @@ from typing import Any
 
 from cdc_core.lake import executors
 from cdc_core.spark.session import stop_spark
+from cdc_core.spark.tasks import run_tasks
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import read_delta, version_at
 from tests.oracle.embedded import Oracle, running_oracle
@@ -63,7 +64,7 @@ def main() -> None:
 def counted_tasks() -> list[int]:
     """In how many tasks executors are asked to do something, each time."""
     found: list[int] = []
-    original = executors.run_tasks
+    original = run_tasks
 
     def counted(session: Any, count: int, *given: Any, **more: Any) -> list[dict[str, Any]]:
         found.append(count)

@@ -11,8 +11,8 @@ import pytest
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
-from cdc_core.delta.errors import MIRROR_HINT, at_work
-from cdc_core.errors import ANY_TABLE, CdcError, LakeError, LandingDamagedError
+from cdc_core.delta.errors import at_work
+from cdc_core.errors import ANY_TABLE, MIRROR_HINT, CdcError, LakeError, LandingDamagedError
 from cdc_core.model.identifiers import TableId
 from cdc_core.spark.session import translated
 

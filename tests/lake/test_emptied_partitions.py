@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from cdc_core.errors import TableStoppedError
 from cdc_core.steps import Pipeline
-from tests.lake.test_marking import with_vectors
+from tests.delta.vectors import with_vectors
 from tests.lake.test_truncating import rows_of
 from tests.oracle.embedded import running_oracle
 from tests.steps.harness import table_id

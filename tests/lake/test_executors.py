@@ -27,9 +27,8 @@ from cdc_core.errors import (
     RowCountError,
     SparkMemoryError,
 )
-from cdc_core.lake import executors
 from cdc_core.lake.delta_lake import DeltaLake
-from cdc_core.lake.executors import Reduction, StagedWindow, WindowStaging, names_of, run_tasks
+from cdc_core.lake.executors import Reduction, StagedWindow, WindowStaging, names_of
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.staging import staged_by_executors
@@ -37,6 +36,7 @@ from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.lake.windows import _staged
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
+from cdc_core.spark.tasks import run_tasks
 from cdc_core.stage.changes import LoggedChanges, of_window
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
@@ -318,7 +318,7 @@ def test_executors_without_redolake_are_refused_with_what_helps(said: str, named
 
 def test_another_version_on_an_executor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = iter(["1.0", "2.0", "2.0"])
-    monkeypatch.setattr(executors, "installed_version", lambda _: next(versions))
+    monkeypatch.setattr("cdc_core.spark.tasks.installed_version", lambda _: next(versions))
     with pytest.raises(PreflightError, match=r"driver=1\.0, executor=2\.0"):
         run_tasks(InProcess(), 1, numbered, doing="-", facts={})
 

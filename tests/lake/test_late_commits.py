@@ -18,7 +18,7 @@ from cdc_core.lake.table_context import no_fence
 from cdc_core.lake.truncating import Truncation
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA
-from tests.lake.test_marking import with_vectors
+from tests.delta.vectors import with_vectors
 from tests.stage.landed import Row, Source, Window
 
 pytestmark = [

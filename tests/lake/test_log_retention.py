@@ -20,7 +20,7 @@ from cdc_core.lake.maintaining import _Maintenance, log_properties
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer
-from tests.lake.test_known_logs import APP, commit
+from tests.delta.test_known_logs import APP, commit
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 HOUR = 3600.0

@@ -12,7 +12,7 @@ from cdc_core.config import LakeConfig
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.tables import mirror_path
 from cdc_core.model.reports import MirrorWrite
-from tests.lake.test_marking import with_vectors
+from tests.delta.vectors import with_vectors
 from tests.stage.landed import Row, Source, Window, order
 
 Mirror = Callable[..., list[Row]]

@@ -36,7 +36,7 @@ from cdc_core.runtime.java import find_java
 from cdc_core.runtime.s3_jars import S3_JARS
 from cdc_core.spark.session import spark_settings
 from pipelines.setup import set_up
-from tests.lake.test_appending import SCHEMA, append, ids, rows
+from tests.delta.test_appending import SCHEMA, append, ids, rows
 from tests.lake.test_foreign_writer import append_foreign
 from tests.landing.s3_process import S3Process, kinds, running_s3_process
 from tests.oracle.embedded import running_oracle

@@ -9,9 +9,9 @@ import pytest
 from deltalake import DeltaTable
 
 from cdc_core.steps import Pipeline
+from tests.delta.vectors import with_vectors
 from tests.invariants.compare import read_delta
 from tests.lake.test_envelope import events_by_duckdb
-from tests.lake.test_marking import with_vectors
 from tests.oracle.embedded import running_oracle
 from tests.steps.harness import table_id
 from tests.steps.test_schema_features_delta import check

@@ -12,8 +12,8 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cdc_core.delta.foreign_changes import LAYER_WORDS
 from cdc_core.errors import LakeError
+from cdc_core.lake.foreign_words import LAYER_WORDS
 from cdc_core.landing.kept import kept_retired
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.records import TableRecord, WindowRecord

@@ -1,0 +1,100 @@
+"""What readers see of a table with commits of ours, in any order, beside those of others: the same rows, and those of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from cdc_core.delta.row_counts import count_rows
+from tests.delta.histories import History, Row
+from tests.delta.plain_reader import rows_of
+from tests.delta.vectors import with_vectors
+
+OURS = ("append", "append", "replace", "say_nothing", "try_again", "clean_up")
+MARKING = (*OURS, "mark", "mark", "mark")
+DELTA_RS = ("rs_append", "rs_delete", "rs_optimize", "rs_vacuum", "rs_alter", "rs_checkpoint")
+SPARK = ("spark_insert", "spark_delete", "spark_update", "spark_optimize", "spark_vacuum", "spark_alter")  # fmt: skip
+
+FOR_DELTA_RS = {"delta.enableChangeDataFeed": "true"}
+"""What asks more of a table's writers than Redolake's own commits do, so that they go through delta-rs."""
+
+
+def by_delta_rs(path: str) -> list[Row]:
+    query = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t")
+    return sorted(tuple(row.values()) for row in pa.table(query.read_all()).to_pylist())
+
+
+def by_spark(session: Any, path: str) -> list[Row]:
+    return sorted(map(tuple, session.sql(f"SELECT * FROM delta.`{path}`").collect()))
+
+
+def check(history: History, session: Any = None) -> None:
+    """All readers agree with the model."""
+    said = f"after {', '.join(history.done)}"
+    assert rows_of(history.path) == history.wanted, f"DuckDB, {said}"
+    assert by_delta_rs(history.path) == history.wanted, f"delta-rs, {said}"
+    assert count_rows(history.path) in (None, len(history.rows)), f"our count, {said}"
+    if session is not None:
+        assert by_spark(session, history.path) == history.wanted, f"Spark, {said}"
+
+
+def live(history: History, steps: tuple[str, ...], count: int, session: Any = None) -> None:
+    """So many commits, looked at after each."""
+    history.append()
+    for _ in range(count):
+        history.step(steps)
+        check(history, session)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("properties", [{}, FOR_DELTA_RS], ids=["our-commits", "by-delta-rs"])
+def test_beside_delta_rs(tmp_path: Path, seed: int, properties: dict[str, str]) -> None:
+    """Whoever commits: we into the log ourselves, or delta-rs for us where the table asks more than we write."""
+    history = History(str(tmp_path / "t"), Random(seed), properties)
+    live(history, OURS + DELTA_RS, 20)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_deletion_vectors(tmp_path: Path, seed: int) -> None:
+    """Rows that vectors delete are deleted for every reader, and stay so when their file is marked again, or goes."""
+    history = History(str(tmp_path / "t"), Random(seed), {})
+    with_vectors(history.path)
+    live(history, MARKING, 20)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("has_vectors", [False, True], ids=["plain", "with-vectors"])
+def test_beside_spark(tmp_path: Path, spark_process: None, *, has_vectors: bool) -> None:
+    """Three readers, and a third writer."""
+    session = _session(tmp_path)
+    history = History(str(tmp_path / "t"), Random(5), {}, session)
+    if has_vectors:
+        with_vectors(history.path)
+    live(history, (MARKING if has_vectors else OURS + DELTA_RS) + SPARK, 10, session)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(10, 16))
+@pytest.mark.parametrize("has_vectors", [False, True], ids=["plain", "with-vectors"])
+def test_long_histories(
+    tmp_path: Path, spark_process: None, seed: int, *, has_vectors: bool
+) -> None:
+    """The same over checkpoints of all three writers, and logs that were cleaned up between them."""
+    session = _session(tmp_path)
+    history = History(str(tmp_path / "t"), Random(seed), {}, session)
+    if has_vectors:
+        with_vectors(history.path)
+    live(history, (MARKING if has_vectors else OURS + DELTA_RS) + SPARK, 60, session)
+
+
+def _session(folder: Path) -> Any:
+    from cdc_core.config import LakeConfig
+    from cdc_core.spark.session import start_session
+
+    return start_session(LakeConfig(path=str(folder), driver_memory="1g"))
