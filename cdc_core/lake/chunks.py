@@ -24,10 +24,11 @@ its values changed. A list of keys that was asked for is different: the key deci
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain
 from typing import Any
 from urllib.parse import unquote
@@ -35,7 +36,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_core.delta.appending import NewFile, remove_file, write_file
+from cdc_core.delta.appending import CommitInfo, NewFile, remove_file, write_file
 from cdc_core.delta.history import filesystem_of, newest_commits, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import ANY_TABLE, DuplicateKeyError, LakeError
@@ -68,7 +69,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
 from cdc_core.stage.snapshot import ChunkRows, are_double, deletions
-from cdc_core.stage.widths import WidthCounter
+from cdc_core.stage.widths import Width, WidthCounter
 
 KEYS_IN_HAND_MAX = 1_000_000
 """Keys of up to so many rows are held in memory."""
@@ -117,8 +118,8 @@ def apply_chunk(
         raise _double_keys(work, schema, f"chunk {manifest.number}")
     # A list of keys that was read ahead of the position says nothing of rows that windows up to its SCN may still change.
     removes = bool(asked) and manifest.scn <= reached
-    name = f"{manifest.snapshot_id}/{manifest.number}"
     moment = moment_of(manifest.landed) if "landed" in work.optional else None
+    chunk = _Applying(work, manifest, schema, metadata, (app, 1), moment)
     written = None
     if ahead is not None and not (removes or _has_mapping(work)):
         written = ahead.written(manifest, schema, mirrored, moment)
@@ -126,46 +127,16 @@ def apply_chunk(
         if mirror_file is None and schema.is_by_all_columns:
             raise _counted_twice(work)
         if changelog is None or app not in changelog.transactions:
-            doing, counter = "appending a chunk to the change log", WidthCounter(schema)
             if ahead is not None and written is not None:
-                widths = written.widths
                 ahead.take_changelog()
-                said = with_widths(metadata, work.changelog, schema, widths)
-                work.commit_file(
-                    work.changelog,
-                    change_schema(schema),
-                    written.changelog,
-                    work.info(doing, said, (app, 1)),
-                    rows=manifest.rows,
-                )
+                chunk.log_written(written)
             else:
-                changes, rows = landed.as_changes(name, manifest.scn, moment), manifest.rows
-                if removes:
-                    gone = _asked_keys(work, manifest, schema, landed.keys(), asked or ())
-                    rows += gone.num_rows
-                    changes = chain(
-                        changes, deletions(gone.to_batches(), name, manifest.scn, schema, moment)
-                    )
-                work.append_rows(
-                    work.changelog,
-                    change_schema(schema),
-                    counter.passing(changes),
-                    lambda: work.info(
-                        doing, with_widths(metadata, work.changelog, schema, counter.seen), (app, 1)
-                    ),
-                    indexed=CHANGELOG_INDEXED,
-                    rows=rows,
-                )
+                chunk.log(landed, (asked or ()) if removes else ())
     if mirror_file is not None:
-        work.commit_file(
-            work.mirror,
-            mirror_schema(mirrored),
-            mirror_file.result(),
-            work.info("appending a chunk to the mirror", metadata, (app, 1)).saying(
-                alone_at=mirror.version
-            ),
-            rows=manifest.rows,
-        )
+        info = work.info("appending a chunk to the mirror", metadata, (app, 1))
+        info = info.saying(alone_at=mirror.version)
+        file = mirror_file.result()
+        work.commit_file(work.mirror, mirror_schema(mirrored), file, info, rows=manifest.rows)
         return TableApplied(
             table=work.table,
             changes=manifest.rows,
@@ -174,11 +145,55 @@ def apply_chunk(
             write=MirrorWrite("append", "the mirror holds this snapshot alone"),
         )
     info = work.info("replacing a chunk's keys in the mirror", metadata, (app, 1))
-    change = MirrorChange(
-        rows=_ReplacingRows(work, manifest, mirrored), rule=ReplaceRule(mirrored), commit=info
-    )
-    taken = write(work, change)
+    rows = _ReplacingRows(work, manifest, mirrored)
+    taken = write(work, MirrorChange(rows=rows, rule=ReplaceRule(mirrored), commit=info))
     return _report(work, taken.counts, manifest.rows, started, taken.how)
+
+
+@dataclass(frozen=True, slots=True)
+class _Applying:
+    """A chunk on its way into the change log, whose columns ``schema`` are; ``moment`` is when it landed, where the change log says so."""
+
+    work: TableWork
+    manifest: ChunkManifest
+    schema: TableSchema
+    metadata: str
+    txn: tuple[str, int]
+    moment: datetime | None
+
+    def log_written(self, written: Written) -> None:
+        """Commit the file that was written while the chunk was read."""
+        path, rows = self.work.changelog, self.manifest.rows
+        info = self._info(written.widths)
+        columns = change_schema(self.schema)
+        self.work.commit_file(path, columns, written.changelog, info, rows=rows)
+
+    def log(self, landed: ChunkRows, asked: Sequence[Sequence[Any]]) -> None:
+        """Write the landed rows, and commit them; of keys that were ``asked`` for and that the chunk lacks, deletions too."""
+        work, manifest, schema = self.work, self.manifest, self.schema
+        name, counter, rows = _name(manifest), WidthCounter(schema), manifest.rows
+        changes = landed.as_changes(name, manifest.scn, self.moment)
+        if asked:
+            gone = _asked_keys(work, manifest, schema, landed.keys(), asked)
+            deleted = deletions(gone.to_batches(), name, manifest.scn, schema, self.moment)
+            changes, rows = chain(changes, deleted), rows + gone.num_rows
+        work.append_rows(
+            work.changelog,
+            change_schema(schema),
+            counter.passing(changes),
+            lambda: self._info(counter.seen),
+            indexed=CHANGELOG_INDEXED,
+            rows=rows,
+        )
+
+    def _info(self, widths: Mapping[str, Width]) -> CommitInfo:
+        metadata = with_widths(self.metadata, self.work.changelog, self.schema, widths)
+        return self.work.info("appending a chunk to the change log", metadata, self.txn)
+
+
+def _name(manifest: ChunkManifest) -> str:
+    """What the change log calls a chunk."""
+    return f"{manifest.snapshot_id}/{manifest.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +226,7 @@ class _ReplacingRows:
     def staged(self, work: TableWork) -> Iterator[StagedRows]:
         """All of them for a MERGE."""
         session, manifest, schema = work.session_for(), self.manifest, self.schema
-        name, scn = f"{manifest.snapshot_id}/{manifest.number}", manifest.scn
+        name, scn = _name(manifest), manifest.scn
         emptied = truncated_scn(work, read_log(work.changelog))
         sql = _replacing_sql(work.changelog, name, scn, schema, is_emptied=emptied > scn)
         with translated("reducing a chunk", **work.facts()):
