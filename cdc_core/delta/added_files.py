@@ -1,6 +1,8 @@
-"""With what words did a Delta table's log add its files? Their statistics, which stay theirs where rows of them are deleted, and their deletion vectors.
+"""With what words did a Delta table's log add its files? Their statistics, which stay theirs where
+rows of them are deleted, and their deletion vectors.
 
-Source: the Delta transaction log protocol, sections "Add File and Remove File" and "Checkpoints".
+Source: the Delta transaction log protocol, sections "Add File and Remove File" and
+"Checkpoints".
 """
 
 from __future__ import annotations
@@ -72,7 +74,8 @@ def read_added(
 
 
 def take_added(files: dict[str, Added], actions: Iterable[Action]) -> None:
-    """The files after one more commit. It may take a file away and add it again with another vector."""
+    """The files after one more commit. It may take a file away and add it again with another
+    vector."""
     actions = list(actions)
     for action in actions:
         if removed := action.get("remove"):

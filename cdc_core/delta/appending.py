@@ -1,9 +1,10 @@
-"""How do rows get into a Delta table without Spark? A Parquet file in its folder, then one commit that names it: ours where
-``log_writing.py`` has a place for it, else through delta-rs.
+"""How do rows get into a Delta table without Spark? A Parquet file in its folder, then one commit
+that names it: ours where ``log_writing.py`` has a place for it, else through delta-rs.
 
-The table is read first, then the fence is asked, then the version that follows is put, only if it is not there yet, and never
-behind another writer's commit: whoever committed since the table was read wins, and the step is repeated. So a process that was
-stopped at any place and lost its lease meanwhile adds nothing. A crash before the commit leaves a file that nothing names, and VACUUM
+The table is read first, then the fence is asked, then the version that follows is put, only if it
+is not there yet, and never behind another writer's commit: whoever committed since the table was
+read wins, and the step is repeated. So a process that was stopped at any place and lost its lease
+meanwhile adds nothing. A crash before the commit leaves a file that nothing names, and VACUUM
 removes it.
 """
 
@@ -46,8 +47,9 @@ _LOG = logging.getLogger(__name__)
 
 ROW_GROUP_ROWS = 50_000
 DICTIONARY_BYTES_MAX = 64 * 1024
-"""A column whose different values take more than this in a row group is written without a dictionary. Measured: at Arrow's limit of 1 MiB,
-columns of keys, times and amounts are looked up in vain, files are a fifth larger and take a third more CPU."""
+"""A column whose different values take more than this in a row group is written without a
+dictionary. Measured: at Arrow's limit of 1 MiB, columns of keys, times and amounts are looked up in
+vain, files are a fifth larger and take a third more CPU."""
 _OWN_NAME = re.compile(r"part-[0-9a-f-]{36}\.zstd\.parquet")
 TEXT_MAX = 32
 """Longer texts get no minimum and maximum: Delta's statistics are for skipping files."""
@@ -55,8 +57,9 @@ TEXT_MAX = 32
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A Parquet file in a Delta table's folder that no commit names yet. ``statistics`` are Delta's, as JSON; ``is_mapped`` says whether its
-    columns have the names that column mapping gave them."""
+    """A Parquet file in a Delta table's folder that no commit names yet. ``statistics`` are
+    Delta's, as JSON; ``is_mapped`` says whether its columns have the names that column mapping gave
+    them."""
 
     name: str
     rows: int
@@ -103,14 +106,16 @@ class OldFile:
 
 @dataclass(frozen=True, slots=True)
 class MarkedFile:
-    """A file that a Delta table has, of which more rows are deleted. ``statistics`` are those that it has, as JSON."""
+    """A file that a Delta table has, of which more rows are deleted. ``statistics`` are those that
+    it has, as JSON."""
 
     old: OldFile
     statistics: str
     vector: Vector
 
     def as_actions(self, now: int) -> list[dict[str, Any]]:
-        """Delta's actions that take it away and bring it with its new vector, at so many milliseconds.
+        """Delta's actions that take it away and bring it with its new vector, at so many
+        milliseconds.
 
         Its bounds stay true, and are those of some row no more.
         """
@@ -182,7 +187,8 @@ def _has_bounds(kind: pa.DataType) -> bool:
 def write_file(
     table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], indexed: Sequence[str]
 ) -> NewFile | None:
-    """Write rows into a new file in the folder of a Delta table, under the names that its files have; None if there are none.
+    """Write rows into a new file in the folder of a Delta table, under the names that its files
+    have; None if there are none.
 
     Args:
         table: The table's folder.
@@ -245,7 +251,8 @@ def remove_file(table: str, file: NewFile) -> None:
 
 
 def remove_unnamed(table: str) -> None:
-    """Remove the files that a process which died wrote into the folder of a Delta table that was not created yet."""
+    """Remove the files that a process which died wrote into the folder of a Delta table that was
+    not created yet."""
     filesystem, root = filesystem_of(table)
     if read_log(table) is not None:
         return
@@ -285,7 +292,8 @@ def create_table(
     doing: str,
     facts: dict[str, object],
 ) -> None:
-    """Create a Delta table without rows, unless it is there; the metadata of the schema's fields become those of the columns.
+    """Create a Delta table without rows, unless it is there; the metadata of the schema's fields
+    become those of the columns.
 
     Raises:
         StoreUnavailableError: The disk is full or fails, or the bucket cannot be reached.
@@ -310,7 +318,8 @@ class CommitInfo:
     Attributes:
         doing: What the commit is called in errors.
         metadata: Its user metadata, a JSON object.
-        txn: Its transaction identifier: application and version; None where repeating it does no harm.
+        txn: Its transaction identifier: application and version; None where repeating it does no
+            harm.
         facts: What errors say of the table.
     """
 
@@ -328,8 +337,9 @@ class CommitInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChanges:
-    """What a commit does to a Delta table's files: some are ``added``, others ``replaced`` by them, of the ``marked`` ones rows are deleted, as
-    the file ``vectors`` says. ``schema`` are the columns. Without any, the commit says that nothing changed."""
+    """What a commit does to a Delta table's files: some are ``added``, others ``replaced`` by them,
+    of the ``marked`` ones rows are deleted, as the file ``vectors`` says. ``schema`` are the
+    columns. Without any, the commit says that nothing changed."""
 
     schema: pa.Schema
     added: Sequence[NewFile] = ()
@@ -347,7 +357,8 @@ def commit_files(
     version: int | None = None,
     opened: Any = None,
 ) -> None:
-    """Change the files of a Delta table in one commit; with ``version``, right behind that version or not at all.
+    """Change the files of a Delta table in one commit; with ``version``, right behind that version
+    or not at all.
 
     Args:
         table: The table's folder.
@@ -355,11 +366,14 @@ def commit_files(
         info: What the commit carries.
         fence: Called right before the commit.
         version: The version that was read; None where any is right.
-        opened: delta-rs's table where the caller has read it already: if delta-rs commits, it is right behind the version that it has.
+        opened: delta-rs's table where the caller has read it already: if delta-rs commits, it is
+            right behind the version that it has.
 
     Raises:
-        CommitConflictError: Another writer committed since the table was read, or has done so under this identifier.
-        StoreUnavailableError: The disk is full or fails, the bucket cannot be reached, or VACUUM has removed a file meanwhile.
+        CommitConflictError: Another writer committed since the table was read, or has done so under
+            this identifier.
+        StoreUnavailableError: The disk is full or fails, the bucket cannot be reached, or VACUUM
+            has removed a file meanwhile.
         LakeError: delta-rs refused.
     """
     doing, facts = info.doing, info.facts
@@ -380,7 +394,8 @@ def commit_files(
 
 
 def _is_taken(found: _Opened, txn: tuple[str, int] | None) -> bool:
-    """Has the table a commit with this transaction identifier, or a later one of its application?"""
+    """Has the table a commit with this transaction identifier, or a later one of its
+    application?"""
     done = None if txn is None else found.transaction_version(txn[0])
     return txn is not None and done is not None and done >= txn[1]
 
@@ -470,7 +485,8 @@ class _OwnLog:
 
 
 def _checkpointed(table: str) -> None:
-    """Write a checkpoint behind a commit, which counts without it: only the next readers of the log take longer."""
+    """Write a checkpoint behind a commit, which counts without it: only the next readers of the log
+    take longer."""
     from deltalake import DeltaTable
 
     try:
@@ -573,7 +589,8 @@ def _check_names(
 
 
 def _require_files(table: str, sizes: Mapping[str, int], facts: dict[str, object]) -> None:
-    """No commit may name a file that is not there: VACUUM without a retention removes what no commit names yet.
+    """No commit may name a file that is not there: VACUUM without a retention removes what no
+    commit names yet.
 
     Raises:
         StoreUnavailableError: A file is gone, or has another size; the step writes another one.

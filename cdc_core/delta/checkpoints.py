@@ -1,7 +1,8 @@
 """What does a checkpoint of a Delta table's log hold: facts about the table, and its files?
 
-One file or several parts, or a file of version 2 (Parquet or JSON) whose sidecars name the files. Source: the Delta transaction log
-protocol, sections "Checkpoints", "Sidecar Files" and "Checkpoint Schema".
+One file or several parts, or a file of version 2 (Parquet or JSON) whose sidecars name the files.
+Source: the Delta transaction log protocol, sections "Checkpoints", "Sidecar Files" and "Checkpoint
+Schema".
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _SIDECARS = "_sidecars"
 
 
 def table_actions(filesystem: pafs.FileSystem, root: str, files: Sequence[str]) -> list[Action]:
-    """The actions of a checkpoint that are about the table as a whole; ``files`` are those of the checkpoint.
+    """The actions of a checkpoint that are about the table as a whole; ``files`` are those of the
+    checkpoint.
 
     Raises:
         FileNotFoundError: The log was cleaned up meanwhile.
@@ -59,8 +61,9 @@ def table_actions(filesystem: pafs.FileSystem, root: str, files: Sequence[str]) 
 def added_files(
     filesystem: pafs.FileSystem, root: str, files: Sequence[str]
 ) -> Iterator[pa.StructArray]:
-    """The files that a checkpoint names, part by part: the fields ``path``, and ``stats``, ``stats_parsed`` and ``deletionVector`` where it has
-    them. Errors as for :func:`table_actions`."""
+    """The files that a checkpoint names, part by part: the fields ``path``, and ``stats``,
+    ``stats_parsed`` and ``deletionVector`` where it has them. Errors as for
+    :func:`table_actions`."""
     sidecars: list[str] = []
     for name in files:
         path = f"{log_folder(root)}/{name}"
@@ -98,7 +101,8 @@ def _columns(filesystem: pafs.FileSystem, path: str, wanted: Sequence[str]) -> p
 
 
 def _valid(column: pa.ChunkedArray) -> pa.StructArray:
-    """Those rows of a column that have a path: some writers have a struct of NULLs where there is none."""
+    """Those rows of a column that have a path: some writers have a struct of NULLs where there is
+    none."""
     found = column.combine_chunks()
     if isinstance(found, pa.ChunkedArray):  # Arrow's answer to a column without rows
         found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
@@ -129,7 +133,8 @@ def _as_array(added: Sequence[dict[str, Any]]) -> pa.StructArray:
 
 
 def counted_records(added: pa.StructArray) -> pa.Array:
-    """How many records each file has by its statistics, as text or as columns; NULL where it has none."""
+    """How many records each file has by its statistics, as text or as columns; NULL where it has
+    none."""
     there = set(added.type.names)
     rows = pa.nulls(len(added), pa.int64())
     if "stats" in there:

@@ -1,11 +1,15 @@
 """How does a commit get into the log of a Delta table on a disk or in S3, without delta-rs?
 
-delta-rs reads the names of all live files before a commit, and the commits since the newest checkpoint before and after it. Measured with
-deltalake 1.6: behind 10,000 commits of one row, a commit on a disk took three times as long as behind ten, and a commit on S3 asked it
-200 times behind ten others, and up to 500 times where the newest checkpoint was long ago. The next version is known without that, and is
-put only where it is not there yet, as delta-rs does it too: by a hard link on a disk, by a conditional write in S3.
+delta-rs reads the names of all live files before a commit, and the commits since the newest
+checkpoint before and after it. Measured with deltalake 1.6: behind 10,000 commits of one row, a
+commit on a disk took three times as long as behind ten, and a commit on S3 asked it 200 times
+behind ten others, and up to 500 times where the newest checkpoint was long ago. The next version is
+known without that, and is put only where it is not there yet, as delta-rs does it too: by a hard
+link on a disk, by a conditional write in S3.
 
-That is for tables which ask of their writers no more than what is written here. delta-rs commits to all others, and to other object stores. Source: the Delta transaction log protocol, sections "Delta log entries", "Actions" and "Requirements for Writers".
+That is for tables which ask of their writers no more than what is written here. delta-rs commits to
+all others, and to other object stores. Source: the Delta transaction log protocol, sections "Delta
+log entries", "Actions" and "Requirements for Writers".
 """
 
 from __future__ import annotations
@@ -30,8 +34,9 @@ VECTORS_FEATURE = "deletionVectors"
 """What a table asks of its readers and writers in which a file may have a deletion vector."""
 
 GUARD_FEATURE = "domainMetadata"
-"""A feature that asks nothing of a commit which brings no domains, and that delta-rs does not write. Measured with deltalake 1.6: its VACUUM removes
-deletion vectors that are in use, and in a table with this feature it refuses before it removes anything. Readers need not know it."""
+"""A feature that asks nothing of a commit which brings no domains, and that delta-rs does not
+write. Measured with deltalake 1.6: its VACUUM removes deletion vectors that are in use, and in a
+table with this feature it refuses before it removes anything. Readers need not know it."""
 
 _TIMES_FEATURE = "inCommitTimestamp"
 _TIMES_SWITCH = "delta.enableInCommitTimestamps"
@@ -44,11 +49,13 @@ _FEATURES = PLAIN_FEATURES | {
     "v2Checkpoint",
     _TIMES_FEATURE,
 }
-"""Files have the names that column mapping gave their columns before they get here, a commit that removes one names its vector, and one of a table with
-times in its commits has such a time. Clustering asks nothing of what is appended, and checkpoints nothing of commits."""
+"""Files have the names that column mapping gave their columns before they get here, a commit that
+removes one names its vector, and one of a table with times in its commits has such a time.
+Clustering asks nothing of what is appended, and checkpoints nothing of commits."""
 
 PLAIN_WRITER_VERSIONS = (1, 2, 7)
-"""Writer versions that ask for nothing but what their features name; 3 to 6 stand for constraints, change data, mapping and identities."""
+"""Writer versions that ask for nothing but what their features name; 3 to 6 stand for constraints,
+change data, mapping and identities."""
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._-]+")
 """The log has such names of files as they are; others are encoded."""
@@ -73,7 +80,8 @@ def takes_commits(filesystem: pafs.FileSystem, log: DeltaLog, removed: Iterable[
 
 
 def in_commit_time(filesystem: pafs.FileSystem, root: str, log: DeltaLog, now: int) -> int | None:
-    """What the next commit must say of its time, in milliseconds: later than the one before it. None where the table keeps no such times.
+    """What the next commit must say of its time, in milliseconds: later than the one before it.
+    None where the table keeps no such times.
 
     Raises:
         FileNotFoundError: The newest commit is gone; the log was cut.
@@ -87,23 +95,28 @@ def in_commit_time(filesystem: pafs.FileSystem, root: str, log: DeltaLog, now: i
 
 
 def takes_vectors(log: DeltaLog) -> bool:
-    """May a commit to this table, if :func:`put_commit` may make it, give a file a deletion vector, or take away one that has a vector?"""
+    """May a commit to this table, if :func:`put_commit` may make it, give a file a deletion vector,
+    or take away one that has a vector?"""
     return VECTORS_FEATURE in log.writer_features
 
 
 def put_commit(
     filesystem: pafs.FileSystem, root: str, version: int, actions: Sequence[Action]
 ) -> None:
-    """Put a commit into the log of the table in a local folder or in S3, whole and for good, or not at all. Its ``commitInfo`` gets a ``txnId``,
-    so that no other commit is the same: where S3's answer was lost, that tells whose commit is there.
+    """Put a commit into the log of the table in a local folder or in S3, whole and for good, or not
+    at all. Its ``commitInfo`` gets a ``txnId``,
+    so that no other commit is the same: where S3's answer was lost, that tells whose commit is
+    there.
 
-    A process that dies here leaves at most a file beside the commits under the name that delta-rs gives its own: nothing reads it.
+    A process that dies here leaves at most a file beside the commits under the name that delta-rs
+    gives its own: nothing reads it.
 
     Raises:
         FileExistsError: The log has this version.
         OSError: The disk refuses.
         PreflightError: The object store overwrites what is there.
-        StoreUnavailableError: S3 cannot be reached. Whether the log has the commit, its next reader sees.
+        StoreUnavailableError: S3 cannot be reached. Whether the log has the commit, its next reader
+            sees.
     """
     own = str(uuid.uuid4())
     marked = [

@@ -1,9 +1,11 @@
-"""How does a Delta table say that some rows of a file are deleted? By a deletion vector: the places of these rows, as a compressed bitmap.
+"""How does a Delta table say that some rows of a file are deleted? By a deletion vector: the places
+of these rows, as a compressed bitmap.
 
-Those of a commit are kept in one file beside the table's. The protocol has small ones stand in the log itself too; these are read and not
-written, since VACUUM of Delta 4.4 fails on them with a MatchError (``test_rewriting`` has Spark's VACUUM after our vectors). Whoever knows no vectors must not read the table,
-which its protocol says. Source: the Delta transaction log protocol, sections "Deletion Vectors", "Deletion Vector Format" and "Deletion Vector
-File Storage Format".
+Those of a commit are kept in one file beside the table's. The protocol has small ones stand in the
+log itself too; these are read and not written, since VACUUM of Delta 4.4 fails on them with a
+MatchError (``test_rewriting`` has Spark's VACUUM after our vectors). Whoever knows no vectors must
+not read the table, which its protocol says. Source: the Delta transaction log protocol, sections
+"Deletion Vectors", "Deletion Vector Format" and "Deletion Vector File Storage Format".
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ _UUID_LENGTH = 20
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """What the log says of a file's deletion vector: where it is kept, and how many rows it names."""
+    """What the log says of a file's deletion vector: where it is kept, and how many rows it
+    names."""
 
     storage: str
     place: str
@@ -126,7 +129,8 @@ def read_vector(filesystem: pafs.FileSystem, root: str, vector: Vector) -> Delet
 def write_vectors(
     filesystem: pafs.FileSystem, root: str, deleted: Mapping[str, Deleted]
 ) -> tuple[dict[str, Vector], VectorFile | None]:
-    """Vectors that name these rows, by file; and the file that holds them, if there are any, which is not on the disk for good yet.
+    """Vectors that name these rows, by file; and the file that holds them, if there are any, which
+    is not on the disk for good yet.
 
     Raises:
         OSError: The file cannot be written.

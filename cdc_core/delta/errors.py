@@ -1,7 +1,8 @@
 """How do failures of delta-rs, and of Arrow over a Delta table's files, become ours?
 
-By their cause: a file that is gone, a feature that delta-rs does not know, another writer's commit, the storage. Whatever reads or writes a
-Delta table without Spark stands in one of the blocks of this module (``tests/lake/test_borders.py``); ``spark.translated`` is the one for Spark.
+By their cause: a file that is gone, a feature that delta-rs does not know, another writer's commit,
+the storage. Whatever reads or writes a Delta table without Spark stands in one of the blocks of
+this module (``tests/lake/test_borders.py``); ``spark.translated`` is the one for Spark.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def at_work(doing: str, facts: Mapping[str, object], *, hint: str = DEBUG_HINT) 
 
     Raises:
         StoreUnavailableError: The disk is full or fails, or the bucket cannot be reached.
-        LakeError: A file is gone or damaged, the table has a feature that is not known, or delta-rs or Arrow refuses.
+        LakeError: A file is gone or damaged, the table has a feature that is not known, or delta-rs
+            or Arrow refuses.
     """
     from deltalake.exceptions import DeltaError
 
@@ -62,7 +64,8 @@ def at_work(doing: str, facts: Mapping[str, object], *, hint: str = DEBUG_HINT) 
 
 @contextmanager
 def committing(path: str, doing: str, facts: Mapping[str, object]) -> Iterator[None]:
-    """Commit to the Delta table at ``path`` by delta-rs in the block: not behind another writer's commit.
+    """Commit to the Delta table at ``path`` by delta-rs in the block: not behind another writer's
+    commit.
 
     Raises:
         CommitConflictError: Another writer committed meanwhile.
@@ -96,7 +99,8 @@ def _version(path: str) -> int:
 
 
 def _is_of_rust(error: BaseException) -> bool:
-    """A query's batches give plain exceptions, and what gives up has a class that nobody can import."""
+    """A query's batches give plain exceptions, and what gives up has a class that nobody can
+    import."""
     return type(error) is Exception or type(error).__name__ == "PanicException"
 
 

@@ -1,7 +1,8 @@
 """What are the columns of a Delta table called in its Parquet files?
 
-A plain table's files have the names of its schema. With column mapping each column, and each field of a struct, has a name and a number of
-its own there, and its name may hold anything. Source: the Delta transaction log protocol, section "Column Mapping".
+A plain table's files have the names of its schema. With column mapping each column, and each field
+of a struct, has a name and a number of its own there, and its name may hold anything. Source: the
+Delta transaction log protocol, section "Column Mapping".
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ FILE_NAME = "delta.columnMapping.physicalName"
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """``names`` maps the path of each column and field to its name in files, ``numbers`` to its number there. Without any, the table is
-    plain."""
+    """``names`` maps the path of each column and field to its name in files, ``numbers`` to its
+    number there. Without any, the table is plain."""
 
     names: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     numbers: Mapping[tuple[str, ...], int] = field(default_factory=dict)
@@ -61,7 +62,8 @@ class FileNames:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def from_files(self, rows: pa.Table) -> pa.Table:
-        """What was read from a file, under the names of the table's schema; columns that it does not have any more are left out."""
+        """What was read from a file, under the names of the table's schema; columns that it does
+        not have any more are left out."""
         if not self.are_mapped:
             return rows
         known = {(path[:-1], name): path[-1] for path, name in self.names.items()}
@@ -112,7 +114,8 @@ def _take(
 def _back(
     one: pa.Field, above: tuple[str, ...], known: Mapping[tuple[tuple[str, ...], str], str]
 ) -> pa.Field:
-    """A field that was read. A field of a struct that the schema does not have any more keeps the file's name."""
+    """A field that was read. A field of a struct that the schema does not have any more keeps the
+    file's name."""
     name = known.get((above, one.name), one.name)
     kind = one.type
     if pa.types.is_struct(kind):

@@ -1,8 +1,10 @@
-"""Which rows of a Delta table did somebody else change, behind the last commit of ours that brought rows?
+"""Which rows of a Delta table did somebody else change, behind the last commit of ours that brought
+rows?
 
-Delta's log says what each commit did. A change of some rows is named; what put other rows in the place of all (RESTORE) took windows away
-that the transaction identifiers still count, and nothing may be built on such a table. Source: the Delta transaction log protocol, sections
-"Commit Provenance Information" and "Add File and Remove File".
+Delta's log says what each commit did. A change of some rows is named; what put other rows in the
+place of all (RESTORE) took windows away that the transaction identifiers still count, and nothing
+may be built on such a table. Source: the Delta transaction log protocol, sections "Commit
+Provenance Information" and "Add File and Remove File".
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ _KEPT_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class ForeignChange:
-    """A commit of somebody else that changed rows. ``scn``: how far the table was by our last commit before it, -1 where nobody knows;
-    ``replaces``: it put other rows in the place of all."""
+    """A commit of somebody else that changed rows. ``scn``: how far the table was by our last
+    commit before it, -1 where nobody knows; ``replaces``: it put other rows in the place of all."""
 
     version: int
     operation: str
@@ -32,7 +34,8 @@ class ForeignChange:
 
 @dataclass(frozen=True, slots=True)
 class ForeignChanges:
-    """Those behind the newest of our commits that brought rows: ``own_version``, up to ``own_scn``; both -1 where the log has none."""
+    """Those behind the newest of our commits that brought rows: ``own_version``, up to ``own_scn``;
+    both -1 where the log has none."""
 
     own_version: int = -1
     own_scn: int = -1
@@ -75,7 +78,8 @@ def brings_rows(actions: Iterable[dict[str, Any]]) -> bool:
 
 
 def in_short(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What of a commit's actions is looked at here: a RESTORE may have one for each file of the table."""
+    """What of a commit's actions is looked at here: a RESTORE may have one for each file of the
+    table."""
     infos = [action for action in actions if "commitInfo" in action]
     files = (action for action in actions if _changes_rows([action]))
     return [*infos, *islice(files, 1)]

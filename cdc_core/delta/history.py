@@ -1,6 +1,8 @@
 """What does a Delta table's own log say: transaction identifiers, properties, columns, commits?
 
-Read directly, without Spark, so that a repeated commit is seen as such in a few milliseconds and no JVM is needed. Source: the Delta transaction log protocol, sections "Delta log entries", "Checkpoints" and "Actions".
+Read directly, without Spark, so that a repeated commit is seen as such in a few milliseconds and no
+JVM is needed. Source: the Delta transaction log protocol, sections "Delta log entries",
+"Checkpoints" and "Actions".
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ MAPPING = "delta.columnMapping.mode"
 
 @dataclass(frozen=True, slots=True)
 class DeltaCommit:
-    """One commit that the log still has: version, operation, our user metadata (empty if it is not ours), Delta's metrics of
-    the operation, and the transaction identifiers that came with it."""
+    """One commit that the log still has: version, operation, our user metadata (empty if it is not
+    ours), Delta's metrics of the operation, and the transaction identifiers that came with it."""
 
     version: int
     operation: str
@@ -53,10 +55,11 @@ class DeltaCommit:
 
 @dataclass(frozen=True, slots=True)
 class DeltaLog:
-    """A table's newest state: ``transactions`` maps application id to version, ``columns`` maps the names of
-    the top-level columns to the protocol's type names (``struct`` and the like for nested ones), ``fields`` each struct to its
-    fields and their type names. ``file_names`` are what files call them. ``writer_version`` and ``writer_features`` are what the table asks of
-    its writers. ``foreign`` are changes of somebody else behind the newest rows that are ours."""
+    """A table's newest state: ``transactions`` maps application id to version, ``columns`` maps the
+    names of the top-level columns to the protocol's type names (``struct`` and the like for nested
+    ones), ``fields`` each struct to its fields and their type names. ``file_names`` are what files
+    call them. ``writer_version`` and ``writer_features`` are what the table asks of its writers.
+    ``foreign`` are changes of somebody else behind the newest rows that are ours."""
 
     version: int
     transactions: Mapping[str, int]
@@ -76,7 +79,8 @@ class DeltaLog:
 
 
 def read_log(path: str) -> DeltaLog | None:
-    """The log of the Delta table at ``path`` (a folder, or a URI that pyarrow knows) as it is now; None if there is no table.
+    """The log of the Delta table at ``path`` (a folder, or a URI that pyarrow knows) as it is now;
+    None if there is no table.
 
     Read as far as it is not known already; threads may ask at once.
 
@@ -102,7 +106,8 @@ def _read_whole(filesystem: pafs.FileSystem, root: str, names: list[str]) -> Del
 
 
 def _foreign_up_to(filesystem: pafs.FileSystem, root: str, version: int) -> ForeignChanges:
-    """What a checkpoint does not say: who made the commits up to it. Those behind our newest one are few, if any."""
+    """What a checkpoint does not say: who made the commits up to it. Those behind our newest one
+    are few, if any."""
     commits: list[tuple[int, list[Action]]] = []
     for at in range(version, max(-1, version - COMMITS_MAX), -1):
         try:
@@ -158,9 +163,11 @@ def move_aside(path: str, suffix: str) -> str:
 
 
 def read_commits(path: str) -> tuple[DeltaCommit, ...]:
-    """The commits that the log of the Delta table at ``path`` still has, oldest first; none if there is no table.
+    """The commits that the log of the Delta table at ``path`` still has, oldest first; none if
+    there is no table.
 
-    Reads every file of the log, which :func:`read_log` does not: ask it only for what no newest state tells. Commits that are cleaned up
+    Reads every file of the log, which :func:`read_log` does not: ask it only for what no newest
+    state tells. Commits that are cleaned up
     meanwhile are not among them, nor are those before them: there is never a gap.
     """
     filesystem, root = filesystem_of(path)
@@ -177,7 +184,8 @@ def read_commits(path: str) -> tuple[DeltaCommit, ...]:
 
 
 def newest_commits(path: str) -> Iterator[DeltaCommit]:
-    """The commits that the log of the Delta table at ``path`` still has, newest first, read one by one."""
+    """The commits that the log of the Delta table at ``path`` still has, newest first, read one by
+    one."""
     log = read_log(path)
     filesystem, root = filesystem_of(path)
     for version in range(-1 if log is None else log.version, -1, -1):
@@ -189,7 +197,8 @@ def newest_commits(path: str) -> Iterator[DeltaCommit]:
 
 
 def newest_metadata(path: str, name: str) -> Any:
-    """What the newest of our commits that has a name in its user metadata says there; None if no commit does.
+    """What the newest of our commits that has a name in its user metadata says there; None if no
+    commit does.
 
     Commits are read newest first, and those between two of ours are few.
     """

@@ -1,9 +1,11 @@
 """What is known already of a Delta table's log, and is it still so?
 
-One step asks for a table's newest state a dozen times, and behind thousands of commits listing and reading the log takes longer than the
-work. So what was read stays in memory, and counts again where the log itself proves it: the newest commit that was read is still the same file, and
-none follows it. Commits that follow are read alone. Another writer's commit, a table that was moved aside and begun anew with as many
-versions, and one that was restored are all seen by that. Where nothing identifies a file, nothing is kept.
+One step asks for a table's newest state a dozen times, and behind thousands of commits listing and
+reading the log takes longer than the work. So what was read stays in memory, and counts again where
+the log itself proves it: the newest commit that was read is still the same file, and none follows
+it. Commits that follow are read alone. Another writer's commit, a table that was moved aside and
+begun anew with as many versions, and one that was restored are all seen by that. Where nothing
+identifies a file, nothing is kept.
 
 Nobody may commit on the strength of this: the version is checked where it is put.
 """
@@ -32,7 +34,8 @@ from cdc_core.delta.storage import storing
 from cdc_core.errors import StoreUnavailableError
 
 WEIGHT_MAX = 200_000
-"""So many names (transactions, columns, files) are kept of all tables together: some 40 MB. The tables that were asked for last stay."""
+"""So many names (transactions, columns, files) are kept of all tables together: some 40 MB. The
+tables that were asked for last stay."""
 
 COMMITS_MAX = 200
 """Behind more commits than these the log is read anew, from its newest checkpoint on."""
@@ -63,10 +66,10 @@ class KnownLogs(Generic[S]):
     """One kind of state, of the tables that were asked for last. Threads may share it.
 
     Args:
-        read: The state that a log has, by file system, the table's folder, and the names of the log's files, at least from the newest checkpoint on;
-            None without a table.
-        follow: The state after one more commit, of this version and with these actions; None where only the whole log tells it.
-            It leaves the state that it was given as it was.
+        read: The state that a log has, by file system, the table's folder, and the names of the
+            log's files, at least from the newest checkpoint on; None without a table.
+        follow: The state after one more commit, of this version and with these actions; None where
+            only the whole log tells it. It leaves the state that it was given as it was.
         weigh: How many names a state holds.
     """
 
@@ -84,7 +87,8 @@ class KnownLogs(Generic[S]):
         self._lock = Lock()
 
     def newest(self, path: str, filesystem: pafs.FileSystem, root: str) -> S | None:
-        """The newest state of the Delta table at ``path``, which is ``root`` in its file system; None if there is no table.
+        """The newest state of the Delta table at ``path``, which is ``root`` in its file system;
+        None if there is no table.
 
         Raises:
             LakeError: The log cannot be read.
@@ -100,7 +104,8 @@ class KnownLogs(Generic[S]):
         return None if now is None else now.state
 
     def _followed(self, log: _Log, known: _Known[S]) -> _Known[S] | None:
-        """The known state with the commits that came since; None if it is not the log's any more, or far behind."""
+        """The known state with the commits that came since; None if it is not the log's any more,
+        or far behind."""
         if log.mark(known.state.version) != known.mark:
             return None
         state, mark = known.state, known.mark
@@ -122,7 +127,8 @@ class KnownLogs(Generic[S]):
         return _Known(state, mark, self._weigh(state)) if is_same else None
 
     def _anew(self, log: _Log) -> _Known[S] | None:
-        """What the whole log says; with a mark only if the newest commit was the same file before and after."""
+        """What the whole log says; with a mark only if the newest commit was the same file before
+        and after."""
         for _ in range(_READINGS_MAX):
             names = newest_names(log.filesystem, log.root)
             newest = max(commit_names(names), default=None)
@@ -162,7 +168,8 @@ class _Log:
     root: str
 
     def mark(self, version: int) -> Hashable | None:
-        """What tells a commit's file from every other that ever had its name; None if it is not there, or nothing tells."""
+        """What tells a commit's file from every other that ever had its name; None if it is not
+        there, or nothing tells."""
         path = f"{log_folder(self.root)}/{commit_name(version)}"
         try:
             with storing(READING, path=path):
@@ -188,7 +195,8 @@ class _Log:
 
 
 def _tag_of(filesystem: pafs.FileSystem, path: str) -> Hashable | None:
-    """An object's ETag with its time and size, by one request; None where the store gives no tag."""
+    """An object's ETag with its time and size, by one request; None where the store gives no
+    tag."""
     with filesystem.open_input_file(path) as file:
         said = {
             _text(name).lower(): _text(value) for name, value in (file.metadata() or {}).items()

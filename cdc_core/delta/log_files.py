@@ -40,14 +40,16 @@ def log_folder(root: str) -> str:
 
 
 def objects_of(filesystem: pafs.S3FileSystem) -> S3Objects:
-    """The objects of S3, asked for one by one. boto3 takes a third of a second to import: only those who use S3 pay for it."""
+    """The objects of S3, asked for one by one. boto3 takes a third of a second to import: only
+    those who use S3 pay for it."""
     from cdc_core.landing.s3_objects import s3_objects
 
     return s3_objects(filesystem)
 
 
 def log_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
-    """Names of the log's files in their order; none without a table. Of thousands, asking about each would take most of the time."""
+    """Names of the log's files in their order; none without a table. Of thousands, asking about
+    each would take most of the time."""
     folder = log_folder(root)
     try:
         with storing(READING, path=root):
@@ -60,14 +62,15 @@ def log_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
 
 
 def newest_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
-    """Those of the log's files that tell the newest state, in their order: in S3, where a listing gives a thousand names at a time, from the
-    newest checkpoint on; all of them elsewhere."""
+    """Those of the log's files that tell the newest state, in their order: in S3, where a listing
+    gives a thousand names at a time, from the newest checkpoint on; all of them elsewhere."""
     if isinstance(filesystem, pafs.S3FileSystem):
         objects, folder = objects_of(filesystem), log_folder(root)
         version = _version_said(objects.read(f"{folder}/_last_checkpoint"))
         if version is not None:
             names = objects.names_behind(folder, f"{version:020d}")
-            # What it says may be of a table that stood here before, or of a checkpoint that is gone.
+            # What it says may be of a table that stood here before, or of a checkpoint that is
+            # gone.
             if newest_checkpoint(names)[0] >= version:
                 return names
     return log_names(filesystem, root)
@@ -112,7 +115,8 @@ def newest_checkpoint(names: list[str]) -> tuple[int, list[str]]:
 
 
 def commits_behind(names: list[str], start: int, root: str) -> dict[int, str]:
-    """By version, in their order: the files of the commits behind a checkpoint, or of all commits where ``start`` is -1.
+    """By version, in their order: the files of the commits behind a checkpoint, or of all commits
+    where ``start`` is -1.
 
     Raises:
         LakeError: One is missing, so that files or positions would be missing without an error.

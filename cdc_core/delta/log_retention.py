@@ -1,10 +1,11 @@
 """Which files of a Delta table's log may go, and how do they?
 
-Spark cleans up at its own checkpoints, so a table to which nobody else commits would keep each commit for ever, and every
-listing reads them all. Here one rule counts for every table: no version that is younger than the limit is lost, and
-the checkpoint that the oldest of them needs stays. Transaction identifiers are in every checkpoint, for as long as
-``delta.setTransactionRetentionDuration`` is not set, which nothing of ours does. Source: the Delta transaction log protocol,
-section "Metadata Cleanup".
+Spark cleans up at its own checkpoints, so a table to which nobody else commits would keep each
+commit for ever, and every listing reads them all. Here one rule counts for every table: no version
+that is younger than the limit is lost, and the checkpoint that the oldest of them needs stays.
+Transaction identifiers are in every checkpoint, for as long as
+``delta.setTransactionRetentionDuration`` is not set, which nothing of ours does. Source: the Delta
+transaction log protocol, section "Metadata Cleanup".
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ from cdc_core.delta.storage import storing
 _VERSIONED = re.compile(
     r"\.?(\d{20})\.(?:json|crc|checkpoint(?:\.\d{10}\.\d{10}|\.[0-9A-Fa-f-]{36})?\.(?:parquet|json))(?:\.crc)?\Z"
 )
-"""A commit, its checksum or a checkpoint, or what Hadoop's local file system puts beside each of them."""
+"""A commit, its checksum or a checkpoint, or what Hadoop's local file system puts beside each of
+them."""
 
 _THREADS = 8
 _DOING = "cleaning up a Delta table's log"
 
 
 def expired_names(written: Mapping[str, int], limit: int) -> list[str]:
-    """The files of a log that no version needs which was committed at or after ``limit``, oldest first.
+    """The files of a log that no version needs which was committed at or after ``limit``, oldest
+    first.
 
     Args:
         written: When each file of the log was written, by name.
@@ -53,7 +56,8 @@ def _version_of(name: str) -> int:
 
 
 def clean_up_log(path: str, limit_seconds: float, fence: Callable[[], None]) -> int:
-    """Remove the files of the log of the Delta table at ``path`` that no version needs which was committed since; how many commits went.
+    """Remove the files of the log of the Delta table at ``path`` that no version needs which was
+    committed since; how many commits went.
 
     Repeatable, and safe to stop anywhere: the oldest go first.
 

@@ -16,7 +16,8 @@ from cdc_core.delta.storage import storing
 
 
 def gone_files(path: str) -> list[str]:
-    """Names of the data files and of the files with deletion vectors that are gone, sorted; none without a table.
+    """Names of the data files and of the files with deletion vectors that are gone, sorted; none
+    without a table.
 
     Raises:
         LakeError: The log cannot be read.

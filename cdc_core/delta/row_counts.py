@@ -1,7 +1,8 @@
 """How many rows has a Delta table, by its log alone?
 
-Each file's statistics say how many records it holds, its deletion vector how many of them are deleted. No data is read and no
-Spark is started. Source: the Delta transaction log protocol, sections "Add File", "Per-file Statistics", "Deletion Vectors".
+Each file's statistics say how many records it holds, its deletion vector how many of them are
+deleted. No data is read and no Spark is started. Source: the Delta transaction log protocol,
+sections "Add File", "Per-file Statistics", "Deletion Vectors".
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ FILES_KNOWN_MAX = 2_000
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Rows of a version, None where a file has no statistics; and of each file, unless there are many."""
+    """Rows of a version, None where a file has no statistics; and of each file, unless there are
+    many."""
 
     version: int
     rows: int | None
@@ -40,7 +42,8 @@ class _Counted:
 
 
 def count_rows(path: str) -> int | None:
-    """Rows of the newest version of the table at ``path``; None if there is no table, or a file has no statistics."""
+    """Rows of the newest version of the table at ``path``; None if there is no table, or a file has
+    no statistics."""
     found = _known.newest(path, *filesystem_of(path))
     return None if found is None else found.rows
 

@@ -1,7 +1,7 @@
 """Which failures are about the place where the lake is kept, and about no table?
 
-A full disk, a folder that takes nothing, a bucket that does not answer: the step ends with one error, whoever wrote, and the same
-step succeeds when the place is well again.
+A full disk, a folder that takes nothing, a bucket that does not answer: the step ends with one
+error, whoever wrote, and the same step succeeds when the place is well again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ _CODES = (
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.ESTALE,
 )  # fmt: skip
 REASONS = tuple(os.strerror(code) for code in _CODES)
-"""What the operating system says where storage takes no more, in the words that a JVM passes on: with room, quota, limit of a file's
-size, a file system that is mounted to be read, a disk that fails, rights, and a network file system that is gone."""
+"""What the operating system says where storage takes no more, in the words that a JVM passes on:
+with room, quota, limit of a file's size, a file system that is mounted to be read, a disk that
+fails, rights, and a network file system that is gone."""
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _BUCKET_ERROR = re.compile(r"Generic (S3|MicrosoftAzure|GCS) error")
@@ -57,7 +58,8 @@ def storing(doing: str, **facts: object) -> Iterator[None]:
 
 
 def _reason_of(error: Exception) -> str | None:
-    """delta-rs gives some of the system's errors as ``OSError`` without a number, some as its own: the number is in the text."""
+    """delta-rs gives some of the system's errors as ``OSError`` without a number, some as its own:
+    the number is in the text."""
     found = _OS_ERROR.search(str(error))
     code = getattr(error, "errno", None) or (int(found[1]) if found else None)
     if isinstance(error, OSError):
@@ -72,7 +74,8 @@ def _reason_of(error: Exception) -> str | None:
 def refused_by_storage(error: BaseException) -> str | None:
     """What the storage said that made Spark fail; None if it is not to blame.
 
-    Read from the chain of Java's exceptions, and never from a message as a whole, which may quote a row's value.
+    Read from the chain of Java's exceptions, and never from a message as a whole, which may quote a
+    row's value.
     """
     for name, message in _java_causes(error):
         if name.startswith(_REMOTE_CLASSES):
@@ -87,7 +90,8 @@ def refused_by_storage(error: BaseException) -> str | None:
 
 
 def _java_causes(error: BaseException) -> Iterator[tuple[str, str]]:
-    """Class and message of each Java exception behind an error of PySpark's or Py4J's, outermost first."""
+    """Class and message of each Java exception behind an error of PySpark's or Py4J's, outermost
+    first."""
     found: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     for _ in range(_CAUSES_MAX):
         if found is None:

@@ -1,8 +1,11 @@
-"""When does a window need no MERGE? When none of its keys can be in the mirror: then its rows are appended, without Spark.
+"""When does a window need no MERGE? When none of its keys can be in the mirror: then its rows are
+appended, without Spark.
 
-Delta's log says of each file between which values its key columns lie. A window whose keys all lie outside of every file finds nothing to
-update or delete, so MERGE would insert its rows and do nothing else. That is so of tables whose keys come from a sequence, and whose new rows are
-changed soon: one row per key is left of a window, whatever happened to it in between. Whoever cannot be sure merges.
+Delta's log says of each file between which values its key columns lie. A window whose keys all lie
+outside of every file finds nothing to update or delete, so MERGE would insert its rows and do
+nothing else. That is so of tables whose keys come from a sequence, and whose new rows are
+changed soon: one row per key is left of a window, whatever happened to it in between. Whoever
+cannot be sure merges.
 """
 
 from __future__ import annotations
@@ -41,8 +44,8 @@ class UnseenKeys:
     version: int
 
     def append(self, files: Sequence[NewFile], commit: CommitInfo) -> int | None:
-        """Append the rows that MERGE would insert, in one commit; their number, None if there are none and nothing was committed. ``files`` are
-        those that :func:`write_inserted` wrote.
+        """Append the rows that MERGE would insert, in one commit; their number, None if there are
+        none and nothing was committed. ``files`` are those that :func:`write_inserted` wrote.
 
         Raises:
             CommitConflictError: Another writer committed since the keys were looked for.
@@ -63,7 +66,8 @@ class UnseenKeys:
 def write_inserted(
     mirror: str, schema: TableSchema, parts: Iterator[pa.Table], covered_scn: int
 ) -> NewFile | None:
-    """Write the rows that MERGE would insert into a file of the mirror's folder; None if there are none.
+    """Write the rows that MERGE would insert into a file of the mirror's folder; None if there are
+    none.
 
     Args:
         mirror: The folder.
@@ -77,7 +81,8 @@ def write_inserted(
 
 
 def unseen_keys(mirror: MirrorFiles, schema: TableSchema, bounds: Bounds) -> UnseenKeys | None:
-    """The mirror, if by its log none of its rows can have a key between these bounds, and delta-rs may write it; else None."""
+    """The mirror, if by its log none of its rows can have a key between these bounds, and delta-rs
+    may write it; else None."""
     is_known = PLAIN_FEATURES.issuperset(mirror.log.features) and not mirror.is_mapped
     if not bounds or not is_known or not pc.all(mirror.apart(bounds), min_count=0).as_py():
         return None
@@ -87,7 +92,8 @@ def unseen_keys(mirror: MirrorFiles, schema: TableSchema, bounds: Bounds) -> Uns
 def _inserted(
     parts: Iterator[pa.Table], columns: pa.Schema, covered_scn: int
 ) -> Iterator[pa.RecordBatch]:
-    """What ``merge.merge_sql`` inserts of keys that are not there, where no change lacks a column."""
+    """What ``merge.merge_sql`` inserts of keys that are not there, where no change lacks a
+    column."""
     for part in parts:
         comes = pc.and_(
             pc.equal(part["_cdc_kind"], "row"), pc.greater(part[COMMIT_SCN], covered_scn)

@@ -1,4 +1,5 @@
-"""Which windows and chunks have a table's Delta tables taken? Their own logs say it, for a metadata store that was lost."""
+"""Which windows and chunks have a table's Delta tables taken? Their own logs say it, for a metadata
+store that was lost."""
 
 from __future__ import annotations
 
@@ -23,11 +24,12 @@ from cdc_core.model.reports import TableApplied
 class Taken:
     """What one table's mirror has taken.
 
-    ``window_scn`` is the upper end of the last window that brought it changes; ``schema_scn`` the SCN of its newest
-    definition. ``chunks`` maps (snapshot id, number) to the chunk's SCN, None where its commit has gone from the log.
-    ``truncated_scn`` is the SCN of the last TRUNCATE that emptied it or partitions of it, 0 without one.
-    ``windows`` maps upper ends to what these windows brought, as far as the log still reaches. ``lacks_mirror``: only the
-    change log is there, of which all this is said then.
+    ``window_scn`` is the upper end of the last window that brought it changes; ``schema_scn`` the
+    SCN of its newest definition. ``chunks`` maps (snapshot id, number) to the chunk's SCN, None
+    where its commit has gone from the log. ``truncated_scn`` is the SCN of the last TRUNCATE that
+    emptied it or partitions of it, 0 without one. ``windows`` maps upper ends to what these windows
+    brought, as far as the log still reaches. ``lacks_mirror``: only the change log is there, of
+    which all this is said then.
     """
 
     window_scn: int | None = None
@@ -39,9 +41,11 @@ class Taken:
 
 
 def read_taken(work: TableWork) -> Taken:
-    """What the mirror has taken; where it is missing, what it will have taken once it is rebuilt from the change log.
+    """What the mirror has taken; where it is missing, what it will have taken once it is rebuilt
+    from the change log.
 
-    A mirror that was written anew from its change log has what the change log had at that moment, without a transaction
+    A mirror that was written anew from its change log has what the change log had at that moment,
+    without a transaction
     identifier for each chunk: the commit names the version of the change log that was read.
     """
     mirror, changelog = read_log(work.mirror), read_log(work.changelog)
@@ -72,8 +76,8 @@ def read_taken(work: TableWork) -> Taken:
 
 
 def brought_by(work: TableWork, scn_high: int) -> TableApplied:
-    """What the window that ends there has brought the mirror, by the log; nothing where it made no commit. Reads the newest commits, down to
-    those of an earlier window."""
+    """What the window that ends there has brought the mirror, by the log; nothing where it made no
+    commit. Reads the newest commits, down to those of an earlier window."""
     for commit in newest_commits(work.mirror):
         if commit.metadata.get("kind") != "window":
             continue
@@ -87,8 +91,10 @@ def brought_by(work: TableWork, scn_high: int) -> TableApplied:
 def _of_changelog(
     work: TableWork, changelog: DeltaLog | None, commits: tuple[DeltaCommit, ...]
 ) -> dict[str, int]:
-    """What the change log had when the mirror was written from it last; all that it has, where there is no mirror. Nothing where its log
-    reaches back no further than that any more, so that it does not say what came later: what is taken twice does no harm."""
+    """What the change log had when the mirror was written from it last; all that it has, where
+    there is no mirror. Nothing where its log
+    reaches back no further than that any more, so that it does not say what came later: what is
+    taken twice does no harm."""
     if changelog is None:
         return {}
     read = [
@@ -125,7 +131,8 @@ def _chunks(
 
 
 def _brought(work: TableWork, commit: DeltaCommit) -> TableApplied:
-    """What a window brought, by Spark's metrics or, of a commit without Spark, by its own metadata."""
+    """What a window brought, by Spark's metrics or, of a commit without Spark, by its own
+    metadata."""
     said, measured = commit.metadata, commit.metrics
     inserted, updated, deleted = (
         int(said.get(what.lower()) or measured.get(f"numTargetRows{what}", 0))

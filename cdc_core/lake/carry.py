@@ -1,6 +1,7 @@
 """How do changes of key get what they carry along in Spark?
 
-Which value it is says :mod:`cdc_core.stage.carrying`. Its result is joined to the changes, and to the rows as they were before.
+Which value it is says :mod:`cdc_core.stage.carrying`. Its result is joined to the changes, and to
+the rows as they were before.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL
 
 @dataclass(frozen=True, slots=True)
 class CarriedView:
-    """A view of what changes of key carry along. ``is_conditional``: some of it counts only if there was no row of a key."""
+    """A view of what changes of key carry along. ``is_conditional``: some of it counts only if
+    there was no row of a key."""
 
     name: str
     is_conditional: bool
@@ -34,7 +36,8 @@ class CarriedView:
 def carried_view(
     work: TableWork, session: Any, carried: Carried, *, has_mirror: bool
 ) -> CarriedView:
-    """The view for :func:`carried_sql`, one per table. ``has_mirror``: the mirror's rows count, and not those alone that chunks brought."""
+    """The view for :func:`carried_sql`, one per table. ``has_mirror``: the mirror's rows count, and
+    not those alone that chunks brought."""
     rows = carried_rows(carried, has_mirror=has_mirror)
     name = f"carried_{sha256(work.mirror.encode()).hexdigest()[:16]}"
     with translated("handing rows to Spark", **work.facts()):
@@ -43,9 +46,10 @@ def carried_view(
 
 
 def carried_rows(carried: Carried, *, has_mirror: bool) -> pa.Table:
-    """What is carried, by positions and keys: a row per change of key (``cs``, ``o``) and column (``at``), from the change at (``src_cs``, ``src_o``),
-    else from the row of a key (``k0`` …) that was there before, with a position from ``least`` to ``most``; if no row of a key (``u0`` …) was there. And
-    a row for each change whose ROW_ID (``rid``) is known."""
+    """What is carried, by positions and keys: a row per change of key (``cs``, ``o``) and column
+    (``at``), from the change at (``src_cs``, ``src_o``), else from the row of a key (``k0`` …) that
+    was there before, with a position from ``least`` to ``most``; if no row of a key (``u0`` …) was
+    there. And a row for each change whose ROW_ID (``rid``) is known."""
     light = carried.light
     scn, ordinal = (light.table[one].to_numpy() for one in (COMMIT_SCN, ORDINAL))
     is_before = carried.source < 0
@@ -90,14 +94,16 @@ def carried_sql(
     origin: str,
     carried: CarriedView,
 ) -> str:
-    """SELECT of the change log's columns, in which changes of key have what they carry along, and changes the ROW_IDs that are known.
+    """SELECT of the change log's columns, in which changes of key have what they carry along, and
+    changes the ROW_IDs that are known.
 
     Args:
         changes: A relation of SQL with the change log's columns.
         schema: The table.
         absent: Columns that some change lacks.
         defaults: SQL of the defaults of columns that were added to the table.
-        origin: SELECT of ``key0…, o0…`` (structs with the field ``v``) and ``origin_scn``: rows as they were before.
+        origin: SELECT of ``key0…, o0…`` (structs with the field ``v``) and ``origin_scn``: rows as
+            they were before.
         carried: By :func:`carried_view`.
     """
     values = ", ".join(
@@ -125,8 +131,8 @@ FROM {changes} c LEFT JOIN filled f
 
 
 def _present(column: str, schema: TableSchema, defaults: Mapping[str, str]) -> str:
-    """The column that a change carries, as a struct. What an insert does not list is NULL in its row, or the default of a column that was added
-    later."""
+    """The column that a change carries, as a struct. What an insert does not list is NULL in its
+    row, or the default of a column that was added later."""
     value = f"NAMED_STRUCT('v', s.after.{quote_name(column)})"
     if column not in defaults:
         return value
@@ -136,7 +142,8 @@ def _present(column: str, schema: TableSchema, defaults: Mapping[str, str]) -> s
 
 
 def _rewritten(schema: TableSchema, absent: Sequence[str]) -> str:
-    """The change log's columns, with ``after`` and ``_cdc_absent`` rewritten where something was found."""
+    """The change log's columns, with ``after`` and ``_cdc_absent`` rewritten where something was
+    found."""
     slots = {column: f"f.f{i}" for i, column in enumerate(absent)}
     fields = ", ".join(
         f"{string_literal(column)}, "

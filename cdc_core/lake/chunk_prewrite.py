@@ -1,9 +1,11 @@
-"""How are a chunk's files for change log and mirror written while the chunk is still being read from Oracle?
+"""How are a chunk's files for change log and mirror written while the chunk is still being read
+from Oracle?
 
-Of the batches that land: two threads write them into the folders of both Delta tables meanwhile, and applying the chunk only commits what is
-there. No commit names such a file before the chunk has landed, and none does unless the file holds what the chunk's landed files would give
-(:meth:`ChunkAhead.written`); else it goes, and the chunk is applied from landing as always. A process that dies leaves files that nothing
-names, which VACUUM removes.
+Of the batches that land: two threads write them into the folders of both Delta tables meanwhile,
+and applying the chunk only commits what is there. No commit names such a file before the chunk has
+landed, and none does unless the file holds what the chunk's landed files would give
+(:meth:`ChunkAhead.written`); else it goes, and the chunk is applied from landing as always. A
+process that dies leaves files that nothing names, which VACUUM removes.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class _GivenUpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Both files of a chunk, which no commit names yet (None: the chunk has no row), and how wide its values are."""
+    """Both files of a chunk, which no commit names yet (None: the chunk has no row), and how wide
+    its values are."""
 
     changelog: NewFile | None
     mirror: NewFile | None
@@ -51,8 +54,9 @@ class Written:
 
 
 class ChunkAhead:
-    """The files of one chunk in the making. One thread calls :meth:`write` for each batch that lands and :meth:`end` behind the last;
-    whoever applies the chunk takes the files; :meth:`discard` removes what was not taken."""
+    """The files of one chunk in the making. One thread calls :meth:`write` for each batch that
+    lands and :meth:`end` behind the last; whoever applies the chunk takes the files;
+    :meth:`discard` removes what was not taken."""
 
     def __init__(
         self,
@@ -82,8 +86,8 @@ class ChunkAhead:
         )
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take the next rows, in the table's Arrow schema; waits while the files are some batches behind. Never raises: a file that cannot
-        be written is not there in the end."""
+        """Take the next rows, in the table's Arrow schema; waits while the files are some batches
+        behind. Never raises: a file that cannot be written is not there in the end."""
         self._changelog.write(batch)
         self._mirror.write(batch)
 
@@ -99,8 +103,9 @@ class ChunkAhead:
         mirrored: TableSchema,
         landed: datetime | None,
     ) -> Written | None:
-        """Both files, if they hold what the landed chunk gives in tables of these columns; waits until they are written. The caller still
-        has to take them (:meth:`take_changelog`, :meth:`take_mirror`).
+        """Both files, if they hold what the landed chunk gives in tables of these columns; waits
+        until they are written. The caller still has to take them (:meth:`take_changelog`,
+        :meth:`take_mirror`).
 
         Args:
             manifest: The chunk that landed.
@@ -145,8 +150,9 @@ def begin_chunk(
     *,
     holds_alone: Callable[[TableWork, str, int], bool],
 ) -> ChunkAhead | None:
-    """Begin the files of a chunk that is about to be read; None where the mirror's file would not simply be appended: it has other rows, or
-    its files have other names than the table; and where landing lacks a column of both tables, the digest of all values.
+    """Begin the files of a chunk that is about to be read; None where the mirror's file would not
+    simply be appended: it has other rows, or its files have other names than the table; and where
+    landing lacks a column of both tables, the digest of all values.
 
     Args:
         work: The table.
@@ -155,7 +161,8 @@ def begin_chunk(
         number: Its number.
         scn: As of which SCN it is read.
         landed: What its manifest will say.
-        holds_alone: Does the mirror, which is there, hold nothing but chunks of this snapshot and SCN?
+        holds_alone: Does the mirror, which is there, hold nothing but chunks of this snapshot and
+            SCN?
     """
     is_other = need_mapping(schema.column_names) or schema.is_by_all_columns
     if is_other or work.merges_by_spark:

@@ -1,24 +1,30 @@
 """How is a snapshot applied to a table, chunk by chunk?
 
-A chunk's rows go into the change log as ``r`` rows. In the mirror the apply rule decides: a key that something later than the
-chunk has touched keeps that; every other key of the chunk is *replaced*: all rows that the mirror has of it go, the chunk's row
-comes. A mirror that holds nothing but chunks of this very snapshot, by Delta's own log, has no row to replace: there
-the rows are appended.
+A chunk's rows go into the change log as ``r`` rows. In the mirror the apply rule decides: a key
+that something later than the chunk has touched keeps that; every other key of the chunk is
+*replaced*: all rows that the mirror has of it go, the chunk's row comes. A mirror that holds
+nothing but chunks of this very snapshot, by Delta's own log, has no row to replace: there the rows
+are appended.
 
-**Keys that are gone.** Which keys Oracle does not have any more, only the finished snapshot knows: :func:`remove_gone`
-deletes the mirror's rows whose keys no chunk has, by one anti-join, for any type of key. Its deletions are ``d`` rows of the
-snapshot in the change log, so that the log alone still gives the mirror.
+**Keys that are gone.** Which keys Oracle does not have any more, only the finished snapshot knows:
+:func:`remove_gone` deletes the mirror's rows whose keys no chunk has, by one anti-join, for any
+type of key. Its deletions are ``d`` rows of the snapshot in the change log, so that the log alone
+still gives the mirror.
 
-*Why it is right.* Every row that was there lies in the range of one chunk, and that chunk was read as of its own SCN. Let L be the
-lowest of these SCNs. A mirror row goes only if its last change, and every change of its key in the change log, is at or below L.
-If it is still there at the SCN of the chunk that should have it, that chunk has it. If not, then either it was gone at L: then it
-must go. Or it was deleted, or moved into another chunk's range, between L and that SCN: then the log has that
-change above L, and the windows bring it: a delete finds nothing left to do, an insert puts the row back. Rows with changes above L
-are not touched here, since the same windows clean them up. The mirror is an image of Oracle again, as after every ad hoc
-snapshot, when its position has passed the highest SCN of the chunks.
+*Why it is right.* Every row that was there lies in the range of one chunk, and that chunk was read
+as of its own SCN. Let L be the lowest of these SCNs. A mirror row goes only if its last change, and
+every change of its key in the change log, is at or below L. If it is still there at the SCN of the
+chunk that should have it, that chunk has it. If not, then either it was gone at L: then it must go.
+Or it was deleted, or moved into another chunk's range, between L and that SCN: then the log has
+that
+change above L, and the windows bring it: a delete finds nothing left to do, an insert puts the row
+back. Rows with changes above L are not touched here, since the same windows clean them up. The
+mirror is an image of Oracle again, as after every ad hoc snapshot, when its position has passed the
+highest SCN of the chunks.
 
-A snapshot with a condition removes nothing: that a row is not among those that fulfil the condition may mean that it is gone, or that
-its values changed. A list of keys that was asked for is different: the key decides alone.
+A snapshot with a condition removes nothing: that a row is not among those that fulfil the condition
+may mean that it is gone, or that its values changed. A list of keys that was asked for is
+different: the key decides alone.
 """
 
 from __future__ import annotations
@@ -88,8 +94,8 @@ def apply_chunk(
     read_scn: int = 0,
     ahead: ChunkAhead | None = None,
 ) -> TableApplied:
-    """Append the chunk to the change log and bring its rows into the mirror, each once. ``ahead`` are the files that were written while it
-    was read."""
+    """Append the chunk to the change log and bring its rows into the mirror, each once. ``ahead``
+    are the files that were written while it was read."""
     started = time.monotonic()
     app = work.chunk_app(manifest.snapshot_id, manifest.number)
     mirror = read_log(work.mirror)
@@ -99,9 +105,11 @@ def apply_chunk(
         work.require_tables()
     refuse_older(work, manifest.scn, "a chunk")
     work.create_tables(manifest.schema)
-    # The tables may have columns that the chunk lacks, if it was read before they were added; or the other way round.
+    # The tables may have columns that the chunk lacks, if it was read before they were added; or
+    # the other way round.
     schema = settle_schema(work, manifest.schema, read_scn)
-    # Where equal rows are counted, nothing has changed since, and the chunk's rows get their numbers on the way.
+    # Where equal rows are counted, nothing has changed since, and the chunk's rows get their
+    # numbers on the way.
     mirrored = schema if schema.is_by_all_columns else in_mirror(work, schema)
     mirror, changelog = work.require_mirror(), read_log(work.changelog)
     reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
@@ -116,7 +124,8 @@ def apply_chunk(
     landed = ChunkRows(paths, manifest.schema, schema)
     if landed.have_double_keys():
         raise _double_keys(work, schema, f"chunk {manifest.number}")
-    # A list of keys that was read ahead of the position says nothing of rows that windows up to its SCN may still change.
+    # A list of keys that was read ahead of the position says nothing of rows that windows up to its
+    # SCN may still change.
     removes = bool(asked) and manifest.scn <= reached
     moment = moment_of(manifest.landed) if "landed" in work.optional else None
     chunk = _Applying(work, manifest, schema, metadata, (app, 1), moment)
@@ -152,7 +161,8 @@ def apply_chunk(
 
 @dataclass(frozen=True, slots=True)
 class _Applying:
-    """A chunk on its way into the change log, whose columns ``schema`` are; ``moment`` is when it landed, where the change log says so."""
+    """A chunk on its way into the change log, whose columns ``schema`` are; ``moment`` is when it
+    landed, where the change log says so."""
 
     work: TableWork
     manifest: ChunkManifest
@@ -169,7 +179,8 @@ class _Applying:
         self.work.commit_file(path, columns, written.changelog, info, rows=rows)
 
     def log(self, landed: ChunkRows, asked: Sequence[Sequence[Any]]) -> None:
-        """Write the landed rows, and commit them; of keys that were ``asked`` for and that the chunk lacks, deletions too."""
+        """Write the landed rows, and commit them; of keys that were ``asked`` for and that the
+        chunk lacks, deletions too."""
         work, manifest, schema = self.work, self.manifest, self.schema
         name, counter, rows = _name(manifest), WidthCounter(schema), manifest.rows
         changes = landed.as_changes(name, manifest.scn, self.moment)
@@ -230,7 +241,8 @@ class _ReplacingRows:
         emptied = truncated_scn(work, read_log(work.changelog))
         sql = _replacing_sql(work.changelog, name, scn, schema, is_emptied=emptied > scn)
         with translated("reducing a chunk", **work.facts()):
-            # MERGE looks at its source several times, and the rows are counted before; it shall be computed once.
+            # MERGE looks at its source several times, and the rows are counted before; it shall be
+            # computed once.
             frame = session.sql(sql).localCheckpoint()
             sent = SentChunk.of_frame(frame, schema, manifest.rows, work.facts())
         yield StagedRows(frame, sent)
@@ -251,8 +263,9 @@ def _mirror_file(
     ahead: ChunkAhead | None,
     written: Written | None,
 ) -> Iterator[Future[NewFile | None] | None]:
-    """The file to append to the mirror, which was written while the chunk was read, or is while the block appends to the change log; None if
-    the rows cannot be appended. If the block ends with an error, the file is removed: no commit names it yet."""
+    """The file to append to the mirror, which was written while the chunk was read, or is while the
+    block appends to the change log; None if the rows cannot be appended. If the block ends with an
+    error, the file is removed: no commit names it yet."""
     is_merged = work.merges_by_spark and not schema.is_by_all_columns
     if is_merged or not holds_alone(work, manifest.snapshot_id, manifest.scn):
         yield None
@@ -336,8 +349,8 @@ def _without(
     txn: tuple[str, int],
     found: int | None,
 ) -> list[Any]:
-    """Delete what the change log's ``d`` rows of a snapshot name from the mirror; MERGE's counts. ``found`` are the keys that this
-    attempt found there, None if an earlier one did."""
+    """Delete what the change log's ``d`` rows of a snapshot name from the mirror; MERGE's counts.
+    ``found`` are the keys that this attempt found there, None if an earlier one did."""
     on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
     with work.commit(session, "deleting what is gone", metadata, txn):
         counts = list(
@@ -351,8 +364,8 @@ def _without(
 
 
 def _of_chunk(changes: str, name: str, op: str, columns: Sequence[str]) -> str:
-    """What a chunk brought (``r``) or found gone (``d``), as the change log has it: a relation of SQL with some columns. ``changes`` is
-    a relation of all."""
+    """What a chunk brought (``r``) or found gone (``d``), as the change log has it: a relation of
+    SQL with some columns. ``changes`` is a relation of all."""
     image = "after" if op == "r" else "before"
     listed = ", ".join(
         f"{image}.{quote_name(column)} AS {quote_name(column)}" for column in columns
@@ -361,10 +374,12 @@ def _of_chunk(changes: str, name: str, op: str, columns: Sequence[str]) -> str:
 
 
 def holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
-    """Does the mirror hold nothing but chunks of this snapshot that were read as of this SCN, by its own log from the
-    first commit on? Chunks of one SCN never overlap, so a row of one can be appended to the others'.
+    """Does the mirror hold nothing but chunks of this snapshot that were read as of this SCN, by
+    its own log from the first commit on? Chunks of one SCN never overlap, so a row of one can be
+    appended to the others'.
 
-    A chunk that was appended says up to which commit this was so (``alone_at``), so that as a rule one commit is read, however many there are.
+    A chunk that was appended says up to which commit this was so (``alone_at``), so that as a rule
+    one commit is read, however many there are.
     """
     if truncated_scn(work, read_log(work.changelog)) > scn:
         return False
@@ -385,7 +400,8 @@ def holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
 
 
 def _has_double_keys(work: TableWork, schema: TableSchema) -> bool:
-    """Has the mirror, which holds appended chunks alone, a key twice? A small one is asked without Spark."""
+    """Has the mirror, which holds appended chunks alone, a key twice? A small one is asked without
+    Spark."""
     rows = count_rows(work.mirror)
     if rows is not None and rows <= KEYS_IN_HAND_MAX:
         return are_double(_keys_in_files(work, schema))
@@ -435,7 +451,8 @@ def _counted_twice(work: TableWork) -> LakeError:
 
 
 def _gone_sql(work: TableWork, snapshot_id: str, scn: int, schema: TableSchema) -> str:
-    """Keys of the mirror that no chunk of the snapshot has, and that nothing above the SCN has touched."""
+    """Keys of the mirror that no chunk of the snapshot has, and that nothing above the SCN has
+    touched."""
     found = (
         f"SELECT {_keys(schema, 'after')} FROM {delta(work.changelog)} "
         f"WHERE _cdc_op = 'r' AND STARTSWITH(_cdc_snapshot, {string_literal(snapshot_id + '/')})"
@@ -455,7 +472,8 @@ def _asked_keys(
     landed: pa.Table,
     asked: Sequence[Sequence[Any]],
 ) -> pa.Table:
-    """Keys that were asked for, that the mirror has and the chunk lacks, and that nothing later has touched."""
+    """Keys that were asked for, that the mirror has and the chunk lacks, and that nothing later has
+    touched."""
     found = [tuple(row.values()) for row in landed.to_pylist()]
     sql = f"""
         SELECT DISTINCT {_listed(schema.key, "m")} FROM {delta(work.mirror)} m
@@ -497,8 +515,8 @@ def _later_sql(changelog: str, scn: int, schema: TableSchema) -> str:
 def _replacing_sql(
     changelog: str, name: str, scn: int, schema: TableSchema, *, is_emptied: bool
 ) -> str:
-    """What :func:`cdc_core.lake.merge.replace_sql` needs: each key that the chunk decides once as ``del``, and its row. Where a later TRUNCATE
-    emptied the table, its rows decide nothing."""
+    """What :func:`cdc_core.lake.merge.replace_sql` needs: each key that the chunk decides once as
+    ``del``, and its row. Where a later TRUNCATE emptied the table, its rows decide nothing."""
     columns = _listed(schema.column_names, "r")
     nothing = ", ".join(
         f"r.{quote_name(column)}"

@@ -1,7 +1,8 @@
-"""How wide have a table's values been? The type ledger: each commit that appends to a change log carries the widths of all that is there.
+"""How wide have a table's values been? The type ledger: each commit that appends to a change log
+carries the widths of all that is there.
 
-The newest commit has them, so that a ledger is never behind the rows, needs nothing else to be kept or rebuilt, and begins anew with new
-Delta tables.
+The newest commit has them, so that a ledger is never behind the rows, needs nothing else to be kept
+or rebuilt, and begins anew with new Delta tables.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ def widths_in(changelog: str) -> dict[str, Width]:
 
 
 def kept_widths(changelog: str) -> dict[str, object]:
-    """User metadata for a commit that appends nothing to a change log, so that the newest commit still tells; empty if there are none."""
+    """User metadata for a commit that appends nothing to a change log, so that the newest commit
+    still tells; empty if there are none."""
     found = newest_metadata(changelog, _NAME)
     return {} if found is None else {_NAME: found}
 
 
 def with_widths(metadata: str, changelog: str, schema: TableSchema, seen: Widths) -> str:
-    """User metadata of a commit that appends rows which are so wide; it is told where a column has hardly room left."""
+    """User metadata of a commit that appends rows which are so wide; it is told where a column has
+    hardly room left."""
     before = widths_in(changelog)
     now = both(before, seen)
     for column in schema.columns:

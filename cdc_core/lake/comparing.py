@@ -1,24 +1,30 @@
 """Is a mirror equal to Oracle's rows as of one SCN?
 
-Each side is looked at by itself first: its rows are spread over buckets by a hash of their key, and each bucket is counted,
-digested (the rule below) and searched for keys that more than one row has. Only where the two sides' buckets differ are
-keys held against each other: one row per key and side, with count and digest. Buckets by hash, unlike ranges, are the same on
-both sides whatever the key's type and the database's sort order are.
+Each side is looked at by itself first: its rows are spread over buckets by a hash of their key, and
+each bucket is counted, digested (the rule below) and searched for keys that more than one row has.
+Only where the two sides' buckets differ are
+keys held against each other: one row per key and side, with count and digest. Buckets by hash,
+unlike ranges, are the same on both sides whatever the key's type and the database's sort order are.
 
-**Equal rows.** Where all values identify a row, and equal rows are counted, its key here are the values themselves, not the digest that the
-pipeline makes of them: rows are grouped by all their columns on each side, and both sides must have as many copies. The mirror's own
-marks are looked at by themselves: the copies of a row are numbered from 1 on without holes, and have one digest; a row of which that is not
-true counts as a double key.
+**Equal rows.** Where all values identify a row, and equal rows are counted, its key here are the
+values themselves, not the digest that the
+pipeline makes of them: rows are grouped by all their columns on each side, and both sides must have
+as many copies. The mirror's own
+marks are looked at by themselves: the copies of a row are numbered from 1 on without holes, and
+have one digest; a row of which that is not true counts as a double key.
 
-Memory and disk stay bounded: Oracle's side comes in parts, of which only the sums are kept; the mirror is read in
-passes of at most :data:`ROWS_AT_ONCE` rows; and of the buckets that differ no more than :data:`ROWS_AT_ONCE` rows are held
-against each other. Beyond that the number of differing keys is a lower bound.
+Memory and disk stay bounded: Oracle's side comes in parts, of which only the sums are kept; the
+mirror is read in passes of at most :data:`ROWS_AT_ONCE` rows; and of the buckets that differ no
+more than :data:`ROWS_AT_ONCE` rows are held against each other. Beyond that the number of differing
+keys is a lower bound.
 
-**The digest.** A value's text: ``N`` for NULL, else ``V`` and: integers and decimals plainly with the type's scale; text with
-backslash doubled and the separator U+001F as ``\\u``; binary in upper-case hex; ``true`` and ``false``; timestamps as microseconds since 1970-01-01;
-floats as Java prints the shortest text, with -0 as 0. A row's text joins its columns, in the table's order, with U+001F. A
-row's number is the first 15 hex digits of the SHA-256 of its text. The digest is the sum of all rows' numbers, which no order of the
-rows changes. ``tests/lake/plain_digest.py`` has the rule in plain Python.
+**The digest.** A value's text: ``N`` for NULL, else ``V`` and: integers and decimals plainly with
+the type's scale; text with backslash doubled and the separator U+001F as ``\\u``; binary in
+upper-case hex; ``true`` and ``false``; timestamps as microseconds since 1970-01-01; floats as Java
+prints the shortest text, with -0 as 0. A row's text joins its columns, in the table's order, with
+U+001F. A row's number is the first 15 hex digits of the SHA-256 of its text. The digest is the sum
+of all rows' numbers, which no order of the rows changes. ``tests/lake/plain_digest.py`` has the
+rule in plain Python.
 """
 
 from __future__ import annotations
@@ -72,8 +78,8 @@ Side = Mapping[int, Sums]
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """The buckets in which the sides differ or a key is double, as far as they are looked into; ``differences_beyond`` is how many
-    keys differ at least in those that are not."""
+    """The buckets in which the sides differ or a key is double, as far as they are looked into;
+    ``differences_beyond`` is how many keys differ at least in those that are not."""
 
     buckets: tuple[int, ...]
     differences_beyond: int
@@ -81,8 +87,9 @@ class Suspects:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Keys that are not the same on both sides. ``keys`` are the first ones, as values of the lake in the key's order: row values,
-    which the caller shows to nobody who did not ask. ``copies`` are how many rows Oracle and the mirror have of each."""
+    """Keys that are not the same on both sides. ``keys`` are the first ones, as values of the lake
+    in the key's order: row values, which the caller shows to nobody who did not ask. ``copies`` are
+    how many rows Oracle and the mirror have of each."""
 
     count: int
     keys: tuple[tuple[Any, ...], ...]
@@ -157,9 +164,10 @@ def suspects(oracle: Side, delta_side: Side, *, rows_max: int = ROWS_AT_ONCE) ->
 
 @dataclass(frozen=True, slots=True)
 class MirrorComparison:
-    """A version of one mirror that is compared. :func:`of_mirror` makes it. Values are compared in the types of ``schema``; Oracle's rows have
-    those of ``own``, and so may versions of the mirror from before it was given wider ones. ``counts_rows``: equal rows are counted, so the
-    key of ``schema`` are all its columns."""
+    """A version of one mirror that is compared. :func:`of_mirror` makes it. Values are compared in
+    the types of ``schema``; Oracle's rows have those of ``own``, and so may versions of the mirror
+    from before it was given wider ones. ``counts_rows``: equal rows are counted, so the key of
+    ``schema`` are all its columns."""
 
     work: TableWork
     schema: TableSchema
@@ -201,7 +209,8 @@ class MirrorComparison:
         return found
 
     def keep_keys(self, paths: Sequence[str], wanted: Suspects, folder: str) -> None:
-        """Of rows of Oracle in Parquet files, write keys, counts and digests of the wanted buckets into a new folder."""
+        """Of rows of Oracle in Parquet files, write keys, counts and digests of the wanted buckets
+        into a new folder."""
         session = self.work.session_for()
         with translated("looking at Oracle's rows", **self.work.facts()):
             self._make_oracle_rows(session, paths)
@@ -267,7 +276,8 @@ class MirrorComparison:
         return f"(SELECT * EXCEPT ({others}), {values} FROM {mirror})"
 
     def _wide(self) -> dict[str, str]:
-        """SQL of the columns that Oracle's rows, or this version of the mirror, may have with a narrower type."""
+        """SQL of the columns that Oracle's rows, or this version of the mirror, may have with a
+        narrower type."""
         log = read_log(self.work.changelog)
         since = set(widened_columns(log))
         return {
@@ -311,8 +321,8 @@ def _keys_sql(
     marks: Sequence[str] = (),
     double: str = "FALSE",
 ) -> str:
-    """Key, ``_cdc_n``, ``_cdc_number`` and ``_cdc_double`` of the keys in the view ``wanted``'s buckets. ``double`` is asked of columns
-    ``marks`` besides."""
+    """Key, ``_cdc_n``, ``_cdc_number`` and ``_cdc_double`` of the keys in the view ``wanted``'s
+    buckets. ``double`` is asked of columns ``marks`` besides."""
     keys = ", ".join(quote_name(key) for key in schema.key)
     own = ", ".join([keys, *marks])
     return f"""

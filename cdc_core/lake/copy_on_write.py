@@ -1,16 +1,19 @@
-"""When is a window merged into its mirror without Spark? When the files that can have its keys are small, or may have deletion vectors: then they are
-written anew, or rows of them marked.
+"""When is a window merged into its mirror without Spark? When the files that can have its keys are
+small, or may have deletion vectors: then they are written anew, or rows of them marked.
 
-That is MERGE by columns: of the files between whose bounds a key of the window lies, those of which a row changes are written
-into new files together with the rows that are new, and one commit exchanges them, right behind the version
-that was read or not at all. Files are taken in the order of their keys and stay small, so that a window of other keys finds few to write: small
-ones are put together, large ones cut. Rows pass in batches; what is held is the window's rows, one per key, and by row of the mirror that changes
-its place and the number of the row that changes it.
+That is MERGE by columns: of the files between whose bounds a key of the window lies, those of which
+a row changes are written into new files together with the rows that are new, and one commit
+exchanges them, right behind the version that was read or not at all. Files are taken in the order
+of their keys and stay small, so that a window of other keys finds few to write: small ones are put
+together, large ones cut. Rows pass in batches; what is held is the window's rows, one per key, and
+by row of the mirror that changes its place and the number of the row that changes it.
 
-Where deletion vectors are switched on, a file stays, its vector names the rows that change too, and they come with the new ones (:func:`plan_files`).
+Where deletion vectors are switched on, a file stays, its vector names the rows that change too, and
+they come with the new ones (:func:`plan_files`).
 
-Measured (CPU seconds, 19 columns, two busy cores, all warm) beside a MERGE without deletion vectors: one change in 1 million rows (36 MiB) 0.2
-against 3.0, 1,000 random ones 1.0 against 5.8; in 3 million rows (83 MiB) 2.7 against 12.5. It grows by 30 ms for each MiB that is written.
+Measured (CPU seconds, 19 columns, two busy cores, all warm) beside a MERGE without deletion
+vectors: one change in 1 million rows (36 MiB) 0.2 against 3.0, 1,000 random ones 1.0 against 5.8;
+in 3 million rows (83 MiB) 2.7 against 12.5. It grows by 30 ms for each MiB that is written.
 With vectors it grows by the key columns that are read: ``benchmarks/growth.py`` measures that.
 """
 
@@ -65,13 +68,15 @@ from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 from cdc_core.stage.merging import Effects, Merge
 
 ROWS_MAX = 5_000_000
-"""So many rows are looked through at most: ten bytes of each are held until they are written, and the keys of one file."""
+"""So many rows are looked through at most: ten bytes of each are held until they are written, and
+the keys of one file."""
 
 PORTION_BYTES = 64 * 1024 * 1024
 """A new file gets so many bytes as Arrow holds them; Parquet takes a fourth or a fifth of that."""
 
 _BATCH_ROWS = 16_384
-"""So many rows of a file are read at once: few, since the writer holds two row groups. Fewer of rows that are long …"""
+"""So many rows of a file are read at once: few, since the writer holds two row groups. Fewer of
+rows that are long …"""
 _BATCH_BYTES = 16 * 1024 * 1024
 """… since about so many bytes are read at once."""
 
@@ -81,15 +86,18 @@ _KEYS_AT_ONCE = 262_144
 _THREADS = 2
 
 MARKED_SHARE = 8
-"""Where deletion vectors are switched on and delta-rs has to commit, which writes none, files are written anew up to this part of the size only.
-Measured: a MERGE that marks rows takes 4 CPU seconds and more, 16 MiB are written anew in half a second; beyond that, each window leaves more
-files behind than a user of vectors expects."""
+"""Where deletion vectors are switched on and delta-rs has to commit, which writes none, files are
+written anew up to this part of the size only.
+Measured: a MERGE that marks rows takes 4 CPU seconds and more, 16 MiB are written anew in half a
+second; beyond that, each window leaves more files behind than a user of vectors expects."""
 
 DELETED_SHARE_MAX = 0.2
-"""A file of which more rows would be deleted is written anew: with less, some five rows are written for each that changes …"""
+"""A file of which more rows would be deleted is written anew: with less, some five rows are written
+for each that changes …"""
 
 REWRITTEN_BYTES_MAX = 32 * 1024 * 1024
-"""… and of such files no more than this at once, or one: after the same windows all of a mirror's files have the same share."""
+"""… and of such files no more than this at once, or one: after the same windows all of a mirror's
+files have the same share."""
 
 SMALL_BYTES = 16 * 1024 * 1024
 """Files of up to so many bytes are put together with new rows."""
@@ -103,9 +111,10 @@ def why_merged(
 ) -> str | None:
     """Why a window must be merged by Spark; None where the mirror's files can be written anew.
 
-    What delta-rs refuses, or writes without what the feature asks for, is Spark's. Measured with deltalake 1.6: its ``remove`` actions name no
-    deletion vector, so that the rows of such a file would be there twice (our own commits name it); it refuses clustering and row tracking, and writes past change data,
-    constraints and invariants without an error.
+    What delta-rs refuses, or writes without what the feature asks for, is Spark's. Measured with
+    deltalake 1.6: its ``remove`` actions name no deletion vector, so that the rows of such a file
+    would be there twice (our own commits name it); it refuses clustering and row tracking, and
+    writes past change data, constraints and invariants without an error.
 
     Args:
         mirror: The mirror.
@@ -155,7 +164,8 @@ def why_merged(
 
 
 def marks_rows(mirror: MirrorFiles, names: Sequence[str]) -> bool:
-    """Does a window mark rows of these files as deleted? Where vectors are switched on, and Redolake's own commit can name them."""
+    """Does a window mark rows of these files as deleted? Where vectors are switched on, and
+    Redolake's own commit can name them."""
     has_statistics = all(mirror.said(name).statistics for name in names)
     return mirror.has_vectors_on and has_statistics and _takes_vectors(mirror, names)
 
@@ -180,7 +190,8 @@ def _commits_itself(mirror: MirrorFiles, names: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A file that can have rows of the window: those that change, by their places in it, with what was read of them, and what becomes of them."""
+    """A file that can have rows of the window: those that change, by their places in it, with what
+    was read of them, and what becomes of them."""
 
     file: OldFile
     rows: int
@@ -216,8 +227,8 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What becomes of the files that can have rows of the window: those that are written anew, and those of which rows are marked as deleted, which
-    come again as rows of new files."""
+    """What becomes of the files that can have rows of the window: those that are written anew, and
+    those of which rows are marked as deleted, which come again as rows of new files."""
 
     rewritten: Sequence[_Seen]
     marked: Sequence[_Seen]
@@ -229,11 +240,14 @@ class _Plan:
 
 
 def plan_files(seen: Sequence[_Seen], rows_inserted: int, *, marks: bool) -> _Plan:
-    """Which files are written anew, and of which are rows marked? Where vectors are off, all that change are written anew.
+    """Which files are written anew, and of which are rows marked? Where vectors are off, all that
+    change are written anew.
 
-    Else rows are marked, but in a file that has more deleted rows than its share, as long as not much is written for that: the others wait for
-    their turn, and vacant files go. So that the files with new rows stay few, each that has no more rows than are to be written is put together
-    with them, from the smallest on: of n windows alike some log n files stay, and a row is written about log n / 2 times.
+    Else rows are marked, but in a file that has more deleted rows than its share, as long as not
+    much is written for that: the others wait for their turn, and vacant files go. So that the files
+    with new rows stay few, each that has no more rows than are to be written is put together
+    with them, from the smallest on: of n windows alike some log n files stay, and a row is written
+    about log n / 2 times.
     """
     touched = [one for one in seen if one.is_touched]
     if not marks:
@@ -274,7 +288,8 @@ def rewrite_files(
     check: Callable[[dict[str, int]], None],
     commit: CommitInfo,
 ) -> dict[str, int]:
-    """Merge a window by writing the files anew whose rows it changes, or marking these rows as deleted, in one commit; returns MERGE's counts.
+    """Merge a window by writing the files anew whose rows it changes, or marking these rows as
+    deleted, in one commit; returns MERGE's counts.
 
     Args:
         mirror: A mirror of which :func:`why_merged` says nothing.
@@ -326,8 +341,8 @@ def rewrite_files(
 def _looked_through(
     mirror: MirrorFiles, near: pa.Table, key: Sequence[str], columns: pa.Schema, merge: Merge
 ) -> list[_Seen]:
-    """What the window makes of each of these files, in their order. Key columns are read of all rows, and of those that can have a key of the
-    window the rest that the rule needs."""
+    """What the window makes of each of these files, in their order. Key columns are read of all
+    rows, and of those that can have a key of the window the rest that the rule needs."""
     filesystem, root = filesystem_of(mirror.work.mirror)
 
     def candidates(file: dict[str, Any]) -> tuple[Deleted, Places, pa.Table]:
@@ -363,7 +378,8 @@ def _looked_through(
 
 
 def _newest_scn(statistics: str | None) -> int | None:
-    """The highest commit SCN of a file's rows; None where the log does not say it of all of them."""
+    """The highest commit SCN of a file's rows; None where the log does not say it of all of
+    them."""
     said = json.loads(statistics or "{}")
     if (said.get("nullCount") or {}).get(COMMIT_SCN) != 0:
         return None
@@ -374,7 +390,8 @@ def _newest_scn(statistics: str | None) -> int | None:
 def _found(
     filesystem: pafs.FileSystem, path: str, columns: pa.Schema, merge: Merge, gone: Places
 ) -> tuple[Places, pa.Table]:
-    """The rows of a file that can have a key of the window: their places, and these columns of them."""
+    """The rows of a file that can have a key of the window: their places, and these columns of
+    them."""
     places: list[Places] = [np.empty(0, dtype=np.int64)]
     found, start = [columns.empty_table()], 0
     for batch in _batches(filesystem, path, columns, _KEYS_AT_ONCE):
@@ -391,7 +408,8 @@ def _found(
 def _marked(
     filesystem: pafs.FileSystem, root: str, marked: Sequence[_Seen]
 ) -> tuple[list[MarkedFile], VectorFile | None]:
-    """Files with vectors that name the rows which change too; and the file that has the vectors, on the disk for good."""
+    """Files with vectors that name the rows which change too; and the file that has the vectors, on
+    the disk for good."""
     deleted = {one.file.name: with_places(one.deleted, one.places) for one in marked}
     vectors, file = write_vectors(filesystem, root, deleted)
     if file is not None:
@@ -435,7 +453,8 @@ def _portion(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterato
 def _rows(
     filesystem: pafs.FileSystem, root: str, columns: pa.Schema, plan: _Plan, merge: Merge
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the files as they are after the window, then those of marked rows, then those that are new."""
+    """The rows of the files as they are after the window, then those of marked rows, then those
+    that are new."""
     for one in plan.rewritten:
         start, gone = 0, places_of(one.deleted)
         for batch in _batches(filesystem, f"{root}/{one.file.name}", columns, _BATCH_ROWS):
@@ -458,7 +477,8 @@ def _rows(
 def _changed(
     filesystem: pafs.FileSystem, path: str, columns: pa.Schema, marked: _Seen, merge: Merge
 ) -> list[pa.RecordBatch]:
-    """The rows of a marked file that change, as they are after the window. Columns are read of which they may keep their value."""
+    """The rows of a marked file that change, as they are after the window. Columns are read of
+    which they may keep their value."""
     kept = [name for name in merge.kept_columns if name not in marked.there.column_names]
     read = marked.there
     if kept:
@@ -481,7 +501,8 @@ def _changed(
 def _batches(
     filesystem: pafs.FileSystem, path: str, columns: pa.Schema, rows_max: int
 ) -> Iterator[pa.RecordBatch]:
-    """These columns of a file's rows, in their order. It may be older than a column, which is NULL there."""
+    """These columns of a file's rows, in their order. It may be older than a column, which is NULL
+    there."""
     with pq.ParquetFile(path, filesystem=filesystem) as file:
         there = [name for name in columns.names if name in file.schema_arrow.names]
         rows = _rows_at_once(file.metadata, there, rows_max)

@@ -1,7 +1,8 @@
 """How do the changes of a table whose rows are counted get into its mirror?
 
-``stage.copies`` says what becomes of the copies of each digest, ``counting_copies`` does so in SQL. Here the mirror is asked how many there
-are now. Copy-on-write takes the version that was asked or none; a MERGE fails if the mirror has other rows than it had then.
+``stage.copies`` says what becomes of the copies of each digest, ``counting_copies`` does so in SQL.
+Here the mirror is asked how many there are now. Copy-on-write takes the version that was asked or
+none; a MERGE fails if the mirror has other rows than it had then.
 """
 
 from __future__ import annotations
@@ -78,11 +79,12 @@ class CopiesRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedRows:
-    """The copies that come and go with a window of ``count`` changes. ``read_scn`` and ``has_gaps`` are as for
-    :func:`cdc_core.stage.copies.count_copies`.
+    """The copies that come and go with a window of ``count`` changes. ``read_scn`` and ``has_gaps``
+    are as for :func:`cdc_core.stage.copies.count_copies`.
 
     Raises:
-        LakeError: More copies go than are there, or the mirror's copies are not numbered without holes.
+        LakeError: More copies go than are there, or the mirror's copies are not numbered without
+            holes.
     """
 
     work: TableWork
@@ -134,7 +136,8 @@ class CountedRows:
 
 
 def _present(work: TableWork, session: Any, digests: pa.BinaryArray) -> pa.Table:
-    """How many copies the mirror has of some digests: ``_cdc_row_digest`` and ``copies``, for those of which it has any."""
+    """How many copies the mirror has of some digests: ``_cdc_row_digest`` and ``copies``, for those
+    of which it has any."""
     counts = (
         f"COUNT(*) AS copies, COUNT(DISTINCT {ROW_COPY}) AS numbers, MAX({ROW_COPY}) AS highest"
     )
@@ -206,8 +209,9 @@ def _damaged(work: TableWork) -> LakeError:
 def copies_in_hand(
     work: TableWork, schema: TableSchema, scn_high: int, *, position: int, has_gaps: bool = False
 ) -> pa.Table | None:
-    """What the mirror has otherwise than the change log up to ``position`` says, of the digests that a window touches, in the columns of
-    ``stage.copies.copies_source``; None if the tables are large, and Spark has to find it. ``has_gaps`` is as for
+    """What the mirror has otherwise than the change log up to ``position`` says, of the digests
+    that a window touches, in the columns of ``stage.copies.copies_source``; None if the tables are
+    large, and Spark has to find it. ``has_gaps`` is as for
     :func:`~cdc_core.stage.copies.count_copies`.
 
     Raises:
@@ -242,7 +246,8 @@ def copies_in_hand(
 
 
 def number_copies(work: TableWork, schema: TableSchema, metadata: str, txn: tuple[str, int]) -> int:
-    """Number the rows anew of which chunks brought copies with one number, since none knows what the others have; how many were.
+    """Number the rows anew of which chunks brought copies with one number, since none knows what
+    the others have; how many were.
 
     Raises:
         RowCountError: MERGE has put other rows in their place.

@@ -1,6 +1,8 @@
-"""How many rows with equal values does a whole change log leave? Generated Spark SQL, one row per digest and number.
+"""How many rows with equal values does a whole change log leave? Generated Spark SQL, one row per
+digest and number.
 
-It is the rule of :mod:`cdc_core.stage.copies`, which has a window's changes, for what is derived from everything that the change log has.
+It is the rule of :mod:`cdc_core.stage.copies`, which has a window's changes, for what is derived
+from everything that the change log has.
 """
 
 from __future__ import annotations
@@ -30,11 +32,13 @@ def copies_sql(
         changes: A relation with the change log's columns.
         schema: The table.
         read_scn: The SCN of the snapshot: what committed up to it is in the rows of its chunks.
-        wanted: A relation of the digests that are looked at, None for all. An update may touch one that is wanted and one that is not.
+        wanted: A relation of the digests that are looked at, None for all. An update may touch one
+            that is wanted and one that is not.
         has_gaps: Commits that belong between these changes come to light later.
 
     Returns:
-        SQL of the mirror's columns, ``_cdc_kind`` (``row``) and ``_cdc_missing`` (nothing). It fails where more copies go than are there.
+        SQL of the mirror's columns, ``_cdc_kind`` (``row``) and ``_cdc_missing`` (nothing). It
+        fails where more copies go than are there.
     """
     error = LakeError(TOO_FEW, hint=TOO_FEW_HINT, table=schema.table)
     stop = f"CAST(RAISE_ERROR({string_literal(packed_error(error))}) AS BIGINT)"
@@ -74,8 +78,9 @@ FROM tops
 
 
 def different_copies_sql(derived: str, mirror: str, wanted: str, schema: TableSchema) -> str:
-    """SELECT of what is to be merged so that the mirror has the derived copies of some digests, with ``_cdc_new`` beside the columns of
-    :func:`copies_sql`; ``wanted`` is a relation of the digests."""
+    """SELECT of what is to be merged so that the mirror has the derived copies of some digests,
+    with ``_cdc_new`` beside the columns of :func:`copies_sql`; ``wanted`` is a relation of the
+    digests."""
     columns = ", ".join(f"d.{quote_name(column)}" for column in schema.as_in_rows().column_names)
     return f"""
 SELECT COALESCE(d.{ROW_DIGEST}, m.{ROW_DIGEST}) AS {ROW_DIGEST}, COALESCE(d.{ROW_COPY}, m.{ROW_COPY}) AS {ROW_COPY}, {columns},
@@ -88,10 +93,12 @@ WHERE d.{ROW_DIGEST} IS NULL OR m.{ROW_DIGEST} IS NULL OR d.{COMMIT_SCN} <> m.{C
 
 
 def merge_copies_sql(mirror: str, source: str, schema: TableSchema) -> str:
-    """MERGE of ``source`` (columns of ``stage.copies.copies_source``) into the Delta table at ``mirror``.
+    """MERGE of ``source`` (columns of ``stage.copies.copies_source``) into the Delta table at
+    ``mirror``.
 
-    The mirror was read before: which copies come is a fact about its version then. If a row that is to come is there, or one
-    that is to go or to get another position is not, another writer has been at work, and the MERGE fails before its commit.
+    The mirror was read before: which copies come is a fact about its version then. If a row that is
+    to come is there, or one that is to go or to get another position is not, another writer has
+    been at work, and the MERGE fails before its commit.
     """
     stop = f"CAST(RAISE_ERROR({string_literal(packed_error(another_mirror(schema)))}) AS BIGINT)"
     columns = [*schema.with_copies().column_names, COMMIT_SCN]
@@ -106,7 +113,8 @@ WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values}, IF(s._cdc_new AND s._cd
 
 
 def doubled_copies_sql(mirror: str, schema: TableSchema) -> str:
-    """SELECT for ``merge.replace_sql`` that numbers the rows anew of digests of which chunks brought copies with one number."""
+    """SELECT for ``merge.replace_sql`` that numbers the rows anew of digests of which chunks
+    brought copies with one number."""
     columns = [*schema.as_in_rows().column_names, COMMIT_SCN, ORDINAL]
     values = ", ".join(map(quote_name, columns))
     return f"""

@@ -1,4 +1,5 @@
-"""What does a row have in a column that its insert does not carry? The column's DEFAULT, as Spark SQL."""
+"""What does a row have in a column that its insert does not carry? The column's DEFAULT, as Spark
+SQL."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from cdc_core.schema.types import arrow_type
 
 
 def default_values(schema: TableSchema, columns: Iterable[str]) -> dict[str, str]:
-    """SQL of what older rows have in each named column (:func:`~cdc_core.decode.defaults.scalar_of_older_rows`)."""
+    """SQL of what older rows have in each named column
+    (:func:`~cdc_core.decode.defaults.scalar_of_older_rows`)."""
     values = {}
     for name in columns:
         column = schema.column(name)

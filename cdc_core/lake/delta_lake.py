@@ -1,6 +1,8 @@
-"""How is the lake made of Delta tables? :class:`DeltaLake` keeps the contract of :class:`~cdc_core.lake.lake.Lake`.
+"""How is the lake made of Delta tables? :class:`DeltaLake` keeps the contract of
+:class:`~cdc_core.lake.lake.Lake`.
 
-It knows Spark and Delta, and neither Oracle nor Dagster. Each call works in a Spark session of its own.
+It knows Spark and Delta, and neither Oracle nor Dagster. Each call works in a Spark session of its
+own.
 """
 
 from __future__ import annotations
@@ -78,7 +80,8 @@ class DeltaLake:
         Args:
             config: Where the tables are and how Spark is started.
             source: Name of the source.
-            runtime: The runtime folder that ``redolake setup`` filled; by default ``default_runtime_folder()``.
+            runtime: The runtime folder that ``redolake setup`` filled; by default
+                ``default_runtime_folder()``.
             decode: Turns redo statements into changes; must be picklable.
             spark: Gives a Spark session to work in, in place of one that the lake starts.
         """
@@ -99,7 +102,8 @@ class DeltaLake:
         *,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """Append a window's changes of one table to its change log and merge them into its mirror, each once."""
+        """Append a window's changes of one table to its change log and merge them into its mirror,
+        each once."""
         work = self._work(part.table, state.generation, fence, drops_columns=rules.drops_columns)
         return apply_window(work, part, state, rules, decode=self._decode)
 
@@ -123,7 +127,8 @@ class DeltaLake:
     def restore_quarantine(
         self, part: TablePart, state: MirrorState, *, fence: Fence = no_fence
     ) -> int:
-        """Put the rows of an applied window that its change log does not have into quarantine again; return how many of the table are there."""
+        """Put the rows of an applied window that its change log does not have into quarantine
+        again; return how many of the table are there."""
         work = self._work(part.table, state.generation, fence)
         return restore_quarantine(work, part, covered_scn=state.covered_scn, decode=self._decode)
 
@@ -173,7 +178,8 @@ class DeltaLake:
         ahead: ChunkAhead | None = None,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """Append a chunk to its table's change log and bring its rows into the mirror, each once."""
+        """Append a chunk to its table's change log and bring its rows into the mirror, each
+        once."""
         work = self._work(manifest.schema.table, generation, fence)
         return apply_chunk(
             work, manifest, paths, position=position, read_scn=read_scn, asked=asked, ahead=ahead

@@ -1,7 +1,7 @@
 """What do rows hold by the whole change log?
 
-A key's state is derived from everything that the change log has of it, in commit order, whatever the mirror holds and in
-whatever order the changes got there.
+A key's state is derived from everything that the change log has of it, in commit order, whatever
+the mirror holds and in whatever order the changes got there.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ def rederived_sql(
     is_late: bool = False,
     has_gaps: bool = False,
 ) -> tuple[str, tuple[str, ...]]:
-    """SELECT of the rows that the mirror has otherwise than the change log up to ``position`` says, of the keys that ``changes`` (a
-    relation of SQL) touch; for a MERGE that takes it as the truth. The second result are the columns that some change lacks.
+    """SELECT of the rows that the mirror has otherwise than the change log up to ``position`` says,
+    of the keys that ``changes`` (a relation of SQL) touch; for a MERGE that takes it as the truth.
+    The second result are the columns that some change lacks.
 
-    Where changes came to light late (``is_late``), later changes of key may have carried a column along that a late one set. All
-    keys are then looked at if any change of key lacks a column. Others may come to light later still (``has_gaps``), which counted rows have to
-    know.
+    Where changes came to light late (``is_late``), later changes of key may have carried a column
+    along that a late one set. All keys are then looked at if any change of key lacks a column.
+    Others may come to light later still (``has_gaps``), which counted rows have to know.
     """
     keys = " UNION ".join(
         f"SELECT {_keys(schema, image)} FROM {changes} WHERE {image} IS NOT NULL"
@@ -67,8 +68,9 @@ def derived_sql(
     wanted: str | None,
     has_gaps: bool = False,
 ) -> tuple[str, tuple[str, ...]]:
-    """SELECT with the columns of ``reduce.reduced_sql`` from the change log up to ``position``, and the columns of the mirror that some
-    change lacks. ``wanted`` is a relation of keys, None for all; ``has_gaps`` is about counted rows."""
+    """SELECT with the columns of ``reduce.reduced_sql`` from the change log up to ``position``, and
+    the columns of the mirror that some change lacks. ``wanted`` is a relation of keys, None for
+    all; ``has_gaps`` is about counted rows."""
     whole = f"({_history_sql(work, schema, position)})"
     if schema.is_by_all_columns:
         read_scn = _read_scn(session, whole, schema)
@@ -87,8 +89,9 @@ def derived_before_sql(
     columns: Sequence[str],
     within: str,
 ) -> str:
-    """SELECT with the columns of ``reduce.reduced_sql``: what was there right before ``scn`` by the changes below it, of the keys that may have had a
-    row that fulfils ``within``, a condition on ``columns``. Other columns than these and the key's say nothing."""
+    """SELECT with the columns of ``reduce.reduced_sql``: what was there right before ``scn`` by the
+    changes below it, of the keys that may have had a row that fulfils ``within``, a condition on
+    ``columns``. Other columns than these and the key's say nothing."""
     history = _history_sql(work, schema, scn)
     whole = f"(SELECT * FROM ({history}) WHERE {COMMIT_SCN} < {scn})"
     listed = ", ".join(map(string_literal, columns))
@@ -116,7 +119,8 @@ def _reduced_sql(
     *,
     has_gaps: bool,
 ) -> tuple[str, tuple[str, ...]]:
-    """As :func:`derived_sql`, from the relation ``whole``, whose rows ``own`` picks; ``held`` is the table with the columns that matter."""
+    """As :func:`derived_sql`, from the relation ``whole``, whose rows ``own`` picks; ``held`` is
+    the table with the columns that matter."""
     near = whole if wanted is None else f"({_near_sql(schema, whole, wanted)})"
     facts = change_facts(session, near, held)
     defaults = added_columns(read_log(work.changelog))
@@ -156,7 +160,8 @@ def _own_rows(work: TableWork, position: int) -> OwnRows:
 
 
 def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:
-    """The change log up to the mirror's position, since its last TRUNCATE; rows written before a column was added have its default."""
+    """The change log up to the mirror's position, since its last TRUNCATE; rows written before a
+    column was added have its default."""
     log = read_log(work.changelog)
     added, counts_from = added_columns(log), truncated_scn(work, log)
     source = f"{rows_sql(work.changelog, schema)} WHERE (_cdc_snapshot IS NOT NULL OR _cdc_window <= {position})"
@@ -180,7 +185,8 @@ def _history_sql(work: TableWork, schema: TableSchema, position: int) -> str:
 
 
 def _near_sql(schema: TableSchema, history: str, wanted: str) -> str:
-    """Rows of the history that touch a wanted key before or after, each once; joins by equality alone, so they scale."""
+    """Rows of the history that touch a wanted key before or after, each once; joins by equality
+    alone, so they scale."""
     before, after = (
         " AND ".join(f"h.{image}.{quote_name(key)} = w.{quote_name(key)}" for key in schema.key)
         for image in ("before", "after")
@@ -194,7 +200,8 @@ def _near_sql(schema: TableSchema, history: str, wanted: str) -> str:
 
 
 def _different_sql(work: TableWork, derived: str, schema: TableSchema, covered_scn: int) -> str:
-    """Derived rows that the mirror has otherwise, compared with NULL equal to NULL and NaN equal to NaN."""
+    """Derived rows that the mirror has otherwise, compared with NULL equal to NULL and NaN equal to
+    NaN."""
     same = " AND ".join(f"d.{quote_name(key)} = m.{quote_name(key)}" for key in schema.key)
     equal = " AND ".join(
         f"(ARRAY_CONTAINS(d._cdc_missing, {string_literal(column)}) OR d.{quote_name(column)} <=> m.{quote_name(column)})"

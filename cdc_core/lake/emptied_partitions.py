@@ -1,18 +1,23 @@
-"""How do the rows of a partition that was dropped or truncated leave a table: deletions in the change log, then out of the mirror?
+"""How do the rows of a partition that was dropped or truncated leave a table: deletions in the
+change log, then out of the mirror?
 
-The mirror has taken everything that committed before the DDL, and nothing that committed behind it but chunks that were read there. So the rows
-that the partition had are those of the mirror, from before the DDL, whose values lie within the partition's bounds. Each becomes a ``d`` row
-of the change log at the SCN of the DDL, under one transaction identifier, which carries the key alone; from then on the log alone gives the
-mirror again. Then MERGE deletes what these rows name, and a property of the change log notes that it is done.
+The mirror has taken everything that committed before the DDL, and nothing that committed behind it
+but chunks that were read there. So the rows that the partition had are those of the mirror, from
+before the DDL, whose values lie within the partition's bounds. Each becomes a ``d`` row of the
+change log at the SCN of the DDL, under one transaction identifier, which carries the key alone;
+from then on the log alone gives the mirror again. Then MERGE deletes what these rows name, and a
+property of the change log notes that it is done.
 
-Where a chunk was read at or behind the DDL, the mirror lacks rows that the chunk found gone, or has what the chunk read in their place, and the
-change log has them all the same. Of the keys that the mirror does not have from before the DDL, the change log says which had a row within
-the bounds right before it, by the changes below its SCN; these get their ``d`` row too.
+Where a chunk was read at or behind the DDL, the mirror lacks rows that the chunk found gone, or has
+what the chunk read in their place, and the change log has them all the same. Of the keys that the
+mirror does not have from before the DDL, the change log says which had a row within the bounds
+right before it, by the changes below its SCN; these get their ``d`` row too.
 
-Where rows of the table are in quarantine, the mirror may have the value from before such a row's change: it does not say which rows were the
-partition's. That, too, is refused.
+Where rows of the table are in quarantine, the mirror may have the value from before such a row's
+change: it does not say which rows were the partition's. That, too, is refused.
 
-What comes later from before the DDL (a chunk that was read before it, a commit that came to light late) may hold rows of the partition that
+What comes later from before the DDL (a chunk that was read before it, a commit that came to light
+late) may hold rows of the partition that
 the mirror did not have: it is refused.
 """
 
@@ -59,12 +64,14 @@ from cdc_core.stage.snapshot import absent_of_keys, key_images, repeated
 def empty_partitions(
     work: TableWork, truncation: Truncation, transactions_paths: Sequence[str], *, read_scn: int
 ) -> TableApplied:
-    """Take a DROP or TRUNCATE of partitions into change log and mirror, each once; the window's transactions before it were taken.
-    ``read_scn`` is the highest SCN as of which a chunk of the table was read. Repeatable.
+    """Take a DROP or TRUNCATE of partitions into change log and mirror, each once; the window's
+    transactions before it were taken. ``read_scn`` is the highest SCN as of which a chunk of the
+    table was read. Repeatable.
 
     Raises:
-        RowsGoneError: A transaction committed at its SCN, so nothing says which came first, or rows in quarantine count still, or the
-            change log does not say whether a row that a chunk found gone was the partition's.
+        RowsGoneError: A transaction committed at its SCN, so nothing says which came first, or rows
+            in quarantine count still, or the change log does not say whether a row that a chunk
+            found gone was the partition's.
         LakeError: A Delta table is missing, or Delta refused.
     """
     work.require_tables()
@@ -134,10 +141,12 @@ def empty_partitions(
 def _unmirrored(
     work: TableWork, session: Any, truncation: Truncation, schema: TableSchema, where: str
 ) -> Iterator[FoundRows]:
-    """Keys of rows that were the partitions' by the change log, of those that the mirror does not have from before the DDL.
+    """Keys of rows that were the partitions' by the change log, of those that the mirror does not
+    have from before the DDL.
 
     Raises:
-        RowsGoneError: The change log lacks the value that says whether such a row was the partitions'.
+        RowsGoneError: The change log lacks the value that says whether such a row was the
+            partitions'.
     """
     columns = sorted(
         {name for one in truncation.partitions for name in _columns_of(one, schema, truncation.scn)}
@@ -184,7 +193,8 @@ def emptied_scn(changelog: DeltaLog | None) -> int:
 
 
 def refuse_stale(table: TableId, quarantined: int, scn: int) -> None:
-    """Refuse to say by the mirror's values which rows went, where redo rows in quarantine make some of these values stale.
+    """Refuse to say by the mirror's values which rows went, where redo rows in quarantine make some
+    of these values stale.
 
     Raises:
         RowsGoneError: ``quarantined`` such rows count still.
@@ -215,7 +225,8 @@ def refuse_older(work: TableWork, scn: int, what: str) -> None:
 
 
 def rows_sql(rows: PartitionRows, schema: TableSchema, scn: int) -> str:
-    """The condition of the rows of a partition, or subpartition, in Spark SQL: never NULL. ``scn`` is that of the names that it has."""
+    """The condition of the rows of a partition, or subpartition, in Spark SQL: never NULL. ``scn``
+    is that of the names that it has."""
     if rows.sub is not None:
         whole = rows_sql(replace(rows, sub=None), schema, scn)
         return f"({whole}) AND ({rows_sql(rows.sub, schema, scn)})"

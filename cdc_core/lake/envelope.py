@@ -1,9 +1,12 @@
 """Which SQL shows a change log as Debezium's events?
 
-A change log has one flat row per change and keeps what its readers filter by at the top. Debezium's envelope nests the same facts, and
-numbers the events of a transaction over all tables: that needs the change logs of all of them, so it is a query, not a column.
+A change log has one flat row per change and keeps what its readers filter by at the top. Debezium's
+envelope nests the same facts, and
+numbers the events of a transaction over all tables: that needs the change logs of all of them, so
+it is a query, not a column.
 
-Source: Debezium 3, documentation of the Oracle connector, "Data change events" and "Transaction metadata".
+Source: Debezium 3, documentation of the Oracle connector, "Data change events" and "Transaction
+metadata".
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ UTC = "UTC"
 
 @dataclass(frozen=True, slots=True)
 class LoggedTable:
-    """A change log to be shown: its table's newest definition, its folder, and what its own log says."""
+    """A change log to be shown: its table's newest definition, its folder, and what its own log
+    says."""
 
     schema: TableSchema
     path: str
@@ -41,8 +45,9 @@ class LoggedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What all events of a source share: the source's name, its database, this program's version, and the time zone in which the database
-    dates its redo. ``unavailable`` stands in texts and bytes that an event does not carry; None leaves NULL there."""
+    """What all events of a source share: the source's name, its database, this program's version,
+    and the time zone in which the database dates its redo. ``unavailable`` stands in texts and
+    bytes that an event does not carry; None leaves NULL there."""
 
     name: str
     database: str
@@ -151,10 +156,12 @@ def events_sql(
 ) -> str:
     """A query whose rows are the events of ``table``.
 
-    Its columns are Debezium's ``before, after, source, transaction, op, ts_ms, ts_us, ts_ns``, and behind them of the change log
-    ``_cdc_commit_scn`` and ``_cdc_ordinal``, to filter and to order by, and ``_cdc_absent`` and ``_cdc_before_absent``: columns that
-    the event does not carry, which are NULL in ``after`` and ``before``, or have ``origin.unavailable`` there where they are texts or bytes. A change of key is two events, ``d`` and ``c``. Changes that are
-    marked as skipped are left out.
+    Its columns are Debezium's ``before, after, source, transaction, op, ts_ms, ts_us, ts_ns``, and
+    behind them of the change log ``_cdc_commit_scn`` and ``_cdc_ordinal``, to filter and to order
+    by, and ``_cdc_absent`` and ``_cdc_before_absent``: columns that the event does not carry, which
+    are NULL in ``after`` and ``before``, or have ``origin.unavailable`` there where they are texts
+    or bytes. A change of key is two events, ``d`` and ``c``. Changes that are marked as skipped are
+    left out.
 
     Args:
         table: One of ``tables``.
@@ -251,7 +258,8 @@ def _image(one: LoggedTable, image: str, origin: Origin, sql: _Dialect) -> str:
 
 
 def _shown_value(one: LoggedTable, image: str, column: str, origin: Origin, sql: _Dialect) -> str:
-    """A column of an image, in whose place the placeholder stands where the change does not carry it."""
+    """A column of an image, in whose place the placeholder stands where the change does not carry
+    it."""
     value = _value(one, image, column, sql)
     kind = arrow_type(one.schema.column(column))
     if origin.unavailable is None or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
@@ -276,7 +284,8 @@ def _shown_value(one: LoggedTable, image: str, column: str, origin: Origin, sql:
 
 
 def _rows_that_list(schema: TableSchema, column: str) -> dict[str, str]:
-    """The names under which rows list a column as absent, each with the condition under which it is this one."""
+    """The names under which rows list a column as absent, each with the condition under which it is
+    this one."""
     found = {}
     for name, columns in holders(schema).items():
         at = next((at for at, (_, one) in enumerate(columns) if one == column), None)

@@ -1,11 +1,15 @@
-"""How do Spark's executors do what the process's threads do: stage a window, and reduce it to one row per key?
+"""How do Spark's executors do what the process's threads do: stage a window, and reduce it to one
+row per key?
 
-A task is a number. It runs the same functions of ``stage`` on the same files of landing and change log, writes a file of its own into the
-change log's, the mirror's or the staging folder, and says what is in it; the driver alone commits, behind its fence, and names the files
-of the tasks that succeeded. What a task that is lost or repeated has written is named by no commit: VACUUM removes it. So nothing but
-paths, counts and Delta's statistics of files comes back to the driver, and a task holds what a thread would hold.
+A task is a number. It runs the same functions of ``stage`` on the same files of landing and change
+log, writes a file of its own into the change log's, the mirror's or the staging folder, and says
+what is in it; the driver alone commits, behind its fence, and names the files of the tasks that
+succeeded. What a task that is lost or repeated has written is named by no commit: VACUUM removes
+it. So nothing but paths, counts and Delta's statistics of files comes back to the driver, and a
+task holds what a thread would hold.
 
-Executors run the Python of ``spark.pyspark.python``, which must have Redolake in the driver's version.
+Executors run the Python of ``spark.pyspark.python``, which must have Redolake in the driver's
+version.
 """
 
 from __future__ import annotations
@@ -41,7 +45,8 @@ from cdc_core.stage.window import staged_changes
 
 @dataclass(frozen=True, slots=True)
 class StagedWindow:
-    """The files of the change log that hold a window, which no commit names yet, and how wide its values are."""
+    """The files of the change log that hold a window, which no commit names yet, and how wide its
+    values are."""
 
     files: tuple[NewFile, ...]
     widths: dict[str, Width]
@@ -103,7 +108,8 @@ class WindowStaging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction:
-    """Reduces a window that is in the change log to one row per key, a part of the keys in each task.
+    """Reduces a window that is in the change log to one row per key, a part of the keys in each
+    task.
 
     Attributes:
         changelog: The change log's folder …
@@ -134,7 +140,8 @@ class Reduction:
     covered_scn: int = 0
 
     def merge_source(self, session: Any, sent: Sent) -> list[str]:
-        """Write the source of a MERGE under the staging folder; the paths of its files. ``sent`` counts its rows."""
+        """Write the source of a MERGE under the staging folder; the paths of its files. ``sent``
+        counts its rows."""
         filesystem, folder = filesystem_of(self.staging)
         with storing("staging rows for Spark", **self.facts):
             filesystem.create_dir(folder, recursive=True)
@@ -142,7 +149,8 @@ class Reduction:
         return [f"{self.staging}/{one['name']}" for one in found]
 
     def inserted(self, session: Any, sent: Sent, mirror: str, covered_scn: int) -> list[NewFile]:
-        """Write the rows that come into the mirror into files of its folder, which no commit names yet."""
+        """Write the rows that come into the mirror into files of its folder, which no commit names
+        yet."""
         own = replace(self, mirror=mirror, covered_scn=covered_scn)
         found = own._run(session, sent)
         return [NewFile(**one["file"]) for one in found if one["file"]]

@@ -19,7 +19,8 @@ def replaced_words(layer: DeltaLayer, found: ForeignChange) -> str:
 
 
 def replaced_hint(layer: DeltaLayer, table: str = ANY_TABLE) -> str:
-    """What to do then. Landing, or Oracle, gives back what the change log lacks, and the change log what the mirror lacks."""
+    """What to do then. Landing, or Oracle, gives back what the change log lacks, and the change log
+    what the mirror lacks."""
     if layer == "mirror":
         return f"`redolake table rebuild {table}` writes the mirror from its change log."
     return (

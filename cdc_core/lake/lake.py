@@ -1,8 +1,9 @@
 """What can the rest of Redolake ask of the lake?
 
-The steps know this contract only. Delta tables stand behind it (:class:`cdc_core.lake.delta_lake.DeltaLake`). Methods for different
-tables may run side by side in threads. Work on one table must not overlap; callers hold a lease and give its check as ``fence``, which
-is called right before each commit.
+The steps know this contract only. Delta tables stand behind it
+(:class:`cdc_core.lake.delta_lake.DeltaLake`). Methods for different tables may run side by side in
+threads. Work on one table must not overlap; callers hold a lease and give its check as ``fence``,
+which is called right before each commit.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from cdc_core.schema.table import TableSchema
 
 
 class SideTable(Protocol):
-    """One of the tables that a source has beside change logs and mirrors; empty before its first row."""
+    """One of the tables that a source has beside change logs and mirrors; empty before its first
+    row."""
 
     def position(self) -> int | None:
         """The upper end of the newest window that brought rows; None where none did."""
@@ -38,10 +40,12 @@ class SideTable(Protocol):
         """Some columns of all rows, or of those of one window."""
 
     def put(self, rows: pa.Table, window: int) -> None:
-        """Let these be the window's rows. Repeatable; makes no commit where they are there, or where there are none."""
+        """Let these be the window's rows. Repeatable; makes no commit where they are there, or
+        where there are none."""
 
     def maintain(self, vacuum_hours: int | None) -> None:
-        """Put small files together, and remove files that no version of so many hours has (None: keep them). No row changes."""
+        """Put small files together, and remove files that no version of so many hours has (None:
+        keep them). No row changes."""
 
 
 class Lake(Protocol):
@@ -61,14 +65,15 @@ class Lake(Protocol):
         *,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """Append a window's changes of one table to its change log and merge them into its mirror, each once. ``fence`` is called right before each
-        commit.
+        """Append a window's changes of one table to its change log and merge them into its mirror,
+        each once. ``fence`` is called right before each commit.
 
         Raises:
             NotYetError: The window before this one was not applied.
             WindowConflictError: The mirror has taken a window that overlaps this one.
             DecodeError: A redo row cannot become a change without guessing; nothing was committed.
-            LakeError: Delta refused, or a change without all columns meets a mirror that lacks its row.
+            LakeError: Delta refused, or a change without all columns meets a mirror that lacks its
+                row.
             LandingDamagedError: A landing file is missing or cannot be read.
             CommitConflictError: Another writer committed; try again.
         """
@@ -83,8 +88,9 @@ class Lake(Protocol):
         read_scn: int = 0,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """Take a TRUNCATE: one row in the change log, and whatever is older out of the mirror, each once; of partitions, a deletion for each row
-        that they had. The part of its window before it must be applied. ``read_scn`` is the highest SCN as of which a chunk was read.
+        """Take a TRUNCATE: one row in the change log, and whatever is older out of the mirror, each
+        once; of partitions, a deletion for each row that they had. The part of its window before it
+        must be applied. ``read_scn`` is the highest SCN as of which a chunk was read.
 
         Raises:
             SchemaMismatchError: A transaction of the table committed at the same SCN.
@@ -94,14 +100,14 @@ class Lake(Protocol):
     def restore_quarantine(
         self, part: TablePart, state: MirrorState, *, fence: Fence = no_fence
     ) -> int:
-        """Put the rows of an applied window that its change log does not have into quarantine again, where they are lost; return
-        how many of the table are there."""
+        """Put the rows of an applied window that its change log does not have into quarantine
+        again, where they are lost; return how many of the table are there."""
 
     def resolve_quarantine(
         self, table: TableId, scn: int, generation: int = 0, *, fence: Fence = no_fence
     ) -> int:
-        """Note that the table's rows were read at an SCN, so that rows in quarantine that committed up to there count no more;
-        return how many count still. Needs no Spark; repeatable."""
+        """Note that the table's rows were read at an SCN, so that rows in quarantine that committed
+        up to there count no more; return how many count still. Needs no Spark; repeatable."""
 
     def quarantine_reasons(self, table: TableId) -> dict[tuple[str, str], int]:
         """How many rows of the table are in quarantine, by operation and reason; needs no Spark."""
@@ -109,7 +115,8 @@ class Lake(Protocol):
     def purge_quarantine(
         self, table: TableId, generation: int = 0, *, fence: Fence = no_fence
     ) -> list[str]:
-        """Remove the redo text of all rows in quarantine; return the folders on which VACUUM must be run. Repeatable."""
+        """Remove the redo text of all rows in quarantine; return the folders on which VACUUM must
+        be run. Repeatable."""
 
     def begin_chunk(
         self,
@@ -121,7 +128,8 @@ class Lake(Protocol):
         *,
         generation: int = 0,
     ) -> ChunkAhead | None:
-        """Begin to write the files of a chunk while it is read; give what this returns to :meth:`apply_chunk`, and discard it behind that.
+        """Begin to write the files of a chunk while it is read; give what this returns to
+        :meth:`apply_chunk`, and discard it behind that.
         None where nothing is gained: the rows cannot simply be appended.
 
         Args:
@@ -151,10 +159,13 @@ class Lake(Protocol):
             manifest: The chunk.
             paths: Its Parquet files.
             generation: As for :meth:`apply_window`.
-            position: scn_high of the last window that the caller knows the mirror took; None before the first.
+            position: scn_high of the last window that the caller knows the mirror took; None before
+                the first.
             read_scn: Highest SCN as of which a chunk was read that was applied before.
-            asked: The keys that the chunk was asked for, where it is a list of keys: those of them that it lacks go.
-            ahead: The files that :meth:`begin_chunk` began; they are taken if they hold what the chunk's landed files give.
+            asked: The keys that the chunk was asked for, where it is a list of keys: those of them
+                that it lacks go.
+            ahead: The files that :meth:`begin_chunk` began; they are taken if they hold what the
+                chunk's landed files give.
             fence: Called right before each commit.
 
         Raises:
@@ -172,7 +183,8 @@ class Lake(Protocol):
         position: int | None = None,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """After all chunks of a snapshot of the whole table: delete the mirror's rows whose keys none of them has.
+        """After all chunks of a snapshot of the whole table: delete the mirror's rows whose keys
+        none of them has.
 
         Args:
             table: The table.
@@ -199,11 +211,13 @@ class Lake(Protocol):
         is_inexact: bool = False,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """Take an old window again: its keys are derived from the whole change log and mended where the mirror differs.
+        """Take an old window again: its keys are derived from the whole change log and mended where
+        the mirror differs.
 
-        The landing files are not read, since the window is in the change log. An undamaged mirror gets no new version, and
-        ``skipped`` is true. Windows up to ``applied_scn`` were applied: of one that left no change, the logs do not say so.
-        Where commits that belong at or below the mirror's position come with a window that it has not taken (``is_inexact``), rows may go of
+        The landing files are not read, since the window is in the change log. An undamaged mirror
+        gets no new version, and ``skipped`` is true. Windows up to ``applied_scn`` were applied: of
+        one that left no change, the logs do not say so. Where commits that belong at or below the
+        mirror's position come with a window that it has not taken (``is_inexact``), rows may go of
         which the change log does not know yet that they came.
 
         Raises:
@@ -220,15 +234,17 @@ class Lake(Protocol):
         is_inexact: bool = False,
         fence: Fence = no_fence,
     ) -> int:
-        """Write the mirror anew from its change log alone; returns its number of rows. ``is_inexact`` is as for :meth:`replay_window`.
+        """Write the mirror anew from its change log alone; returns its number of rows.
+        ``is_inexact`` is as for :meth:`replay_window`.
 
         Raises:
             LakeError: There is no change log, or it does not hold the beginning of every row.
         """
 
     def set_aside(self, table: TableId, *, generation: int, fence: Fence = no_fence) -> list[str]:
-        """Rename the folders of both Delta tables, whatever is in them, so that ``generation`` begins new ones; returns their new
-        names. A folder in which ``generation`` has begun stays, and so does its place if it is not there.
+        """Rename the folders of both Delta tables, whatever is in them, so that ``generation``
+        begins new ones; returns their new names. A folder in which ``generation`` has begun stays,
+        and so does its place if it is not there.
 
         Raises:
             LakeError: The place cannot rename folders in one step.
@@ -243,7 +259,8 @@ class Lake(Protocol):
         *,
         fence: Fence = no_fence,
     ) -> list[str]:
-        """Set a column to NULL in mirror and change log; returns the folders on which VACUUM must be run. Repeatable.
+        """Set a column to NULL in mirror and change log; returns the folders on which VACUUM must
+        be run. Repeatable.
 
         Raises:
             ConfigError: The column is part of the key.
@@ -259,8 +276,9 @@ class Lake(Protocol):
         generation: int = 0,
         fence: Fence = no_fence,
     ) -> list[TableMaintained]:
-        """Put small files together, let deletion vectors and clustering follow ``options``, remove old files; what became of the mirror
-        and the change log, of each that is there. No row changes. Repeatable.
+        """Put small files together, let deletion vectors and clustering follow ``options``, remove
+        old files; what became of the mirror and the change log, of each that is there. No row
+        changes. Repeatable.
 
         Raises:
             CommitConflictError: Another writer committed meanwhile.
@@ -276,14 +294,17 @@ class Lake(Protocol):
         read_scn: int = 0,
         fence: Fence = no_fence,
     ) -> None:
-        """Bring the Delta tables to a newer definition of the table, before the first change that needs it is applied.
+        """Bring the Delta tables to a newer definition of the table, before the first change that
+        needs it is applied.
 
-        Columns at the end are added to change log and mirror, and the mirror's rows get their default; with ``drops_columns`` the mirror
-        loses the columns that Oracle dropped. ``read_scn`` is the highest SCN as of which a chunk was read that they have. Repeatable; does
-        nothing for an older definition, or before the first snapshot.
+        Columns at the end are added to change log and mirror, and the mirror's rows get their
+        default; with ``drops_columns`` the mirror loses the columns that Oracle dropped.
+        ``read_scn`` is the highest SCN as of which a chunk was read that they have. Repeatable;
+        does nothing for an older definition, or before the first snapshot.
 
         Raises:
-            SchemaMismatchError: Anything but columns added at the end, or a default that is no literal.
+            SchemaMismatchError: Anything but columns added at the end, or a default that is no
+                literal.
         """
 
     def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
@@ -295,23 +316,27 @@ class Lake(Protocol):
         """
 
     def mirror_version_at(self, table: TableId, scn: int) -> int:
-        """The newest version of the mirror that shows Oracle as of an SCN at or before ``scn``; needs no Spark.
+        """The newest version of the mirror that shows Oracle as of an SCN at or before ``scn``;
+        needs no Spark.
 
         Raises:
             LakeError: The mirror is not there, or its log does not reach back so far.
         """
 
     def beside(self, name: BesideName, *, fence: Fence = no_fence) -> SideTable:
-        """One of the Delta tables that the source has beside change logs and mirrors; needs no Spark."""
+        """One of the Delta tables that the source has beside change logs and mirrors; needs no
+        Spark."""
 
     def count_events(self, table: TableId, window: ScnWindow) -> pa.Table:
-        """How many changes of which transactions the table's change log has of a window; needs no Spark."""
+        """How many changes of which transactions the table's change log has of a window; needs no
+        Spark."""
 
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
         """How far the table's change log and mirror are, by Delta's own logs; needs no Spark."""
 
     def gone_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
-        """Which files the table's Delta tables have by their logs and not in their folders; needs no Spark."""
+        """Which files the table's Delta tables have by their logs and not in their folders; needs
+        no Spark."""
 
     def layer_without(
         self,
@@ -320,7 +345,8 @@ class Lake(Protocol):
         snapshot_id: str,
         chunks: Collection[tuple[str, int]],
     ) -> DeltaLayer | None:
-        """Which of the table's Delta tables lacks one of some chunks that it had (:meth:`TableWork.layer_without`); needs no Spark."""
+        """Which of the table's Delta tables lacks one of some chunks that it had
+        (:meth:`TableWork.layer_without`); needs no Spark."""
 
     def taken(self, table: TableId, generation: int = 0) -> Taken:
         """What the table's Delta tables have taken, by their own logs; needs no Spark."""

@@ -1,7 +1,9 @@
-"""How do Delta tables stay quick? Small files are put together, deletion vectors follow size and work, old files and commits go.
+"""How do Delta tables stay quick? Small files are put together, deletion vectors follow size and
+work, old files and commits go.
 
-Nothing here changes a row. Each commit names itself ``maintenance`` in its user metadata and leaves the table's position where it
-was. Facts about Delta: OPTIMIZE, VACUUM and REORG of Delta 4; the thresholds are measured (``benchmarks``, local disk, two cores).
+Nothing here changes a row. Each commit names itself ``maintenance`` in its user metadata and leaves
+the table's position where it was. Facts about Delta: OPTIMIZE, VACUUM and REORG of Delta 4; the
+thresholds are measured (``benchmarks``, local disk, two cores).
 """
 
 from __future__ import annotations
@@ -26,11 +28,12 @@ from cdc_core.model.reports import DeltaLayer, TableMaintained
 from cdc_core.spark.session import configure, translated
 
 VECTORS_ROWS_MIN = 500_000
-"""A mirror gets deletion vectors by itself from so many rows on; below half of them it loses them again. In a small one they cost
-more than they save."""
+"""A mirror gets deletion vectors by itself from so many rows on; below half of them it loses them
+again. In a small one they cost more than they save."""
 
 COPIED_PER_CHANGE_MIN = 20
-"""And only if recent merges, by Spark or without it, copied so many rows for each row that they changed: changes at the end of the table copy few."""
+"""And only if recent merges, by Spark or without it, copied so many rows for each row that they
+changed: changes at the end of the table copy few."""
 
 RECENT_WINDOWS = 20
 
@@ -48,9 +51,11 @@ _BY_DEFAULT = {
 
 
 def log_properties(log_hours: int | None, properties: Mapping[str, str]) -> dict[str, str]:
-    """Which of a Delta table's properties must change so that Delta's own clean-up keeps commits as long as ``maintenance.log_hours`` says.
+    """Which of a Delta table's properties must change so that Delta's own clean-up keeps commits as
+    long as ``maintenance.log_hours`` says.
 
-    Delta refuses a log that is kept for less time than the names of removed files, which no version needs that has left the log.
+    Delta refuses a log that is kept for less time than the names of removed files, which no version
+    needs that has left the log.
     """
     wanted = {_LOG_CLEANUP: "false"}
     if log_hours is not None:
@@ -66,7 +71,8 @@ def log_properties(log_hours: int | None, properties: Mapping[str, str]) -> dict
 def wants_vectors(
     setting: DeletionVectors, rows: int | None, commits: Iterable[DeltaCommit], *, has_them: bool
 ) -> bool:
-    """Shall a mirror of so many rows have deletion vectors? ``commits`` are its own, oldest first; unknown ``rows`` change nothing."""
+    """Shall a mirror of so many rows have deletion vectors? ``commits`` are its own, oldest first;
+    unknown ``rows`` change nothing."""
     if setting != "auto":
         return setting == "always"
     if rows is None:
@@ -91,7 +97,8 @@ def _count(merge: DeltaCommit, what: str) -> int:
 def maintain(
     work: TableWork, options: MaintenanceConfig, key: tuple[str, ...]
 ) -> list[TableMaintained]:
-    """Maintain mirror and change log, as far as they are there; what became of each. Repeatable, and safe to stop anywhere.
+    """Maintain mirror and change log, as far as they are there; what became of each. Repeatable,
+    and safe to stop anywhere.
 
     Raises:
         CommitConflictError: Another writer committed meanwhile.
@@ -187,7 +194,8 @@ class _Maintenance:
         is_checked = str(hours >= _DELTAS_RETENTION_HOURS).lower()
         settings = {
             "spark.databricks.delta.retentionDurationCheck.enabled": is_checked,
-            # The listing of the one folder is cut into so many tasks; Spark's default of 10,000 takes half a minute.
+            # The listing of the one folder is cut into so many tasks; Spark's default of 10,000
+            # takes half a minute.
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         }
         configure(session, settings)

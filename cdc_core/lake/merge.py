@@ -1,8 +1,9 @@
 """How is one row per key merged into a mirror? Generated MERGE text.
 
-The rule is the same for windows and chunks: a matched row changes only where the source's position is greater than the
-row's own. A window or chunk that is applied twice therefore changes nothing the second time. ``stage.merging`` is the same rule in Arrow,
-for windows whose part of the mirror is small.
+The rule is the same for windows and chunks: a matched row changes only where the source's position
+is greater than the row's own. A window or chunk that is applied twice therefore changes nothing the
+second time. ``stage.merging`` is the same rule in Arrow, for windows whose part of the mirror is
+small.
 """
 
 from __future__ import annotations
@@ -31,14 +32,16 @@ NEWER = f"(s.{COMMIT_SCN} > t.{COMMIT_SCN} OR (s.{COMMIT_SCN} = t.{COMMIT_SCN} A
 
 
 _SOURCE = "merge_source"
-"""What the source of a MERGE is called in its session; nobody but the function that runs the MERGE knows it."""
+"""What the source of a MERGE is called in its session; nobody but the function that runs the MERGE
+knows it."""
 
 
 class MergeRule(Protocol):
     """What the rows of a change do to those of a mirror, in Spark's MERGE."""
 
     def sql(self, mirror: str, source: str, *, inserts: bool = True) -> str:
-        """MERGE of a view into the Delta table in a folder; without ``inserts`` where the mirror is known to have each key."""
+        """MERGE of a view into the Delta table in a folder; without ``inserts`` where the mirror is
+        known to have each key."""
         ...
 
 
@@ -52,7 +55,8 @@ class ArrowRule(MergeRule, Protocol):
         ...
 
     def near(self, bounds: Bounds) -> Bounds:
-        """Between which values of the mirror's columns the rows' keys lie, of keys between these bounds."""
+        """Between which values of the mirror's columns the rows' keys lie, of keys between these
+        bounds."""
         ...
 
     def in_arrow(self, rows: pa.Table) -> Merge:
@@ -67,11 +71,13 @@ class KeyRule:
     Attributes:
         schema: The mirror.
         absent: Columns that may be named in ``_cdc_missing``.
-        covered_scn: Keys that are not in the mirror are known to be gone as of this SCN, so older changes do not bring
-            them back.
-        read_scn: Highest SCN as of which a chunk of the mirror was read. A change up to it that lacks columns and finds no row is one of a row
-            that a chunk saw gone: its deletion comes with a later window, and nothing is inserted. A later one is an error, and so is one
-            that brought the row from another key: the chunk of the new key may have been read before, and no chunk has the row.
+        covered_scn: Keys that are not in the mirror are known to be gone as of this SCN, so older
+            changes do not bring them back.
+        read_scn: Highest SCN as of which a chunk of the mirror was read. A change up to it that
+            lacks columns and finds no row is one of a row that a chunk saw gone: its deletion comes
+            with a later window, and nothing is inserted. A later one is an error, and so is one
+            that brought the row from another key: the chunk of the new key may have been read
+            before, and no chunk has the row.
     """
 
     schema: TableSchema
@@ -105,7 +111,8 @@ class KeyRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruthRule:
-    """The rows are what the mirror is to have of their keys, whatever the positions say: they were derived from the whole change log."""
+    """The rows are what the mirror is to have of their keys, whatever the positions say: they were
+    derived from the whole change log."""
 
     schema: TableSchema
     absent: Sequence[str] = ()
@@ -137,10 +144,12 @@ def run_merge(
     *,
     inserts: bool = True,
 ) -> list[Any]:
-    """MERGE staged rows into the mirror, in one commit; MERGE's own counts, none if Delta skipped a repeated transaction.
+    """MERGE staged rows into the mirror, in one commit; MERGE's own counts, none if Delta skipped a
+    repeated transaction.
 
-    Where the rows were made for one version of the mirror and a newer one is there before the MERGE begins, nothing is committed; one that
-    comes while it runs meets Delta's own check for conflicts, and what the rule's SQL checks.
+    Where the rows were made for one version of the mirror and a newer one is there before the MERGE
+    begins, nothing is committed; one that comes while it runs meets Delta's own check for
+    conflicts, and what the rule's SQL checks.
 
     Raises:
         CommitConflictError: There is a newer version.
@@ -187,22 +196,26 @@ def merge_report(
 
 
 def counts_as_metadata(counts: Mapping[str, int]) -> dict[str, int]:
-    """MERGE's counts for the user metadata of a commit that has none of Spark's metrics; :mod:`cdc_core.lake.applied_in_delta` reads them."""
+    """MERGE's counts for the user metadata of a commit that has none of Spark's metrics;
+    :mod:`cdc_core.lake.applied_in_delta` reads them."""
     return {what: counts[f"num_{what}_rows"] for what in ("inserted", "updated", "deleted")}
 
 
 def merge_sql(
     mirror: str, source: str, rule: KeyRule, *, force: bool = False, inserts: bool = True
 ) -> str:
-    """MERGE of ``source`` (columns as ``stage.reducing.merge_source`` gives them) into the Delta table at ``mirror``.
+    """MERGE of ``source`` (columns as ``stage.reducing.merge_source`` gives them) into the Delta
+    table at ``mirror``.
 
     Args:
         mirror: The mirror's folder.
         source: A view.
         rule: The table, and what is known of the mirror.
-        force: Take the source as the truth whatever the positions say (repair from the whole change log).
-        inserts: False where the mirror is known to have a row of each key that has one in the source. Delta then joins the source to the
-            mirror's files as they are, and shuffles and sorts nothing.
+        force: Take the source as the truth whatever the positions say (repair from the whole change
+            log).
+        inserts: False where the mirror is known to have a row of each key that has one in the
+            source. Delta then joins the source to the mirror's files as they are, and shuffles and
+            sorts nothing.
     """
     schema, absent, read_scn = rule.schema, rule.absent, rule.read_scn
     on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
@@ -228,11 +241,12 @@ WHEN MATCHED AND {newer} AND s._cdc_kind = 'row' THEN UPDATE SET {updates}
 
 
 def replace_sql(mirror: str, source: str, schema: TableSchema) -> str:
-    """MERGE that puts ``source`` in the place of whatever the Delta table at ``mirror`` has of its keys, in one commit.
+    """MERGE that puts ``source`` in the place of whatever the Delta table at ``mirror`` has of its
+    keys, in one commit.
 
-    ``source`` is a view with the mirror's columns and ``_cdc_kind``: each key once as ``del``, of which only the key is read,
-    and once as ``row`` if it shall be there. All rows of a ``del`` key go, even if there are several; ``row`` rows match
-    nothing and are inserted.
+    ``source`` is a view with the mirror's columns and ``_cdc_kind``: each key once as ``del``, of
+    which only the key is read, and once as ``row`` if it shall be there. All rows of a ``del`` key
+    go, even if there are several; ``row`` rows match nothing and are inserted.
     """
     on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
     columns = [*schema.column_names, COMMIT_SCN, ORDINAL]
@@ -265,6 +279,7 @@ def _inserted_value(column: str, schema: TableSchema, absent: Sequence[str]) -> 
 
 
 def _raise(error: CdcError) -> str:
-    """Stops the MERGE before anything is committed. Stands in values, not in a clause's condition: Delta computes all
-    conditions for every row, matched or not (4.4; tests/lake/test_absent.py shows it)."""
+    """Stops the MERGE before anything is committed. Stands in values, not in a clause's condition:
+    Delta computes all conditions for every row, matched or not (4.4; tests/lake/test_absent.py
+    shows it)."""
     return f"CAST(RAISE_ERROR({string_literal(packed_error(error))}) AS BIGINT)"

@@ -1,7 +1,7 @@
 """What was sent to a MERGE, and did the mirror take all of it?
 
-Two counts that cost next to nothing and notice what a window's apply could lose or double: keys against rows before the MERGE, and
-MERGE's own counts after it.
+Two counts that cost next to nothing and notice what a window's apply could lose or double: keys
+against rows before the MERGE, and MERGE's own counts after it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class Audit(Protocol):
     """What was sent to a MERGE."""
 
     def check(self, counts: Sequence[Any]) -> None:
-        """Hold MERGE's own counts against it; there are none if Delta skipped a repeated transaction.
+        """Hold MERGE's own counts against it; there are none if Delta skipped a repeated
+        transaction.
 
         Raises:
             RowCountError: The mirror took less or more.
@@ -33,12 +34,15 @@ class Audit(Protocol):
 class Sent:
     """The source of one MERGE, counted while it is handed over.
 
-    ``rows`` are keys that have a row afterwards, ``gone`` those that have none. ``surely`` of the rows are newer than all that the
-    mirror can have: MERGE inserts or updates each of them, and deletes the ``surely_gone``. A row that a chunk read ahead of the window may be newer than the window's.
+    ``rows`` are keys that have a row afterwards, ``gone`` those that have none. ``surely`` of the
+    rows are newer than all that the
+    mirror can have: MERGE inserts or updates each of them, and deletes the ``surely_gone``. A row
+    that a chunk read ahead of the window may be newer than the window's.
 
     Args:
         schema: The table.
-        read_scn: Highest SCN as of which a chunk of the mirror was read; None if the caller does not know.
+        read_scn: Highest SCN as of which a chunk of the mirror was read; None if the caller does
+            not know.
         facts: Source and table, for errors.
     """
 
@@ -50,8 +54,8 @@ class Sent:
 
     @classmethod
     def of_table(cls, rows: pa.Table, schema: TableSchema, facts: Mapping[str, object]) -> Sent:
-        """The source that a table in hand holds: the mirror has none of its rows and all of its deleted keys, and MERGE takes it as
-        the truth.
+        """The source that a table in hand holds: the mirror has none of its rows and all of its
+        deleted keys, and MERGE takes it as the truth.
 
         Raises:
             RowCountError: A key is there twice.
@@ -76,7 +80,8 @@ class Sent:
         """The source that a DataFrame holds, which is computed already.
 
         Args:
-            are_different: The mirror has none of these rows and all of these deleted keys, and MERGE takes the source as the truth.
+            are_different: The mirror has none of these rows and all of these deleted keys, and
+                MERGE takes the source as the truth.
 
         Raises:
             RowCountError: A key is there twice.
@@ -93,7 +98,8 @@ class Sent:
         return found
 
     def take(self, counts: Mapping[str, int], *, are_different: bool) -> None:
-        """Learn what a DataFrame holds: ``rows_sent``, ``keys_gone``, ``rows_newer`` (of the rows) and ``keys``.
+        """Learn what a DataFrame holds: ``rows_sent``, ``keys_gone``, ``rows_newer`` (of the rows)
+        and ``keys``.
 
         Raises:
             RowCountError: A key is there twice.
@@ -132,7 +138,8 @@ class Sent:
         self.surely += surely
 
     def check(self, counts: Sequence[Any]) -> None:
-        """Hold MERGE's own counts against what was sent; there are none if Delta skipped a repeated transaction.
+        """Hold MERGE's own counts against what was sent; there are none if Delta skipped a repeated
+        transaction.
 
         Raises:
             RowCountError: The mirror took less or more than what was sent.
@@ -168,8 +175,8 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class SentChunk:
-    """The source of a MERGE that replaces a chunk's keys: ``rows`` come, whatever the mirror has of ``keys`` goes; ``gone`` rows where that is
-    known before."""
+    """The source of a MERGE that replaces a chunk's keys: ``rows`` come, whatever the mirror has of
+    ``keys`` goes; ``gone`` rows where that is known before."""
 
     rows: int
     keys: int
@@ -180,10 +187,12 @@ class SentChunk:
     def of_frame(
         cls, frame: Any, schema: TableSchema, landed: int, facts: Mapping[str, object]
     ) -> SentChunk:
-        """What a DataFrame holds, which is computed already; ``landed`` rows are in the chunk's manifest.
+        """What a DataFrame holds, which is computed already; ``landed`` rows are in the chunk's
+        manifest.
 
         Raises:
-            RowCountError: It has more rows than landed, a key twice, or a row whose key it does not replace.
+            RowCountError: It has more rows than landed, a key twice, or a row whose key it does not
+                replace.
         """
         key = f"STRUCT({', '.join(map(quote_name, schema.key))})"
         [found] = frame.selectExpr(
@@ -198,7 +207,8 @@ class SentChunk:
     def counted(
         cls, found: Mapping[str, int], landed: int, facts: Mapping[str, object]
     ) -> SentChunk:
-        """The same of its counts: ``rows_sent``, ``keys_sent`` to replace, and how many of these, and of all, differ.
+        """The same of its counts: ``rows_sent``, ``keys_sent`` to replace, and how many of these,
+        and of all, differ.
 
         Raises:
             RowCountError: As for :meth:`of_frame`.
@@ -216,7 +226,8 @@ class SentChunk:
         return cls(rows, keys, facts)
 
     def check(self, counts: Sequence[Any]) -> None:
-        """Hold MERGE's own counts against what was sent; there are none if Delta skipped a repeated transaction. How many rows went is not
+        """Hold MERGE's own counts against what was sent; there are none if Delta skipped a repeated
+        transaction. How many rows went is not
         known before: a mirror may lack keys, and may have rows that are double.
 
         Raises:
@@ -238,8 +249,8 @@ class SentChunk:
 
 
 def check_removed(counts: Sequence[Any], keys: int | None, facts: Mapping[str, object]) -> None:
-    """Hold what a MERGE that only deletes reports against the keys that it was sent; None where they were found by an earlier attempt, so
-    that windows may have deleted some since.
+    """Hold what a MERGE that only deletes reports against the keys that it was sent; None where
+    they were found by an earlier attempt, so that windows may have deleted some since.
 
     Raises:
         RowCountError: Rows stay that were found to be gone, or others came or changed.
@@ -260,7 +271,8 @@ def check_removed(counts: Sequence[Any], keys: int | None, facts: Mapping[str, o
 
 
 def check_written(what: str, wanted: int, written: int, facts: Mapping[str, object]) -> None:
-    """Hold the rows that went into a file of a Delta table, before a commit names it, against those that landed.
+    """Hold the rows that went into a file of a Delta table, before a commit names it, against those
+    that landed.
 
     Raises:
         RowCountError: They differ.

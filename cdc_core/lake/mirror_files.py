@@ -1,8 +1,9 @@
-"""Which files has a mirror, between which values do their keys lie, and which keys do they hold? Asked of its log and of the files' key
-columns, without Spark.
+"""Which files has a mirror, between which values do their keys lie, and which keys do they hold?
+Asked of its log and of the files' key columns, without Spark.
 
-Bounds count for whole numbers alone: those of texts are shortened, those of floating numbers know no NaN. Source: the Delta transaction log
-protocol, sections "Per-file Statistics" and "Writer Requirements for Deletion Vectors" (bounds stay true where rows are deleted).
+Bounds count for whole numbers alone: those of texts are shortened, those of floating numbers know
+no NaN. Source: the Delta transaction log protocol, sections "Per-file Statistics" and "Writer
+Requirements for Deletion Vectors" (bounds stay true where rows are deleted).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from cdc_core.lake.table_context import TableWork
 from cdc_core.stage.changes import Bounds
 
 KEYS_READ_MAX = 20_000_000
-"""So many keys of a mirror are read to find out whether some of them are there; it takes a second or two."""
+"""So many keys of a mirror are read to find out whether some of them are there; it takes a second
+or two."""
 
 FILES_READ_MAX = 256
 """And out of so many files."""
@@ -55,10 +57,12 @@ _WEIGHT_OF_ADDED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorVersion:
-    """What one version of a mirror's log says. ``features`` and ``writer_version`` are what it asks of its writers, ``fields`` delta-rs's ones of its
-    schema. ``files`` has the columns ``path``, ``size_bytes``, ``num_records``, and ``min.…`` and ``max.…`` of each column of whole numbers, NULL where
-    nobody looked. ``added`` has what else the log says of each file, where the mirror may have deletion vectors. ``delta`` is delta-rs's table of this
-    version; None where it was not kept."""
+    """What one version of a mirror's log says. ``features`` and ``writer_version`` are what it asks
+    of its writers, ``fields`` delta-rs's ones of its schema. ``files`` has the columns ``path``,
+    ``size_bytes``, ``num_records``, and ``min.…`` and ``max.…`` of each column of whole numbers,
+    NULL where nobody looked. ``added`` has what else the log says of each file, where the mirror
+    may have deletion vectors. ``delta`` is delta-rs's table of this version; None where it was not
+    kept."""
 
     version: int
     features: frozenset[str]
@@ -100,7 +104,8 @@ class MirrorFiles:
 
     @classmethod
     def read(cls, work: TableWork) -> MirrorFiles:
-        """The newest version. On a disk and in S3 what is known already is not read again, as :mod:`~cdc_core.delta.log_cache` has it.
+        """The newest version. On a disk and in S3 what is known already is not read again, as
+        :mod:`~cdc_core.delta.log_cache` has it.
 
         Raises:
             LakeError: The mirror's log cannot be read.
@@ -124,7 +129,8 @@ class MirrorFiles:
         return apart.combine_chunks() if isinstance(apart, pa.ChunkedArray) else apart
 
     def has_all(self, keys: pa.Table, bounds: Bounds) -> bool:
-        """Has the mirror a row of each of these keys, which differ? False too where finding out would take long, or be unsure.
+        """Has the mirror a row of each of these keys, which differ? False too where finding out
+        would take long, or be unsure.
 
         Args:
             keys: The key columns, named as in the mirror.
@@ -160,7 +166,8 @@ class MirrorFiles:
         return bool(is_there.all())
 
     def rows_of(self, keys: pa.Table, columns: pa.Schema, bounds: Bounds) -> pa.Table:
-        """The mirror's rows of these keys, which may be named more than once. Of a mirror of which ``rewriting.why_merged`` says nothing.
+        """The mirror's rows of these keys, which may be named more than once. Of a mirror of which
+        ``rewriting.why_merged`` says nothing.
 
         Args:
             keys: The key columns, named as in the mirror.
@@ -313,7 +320,8 @@ _known = KnownLogs(_read_known, _followed, _weight)
 
 
 def are_own_names(names: Sequence[str]) -> bool:
-    """Do files lie in their table's folder, under names that Delta's log has as they are? Not all that somebody else wrote."""
+    """Do files lie in their table's folder, under names that Delta's log has as they are? Not all
+    that somebody else wrote."""
     return not any("%" in name or "://" in name or name.startswith("/") for name in names)
 
 

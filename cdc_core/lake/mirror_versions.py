@@ -8,15 +8,18 @@ from cdc_core.delta.history import DeltaCommit
 
 
 def version_at(commits: Sequence[DeltaCommit], scn: int) -> int | None:
-    """The newest version in which a mirror has not gone past ``scn``, with the columns that it had there; None if the commits do
-    not reach back so far.
+    """The newest version in which a mirror has not gone past ``scn``, with the columns that it had
+    there; None if the commits do not reach back so far.
 
-    A commit's ``scn_high`` is the mirror's position after it, or the SCN of a chunk that was read ahead of the position. A
-    commit that says nothing (a change of properties, OPTIMIZE, somebody else's) leaves the mirror where it was. A mirror whose first
-    rows came by a window, or that has none, was empty from its snapshot on, as it was begun.
+    A commit's ``scn_high`` is the mirror's position after it, or the SCN of a chunk that was read
+    ahead of the position. A commit that says nothing (a change of properties, OPTIMIZE, somebody
+    else's) leaves the mirror where it was. A mirror whose first rows came by a window, or that has
+    none, was empty from its snapshot on, as it was begun.
 
-    A change of columns belongs to what the mirror has from the SCN of its definition on (``definition_scn``), also if no window brings a row
-    after it: VACUUM removes the files of the version before a column became wider. One that does not name the SCN waits for the next commit.
+    A change of columns belongs to what the mirror has from the SCN of its definition on
+    (``definition_scn``), also if no window brings a row
+    after it: VACUUM removes the files of the version before a column became wider. One that does
+    not name the SCN waits for the next commit.
     """
     found: int | None = None
     reached = -1

@@ -1,9 +1,10 @@
-"""How does a change get into a mirror? Windows, late commits, replays and chunks say what is to become of which rows; :func:`write` alone
-chooses how, and says why.
+"""How does a change get into a mirror? Windows, late commits, replays and chunks say what is to
+become of which rows; :func:`write` alone chooses how, and says why.
 
-It appends where the mirror has none of the keys, exchanges small files without Spark (copy-on-write, or deletion vectors where they are
-switched on), and lets Spark MERGE everything else. Each way takes the same rows by the same rule, in one commit with the change's metadata
-and transaction identifier, and holds the counts of what was written against what was sent.
+It appends where the mirror has none of the keys, exchanges small files without Spark
+(copy-on-write, or deletion vectors where they are switched on), and lets Spark MERGE everything
+else. Each way takes the same rows by the same rule, in one commit with the change's metadata and
+transaction identifier, and holds the counts of what was written against what was sent.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _LOG = logging.getLogger(__name__)
 
 
 class ChangeRows(Protocol):
-    """Makes a change's rows, one per key, in the columns of ``stage.reducing.merge_source`` (of counted rows: ``stage.copies.copies_source``;
+    """Makes a change's rows, one per key, in the columns of ``stage.reducing.merge_source`` (of
+    counted rows: ``stage.copies.copies_source``;
     of a chunk: ``merge.replace_sql``), where and when they are wanted."""
 
     @property
@@ -46,11 +48,13 @@ class ChangeRows(Protocol):
         ...
 
     def inserted(self, mirror: MirrorFiles, covered_scn: int) -> Inserted | None:
-        """Those that come into a mirror which has none of their keys, in files of its folder; None where that is nothing to ask."""
+        """Those that come into a mirror which has none of their keys, in files of its folder; None
+        where that is nothing to ask."""
         ...
 
     def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Sent] | None:
-        """All of them, counted, for this version of the mirror; None where Spark has to merge them after all."""
+        """All of them, counted, for this version of the mirror; None where Spark has to merge them
+        after all."""
         ...
 
     def staged(self, work: TableWork) -> AbstractContextManager[StagedRows]:
@@ -77,7 +81,8 @@ class MirrorChange:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """MERGE's counts, one row or none if Delta skipped a repeated transaction; and in which way the mirror took the change."""
+    """MERGE's counts, one row or none if Delta skipped a repeated transaction; and in which way the
+    mirror took the change."""
 
     counts: list[Any]
     how: MirrorWrite
@@ -87,7 +92,8 @@ def write(work: TableWork, change: MirrorChange) -> Written:
     """Bring a change into the mirror, in one commit.
 
     Raises:
-        CommitConflictError: Another process has brought it, or has committed since the mirror was read.
+        CommitConflictError: Another process has brought it, or has committed since the mirror was
+            read.
         RowCountError: The mirror took more or less than what was sent.
         DuplicateKeyError, DecodeError, LakeError: As the rule says; nothing was committed.
     """
@@ -114,7 +120,8 @@ def _why_merged(mirror: MirrorFiles, rule: ArrowRule, bounds: Bounds) -> str | N
 
 
 def _unwritten(work: TableWork, change: MirrorChange) -> MirrorFiles:
-    """The mirror, which the change is still to be brought into. What it has of it already would look like a wrong mirror.
+    """The mirror, which the change is still to be brought into. What it has of it already would
+    look like a wrong mirror.
 
     Raises:
         CommitConflictError: Another process has brought it meanwhile.
@@ -130,7 +137,8 @@ def _unwritten(work: TableWork, change: MirrorChange) -> MirrorFiles:
 
 
 def _append(mirror: MirrorFiles, change: MirrorChange) -> Written | None:
-    """Append the change to a mirror that has none of its keys; None if it may have some, or nothing is left."""
+    """Append the change to a mirror that has none of its keys; None if it may have some, or nothing
+    is left."""
     rule = change.rule
     if not isinstance(rule, KeyRule) or rule.absent:
         return None
@@ -179,8 +187,9 @@ def _merge(
 
 
 def _are_there(mirror: MirrorFiles, staged: StagedRows, change: MirrorChange) -> bool:
-    """Has the mirror a row of each key that has one after the change? A MERGE that inserts nothing then does all that is to be done, and leaves
-    the mirror's rows in their files' order: the staged ones are sent to where they are."""
+    """Has the mirror a row of each key that has one after the change? A MERGE that inserts nothing
+    then does all that is to be done, and leaves the mirror's rows in their files' order: the staged
+    ones are sent to where they are."""
     if staged.rows is None or not isinstance(change.rule, KeyRule):
         return False
     rows = staged.rows.filter(pc.equal(staged.rows["_cdc_kind"], "row"))

@@ -1,7 +1,8 @@
 """How do the values of a column leave the Delta tables of a captured table?
 
-The column stays, and is NULL everywhere; of one that the mirror has lost already (``dropped_columns: drop``), the mirror's files are written
-anew. Delta keeps the old files until VACUUM removes them, so that the purge ends there.
+The column stays, and is NULL everywhere; of one that the mirror has lost already
+(``dropped_columns: drop``), the mirror's files are written anew. Delta keeps the old files until
+VACUUM removes them, so that the purge ends there.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from cdc_core.lake.tables import delta, quote_name
 
 
 def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str]:
-    """Set a column to NULL in mirror and change log; return the folders on which VACUUM must be run. Repeatable.
+    """Set a column to NULL in mirror and change log; return the folders on which VACUUM must be
+    run. Repeatable.
 
     Raises:
         ConfigError: The column is part of the key.
@@ -38,7 +40,8 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
     name = quote_name(column)
     with work.commit(session, "purging a column of the mirror", metadata):
         session.sql(
-            # Files from before a column went have its values still. Spark finds them by their own schemas.
+            # Files from before a column went have its values still. Spark finds them by their own
+            # schemas.
             f"REORG TABLE {delta(work.mirror)} APPLY (PURGE)"
             if has_gone
             else f"UPDATE {delta(work.mirror)} SET {name} = NULL WHERE {name} IS NOT NULL"

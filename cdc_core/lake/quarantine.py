@@ -1,11 +1,15 @@
-"""What does the quarantine table of a captured table hold, and how does it change? A small Delta table, without Spark.
+"""What does the quarantine table of a captured table hold, and how does it change? A small Delta
+table, without Spark.
 
-It has the redo rows that could not be decoded, window by window. It exists from the first such row on, and holds row values
-(``sql_redo``): it lies beside mirror and change log, with its own folder, so that readers of these need no right to it.
+It has the redo rows that could not be decoded, window by window. It exists from the first such row
+on, and holds row values (``sql_redo``): it lies beside mirror and change log, with its own folder,
+so that readers of these need no right to it.
 
-A window's rows are put in the place of those that an earlier attempt left of the same window, in one commit with its own transaction
-identifier, and before the change log takes the window: so whoever finds the window in the change log finds its quarantine complete.
-A row counts until the table's rows were read at a later SCN, which is then its ``resolved_scn``.
+A window's rows are put in the place of those that an earlier attempt left of the same window, in
+one commit with its own transaction
+identifier, and before the change log takes the window: so whoever finds the window in the change
+log finds its quarantine complete. A row counts until the table's rows were read at a later SCN,
+which is then its ``resolved_scn``.
 """
 
 from __future__ import annotations
@@ -68,7 +72,8 @@ class QuarantineTable:
         }
 
     def put(self, rows: pa.Table, window: int) -> None:
-        """Let these be the window's rows. Repeatable; makes no commit where they are there, or where there are none."""
+        """Let these be the window's rows. Repeatable; makes no commit where they are there, or
+        where there are none."""
         there = self.read(["_cdc_window", "_cdc_ordinal", "reason"])
         there = there.filter(pc.equal(there["_cdc_window"], window)).sort_by("_cdc_ordinal")
         if there.equals(rows.select(there.column_names)):
@@ -87,7 +92,8 @@ class QuarantineTable:
             )
 
     def resolve(self, scn: int) -> None:
-        """Note that the table's rows were read at an SCN: rows that committed up to there count no more. Repeatable."""
+        """Note that the table's rows were read at an SCN: rows that committed up to there count no
+        more. Repeatable."""
         rows = self.read(["_cdc_commit_scn", "resolved_scn"])
         is_open = pc.and_(
             pc.is_null(rows["resolved_scn"]), pc.less_equal(rows["_cdc_commit_scn"], scn)
@@ -97,7 +103,8 @@ class QuarantineTable:
             self._update({"resolved_scn": str(scn)}, where, "resolve", scn)
 
     def forget_text(self) -> bool:
-        """Remove the redo text of all rows; was there any? Old files hold it until VACUUM removes them. Repeatable."""
+        """Remove the redo text of all rows; was there any? Old files hold it until VACUUM removes
+        them. Repeatable."""
         text = self.read(["sql_redo"])["sql_redo"]
         if text.null_count == len(text):
             return False

@@ -1,8 +1,9 @@
 """How does a mirror get what its whole change log says of a window's keys?
 
-Where both Delta tables are small, everything is done in hand, by columns (``stage.reducing``, ``stage.differing``), and Spark has to
-do with it only if the mirror is to be mended. Where they are large, and where a change leads to keys beyond the window's
-(``deriving.derived_sql``), Spark derives the rows. Either way the rows that differ are merged as the truth.
+Where both Delta tables are small, everything is done in hand, by columns (``stage.reducing``,
+``stage.differing``), and Spark has to do with it only if the mirror is to be mended. Where they are
+large, and where a change leads to keys beyond the window's (``deriving.derived_sql``), Spark
+derives the rows. Either way the rows that differ are merged as the truth.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.reducing import merge_source, reduce_changes
 
 IN_HAND_ROWS_MAX = 500_000
-"""Up to so many rows of change log and mirror together are looked through in hand; it takes some hundred bytes for each change."""
+"""Up to so many rows of change log and mirror together are looked through in hand; it takes some
+hundred bytes for each change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Different:
-    """What the mirror has otherwise in a version: counts of it, the columns that some change lacks, and the rows, in hand or as Spark's."""
+    """What the mirror has otherwise in a version: counts of it, the columns that some change lacks,
+    and the rows, in hand or as Spark's."""
 
     version: int
     sent: Sent
@@ -105,7 +108,8 @@ def find_different(
     is_late: bool = False,
     has_gaps: bool = False,
 ) -> Different:
-    """The rows that the mirror has otherwise than the change log up to ``position`` says, of the keys that a window touches.
+    """The rows that the mirror has otherwise than the change log up to ``position`` says, of the
+    keys that a window touches.
 
     Args:
         work: The table's tools.
@@ -152,8 +156,8 @@ def _in_hand(
     covered_scn: int,
     is_late: bool,
 ) -> tuple[pa.Table, tuple[str, ...]] | None:
-    """The rows that differ, in the columns of ``stage.reducing.merge_source``, and the columns that some change lacks; None if
-    Spark has to find them."""
+    """The rows that differ, in the columns of ``stage.reducing.merge_source``, and the columns that
+    some change lacks; None if Spark has to find them."""
     counts = [count_rows(path) for path in (work.changelog, work.mirror)]
     if None in counts or sum(count or 0 for count in counts) > IN_HAND_ROWS_MAX:
         return None
@@ -188,7 +192,8 @@ def _derived(
 
 
 def _mirror_parts(work: TableWork, schema: TableSchema) -> Iterator[pa.Table]:
-    """The mirror, part by part, in the columns of ``stage.layout.mirror_schema``; read without Spark."""
+    """The mirror, part by part, in the columns of ``stage.layout.mirror_schema``; read without
+    Spark."""
     columns = mirror_schema(schema)
     listed = ", ".join('"' + name.replace('"', '""') + '"' for name in columns.names)
     yield columns.empty_table()

@@ -1,23 +1,27 @@
-"""Which state does a whole change log leave for each key? Generated Spark SQL from its rows to one row per key.
+"""Which state does a whole change log leave for each key? Generated Spark SQL from its rows to one
+row per key.
 
-It is the rule of ``stage.reducing``, which has a window's changes, for what is derived from everything that the change log has, the
-rows of chunks and the defaults of columns that were added included.
+It is the rule of ``stage.reducing``, which has a window's changes, for what is derived from
+everything that the change log has, the rows of chunks and the defaults of columns that were added
+included.
 
-**Events.** An insert or snapshot row *puts* its key, an update *sets* its key, a delete *deletes* its key; an update that
-changes the key deletes the old key and puts the new one. The order is (commit SCN, ordinal); rows of a chunk stand behind
-all changes of their SCN.
+**Events.** An insert or snapshot row *puts* its key, an update *sets* its key, a delete *deletes*
+its key; an update that changes the key deletes the old key and puts the new one. The order is
+(commit SCN, ordinal); rows of a chunk stand behind all changes of their SCN.
 
-**Occupants.** Oracle checks unique keys at the end of a statement, so that in ``UPDATE t SET id = id + 1`` two rows share a
-key for a while, and "the last event of the key" would delete the wrong one. Inside one transaction the events of a key are
-therefore followed per ROW_ID: a delete ends what its own row did, and reaches the key's occupant from before the transaction
-only if that row did not put the key itself. Where LogMiner does not know an address, order alone decides. A key that
-was moved to and deleted in one such transaction is refused, and so is one that Oracle does not check at once and that was inserted
-before a delete.
+**Occupants.** Oracle checks unique keys at the end of a statement, so that in ``UPDATE t SET id =
+id + 1`` two rows share a key for a while, and "the last event of the key" would delete the wrong
+one. Inside one transaction the events of a key are
+therefore followed per ROW_ID: a delete ends what its own row did, and reaches the key's occupant
+from before the transaction only if that row did not put the key itself. Where LogMiner does not
+know an address, order alone decides. A key that was moved to and deleted in one such transaction is
+refused, and so is one that Oracle does not check at once and that was inserted before a delete.
 
-**Result.** After the last put or delete of a key, the last present value of each column counts. Columns that no change of
-the key carries are named in ``_cdc_missing`` and keep the mirror's value. After an insert they are NULL, since LogMiner lists what
-the row holds, and Oracle writes a column's DEFAULT into a row that is inserted without it; only columns that were added
-after the insert have their default there (SQL Language Reference 19c, ALTER TABLE, "add_column_clause").
+**Result.** After the last put or delete of a key, the last present value of each column counts.
+Columns that no change of the key carries are named in ``_cdc_missing`` and keep the mirror's value.
+After an insert they are NULL, since LogMiner lists what the row holds, and Oracle writes a column's
+DEFAULT into a row that is inserted without it; only columns that were added after the insert have
+their default there (SQL Language Reference 19c, ALTER TABLE, "add_column_clause").
 """
 
 from __future__ import annotations
@@ -45,16 +49,20 @@ def reduced_sql(
     Args:
         changes: A view with the change log's columns.
         schema: The table.
-        absent: Columns that some change does not carry; the others are taken from the last image as a whole.
-        defaults: SQL of the default of each column that was added to the table. Rows that were inserted before have it; a
-            column that was there when a row was inserted, and that the insert does not list, is NULL.
+        absent: Columns that some change does not carry; the others are taken from the last image as
+            a whole.
+        defaults: SQL of the default of each column that was added to the table. Rows that were
+            inserted before have it; a column that was there when a row was inserted, and that the
+            insert does not list, is NULL.
         has_gaps: Changes of the table are in quarantine.
 
     Returns:
-        SQL of the table's columns, ``_cdc_commit_scn`` and ``_cdc_ordinal`` (position of the key's last change),
-        ``_cdc_kind`` (``row`` or ``del``), ``_cdc_missing`` (columns without a value), ``_cdc_lost`` (a missing column
-        belongs to a row that came from another key, so the mirror's value under this key is not it) and ``_cdc_new`` (the key
-        came by an insert, and no row of it went: an older row in the mirror would be a second one).
+        SQL of the table's columns, ``_cdc_commit_scn`` and ``_cdc_ordinal`` (position of the key's
+        last change), ``_cdc_kind`` (``row`` or ``del``), ``_cdc_missing`` (columns without a
+        value), ``_cdc_lost`` (a missing column belongs to a row that came from another key, so the
+        mirror's value under this key is not it) and ``_cdc_new`` (the key
+        came by an insert, and no row of it went: an older row in the mirror would be a second
+            one).
     """
     keys = ", ".join(f"key{i}" for i in range(len(schema.key)))
     shared = "MIN(IF(kind = 'put', o, NULL)) OVER whole < MAX(IF(kind = 'del', o, NULL)) OVER whole"

@@ -1,7 +1,9 @@
 """What should a mirror hold by its whole change log, and how is it made so again?
 
-Replaying an old window derives its keys from everything the change log has of them, compares, and commits only if something
-differs: no transaction identifier is needed, since doing it twice changes nothing. Rebuilding does so for all keys.
+Replaying an old window derives its keys from everything the change log has of them, compares, and
+commits only if something
+differs: no transaction identifier is needed, since doing it twice changes nothing. Rebuilding does
+so for all keys.
 """
 
 from __future__ import annotations
@@ -45,8 +47,9 @@ def replay_window(
     applied_scn: int = 0,
     is_inexact: bool = False,
 ) -> TableApplied:
-    """Derive the window's keys again and correct the mirror where it differs; ``skipped`` if it does not. The metadata store says that windows up
-    to ``applied_scn`` were applied: of one that left no change, neither log says so. It also says whether commits from before the mirror's
+    """Derive the window's keys again and correct the mirror where it differs; ``skipped`` if it
+    does not. The metadata store says that windows up to ``applied_scn`` were applied: of one that
+    left no change, neither log says so. It also says whether commits from before the mirror's
     position come with a window that it has not taken (``is_inexact``).
 
     Raises:
@@ -100,8 +103,8 @@ def restore_quarantine(
     covered_scn: int,
     decode: Callable[[Any, TableSchema], Any],
 ) -> int:
-    """Put the rows of an applied window that its change log does not have into quarantine again; return how many of the table
-    are there. Those that are there already stay as they are."""
+    """Put the rows of an applied window that its change log does not have into quarantine again;
+    return how many of the table are there. Those that are there already stay as they are."""
     scn_high, schema, quarantine = part.window.scn_high, part.schema, QuarantineTable(work)
     if scn_high not in quarantine.counts():
         decoder = ChangeDecoder(schema, scn_high, decode, tuple(part.earlier), schema.excluded)
@@ -113,8 +116,9 @@ def restore_quarantine(
 
 
 def rebuild_mirror(work: TableWork, schema: TableSchema, *, is_inexact: bool = False) -> int:
-    """Write the mirror anew from the change log alone, in one commit; returns its number of rows. A mirror whose log cannot be read is moved
-    aside first. ``is_inexact`` is as for :func:`replay_window`.
+    """Write the mirror anew from the change log alone, in one commit; returns its number of rows. A
+    mirror whose log cannot be read is moved aside first. ``is_inexact`` is as for
+    :func:`replay_window`.
 
     Raises:
         LakeError: There is no change log, or it does not hold the beginning of every row.

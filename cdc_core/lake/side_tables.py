@@ -1,7 +1,9 @@
-"""What is in the Delta tables that a source has beside change logs and mirrors, and how do they change? Without Spark.
+"""What is in the Delta tables that a source has beside change logs and mirrors, and how do they
+change? Without Spark.
 
-There are two: the transactions whose changes the change logs have, and the changes of the tables' definitions. A window's rows come when
-all tables have the window that take it, before the metadata store says so. Each commit has its own transaction identifier, whose
+There are two: the transactions whose changes the change logs have, and the changes of the tables'
+definitions. A window's rows come when all tables have the window that take it, before the metadata
+store says so. Each commit has its own transaction identifier, whose
 version is the position: ``scn_high`` of the newest window that brought rows.
 """
 
@@ -40,7 +42,8 @@ def beside_path(root: str, source: str, name: BesideName) -> str:
 
 
 class BesideTable:
-    """One of the tables; empty where its Delta table is not there. ``fence`` is called right before each commit."""
+    """One of the tables; empty where its Delta table is not there. ``fence`` is called right before
+    each commit."""
 
     def __init__(self, root: str, source: str, name: BesideName, fence: Callable[[], None]) -> None:
         self._source, self._name, self._fence = source, name, fence
@@ -81,7 +84,8 @@ class BesideTable:
         )
 
     def put(self, rows: pa.Table, window: int) -> None:
-        """Let these be the window's rows. Repeatable; makes no commit where they are there, or where there are none."""
+        """Let these be the window's rows. Repeatable; makes no commit where they are there, or
+        where there are none."""
         order = [
             (name, "ascending") for name in self.schema.names if not _is_list(self.schema, name)
         ]
@@ -103,7 +107,8 @@ class BesideTable:
             )
 
     def maintain(self, vacuum_hours: int | None) -> None:
-        """Put the windows' small files together, and remove files that no version of so many hours has (None: keep them). No row changes."""
+        """Put the windows' small files together, and remove files that no version of so many hours
+        has (None: keep them). No row changes."""
         position = self.position()
         if position is None:
             return
@@ -164,7 +169,8 @@ def _is_list(schema: pa.Schema, name: str) -> bool:
 
 
 def count_events(work: TableWork, scn_low: int, scn_high: int) -> pa.Table:
-    """How many changes, without skipped ones, of which transactions the change log has of one window (``xid, commit_scn, events``); needs no Spark."""
+    """How many changes, without skipped ones, of which transactions the change log has of one
+    window (``xid, commit_scn, events``); needs no Spark."""
     kinds = pa.schema([("xid", pa.string()), ("commit_scn", pa.int64()), ("events", pa.int64())])
     log = read_log(work.changelog)
     if log is None:

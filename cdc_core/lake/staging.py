@@ -1,6 +1,8 @@
-"""How does a MERGE get rows that were staged in Arrow? Few as a local relation, many as Parquet files beside the tables.
+"""How does a MERGE get rows that were staged in Arrow? Few as a local relation, many as Parquet
+files beside the tables.
 
-Either can be read again and gives the same rows, so that Delta need not materialize the source of the MERGE once more.
+Either can be read again and gives the same rows, so that Delta need not materialize the source of
+the MERGE once more.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 
 @dataclass(frozen=True, slots=True)
 class StagedRows:
-    """Rows for a MERGE: ``frame`` is a DataFrame of them, ``sent`` has counted them, ``rows`` are they themselves where they are few enough to be
-    sent to each executor. ``version`` is the only one of the mirror for which they were made; None where they fit any."""
+    """Rows for a MERGE: ``frame`` is a DataFrame of them, ``sent`` has counted them, ``rows`` are
+    they themselves where they are few enough to be sent to each executor. ``version`` is the only
+    one of the mirror for which they were made; None where they fit any."""
 
     frame: Any
     sent: Audit
@@ -46,7 +49,8 @@ class StagedRows:
     version: int | None = None
 
     def broadcast(self) -> None:
-        """Let a MERGE that need not shuffle the mirror leave it where it is. Spark guesses sizes; these rows are known to be few."""
+        """Let a MERGE that need not shuffle the mirror leave it where it is. Spark guesses sizes;
+        these rows are known to be few."""
         configure(self.frame.sparkSession, {_BROADCAST: str(8 * BROADCAST_BYTES_MAX)})
 
 
@@ -90,7 +94,8 @@ def staged_rows(
 
 
 def write_staged(path: str, filesystem: pafs.FileSystem, rows: pa.Table) -> None:
-    """Write a file of staged rows. It is read twice and thrown away: looking for what repeats would not pay."""
+    """Write a file of staged rows. It is read twice and thrown away: looking for what repeats would
+    not pay."""
     pq.write_table(
         rows,
         path,
@@ -109,7 +114,8 @@ def staged_by_executors(
     write: Callable[[], Sequence[str]],
     sent: Audit,
 ) -> Iterator[StagedRows]:
-    """The same of the files that ``write`` lets executors stage, whose paths it returns. Others may be there: of tasks that ran twice."""
+    """The same of the files that ``write`` lets executors stage, whose paths it returns. Others may
+    be there: of tasks that ran twice."""
     filesystem, folder = filesystem_of(work.staging)
     _clear(filesystem, folder)
     configure(session, {_MATERIALIZE: "none"})
@@ -128,7 +134,8 @@ def ddl_of(schema: pa.Schema) -> str:
 
 
 def _clear(filesystem: pafs.FileSystem, folder: str) -> None:
-    """Remove what this work, or one that ended by a crash, staged for the table: its lease says that nobody else does."""
+    """Remove what this work, or one that ended by a crash, staged for the table: its lease says
+    that nobody else does."""
     with storing("removing staged rows", path=folder):
         if filesystem.get_file_info(folder).type == pafs.FileType.Directory:
             filesystem.delete_dir(folder)
@@ -140,7 +147,8 @@ FOUND_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class FoundRows:
-    """What a query of Spark found, in files beside the tables, so that nobody holds it whole; ``rows`` is how many."""
+    """What a query of Spark found, in files beside the tables, so that nobody holds it whole;
+    ``rows`` is how many."""
 
     filesystem: pafs.FileSystem
     paths: Sequence[str]
@@ -163,7 +171,8 @@ class FoundRows:
 def found_rows(
     work: TableWork, session: Any, sql: str, *, doing: str, part: str = "found"
 ) -> Iterator[FoundRows]:
-    """What a query finds, for as long as the block lasts. ``part`` tells results apart that are needed at once."""
+    """What a query finds, for as long as the block lasts. ``part`` tells results apart that are
+    needed at once."""
     folder_url = f"{work.staging}/{part}"
     filesystem, folder = filesystem_of(folder_url)
     facts = work.facts()

@@ -1,4 +1,5 @@
-"""What does the work on one captured table have in hand: session, folders, identifiers, and the fence before each commit?"""
+"""What does the work on one captured table have in hand: session, folders, identifiers, and the
+fence before each commit?"""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ SMALL_ROWS_MAX = 50_000
 """Up to so many rows Spark interprets its plans: compiling them would take longer than the work."""
 
 EXECUTOR_ROWS_MIN = 1_000_000
-"""From so many rows on a cluster's executors stage a window, where the configuration says ``auto``."""
+"""From so many rows on a cluster's executors stage a window, where the configuration says
+``auto``."""
 _TASKS_MIN = 4
 """A window that has just enough rows for executors is so many tasks."""
 
@@ -69,9 +71,10 @@ def no_fence() -> None:
 
 @dataclass(frozen=True, slots=True)
 class DeltaPosition:
-    """The scn_high of the last window in each Delta table, by Delta's own transaction identifiers; None before the first. ``emptied_scn`` is
-    the SCN of the last TRUNCATE that emptied the mirror, 0 without one. ``foreign`` are changes of somebody else, ``forgetful`` the tables that are
-    to forget transaction identifiers."""
+    """The scn_high of the last window in each Delta table, by Delta's own transaction identifiers;
+    None before the first. ``emptied_scn`` is the SCN of the last TRUNCATE that emptied the mirror,
+    0 without one. ``foreign`` are changes of somebody else, ``forgetful`` the tables that are to
+    forget transaction identifiers."""
 
     changelog_scn: int | None
     mirror_scn: int | None
@@ -89,10 +92,12 @@ class ExecutorPython:
 
 @dataclass(frozen=True, slots=True)
 class TableWork:
-    """One table's tools. ``open_session`` starts Spark when it is first asked for, and gives the one session of this work;
-    ``optional`` are the optional columns that its change log holds; ``drops_columns``: its mirror is to lose what Oracle dropped;
-    ``executors_from`` is the configuration's ``stage_on_executors_from_rows``; ``rewrite_bytes_max`` bytes of its mirror's files may be
-    written anew without Spark, or none where Spark is to merge everything (``merges_by_spark``)."""
+    """One table's tools. ``open_session`` starts Spark when it is first asked for, and gives the
+    one session of this work; ``optional`` are the optional columns that its change log holds;
+    ``drops_columns``: its mirror is to lose what Oracle dropped; ``executors_from`` is the
+    configuration's ``stage_on_executors_from_rows``; ``rewrite_bytes_max`` bytes of its mirror's
+    files may be written anew without Spark, or none where Spark is to merge everything
+    (``merges_by_spark``)."""
 
     root: str
     source: str
@@ -134,11 +139,13 @@ class TableWork:
 
     @property
     def partitions_app(self) -> str:
-        """The transaction identifier of rows that went with partitions, in the change log; its version is the SCN of the DDL."""
+        """The transaction identifier of rows that went with partitions, in the change log; its
+        version is the SCN of the DDL."""
         return f"{self.window_app}/partitions"
 
     def chunk_app(self, snapshot_id: str, number: int | str) -> str:
-        """The transaction identifier of one chunk, or of what its finished snapshot deletes; its version is 1."""
+        """The transaction identifier of one chunk, or of what its finished snapshot deletes; its
+        version is 1."""
         return f"{self.window_app}/chunk/{snapshot_id}/{number}"
 
     def session_for(self, rows: int = 0) -> Any:
@@ -150,7 +157,8 @@ class TableWork:
         return session
 
     def executors_for(self, rows: int) -> Any | None:
-        """A session whose executors are to stage so many rows; None where this process does it by itself."""
+        """A session whose executors are to stage so many rows; None where this process does it by
+        itself."""
         border = self._executor_rows
         if border is None or rows < border or self.executor_python.lacks_redolake:
             return None
@@ -210,10 +218,12 @@ class TableWork:
     def layer_without(
         self, snapshot_id: str, chunks: Collection[tuple[str, int]]
     ) -> DeltaLayer | None:
-        """Which of both tables lacks one of some chunks with rows that it had, if any; where a table is missing, nothing is said.
+        """Which of both tables lacks one of some chunks with rows that it had, if any; where a
+        table is missing, nothing is said.
 
-        A mirror that was written anew from its change log has no identifiers of the chunks of before, so of a mirror without those of the
-        first snapshot, ``snapshot_id``, nothing is said either.
+        A mirror that was written anew from its change log has no identifiers of the chunks of
+        before, so of a mirror without those of the first snapshot, ``snapshot_id``, nothing is said
+        either.
         """
         changelog, mirror = read_log(self.changelog), read_log(self.mirror)
         if changelog is None or mirror is None:
@@ -242,7 +252,8 @@ class TableWork:
         return log
 
     def require_tables(self) -> None:
-        """Both Delta tables must be there: they were, when the table got its position, and what is made again would lack rows.
+        """Both Delta tables must be there: they were, when the table got its position, and what is
+        made again would lack rows.
 
         Raises:
             LakeError: Somebody has removed one of them.
@@ -257,7 +268,8 @@ class TableWork:
             )
 
     def create_tables(self, schema: TableSchema) -> None:
-        """Create both Delta tables unless they are there; those of an older generation are moved aside.
+        """Create both Delta tables unless they are there; those of an older generation are moved
+        aside.
 
         Raises:
             LakeError: A newer generation has begun.
@@ -289,7 +301,8 @@ class TableWork:
         return found
 
     def set_aside(self) -> list[str]:
-        """Move the folders of both Delta tables aside, unless this generation has begun in them; return their new names."""
+        """Move the folders of both Delta tables aside, unless this generation has begun in them;
+        return their new names."""
         moved = []
         for path in (self.changelog, self.mirror):
             if folder_exists(path) and self._generation_of(path) != self.generation:
@@ -317,8 +330,8 @@ class TableWork:
         return None if log is None else _generation_in(log)
 
     def create_table(self, path: str, schema: TableSchema) -> None:
-        """Create the change log or the mirror, without rows. Spark is needed where a column's name asks for column mapping, with which
-        delta-rs creates no table."""
+        """Create the change log or the mirror, without rows. Spark is needed where a column's name
+        asks for column mapping, with which delta-rs creates no table."""
         facts = (self.source, schema, self.generation)
         columns, properties = (
             (mirror_columns(schema), mirror_properties(*facts))
@@ -328,7 +341,8 @@ class TableWork:
         self.fence()
         doing = "creating a Delta table"
         if need_mapping(schema.column_names):
-            # Spark creates no table where files are; a chunk that was being read when its process died may have left some.
+            # Spark creates no table where files are; a chunk that was being read when its process
+            # died may have left some.
             remove_unnamed(path)
             with translated(doing, **self.facts(path=path)):
                 self.open_session().sql(create_mapped_sql(path, columns, properties))
@@ -344,7 +358,8 @@ class TableWork:
     def commit(
         self, session: Any, doing: str, metadata: str, txn: tuple[str, int] | None = None
     ) -> Iterator[None]:
-        """Everything that one Delta commit by SQL must carry: fence, user metadata, transaction identifier."""
+        """Everything that one Delta commit by SQL must carry: fence, user metadata, transaction
+        identifier."""
         settings: Mapping[str, str] = {_METADATA: metadata}
         if txn is not None:
             settings = {**settings, _APP_ID: txn[0], _VERSION: str(txn[1])}
@@ -374,8 +389,8 @@ class TableWork:
     ) -> None:
         """Append rows to a Delta table without Spark, in one commit; no commit if there are none.
 
-        ``info`` is asked for when the rows are written. ``indexed`` are the columns of which the commit gets statistics, ``rows``
-        is how many there must be.
+        ``info`` is asked for when the rows are written. ``indexed`` are the columns of which the
+        commit gets statistics, ``rows`` is how many there must be.
 
         Raises:
             RowCountError: There are more or fewer rows; nothing was committed.
@@ -386,7 +401,8 @@ class TableWork:
     def commit_file(
         self, path: str, schema: pa.Schema, file: NewFile | None, info: CommitInfo, *, rows: int
     ) -> None:
-        """Append a file that is written to a Delta table, in one commit; no commit without a file. Errors as for :meth:`append_rows`."""
+        """Append a file that is written to a Delta table, in one commit; no commit without a file.
+        Errors as for :meth:`append_rows`."""
         check_written(info.doing, rows, file.rows if file else 0, self.facts())
         if file is not None:
             files = FileChanges(schema=schema, added=[file])

@@ -20,11 +20,13 @@ class TablePart:
 
     Attributes:
         manifest: The window's manifest.
-        schema: The table's version at the part's upper end; call ``Lake.prepare_schema`` first where it changed.
+        schema: The table's version at the part's upper end; call ``Lake.prepare_schema`` first
+            where it changed.
         landed: The files that hold the part.
         earlier: The table's other versions, by which rows written before a DDL are decoded.
-        is_inexact: Commits of the table that belong to this window, or to earlier ones, came to light with a later one, which is
-            applied after it: an insert may meet a row whose delete that window has.
+        is_inexact: Commits of the table that belong to this window, or to earlier ones, came to
+            light with a later one, which is applied after it: an insert may meet a row whose delete
+            that window has.
     """
 
     manifest: WindowManifest
@@ -49,12 +51,14 @@ class MirrorState:
     """How far a table's mirror is, as the caller knows it.
 
     Attributes:
-        generation: Number of times that the table was begun anew; part of the transaction identifiers.
-        position: scn_high of the last window that the mirror took; None if the caller does not know.
-        covered_scn: Lowest SCN of the chunks of the last complete snapshot of the whole table: older changes of keys that are not
-            in the mirror do not bring them back.
-        read_scn: Highest SCN as of which any chunk of the table was read; None if the caller does not know. What committed later
-            must come into the mirror, and that is checked.
+        generation: Number of times that the table was begun anew; part of the transaction
+            identifiers.
+        position: scn_high of the last window that the mirror took; None if the caller does not
+            know.
+        covered_scn: Lowest SCN of the chunks of the last complete snapshot of the whole table:
+            older changes of keys that are not in the mirror do not bring them back.
+        read_scn: Highest SCN as of which any chunk of the table was read; None if the caller does
+            not know. What committed later must come into the mirror, and that is checked.
     """
 
     generation: int = 0
@@ -68,8 +72,8 @@ class ApplyRules:
     """What the configuration says of how a table's changes are applied.
 
     Attributes:
-        quarantine_max: So many rows that cannot be decoded may be in the table's quarantine; None where the first one stops the
-            table.
+        quarantine_max: So many rows that cannot be decoded may be in the table's quarantine; None
+            where the first one stops the table.
         skipping: Which changes the change log marks as skipped.
         replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
         drops_columns: The mirror is to lose the columns that Oracle dropped.

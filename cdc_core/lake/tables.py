@@ -1,4 +1,5 @@
-"""Which two Delta tables stand for a captured table: where are they, what are their columns and properties?"""
+"""Which two Delta tables stand for a captured table: where are they, what are their columns and
+properties?"""
 
 from __future__ import annotations
 
@@ -14,18 +15,22 @@ from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 
 SCHEMA_PROPERTY = "redolake.schema"
-"""Change log property: the newest version of the table that both Delta tables have, or are being given."""
+"""Change log property: the newest version of the table that both Delta tables have, or are being
+given."""
 
 ADDED_PROPERTY = "redolake.added"
-"""Change log property: JSON object from each column that was added since to the SQL of its default. A column is called by the name that
-it got, with ``@`` and its SCN behind it where another column had that before."""
+"""Change log property: JSON object from each column that was added since to the SQL of its default.
+A column is called by the name that it got, with ``@`` and its SCN behind it where another column
+had that before."""
 
 GONE_PROPERTY = "redolake.gone"
-"""Change log property: JSON list of the dropped columns that the mirror does not have any more, or is losing."""
+"""Change log property: JSON list of the dropped columns that the mirror does not have any more, or
+is losing."""
 
 WIDENED_PROPERTY = "redolake.widened"
-"""Change log property: JSON list of the columns that were given wider types since, under the names of that time; once a column has taken
-the name of another one, under those of ``redolake.schema``."""
+"""Change log property: JSON list of the columns that were given wider types since, under the
+names of that time; once a column has taken the name of another one, under those of
+``redolake.schema``."""
 
 KEY_PROPERTY = "redolake.key"
 """Mirror property: JSON list of the key's columns."""
@@ -34,16 +39,19 @@ TRUNCATED_PROPERTY = "redolake.truncated"
 """Mirror property: the SCN of the last TRUNCATE that emptied it."""
 
 PARTITIONS_PROPERTY = "redolake.partitions"
-"""Change log property: the SCN of the last DDL that removed partitions with their rows, once the mirror has none of them any more."""
+"""Change log property: the SCN of the last DDL that removed partitions with their rows, once the
+mirror has none of them any more."""
 
 FORGETS_PROPERTY = "delta.setTransactionRetentionDuration"
-"""Makes Delta forget transaction identifiers of that age, which are the positions of a table. Nothing of ours sets it."""
+"""Makes Delta forget transaction identifiers of that age, which are the positions of a table.
+Nothing of ours sets it."""
 
 GENERATION_PROPERTY = "redolake.generation"
 """Which generation of the table this is: an older one is moved aside when a newer one begins."""
 
 CHANGELOG_INDEXED = ("_cdc_op", COMMIT_SCN, ORDINAL, "_cdc_window", "_cdc_snapshot")
-"""Columns of the change log with statistics in Delta's log: what windows, chunks and replays look for."""
+"""Columns of the change log with statistics in Delta's log: what windows, chunks and replays look
+for."""
 
 MIRROR_INDEXED = 32
 """So many of the mirror's first columns get statistics, as Delta's own writers do it."""
@@ -108,8 +116,8 @@ def mirror_columns(schema: TableSchema) -> pa.Schema:
 
 MAPPED = {
     MAPPING: "name",
-    # With any table feature of readers the mapping becomes one itself (reader version 3): a reader that does not know it refuses
-    # the table. Under reader version 2 some show NULLs.
+    # With any table feature of readers the mapping becomes one itself (reader version 3): a reader
+    # that does not know it refuses the table. Under reader version 2 some show NULLs.
     "delta.minReaderVersion": "3",
     "delta.minWriterVersion": "7",
     "delta.feature.timestampNtz": "supported",
@@ -126,7 +134,8 @@ def properties_sql(properties: Mapping[str, str]) -> str:
 
 
 def create_mapped_sql(path: str, schema: pa.Schema, properties: Mapping[str, str]) -> str:
-    """Create a Delta table with column mapping; the fields' comments become those of the columns."""
+    """Create a Delta table with column mapping; the fields' comments become those of the
+    columns."""
     columns = ", ".join(map(_field_ddl, schema))
     return (
         f"CREATE TABLE {delta(path)} ({columns}) USING delta "
@@ -181,7 +190,8 @@ def key_text(schema: TableSchema) -> str:
 
 
 def changelog_properties(source: str, schema: TableSchema, generation: int) -> dict[str, str]:
-    """Table properties of a change log: statistics for what windows, chunks and replays look for."""
+    """Table properties of a change log: statistics for what windows, chunks and replays look
+    for."""
     return {
         **_properties(source, schema, "changelog", generation),
         SCHEMA_PROPERTY: json.dumps(schema.as_json()),

@@ -1,12 +1,16 @@
-"""How does a TRUNCATE empty a table: one row of the change log, and everything older out of the mirror?
+"""How does a TRUNCATE empty a table: one row of the change log, and everything older out of the
+mirror?
 
-The apply rule holds for it as for any change: what was read or committed below its SCN goes, what a chunk read at or above it, and what
-committed behind it, stays. TRUNCATE locks the table, so that no transaction with changes of it reaches over that SCN; windows are
-taken in two parts, before and behind it (``steps.windows.table_ranges``).
+The apply rule holds for it as for any change: what was read or committed below its SCN goes, what a
+chunk read at or above it, and what committed behind it, stays. TRUNCATE locks the table, so that no
+transaction with changes of it reaches over that SCN; windows are taken in two parts, before and
+behind it (``steps.windows.table_ranges``).
 
-The row of the change log comes first (``_cdc_op`` ``t``, without images), under a transaction identifier of its own. From then on nothing that is
-older counts: neither for what is derived from the whole change log, nor for chunks that were read before. Then the mirror is emptied, and notes so
-in a property; whoever comes upon a mirror that lags behind empties it first.
+The row of the change log comes first (``_cdc_op`` ``t``, without images), under a transaction
+identifier of its own. From then on nothing that is
+older counts: neither for what is derived from the whole change log, nor for chunks that were read
+before. Then the mirror is emptied, and notes so in a property; whoever comes upon a mirror that
+lags behind empties it first.
 """
 
 from __future__ import annotations
@@ -35,8 +39,9 @@ from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
-    """A TRUNCATE of a captured table, or of the ``partitions`` that are named: where it committed, and its redo row's place and facts, as far as
-    they are known. ``skipped`` says why its deletions are no events, if they are none."""
+    """A TRUNCATE of a captured table, or of the ``partitions`` that are named: where it committed,
+    and its redo row's place and facts, as far as they are known. ``skipped`` says why its deletions
+    are no events, if they are none."""
 
     scn: int
     ordinal: int
@@ -53,7 +58,8 @@ class Truncation:
 def truncate(
     work: TableWork, truncation: Truncation, transactions_paths: Sequence[str]
 ) -> TableApplied:
-    """Take a TRUNCATE into change log and mirror, each once; the window's transactions before it were taken. Repeatable.
+    """Take a TRUNCATE into change log and mirror, each once; the window's transactions before it
+    were taken. Repeatable.
 
     Raises:
         RowsGoneError: A transaction committed at its SCN, so nothing says which came first.
@@ -94,7 +100,8 @@ def truncate(
 
 
 def truncated_scn(work: TableWork, changelog: DeltaLog | None) -> int:
-    """The SCN of the last TRUNCATE in the change log, 0 without one: what is older does not count any more."""
+    """The SCN of the last TRUNCATE in the change log, 0 without one: what is older does not count
+    any more."""
     return changelog.transactions.get(work.truncation_app, 0) if changelog else 0
 
 
@@ -104,7 +111,8 @@ def emptied_scn(mirror: DeltaLog) -> int:
 
 
 def settle_truncation(work: TableWork) -> int:
-    """Empty the mirror where it lags behind its change log; return how many rows went. A second time finds nothing to do.
+    """Empty the mirror where it lags behind its change log; return how many rows went. A second
+    time finds nothing to do.
 
     Raises:
         LakeError: There is no mirror, or Delta refused.

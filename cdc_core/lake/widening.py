@@ -1,9 +1,12 @@
-"""How do both Delta tables of a captured table get wider types for columns that have become wider in Oracle?
+"""How do both Delta tables of a captured table get wider types for columns that have become wider
+in Oracle?
 
-Delta's own type widening leaves files as they are, and readers such as delta-rs refuse tables that have it. So each table is written anew, in
-one commit that replaces all files by ones with the same rows: nothing is read from Oracle, transaction identifiers, properties and
-comments stay, and older versions are there until VACUUM. What is to be done, the types in each table's log say: a repeat finds nothing, and
-a crash between the two leaves the mirror, which comes second, to the next attempt.
+Delta's own type widening leaves files as they are, and readers such as delta-rs refuse tables that
+have it. So each table is written anew, in
+one commit that replaces all files by ones with the same rows: nothing is read from Oracle,
+transaction identifiers, properties and comments stay, and older versions are there until VACUUM.
+What is to be done, the types in each table's log say: a repeat finds nothing, and a crash between
+the two leaves the mirror, which comes second, to the next attempt.
 """
 
 from __future__ import annotations
@@ -40,18 +43,20 @@ _IMAGES = ("before", "after")
 def are_wide(
     schema: TableSchema, widened: Collection[str], mirror: DeltaLog, changelog: DeltaLog
 ) -> bool:
-    """Have both tables the types of ``schema`` in columns that were given wider types, as far as they have them?"""
+    """Have both tables the types of ``schema`` in columns that were given wider types, as far as
+    they have them?"""
     return not (
         _narrow_in_mirror(schema, widened, mirror) or _narrow_in_changes(schema, widened, changelog)
     )
 
 
 def widen_tables(work: TableWork, schema: TableSchema, widened: Collection[str]) -> None:
-    """Write the change log anew, then the mirror, each only if it has another type than ``schema`` in one of the columns. Repeatable.
+    """Write the change log anew, then the mirror, each only if it has another type than ``schema``
+    in one of the columns. Repeatable.
 
     Args:
-        widened: Columns that were given wider types since the tables were begun. What another column has for a type, somebody else has
-            chosen.
+        widened: Columns that were given wider types since the tables were begun. What another
+            column has for a type, somebody else has chosen.
 
     Raises:
         RowCountError: A table has more or fewer rows than before.
@@ -72,7 +77,8 @@ def widen_tables(work: TableWork, schema: TableSchema, widened: Collection[str])
 
 
 def exact_sql(value: str, column: Column) -> str:
-    """SQL of a value in the type that the lake holds a column in; the value has that type, or a narrower one of an earlier definition.
+    """SQL of a value in the type that the lake holds a column in; the value has that type, or a
+    narrower one of an earlier definition.
 
     The twin of :func:`cdc_core.decode.widened.widened`. Text that is canonical stays as it is.
     """
@@ -102,7 +108,8 @@ def _narrow_in_mirror(
 def _narrow_in_changes(
     schema: TableSchema, names: Collection[str], changelog: DeltaLog
 ) -> dict[str, Column]:
-    """The fields of the columns, under all names that they have had, that have another type in the change log's images."""
+    """The fields of the columns, under all names that they have had, that have another type in the
+    change log's images."""
     kinds = dict(columns_of(schema))
     return {
         field: schema.column(name)
@@ -125,7 +132,8 @@ def _image_sql(image: str, fields: Mapping[str, str], narrow: Mapping[str, Colum
 
 
 def _metadata(work: TableWork, schema: TableSchema, columns: list[str]) -> str:
-    """No position: the table shows what it showed before, with the columns that it has from the definition's SCN on."""
+    """No position: the table shows what it showed before, with the columns that it has from the
+    definition's SCN on."""
     facts = {"source": work.source, "table": str(work.table), "kind": "schema"}
     since = {"definition_scn": schema.scn_from, "widened": columns}
     return json.dumps({**facts, **since}, sort_keys=True)
@@ -139,13 +147,16 @@ def _rewrite(
     comments: Mapping[str, str],
     metadata: str,
 ) -> None:
-    """Replace all files of a Delta table in one commit; ``columns`` are those that change, as SQL, with ``comments`` of their own.
+    """Replace all files of a Delta table in one commit; ``columns`` are those that change, as SQL,
+    with ``comments`` of their own.
 
-    The transaction identifier's version is that of the table that was read: who has replaced it already wins.
+    The transaction identifier's version is that of the table that was read: who has replaced it
+    already wins.
 
     Raises:
         CommitConflictError: Somebody has committed since; the step is repeated.
-        RowCountError: Somebody did so while Spark began to write: the rows are in an older version alone. Or rows were lost otherwise.
+        RowCountError: Somebody did so while Spark began to write: the rows are in an older version
+            alone. Or rows were lost otherwise.
     """
     session = work.session_for()
     doing = "widening the columns of a Delta table"

@@ -1,7 +1,9 @@
-"""How do a window's changes, which are in the change log, become the rows of a change of its mirror?
+"""How do a window's changes, which are in the change log, become the rows of a change of its
+mirror?
 
-Three places make them by one function: this process, executors where the window is large, and Spark's SQL where a change of key lacks
-columns that the mirror alone has, or where rows from before a column was added have its default.
+Three places make them by one function: this process, executors where the window is large, and
+Spark's SQL where a change of key lacks columns that the mirror alone has, or where rows from before
+a column was added have its default.
 """
 
 from __future__ import annotations
@@ -86,7 +88,8 @@ class WindowRows:
         return Inserted(self._reduction.inserted(self._executors, sent, path, covered_scn), sent)
 
     def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Sent] | None:
-        """All of them; None where the mirror is to be asked for what many changes of key carry along."""
+        """All of them; None where the mirror is to be asked for what many changes of key carry
+        along."""
         carried = self._carried(mirror)
         if carried is None:
             return None
@@ -102,10 +105,11 @@ class WindowRows:
         """All of them for a MERGE."""
         session, sent = work.session_for(self.count), self._audit()
         if self._has_defaults or self.found.moved_absent:
-            # The window does not say all. A change of key takes the columns that it lacks from the mirror's row of the old key;
-            # rows from before a column was added have its default.
+            # The window does not say all. A change of key takes the columns that it lacks from the
+            # mirror's row of the old key; rows from before a column was added have its default.
             with translated("reducing a window", **work.facts()):
-                # MERGE looks at its source several times; it shall plan and compute the reduction once.
+                # MERGE looks at its source several times; it shall plan and compute the reduction
+                # once.
                 frame = session.sql(self._carried_sql(session)).localCheckpoint()
                 counted = Sent.of_frame(frame, self.mirrored, self.read_scn, self.facts)
             yield StagedRows(frame, counted)

@@ -64,14 +64,18 @@ def apply_window(
 ) -> TableApplied:
     """Append the window's changes to the change log and merge them into the mirror.
 
-    Where commits came to light with this window that belong to earlier ones, newer changes of their keys may be in the mirror, or
-    have deleted them: the window's keys are then derived from the whole change log, as when a window is replayed.
+    Where commits came to light with this window that belong to earlier ones, newer changes of their
+    keys may be in the mirror, or
+    have deleted them: the window's keys are then derived from the whole change log, as when a
+    window is replayed.
 
-    Where commits that belong to this window came to light with a later one (``part.is_inexact``), its changes may meet rows whose
-    delete is there, or none where an insert is: they are merged as far as they go, and the later window derives the keys concerned.
+    Where commits that belong to this window came to light with a later one (``part.is_inexact``),
+    its changes may meet rows whose
+    delete is there, or none where an insert is: they are merged as far as they go, and the later
+    window derives the keys concerned.
 
-    Repeating it at any point gives the same tables: each of the commits carries the window in its transaction
-    identifier, and what is merged is read back from the change log's files.
+    Repeating it at any point gives the same tables: each of the commits carries the window in its
+    transaction identifier, and what is merged is read back from the change log's files.
     """
     started = time.monotonic()
     window, position = part.window, state.position
@@ -79,7 +83,8 @@ def apply_window(
     done = work.position()
     if done.mirror_scn is not None and done.mirror_scn >= window.scn_high:
         if position is not None and position < window.scn_high:
-            # The process ended before the metadata store heard of it: it shall know what there is to lose.
+            # The process ended before the metadata store heard of it: it shall know what there is
+            # to lose.
             return brought_by(work, window.scn_high)
         return TableApplied(table=work.table, skipped=True)
     _check_order(where, done.mirror_scn, position, window.scn_low)
@@ -161,7 +166,8 @@ def _staged(
     committed: CommittedTransactions,
     sieve: Sieve | None,
 ) -> StagedWindow:
-    """Write the window's changes into files of the change log's folder, by executors or in this process."""
+    """Write the window's changes into files of the change log's folder, by executors or in this
+    process."""
     session = work.executors_for(committed.rows)
     if session is not None and (sieve is None or not sieve.suspects):
         try:
@@ -188,8 +194,8 @@ def _append_changes(
     quarantine: QuarantineTable,
     sieve: Sieve | None,
 ) -> None:
-    """Append the window's files to the change log in one commit, after what cannot be decoded of it is in quarantine; no commit if there
-    are none."""
+    """Append the window's files to the change log in one commit, after what cannot be decoded of it
+    is in quarantine; no commit if there are none."""
     quarantine.put(
         QUARANTINE_SCHEMA.empty_table() if sieve is None else sieve.rows, window.scn_high
     )
@@ -224,9 +230,10 @@ def _metadata(work: TableWork, window: ScnWindow, **more: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Merging:
-    """How one window's changes become a change of the mirror. ``schema`` is the change log's, ``mirrored`` the mirror's, which may have lost
-    dropped columns. ``is_late``: some of its commits belong to earlier windows; ``has_gaps``:
-    changes of the table went into quarantine, or come with a later window."""
+    """How one window's changes become a change of the mirror. ``schema`` is the change log's,
+    ``mirrored`` the mirror's, which may have lost dropped columns. ``is_late``: some of its commits
+    belong to earlier windows; ``has_gaps``: changes of the table went into quarantine, or come with
+    a later window."""
 
     work: TableWork
     window: ScnWindow
@@ -240,7 +247,8 @@ class _Merging:
     def merge_files(
         self, files: Sequence[str], appended: int | None, started: float
     ) -> TableApplied:
-        """Merge what these files of the change log have of the window, of which ``appended`` changes were written a moment ago."""
+        """Merge what these files of the change log have of the window, of which ``appended``
+        changes were written a moment ago."""
         own, is_counted = of_window(self.window.scn_high), self.schema.is_by_all_columns
         schema = self.schema if is_counted else self.mirrored
         with logged_changes(self.work.changelog, schema, own, files) as changes:
@@ -308,7 +316,8 @@ class _Merging:
 def _check_order(
     where: Mapping[str, object], mirror_scn: int | None, position: int | None, scn_low: int
 ) -> None:
-    """Forward in order: the mirror must be at or before scn_low, and the store must say it took the window before."""
+    """Forward in order: the mirror must be at or before scn_low, and the store must say it took the
+    window before."""
     if mirror_scn is not None and mirror_scn > scn_low:
         raise WindowConflictError(
             "the mirror has taken a window that overlaps this one",
@@ -339,8 +348,8 @@ def _check_store(where: Mapping[str, object], position: int | None, scn_high: in
 def _files_of(
     work: TableWork, schema: TableSchema, scn_high: int, changelog_scn: int | None
 ) -> list[str]:
-    """The change log's files that hold the window, if it is there already, perhaps under an older generation's identifier; none
-    if it is not."""
+    """The change log's files that hold the window, if it is there already, perhaps under an older
+    generation's identifier; none if it is not."""
     log = read_log(work.changelog)
     prefix = work.window_app.rsplit("/", 1)[0] + "/"
     reached = [

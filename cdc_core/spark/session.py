@@ -1,7 +1,9 @@
 """How is Spark started, and how do its failures become ours? The only door to Spark.
 
-One JVM per process, started at first use from the installed jars, without resolving anything and without a network. Each
-table is worked on in a session of its own: Delta's transaction identifiers and user metadata are session settings.
+One JVM per process, started at first use from the installed jars, without resolving anything and
+without a network. Each
+table is worked on in a session of its own: Delta's transaction identifiers and user metadata are
+session settings.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ from cdc_core.runtime.s3_jars import S3_JARS
 log = logging.getLogger(__name__)
 
 _OUT_OF_MEMORY = 52
-"""The exit code of a JVM that Spark ends because a task ran out of memory. Source: Spark, org.apache.spark.util.SparkExitCode."""
+"""The exit code of a JVM that Spark ends because a task ran out of memory. Source: Spark,
+org.apache.spark.util.SparkExitCode."""
 _EXIT_SECONDS = 10
 """So long a JVM that does not answer any more may take to end."""
 
@@ -66,10 +69,12 @@ SESSION_SETTINGS: Mapping[str, str] = {
     # A transaction identifier counts for one commit, and never leaks into the next.
     "spark.databricks.delta.write.txnVersion.autoReset.enabled": "true",
 }
-"""Settings of every session; set again on each, since a session does not inherit what its parent was told later."""
+"""Settings of every session; set again on each, since a session does not inherit what its parent
+was told later."""
 
 ERROR_MARK = "redolake-error:"
-"""Stands before the JSON form of one of our errors, where it must cross a process or SQL border as text."""
+"""Stands before the JSON form of one of our errors, where it must cross a process or SQL border as
+text."""
 
 _S3_SETTINGS = {
     # Hadoop knows s3a by itself.
@@ -81,7 +86,8 @@ _DELTA_FILE = re.compile(r"/(changelog|mirror)/[^/\s]+/(?:[^/\s]+/)*([\w.%=-]+\.
 """A file of a captured table's Delta tables, where Spark names the one that it cannot read."""
 
 _starting = threading.Lock()
-# Py4J logs each call that a lost JVM does not answer with a traceback; the error that is raised says it once.
+# Py4J logs each call that a lost JVM does not answer with a traceback; the error that is raised
+# says it once.
 logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
@@ -95,8 +101,9 @@ SMALL_WORK = {
 
 
 _GENERATED_CLASSES_MAX = 1_000
-"""So many classes that Spark generates for its plans are kept. A MERGE has some twenty for each shape of table; with Spark's default of 100,
-the tables of a source push each other's out, and each window compiles them anew."""
+"""So many classes that Spark generates for its plans are kept. A MERGE has some twenty for each
+shape of table; with Spark's default of 100, the tables of a source push each other's out, and each
+window compiles them anew."""
 
 
 SparkSource = Callable[[LakeConfig], Any]
@@ -106,12 +113,14 @@ SparkSource = Callable[[LakeConfig], Any]
 def start_session(
     config: LakeConfig, *, runtime: Path | None = None, spark: SparkSource | None = None
 ) -> Any:
-    """A session for one table's work: of the Spark that ``spark`` gives, else of the process's own, which starts if need be.
+    """A session for one table's work: of the Spark that ``spark`` gives, else of the process's own,
+    which starts if need be.
 
     A JVM that has ended is forgotten, and another one is started in its place.
 
     Raises:
-        PreflightError: Java or a jar is missing or damaged, or the Spark that was given has no Delta Lake or is Spark Connect's.
+        PreflightError: Java or a jar is missing or damaged, or the Spark that was given has no
+            Delta Lake or is Spark Connect's.
         SparkUnavailableError: Spark did not start.
     """
     if spark is None:
@@ -143,8 +152,9 @@ def parent_session(config: LakeConfig, *, runtime: Path | None = None) -> Any:
 
 
 def _require_classic(session: Any) -> None:
-    """Delta's transaction identifiers and user metadata are settings of a session, and a client of Spark Connect has one alone
-    (``newSession`` is missing there): two tables' commits would get each other's positions."""
+    """Delta's transaction identifiers and user metadata are settings of a session, and a client of
+    Spark Connect has one alone (``newSession`` is missing there): two tables' commits would get
+    each other's positions."""
     if type(session).__module__.startswith("pyspark.sql.connect"):
         raise PreflightError(
             "the Spark session that was given is a client of Spark Connect, which cannot open a session for each table",
@@ -163,8 +173,8 @@ def _require_delta(session: Any) -> None:
 
 
 def expect_small_work(session: Any) -> None:
-    """From now on the session's plans are interpreted and taken as they are: for little work, compiling and adapting them would take
-    longer than the work."""
+    """From now on the session's plans are interpreted and taken as they are: for little work,
+    compiling and adapting them would take longer than the work."""
     configure(session, SMALL_WORK)
 
 
@@ -205,7 +215,8 @@ def _has_ended(within: float = 0) -> bool:
 
 
 def _ended_for_memory() -> bool:
-    """Did the JVM end itself because a task ran out of memory? It may do so before it can say why a statement failed."""
+    """Did the JVM end itself because a task ran out of memory? It may do so before it can say why a
+    statement failed."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
@@ -270,21 +281,23 @@ def _start(config: LakeConfig, runtime: Path) -> Any:
 
 
 def _keep_from_standard_output(session: Any) -> None:
-    """What the JVM prints goes nowhere: Delta's VACUUM prints how many files it deleted, in the midst of what Redolake prints. Errors and logs
-    go to standard error, which stays as it is."""
+    """What the JVM prints goes nowhere: Delta's VACUUM prints how many files it deleted, in the
+    midst of what Redolake prints. Errors and logs go to standard error, which stays as it is."""
     java = session.sparkContext._jvm.java
     java.lang.System.setOut(java.io.PrintStream(java.io.OutputStream.nullOutputStream()))
 
 
 def _say_once_that_it_ended(session: Any) -> None:
-    """Keep PySpark's listener for accumulators from printing a traceback when the JVM is gone: the next call says so."""
+    """Keep PySpark's listener for accumulators from printing a traceback when the JVM is gone: the
+    next call says so."""
     server = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: log.debug("Spark's JVM closed its connection")
 
 
 def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[str, str]:
-    """Everything that Spark is started with; the user's ``spark_config`` wins over ours, its Java options are added.
+    """Everything that Spark is started with; the user's ``spark_config`` wins over ours, its Java
+    options are added.
 
     Raises:
         PreflightError: A jar is missing or damaged.
@@ -325,17 +338,20 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
 
 
 def _reached_by_executors(config: LakeConfig, jars: Sequence[str]) -> dict[str, str]:
-    """How executors find the driver and Delta's classes. In the driver's process they are there, and nobody else shall call it; those of
-    a cluster call it under its own address, which Spark finds, and get the jars from it."""
+    """How executors find the driver and Delta's classes. In the driver's process they are there,
+    and nobody else shall call it; those of a cluster call it under its own address, which Spark
+    finds, and get the jars from it."""
     if config.is_local:
         return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     return {"spark.jars": ",".join(jars)}
 
 
 def class_archive(runtime: Path, java: JavaHome) -> Path:
-    """Where the class archive for this Java and these jars is; it halves Spark's start-up time if it is there.
+    """Where the class archive for this Java and these jars is; it halves Spark's start-up time if
+    it is there.
 
-    The name holds what the archive depends on, so that another Java or other jars do not meet a wrong one.
+    The name holds what the archive depends on, so that another Java or other jars do not meet a
+    wrong one.
     """
     release = java.home / "release"
     parts = [str(java.home), str(java.version), str(jars_folder(runtime).resolve())]
@@ -347,13 +363,15 @@ def class_archive(runtime: Path, java: JavaHome) -> Path:
 
 
 def base_archive(archive: Path) -> Path:
-    """Where the archive of the JDK's own classes is that ``archive`` stands on, for a Java that came without one."""
+    """Where the archive of the JDK's own classes is that ``archive`` stands on, for a Java that
+    came without one."""
     return archive.with_suffix(".base.jsa")
 
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for the start of the JVM, which reads them, and put the old ones back."""
+    """Set environment variables for the start of the JVM, which reads them, and put the old ones
+    back."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -396,8 +414,8 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         LandingDamagedError: A Parquet file is missing or cannot be read.
         SparkUnavailableError: The JVM has ended.
         SparkMemoryError: It is out of memory, and was ended.
-        LakeError: Everything else, with Spark's error condition. Messages of failed tasks may quote values and are left to
-            the chained exception.
+        LakeError: Everything else, with Spark's error condition. Messages of failed tasks may quote
+            values and are left to the chained exception.
         CdcError: One of our own errors that was raised inside Spark.
     """
     import delta.exceptions
@@ -417,7 +435,8 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         ) from error
     except (PySparkException, Py4JError, ConnectionError) as error:
         text = str(error)
-        # A call that meets a lost connection raises a plain Py4JError, while the JVM that was killed is not gone yet.
+        # A call that meets a lost connection raises a plain Py4JError, while the JVM that was
+        # killed is not gone yet.
         is_mute = type(error) is Py4JError
         is_lost = isinstance(error, ConnectionError | Py4JNetworkError) or _has_ended(
             within=_EXIT_SECONDS if is_mute else 0
@@ -465,7 +484,8 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
 
 
 def _conditions(error: Exception, text: str) -> list[str]:
-    """Spark's names for what went wrong, outermost first: the error's own, then those of its causes."""
+    """Spark's names for what went wrong, outermost first: the error's own, then those of its
+    causes."""
     own = getattr(error, "getCondition", lambda: None)()
     inner = re.findall(r"Exception: \[([A-Z][A-Z_.0-9]+)\]", text)
     return list(dict.fromkeys([own, *inner] if own else inner))

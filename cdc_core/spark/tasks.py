@@ -1,7 +1,8 @@
-"""How do Spark's executors run a function of ours? A task is a number: what it works on, it finds by itself, and it says what JSON holds.
+"""How do Spark's executors run a function of ours? A task is a number: what it works on, it finds
+by itself, and it says what JSON holds.
 
-Executors run the Python of ``spark.pyspark.python``, which must have Redolake in the driver's version. Errors cross to the driver as text,
-those that are not ours without what they say.
+Executors run the Python of ``spark.pyspark.python``, which must have Redolake in the driver's
+version. Errors cross to the driver as text, those that are not ours without what they say.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _NO_PYTHON = ("Cannot run program", "PYTHON_VERSION_MISMATCH")
 
 
 class Task(Protocol):
-    """What executors do, by number. It is pickled; its modules are found where Redolake is installed."""
+    """What executors do, by number. It is pickled; its modules are found where Redolake is
+    installed."""
 
     def __call__(self, number: int) -> dict[str, Any]:
         """Do one part; returns what JSON holds."""
@@ -71,7 +73,8 @@ def run_tasks(
 def _rows_of(
     task: Task, doing: str, version: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What runs in an executor's Python: the numbers that come in, and what the task says of each."""
+    """What runs in an executor's Python: the numbers that come in, and what the task says of
+    each."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -83,7 +86,8 @@ def _rows_of(
 
 
 def _done(task: Task, number: int, doing: str, version: str) -> dict[str, Any]:
-    """One part; errors cross to the driver as text, and those that are not ours without what they say, which may be values."""
+    """One part; errors cross to the driver as text, and those that are not ours without what they
+    say, which may be values."""
     try:
         if _version() != version:
             raise PreflightError(
@@ -108,7 +112,8 @@ def _version() -> str:
 
 
 def _known(text: str, doing: str, facts: dict[str, object]) -> CdcError | None:
-    """The error where an executor's Python cannot run Redolake, or has ended; None where ``text`` says something else."""
+    """The error where an executor's Python cannot run Redolake, or has ended; None where ``text``
+    says something else."""
     missing = _MISSING.search(text)
     if _ENDED in text:
         return SparkMemoryError(

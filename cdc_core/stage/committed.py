@@ -1,7 +1,8 @@
 """Which redo rows belong to the transactions that a window commits?
 
-A window's landing files hold every captured row whose own SCN is in its mining range, whether its transaction has ended or
-not. A transaction appears whole in the window of its commit: its earlier rows are read from the files of earlier windows.
+A window's landing files hold every captured row whose own SCN is in its mining range, whether its
+transaction has ended or not. A transaction appears whole in the window of its commit: its earlier
+rows are read from the files of earlier windows.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _CARRIED = [
 ]
 """What a redo row gets from its transaction."""
 _FOUND_BY = ["xid", "ordinal", "seg_owner", "table_name", "operation_code"]
-"""What decides whether a redo row is taken; the other columns are read only of row groups that have such rows."""
+"""What decides whether a redo row is taken; the other columns are read only of row groups that have
+such rows."""
 _READ = [
     "ordinal", "scn", "xid", "operation_code", "rollback", "row_id", "sql_redo", "status", "timestamp", "thread", "rs_id", "ssn",
 ]  # fmt: skip
@@ -47,7 +49,8 @@ _READ = [
 
 @dataclass(frozen=True, slots=True)
 class CommittedTransactions:
-    """What a window's transactions file says of one table: the transactions that touched it and commit in the window.
+    """What a window's transactions file says of one table: the transactions that touched it and
+    commit in the window.
 
     ``late`` of the ``count`` committed at or below the window's lower end.
     """
@@ -62,7 +65,8 @@ class CommittedTransactions:
 
     @property
     def rows(self) -> int:
-        """Number of their redo rows of the table; those of transactions whose rows nobody counted are left out."""
+        """Number of their redo rows of the table; those of transactions whose rows nobody counted
+        are left out."""
         return int(pc.sum(self.ledger["table_rows"]).as_py() or 0)
 
     @property
@@ -78,10 +82,11 @@ class LandedInput:
     Attributes:
         table: The table.
         window: The part of the window that the table takes.
-        redo_paths: Redo files of this window and of every earlier one in which a transaction began that commits here.
+        redo_paths: Redo files of this window and of every earlier one in which a transaction began
+            that commits here.
         transactions_paths: This window's transactions file.
-        late_above: The SCN at which the table was read, if commits that belong to earlier windows came to light with this one: those
-            above it are taken too. None if there are none.
+        late_above: The SCN at which the table was read, if commits that belong to earlier windows
+            came to light with this one: those above it are taken too. None if there are none.
     """
 
     table: TableId
@@ -117,8 +122,8 @@ def read_committed(
         paths: The window's transactions file.
         table: Whose transactions.
         window: The part of the window that the table takes.
-        late_above: Also take commits at or below the window's lower end that came to light with it, above this SCN, at which the
-            table was read; None where there are none.
+        late_above: Also take commits at or below the window's lower end that came to light with it,
+            above this SCN, at which the table was read; None where there are none.
 
     Raises:
         LandingDamagedError: A file is missing or not Parquet.
@@ -142,8 +147,9 @@ def read_committed(
 
 
 def committed_ledger(paths: Sequence[str]) -> pa.Table:
-    """What the ledger files of a window say of all transactions that committed in it: ``xid, commit_scn, commit_ordinal,
-    commit_timestamp, username, start_scn, start_timestamp, client_id``."""
+    """What the ledger files of a window say of all transactions that committed in it: ``xid,
+    commit_scn, commit_ordinal, commit_timestamp, username, start_scn, start_timestamp,
+    client_id``."""
     ledger = pa.concat_tables([_read_ledger(path) for path in paths])
     return ledger.filter(pc.equal(ledger["state"], "commit")).drop_columns(
         ["state", "first_ordinal", "has_rollback", "tables", "table_rows", "late"]
@@ -159,7 +165,8 @@ def _read_ledger(path: str) -> pa.Table:
 
 
 def _touching(ledger: pa.Table, table: TableId) -> pa.Table:
-    """The transactions that touched the table, ``table_rows`` being the number of its rows; NULL where they were not counted."""
+    """The transactions that touched the table, ``table_rows`` being the number of its rows; NULL
+    where they were not counted."""
     tables = ledger["tables"].combine_chunks()
     mine = pc.equal(pc.list_flatten(tables), str(table))
     touching = ledger.take(pc.list_parent_indices(tables).filter(mine))
@@ -175,8 +182,8 @@ def _touching(ledger: pa.Table, table: TableId) -> pa.Table:
 
 @dataclass(slots=True)
 class Share:
-    """Which row groups of the files are read: each ``of``-th, from the ``number``-th on. ``rows`` says afterwards how many rows each
-    transaction has in them, in the order of :func:`in_order`."""
+    """Which row groups of the files are read: each ``of``-th, from the ``number``-th on. ``rows``
+    says afterwards how many rows each transaction has in them, in the order of :func:`in_order`."""
 
     number: int = 0
     of: int = 1
@@ -191,9 +198,10 @@ def in_order(ledger: pa.Table) -> pa.Table:
 class CommittedRows:
     """A table's redo rows of a window's transactions, file by file.
 
-    A row belongs to a transaction if it has its XID and lies between its first row and its COMMIT, so that a re-used XID of an
-    old window is never taken. DDL rows are left out, since schema changes go their own way, but for TRUNCATE, which changes
-    rows and is refused by whoever decodes.
+    A row belongs to a transaction if it has its XID and lies between its first row and its COMMIT,
+    so that a re-used XID of an old window is never taken. DDL rows are left out, since schema
+    changes go their own way, but for TRUNCATE, which changes rows and is refused by whoever
+    decodes.
     """
 
     def __init__(
@@ -221,15 +229,17 @@ class CommittedRows:
         return self.landed.rows(own)
 
     def batches(self, columns: Sequence[str] = _READ) -> Iterator[pa.Table]:
-        """The rows in the share's row groups, with ``columns`` of ``REDO_SCHEMA`` and of their transactions ``commit_scn, commit_timestamp, username, has_rollback, start_scn,
+        """The rows in the share's row groups, with ``columns`` of ``REDO_SCHEMA`` and of their
+        transactions ``commit_scn, commit_timestamp, username, has_rollback, start_scn,
         start_timestamp, client_id``.
 
         One table per row group that has some, in the order of the paths.
 
         Raises:
             LandingDamagedError: A file is missing or not Parquet.
-            RowCountError: At the end: a transaction has more or fewer rows of the table here than the ledger counted when they
-                were read from redo. Whoever reads shares of the row groups checks their sum by :func:`check_counts`.
+            RowCountError: At the end: a transaction has more or fewer rows of the table here than
+                the ledger counted when they were read from redo. Whoever reads shares of the row
+                groups checks their sum by :func:`check_counts`.
         """
         self._rows[:] = 0
         number = 0
@@ -249,8 +259,8 @@ class CommittedRows:
             check_counts(self._ledger, self._rows, self.landed.table, self.landed.window)
 
     def _is_read(self, file: pq.ParquetFile, group: int, number: int) -> bool:
-        """Is the row group, the ``number``-th of all that may have rows of the table, in the share, and has it rows from between the
-        transactions' first row and last COMMIT?"""
+        """Is the row group, the ``number``-th of all that may have rows of the table, in the share,
+        and has it rows from between the transactions' first row and last COMMIT?"""
         if number % self._share.of != self._share.number or len(self._firsts) == 0:
             return False
         place = file.schema.names.index("ordinal")
@@ -284,7 +294,8 @@ class CommittedRows:
         return rows if rows.num_rows else None
 
     def _transactions(self, keys: pa.Table) -> npt.NDArray[np.int64]:
-        """Per row, the place of its transaction in the ledger; -1 if it has none or is another table's."""
+        """Per row, the place of its transaction in the ledger; -1 if it has none or is another
+        table's."""
         known = pc.fill_null(pc.index_in(keys["xid"], value_set=self._xids), -1)
         own = pc.and_(
             pc.equal(keys["seg_owner"], self.landed.table.owner),
@@ -311,7 +322,8 @@ class CommittedRows:
 def check_counts(
     ledger: pa.Table, rows: npt.NDArray[np.int64], table: TableId, window: ScnWindow
 ) -> None:
-    """Hold the rows that each transaction of a ledger, :func:`in_order`, has in landing against what was counted at capture.
+    """Hold the rows that each transaction of a ledger, :func:`in_order`, has in landing against
+    what was counted at capture.
 
     Raises:
         RowCountError: A transaction has more or fewer.
@@ -333,7 +345,8 @@ def check_counts(
 
 
 def groups_of(file: pq.ParquetFile, table: TableId) -> Iterator[int]:
-    """The row groups of a redo file that may have rows of a table: by their statistics, which are exact for names."""
+    """The row groups of a redo file that may have rows of a table: by their statistics, which are
+    exact for names."""
     names = file.schema.names
     wanted = ((names.index("seg_owner"), table.owner), (names.index("table_name"), table.name))
     for group in range(file.num_row_groups):

@@ -29,7 +29,8 @@ BATCH_ROWS = 20_000
 """So many redo rows are decoded at once."""
 
 THREADS = 2
-"""Decoding runs outside of Python's lock for the most part; more threads than this gained nothing on two cores."""
+"""Decoding runs outside of Python's lock for the most part; more threads than this gained nothing
+on two cores."""
 
 _T = TypeVar("_T")
 
@@ -37,10 +38,12 @@ _T = TypeVar("_T")
 def staged_changes(
     rows: CommittedRows, decoder: ChangeDecoder, sieve: Sieve | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The changes in the columns of the change log, batch by batch, in the order of the files. With a ``sieve``, what cannot be
-    decoded goes into it. Rows of a share are those of transactions that took nothing back, and wrote no LOB.
+    """The changes in the columns of the change log, batch by batch, in the order of the files. With
+    a ``sieve``, what cannot be decoded goes into it. Rows of a share are those of transactions that
+    took nothing back, and wrote no LOB.
 
-    Holds some batches and, where transactions took rows back, the addresses of these transactions' rows.
+    Holds some batches and, where transactions took rows back, the addresses of these transactions'
+    rows.
 
     Raises:
         DecodeError, SchemaMismatchError: A row cannot become a change without guessing.
@@ -83,7 +86,8 @@ def _decoded(
 
 
 def decodable_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.Table]:
-    """The rows that become changes: those that the transactions did not take back, LOBs in one piece.
+    """The rows that become changes: those that the transactions did not take back, LOBs in one
+    piece.
 
     Raises:
         LandingDamagedError: A file is missing or cannot be read.
@@ -99,7 +103,8 @@ def decodable_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.T
 
 
 def located_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.Table]:
-    """The rows that the transactions did not take back, LOBs piece by piece, with the ROWIDs that identify the table's rows.
+    """The rows that the transactions did not take back, LOBs piece by piece, with the ROWIDs that
+    identify the table's rows.
 
     Raises:
         LandingDamagedError: A file is missing or cannot be read.
@@ -130,11 +135,13 @@ def _ends(committed: CommittedTransactions) -> dict[Transaction, int]:
 
 
 def surviving_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.Table]:
-    """The redo rows that the transactions did not take back, piece by piece, in the order of the files.
+    """The redo rows that the transactions did not take back, piece by piece, in the order of the
+    files.
 
     Raises:
         LandingDamagedError: A file is missing or cannot be read.
-        RowCountError: At the end: rows are not as many as the ledger counted, or got lost while others were left out.
+        RowCountError: At the end: rows are not as many as the ledger counted, or got lost while
+            others were left out.
     """
     undone = rollback.NOTHING_UNDONE
     if rows.committed.has_rollback:
