@@ -80,7 +80,7 @@ def test_beside_spark(tmp_path: Path, spark_process: None, *, has_vectors: bool)
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", range(10, 16))
+@pytest.mark.parametrize("seed", range(10, 13))
 @pytest.mark.parametrize("has_vectors", [False, True], ids=["plain", "with-vectors"])
 def test_long_histories(
     tmp_path: Path, spark_process: None, seed: int, *, has_vectors: bool
@@ -90,7 +90,7 @@ def test_long_histories(
     history = History(str(tmp_path / "t"), Random(seed), {}, session)
     if has_vectors:
         with_vectors(history.path)
-    live(history, (MARKING if has_vectors else OURS + DELTA_RS) + SPARK, 60, session)
+    live(history, (MARKING if has_vectors else OURS + DELTA_RS) + SPARK, 40, session)
 
 
 def _session(folder: Path) -> Any:
