@@ -76,7 +76,7 @@ test-slow: setup ## Run the long form of every suite, every rule broken on purpo
 	@$(RUN)/python -m pytest -m "slow and not oracle" -s $(PYTEST_ARGS)
 	@$(RUN)/python -m pytest -m "hypothesis and not oracle" --hypothesis-profile=random $(PYTEST_ARGS)
 
-mutate: setup ## Break each rule in many small ways and show that a test notices each (MUTATE_ARGS="--rule 3", or --resume to go on)
+mutate: setup ## Break each rule in many small ways and show that its tests notice (MUTATE_ARGS="--rule 3 --sample 15", or --resume)
 	@$(RUN)/python -m tests.mutants.run $(MUTATE_ARGS)
 
 docs: setup $(SITE)/ready ## Build the documentation into site/; fails on a broken link

@@ -1,7 +1,8 @@
-"""Which lives must see the bundle, and what do they see? Run in a tree with broken rules: ``python -m tests.mutants.lives kept|delta``.
+"""Which lives must see the bundle, and what do they see?
 
-Prints one JSON object: for each kind of event, what was not answered as it must be; under ``comparison`` what the life left that is
-wrong; and under the kind of event in which it stopped, why.
+``python -m tests.mutants.lives kept|delta``, in a tree with broken rules, prints one JSON object:
+for each kind of event, what was not answered as it must be; under ``comparison`` what the life left
+that is wrong; and under the kind of event in which it stopped, why.
 """
 
 from __future__ import annotations
@@ -22,17 +23,21 @@ SEED = 2013
 """Of a cluster whose windows end where redo was written last."""
 EVENTS: dict[LakeKind, tuple[tuple[str, str], ...]] = {
     "kept": (
-        ("load", ""), ("out of order", ""), ("leases", ""), ("landed again", ""), ("damaged file", ""), ("damaged manifest", ""),
-        ("yesterday's store", ""), ("needed log", ""), ("hole", ""), ("switch in progress", ""), ("lagging database", ""),
-        ("resetlogs", ""), ("no undo", ""), ("stop", FENCE), ("stop", LINK), ("long", ""), ("other instance", ""), ("capture", ""),
-        ("long", ""), ("switch", ""), ("capture", ""), ("long end", ""), ("tpcc", ""), ("apply", ""), ("shift", ""), ("load", ""),
+        *((kind, "") for kind in ("load", "out of order", "leases", "landed again")),
+        *((kind, "") for kind in ("damaged file", "damaged manifest", "yesterday's store")),
+        *((kind, "") for kind in ("needed log", "hole", "switch in progress", "lagging database")),
+        *((kind, "") for kind in ("resetlogs", "no undo")),
+        *(("stop", where) for where in (FENCE, LINK)),
+        *((kind, "") for kind in ("long", "other instance", "capture", "long", "switch")),
+        *((kind, "") for kind in ("capture", "long end", "tpcc", "apply", "shift", "load")),
     ),
     "delta": (
-        ("load", "NOTES"), ("out of order", ""), ("stop", UNFENCED), ("savepoint", ""), ("snapshot", "NOTES"), ("load", "NOTES"),
-        ("capture", ""), ("apply", ""), ("chunks", ""), ("apply", ""), ("leave", "PASSING"), ("capture", ""), ("passing rows", ""),
-        ("truncate", ""), ("come back", ""), ("load", "NOTES"),
+        *(("load", "NOTES"), ("out of order", ""), ("stop", UNFENCED), ("savepoint", "")),
+        *(("snapshot", "NOTES"), ("load", "NOTES"), ("capture", ""), ("apply", "")),
+        *(("chunks", ""), ("apply", ""), ("leave", "PASSING"), ("capture", "")),
+        *(("passing rows", ""), ("truncate", ""), ("come back", ""), ("load", "NOTES")),
     ),
-}  # fmt: skip
+}
 TABLES: dict[LakeKind, tuple[str, ...] | None] = {
     "kept": None,
     "delta": ("NOTES", "EVENTS", "PASSING"),

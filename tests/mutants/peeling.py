@@ -1,8 +1,9 @@
 """Which of the rules that are broken at once do the prover's lives see?
 
-A life with all of them shows something in some of its events. What is named for these events has been seen, and is taken out; the rest is
-shown to a life again, until one sees nothing. So nothing hides behind what is seen first, and a life without a fault proves at the
-end that what was taken out made all that was found. What a comparison sees is taken out one by one, since it names no rule.
+A life with all of them shows something in some of its events. What is named for these events has
+been seen, and is taken out; the rest is shown to a life again, until one sees nothing. So nothing
+hides behind what is seen first, and a life without a fault proves at the end that what was taken
+out made all that was found. What a comparison sees is taken out one by one, since it names no rule.
 """
 
 from __future__ import annotations

@@ -1,25 +1,34 @@
-"""``make mutate``: break each rule in many small ways, and show that the test that is named for it notices.
+"""``make mutate``: break each rule in many small ways, and show that its tests notice.
 
-    python -m tests.mutants.run [--rule N …] [--name TEXT] [--resume] [--minutes N] [--list] [--bundle [kept] [delta]]
+    python -m tests.mutants.run [--rule N …] [--sample N] [--seed N] [--placed] [--name TEXT]
+        [--test TEXT] [--resume] [--minutes N] [--list] [--bundle [kept] [delta]]
 
-Every edit is made in a copy of the tree, one at a time, and its test alone runs there, in a process forked from one that has
-imported the libraries. Before its first mutant each test must pass in the copy. Verdicts are kept in ``.redolake/mutants.jsonl``,
-line by line: ``--resume`` goes on where a run was stopped, and takes from an earlier run what it found of the same edit in the
-same file by the same test. ``--bundle`` makes many edits at once and shows that the prover's lives see each (:mod:`tests.mutants.peeling`). Exits 1 if a mutant survives, if a test does not pass without one, or if an entry does not fit the
-sources any more.
+Each mutant (:mod:`tests.mutants.mutants`) is made in a copy of the tree, one at a time, and its
+tests alone run there, in a process forked from one that has imported the libraries. Before its
+first mutant each set of tests must pass in the copy. ``--sample`` takes as many mutants of each
+rule, by the seed. Verdicts are kept in ``.redolake/mutants.jsonl``, line by line: ``--resume`` goes
+on where a run was stopped, and takes from an earlier run what it found of the same change of the
+same module by the same tests. ``--bundle`` makes many changes at once and shows that the prover's
+lives see each (:mod:`tests.mutants.bundle`).
+
+Prints kills per rule, and of each survivor its place and its diff. Exits 1 if the tests of a rule
+kill fewer than 95 in 100, if a mutant that was placed by hand survives, if tests do not pass
+without a mutant, or if an entry has no place in the sources any more.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import difflib
 import hashlib
 import importlib
 import itertools
 import json
 import math
 import os
-import shutil
-import subprocess
+import random
+import resource
 import sys
 import tempfile
 import time
@@ -30,57 +39,69 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.invariants.deadline import LIFE_SECONDS_MAX
-from tests.mutants.mutants import ROOT, Mutant, read_bundle, read_mutants, texts_of
-from tests.mutants.peeling import Peeling
+from tests.mutants.bundle import prover_sees_bundle
+from tests.mutants.edits import UnplacedEdit
+from tests.mutants.mutants import (
+    ROOT,
+    AnyMutant,
+    Generated,
+    Rule,
+    read_rules,
+    texts_of,
+    whole_text,
+)
+from tests.mutants.tree import copy_tree, write_new
 
 LIBRARIES = (
-    "alembic.command", "deltalake", "hypothesis", "numba", "oracledb", "pandas", "psycopg2", "pyarrow.compute", "pyarrow.dataset",
-    "pyarrow.parquet", "pydantic", "pyspark.sql", "pytest", "rich.console", "sqlalchemy", "sqlglot", "tenacity", "typer", "yaml",
-)  # fmt: skip
+    "alembic.command",
+    "deltalake",
+    "hypothesis",
+    "numba",
+    "oracledb",
+    "pandas",
+    "psycopg2",
+    "pyarrow.compute",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "pydantic",
+    "pyspark.sql",
+    "pytest",
+    "rich.console",
+    "sqlalchemy",
+    "sqlglot",
+    "tenacity",
+    "typer",
+    "yaml",
+)
 TEST_SECONDS_MAX = 200
+TEST_SECONDS_MIN = 20
+"""Of a mutant that never ends; otherwise four times what the tests take without one."""
+DATA_BYTES_MAX = 6 * 1024**3
+KILLS_MIN = 0.95
+"""Of the mutants of each rule."""
 PASSED, FAILED = 0, 1
 CAUGHT, SURVIVED = "caught", "SURVIVED"
-UNFIT_TEST = "its test does not pass without it"
-_TIMES = itertools.count(int(time.time()) + 10)
+UNFIT_TEST = "its tests do not pass without it"
 VERDICTS = ROOT / ".redolake" / "mutants.jsonl"
 
 
-def copy_tree(target: Path) -> None:
-    """The tracked and new files of the working tree."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        source = ROOT / name
-        if source.is_file():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target / name)
+def run_tests(tree: Path, tests: Sequence[str], log: Path, seconds_max: int) -> int:
+    """pytest's exit code for tests in a tree, in a process of its own.
 
-
-def _write_new(path: Path, text: str) -> None:
-    """Write a source under a time that it never had, so that Python compiles it again however alike it is."""
-    path.write_text(text)
-    os.utime(path, (next(_TIMES), next(_TIMES)))
-
-
-def run_tests(tree: Path, tests: Sequence[str], log: Path) -> int:
-    """pytest's exit code for some tests in a tree, in a process of its own."""
+    ``seconds_max`` is for each test.
+    """
     process = os.fork()
     if process == 0:
         code = 70
         try:
-            code = _pytest_in(tree, tests, log)
+            code = _pytest_in(tree, tests, log, seconds_max)
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def _pytest_in(tree: Path, tests: Sequence[str], log: Path) -> int:
+def _pytest_in(tree: Path, tests: Sequence[str], log: Path, seconds_max: int) -> int:
+    resource.setrlimit(resource.RLIMIT_DATA, (DATA_BYTES_MAX, DATA_BYTES_MAX))
     with log.open("w") as out:
         os.dup2(out.fileno(), 1)
         os.dup2(out.fileno(), 2)
@@ -91,7 +112,7 @@ def _pytest_in(tree: Path, tests: Sequence[str], log: Path) -> int:
     sys.path.insert(0, str(tree))
     import pytest
 
-    plugins = ("-p", "no:cacheprovider", f"--timeout={TEST_SECONDS_MAX}", "--timeout-method=signal")
+    plugins = ("-p", "no:cacheprovider", f"--timeout={seconds_max}", "--timeout-method=signal")
     return int(pytest.main(["-x", "-q", *plugins, *tests]))
 
 
@@ -101,10 +122,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rule", type=int, nargs="*", default=[])
+    parser.add_argument("--sample", type=int, help="of each rule, so many mutants")
+    parser.add_argument("--seed", type=int, default=0, help="which ones")
+    parser.add_argument("--placed", action="store_true", help="only what was placed by hand")
     parser.add_argument("--name", default="", help="only mutants whose name holds this text")
-    parser.add_argument("--test", default="", help="only mutants whose test holds this text")
     parser.add_argument(
-        "--resume", action="store_true", help="skip mutants that an earlier run caught"
+        "--test", default="", help="only mutants one of whose tests holds this text"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="skip mutants that an earlier run killed"
     )
     parser.add_argument(
         "--minutes", type=float, default=math.inf, help="start no test after as many minutes"
@@ -114,82 +140,40 @@ def main() -> None:
         "--bundle",
         nargs="*",
         choices=("kept", "delta"),
-        help="make the bundle's edits at once and run the prover, with these lakes (both)",
+        help="make the bundle's changes at once and run the prover, with these lakes (both)",
     )
     given = parser.parse_args()
     console = Console(highlight=False)
-    if given.bundle is not None:
-        lakes = given.bundle or ("kept", "delta")
-        sys.exit(0 if prover_sees_bundle(console, lakes) else 1)
-    chosen = [
-        one
-        for one in read_mutants()
-        if given.name in one.name
-        and given.test in one.test
-        and (not given.rule or one.rule in given.rule)
-    ]
+    try:
+        if given.bundle is not None:
+            lakes = given.bundle or ("kept", "delta")
+            sys.exit(0 if prover_sees_bundle(console, lakes) else 1)
+        rules = [one for one in read_rules() if not given.rule or one.number in given.rule]
+        chosen = list(itertools.chain.from_iterable(_chosen(one, given) for one in rules))
+    except UnplacedEdit as error:
+        sys.exit(f"an entry is out of date: {error}")
     if given.list:
         for one in chosen:
-            console.print(f"{one.rule:2}  {one.name}  ({one.file})  {one.test}", soft_wrap=True)
+            where = f"{one.place.path.relative_to(ROOT)}:{one.change.line}"
+            console.print(f"{one.rule:2}  {where}  {one.name}", soft_wrap=True, markup=False)
         return
     for name in LIBRARIES:
         importlib.import_module(name)
-    if not given.resume and chosen == read_mutants():
-        VERDICTS.unlink(missing_ok=True)
     known = read_verdicts() if given.resume else {}
     run = Run(console, until=time.monotonic() + 60 * given.minutes, known=known)
-    sys.exit(0 if run.all_caught(chosen) else 1)
+    sys.exit(0 if run.all_hold(chosen) else 1)
 
 
-def prover_sees_bundle(console: Console, lakes: Sequence[str]) -> bool:
-    """Do the prover's lives in a copy of the tree see all that the bundle breaks, and nothing where it is whole?"""
-    bundle = [one for one in read_bundle() if one.lake in lakes]
-    with tempfile.TemporaryDirectory(prefix="redolake-bundle-") as folder:
-        tree = Path(folder)
-        copy_tree(tree)
-        whole = {one.mutant.file: (tree / one.mutant.file).read_text() for one in bundle}
-
-        def life(lake: str, broken: Sequence[Mutant]) -> dict[str, list[str]]:
-            for name, text in whole.items():
-                _write_new(tree / name, text)
-            for name, text in texts_of(broken, tree).items():
-                _write_new(tree / name, text)
-            console.print(f"{lake}: a life with {len(broken)} rules broken", style="dim")
-            return _life_in(tree, lake)
-
-        peeling = Peeling(life, lambda text: console.print(text, markup=False, soft_wrap=True))
-        missed = peeling.peel(bundle)
-    for one in bundle:
-        by = peeling.seen.get(one.mutant.name) or (f"its own test: {one.own_test}" if one.own_test else "NOT SEEN")  # fmt: skip
-        console.print(f"  {one.mutant.name}: {by}", markup=False, soft_wrap=True)
-    own = sum(bool(one.own_test) for one in bundle)
-    console.print(
-        f"{len(bundle)} rules broken at once: {len(peeling.seen)} seen by the prover, {own} by their own tests alone, {len(missed)} not seen"
-    )
-    return not missed
-
-
-def _life_in(tree: Path, lake: str) -> dict[str, list[str]]:
-    """What a life in the tree saw. It prints to files: a pipe would be open as long as any process that it has left."""
-    out, err = tree / "life.out", tree / "life.err"
-    with out.open("w") as printed, err.open("w") as told:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.mutants.lives", lake],
-            cwd=tree,
-            env=os.environ | {"PYTHONPATH": str(tree)},
-            stdout=printed,
-            stderr=told,
-        )
-        try:
-            code = process.wait(LIFE_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            code = process.wait()
-    lines = out.read_text().splitlines()
-    if code or not lines:
-        return {"no answer": [f"exit code {code}: {err.read_text()[-2000:]}"]}
-    found: dict[str, list[str]] = json.loads(lines[-1])
-    return found
+def _chosen(rule: Rule, given: argparse.Namespace) -> list[AnyMutant]:
+    every: list[AnyMutant] = [*rule.mutants, *([] if given.placed else rule.generated())]
+    fitting = [
+        one
+        for one in every
+        if given.name in one.name and any(given.test in test for test in one.tests)
+    ]
+    if given.sample is None or given.sample >= len(fitting):
+        return fitting
+    return random.Random(f"{given.seed} {rule.number}").sample(fitting, given.sample)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,88 +201,113 @@ def keep_verdict(verdict: Verdict) -> None:
         out.write(json.dumps(asdict(verdict)) + "\n")
 
 
-def digest_of(mutant: Mutant) -> str:
-    """What a verdict is about: the edit, the file that it is made in, the test and the test's file."""
-    texts = [(ROOT / name).read_text() for name in (mutant.file, mutant.test.partition("::")[0])]
-    return hashlib.sha256(json.dumps([asdict(mutant), texts]).encode()).hexdigest()
+def digest_of(mutant: AnyMutant) -> str:
+    """What a verdict is about: the module, the change, the tests and their files."""
+    paths = [mutant.place.path, *(ROOT / name.partition("::")[0] for name in mutant.tests)]
+    about = [diff_of(mutant), mutant.tests, [path.read_text() for path in paths]]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+
+
+def diff_of(mutant: AnyMutant) -> str:
+    """The lines of the definition that a mutant changes, as Python prints them without comments."""
+    node = mutant.place.node
+    texts = [ast.unparse(one).splitlines() for one in (node, mutant.change.of(node))]
+    return "\n".join(list(difflib.unified_diff(*texts, n=1, lineterm=""))[3:])
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Mutants of one test after the other, until the time is over."""
+    """Mutants of one set of tests after the other, until the time is over."""
 
     console: Console
     until: float
     known: dict[str, Verdict]
 
-    def all_caught(self, mutants: Sequence[Mutant]) -> bool:
-        """Judge the mutants and say what became of them; were all caught?"""
-        verdicts = {one: self.known[digest_of(one)] for one in mutants if self._is_known(one)}
-        tests = dict.fromkeys(one.test for one in mutants if one not in verdicts)
+    def all_hold(self, mutants: Sequence[AnyMutant]) -> bool:
+        """Judge the mutants and say what became of them; do the tests of every rule kill enough?"""
+        digests = {id(one): digest_of(one) for one in mutants}
+        found = {one: self.known.get(digest) for one, digest in digests.items()}
+        verdicts = {one: was for one, was in found.items() if was and was.found == CAUGHT}
+        todo = [one for one in mutants if id(one) not in verdicts]
         with tempfile.TemporaryDirectory(prefix="redolake-mutants-") as folder:
             tree, log = Path(folder, "tree"), Path(folder, "log")
-            if tests:
+            if todo:
                 copy_tree(tree)
-            for test in tests:
-                todo = [one for one in mutants if one.test == test and one not in verdicts]
-                verdicts |= self._judged_by(test, todo, tree, log)
-        self._summary(mutants, verdicts)
-        return all(one in verdicts and verdicts[one].found == CAUGHT for one in mutants)
+            for one in todo:
+                write_new(tree / one.place.path.relative_to(ROOT), whole_text(one))
+            for tests in dict.fromkeys(one.tests for one in todo):
+                for one in (batch := [one for one in todo if one.tests == tests]):
+                    if one is batch[0]:
+                        seconds = self._seconds_without(tests, tree, log)
+                    if time.monotonic() > self.until:
+                        break
+                    verdict = self._judged(one, digests[id(one)], seconds, tree, log)
+                    verdicts[id(one)] = verdict
+                    if verdict.found != UNFIT_TEST:
+                        keep_verdict(verdict)
+        return self._summary(mutants, verdicts)
 
-    def _is_known(self, mutant: Mutant) -> bool:
-        found = self.known.get(digest_of(mutant))
-        return found is not None and found.found == CAUGHT
-
-    def _judged_by(
-        self, test: str, mutants: Sequence[Mutant], tree: Path, log: Path
-    ) -> dict[Mutant, Verdict]:
-        if time.monotonic() > self.until:
-            return {}
-        if run_tests(tree, [test], log) != PASSED:
-            self.console.print(log.read_text()[-4000:], style="dim", markup=False)
-            self.console.print(f"  {test} does not pass without a mutant", style="red")
-            return {one: Verdict(one.name, digest_of(one), UNFIT_TEST, 0) for one in mutants}
-        verdicts = {}
-        for one in mutants:
-            if time.monotonic() > self.until:
-                break
-            verdicts[one] = self._judged(one, tree, log)
-            keep_verdict(verdicts[one])
-        return verdicts
-
-    def _judged(self, mutant: Mutant, tree: Path, log: Path) -> Verdict:
-        path = tree / mutant.file
+    def _seconds_without(self, tests: Sequence[str], tree: Path, log: Path) -> float | None:
+        """How long the tests take in the tree as it is; None if they do not pass."""
         started = time.monotonic()
-        original = path.read_text()
+        if run_tests(tree, tests, log, TEST_SECONDS_MAX) == PASSED:
+            return time.monotonic() - started
+        self.console.print(log.read_text()[-4000:], style="dim", markup=False)
+        self.console.print(f"  {' '.join(tests)}: does not pass without a mutant", style="red")
+        return None
+
+    def _judged(
+        self, mutant: AnyMutant, digest: str, whole: float | None, tree: Path, log: Path
+    ) -> Verdict:
+        if whole is None:
+            return Verdict(mutant.name, digest, UNFIT_TEST, 0)
+        path = mutant.place.path.relative_to(ROOT)
+        started = time.monotonic()
+        seconds_max = min(max(TEST_SECONDS_MIN, int(4 * whole)), TEST_SECONDS_MAX)
         try:
-            _write_new(path, mutant.applied_to(tree))
-            code = run_tests(tree, [mutant.test], log)
-            found = {PASSED: SURVIVED, FAILED: CAUGHT}.get(code, f"could not run ({code})")
-        except ValueError as error:
-            found = f"out of date: {error}"
+            write_new(tree / path, texts_of([mutant])[path])
+            code = run_tests(tree, mutant.tests, log, seconds_max)
         finally:
-            _write_new(path, original)
+            write_new(tree / path, whole_text(mutant))
+        found = {PASSED: SURVIVED, FAILED: CAUGHT}.get(code, f"could not run ({code})")
+        if code not in (PASSED, FAILED) and isinstance(mutant, Generated):
+            found = CAUGHT
         seconds = round(time.monotonic() - started, 1)
         style = None if found == CAUGHT else "red"
-        text = f"  {found}: rule {mutant.rule}: {mutant.name} ({seconds} s)"
+        where = f"rule {mutant.rule}: {path}:{mutant.change.line}"
+        text = f"  {found}: {where}: {mutant.name} ({seconds} s)"
         self.console.print(text, style=style, markup=False, soft_wrap=True)
         if found.startswith("could not run"):
             self.console.print(log.read_text()[-2000:], style="dim", markup=False)
-        return Verdict(mutant.name, digest_of(mutant), found, seconds)
+        return Verdict(mutant.name, digest, found, seconds)
 
-    def _summary(self, mutants: Sequence[Mutant], verdicts: dict[Mutant, Verdict]) -> None:
-        counted = Counter(one.found for one in verdicts.values())
-        others = {one: found for one, found in verdicts.items() if found.found != CAUGHT}
-        minutes = sum(one.seconds for one in verdicts.values()) / 60
-        self.console.print(
-            f"{len(mutants)} mutants, {counted[CAUGHT]} caught, {counted[SURVIVED]} survivors,"
-            f" {len(others) - counted[SURVIVED]} not judged, {len(mutants) - len(verdicts)} left for --resume,"
-            f" {minutes:.1f} minutes",
-            soft_wrap=True,
-        )
-        for one, verdict in others.items():
-            text = f"  {verdict.found}: rule {one.rule}: {one.name}: {one.test}"
+    def _summary(self, mutants: Sequence[AnyMutant], verdicts: dict[int, Verdict]) -> bool:
+        holds = True
+        for rule in sorted({one.rule for one in mutants}):
+            those = [one for one in mutants if one.rule == rule and id(one) in verdicts]
+            counted = Counter(verdicts[id(one)].found for one in those)
+            left = sum(one.rule == rule for one in mutants) - len(those)
+            is_enough = counted[CAUGHT] >= KILLS_MIN * len(those)
+            holds &= is_enough and not left
+            self.console.print(
+                f"rule {rule:2}: {counted[CAUGHT]} of {len(those)} killed"
+                + (f", {left} left for --resume" if left else "")
+                + ("" if is_enough else f": fewer than {KILLS_MIN:.0%}"),
+                style=None if is_enough else "red",
+            )
+        for one in mutants:
+            verdict = verdicts.get(id(one))
+            if verdict is None or verdict.found == CAUGHT:
+                continue
+            holds &= isinstance(one, Generated) and verdict.found == SURVIVED
+            path = one.place.path.relative_to(ROOT)
+            where = f"rule {one.rule}: {path}:{one.change.line}"
+            text = f"{verdict.found}: {where}: {one.name}: {' '.join(one.tests)}"
             self.console.print(text, style="red", markup=False, soft_wrap=True)
+            self.console.print(diff_of(one), style="dim", markup=False, soft_wrap=True)
+        minutes = sum(one.seconds for one in verdicts.values()) / 60
+        self.console.print(f"{len(verdicts)} mutants, {minutes:.1f} minutes")
+        return holds
 
 
 if __name__ == "__main__":
