@@ -23,7 +23,7 @@ INSERT, UPDATE, DDL = Operation.INSERT, Operation.UPDATE, Operation.DDL
 WINDOW = ScnWindow(Scn(100), Scn(200))
 SLOT1, SLOT2 = "0A000100", "0B000200"
 P1, P2 = f"{SLOT1}FFFFFFFF", f"{SLOT2}FFFFFFFF"
-NEXT1 = f"{SLOT1}00000002"
+NEXT1, LAST1 = f"{SLOT1}00000002", f"{SLOT1}00000003"
 ZERO = " 0x000000.00000000.0000 "
 NO_XID = "0" * 16
 Rows = list[dict[str, Any]]
@@ -345,6 +345,17 @@ def test_where_one_undo_row_stands_for_a_statement_a_transaction_may_go_on() -> 
     assert followed(later, **LOBS).states == [(x(X1), "commit", 4)]
     assert followed([*later[:-1], row(START, NEXT1)], **LOBS).states == [(x(X1), "evicted", 4)]
     assert followed([*STATEMENT, row(ROLLBACK, P1), row(COMMIT)], **LOBS).states == [(x(X1), "commit", 3)]  # fmt: skip
+
+
+def test_of_transactions_that_lost_their_slot_the_newest_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And those that are open, however many; a killed session leaves one each time."""
+    monkeypatch.setattr("cdc_core.capture.ledger.DISPLACED_KEPT", 1)
+    found = followed(
+        [row(START), row(INSERT), row(START, NEXT1), row(INSERT, NEXT1), row(START, LAST1)]
+    )
+    assert found.open == [(x(NEXT1), "displaced"), (x(LAST1), "open")]
 
 
 def test_where_rows_can_be_counted_a_savepoint_that_leaves_changes_ends_nothing() -> None:

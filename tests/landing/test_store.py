@@ -212,6 +212,12 @@ def test_rows_leave_memory_with_their_row_group(
         assert written == [10, 10]
 
 
+def test_a_table_lands_with_the_rows_of_all_its_batches(store: LandingStore) -> None:
+    with store.writer(FOLDER, "rows.parquet", SCHEMA) as writer:
+        writer.write(pa.Table.from_batches([rows(1, 2), rows(3)]))
+    assert writer.close().rows == 3
+
+
 def test_a_file_changed_after_it_was_verified_is_refused(store: LandingStore) -> None:
     """And loaded again where it is a copy of what is in S3."""
     landed = land(store)

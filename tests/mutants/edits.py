@@ -83,32 +83,40 @@ class Change:
 
 
 def find(root: Path, at: str) -> Place:
-    """The definition ``module:name``; if the module lost it, the only one of this name elsewhere.
+    """The definition ``module:name``.
+
+    If the module lost it, the only one of its name is meant: in the module under another class or
+    without its underscore, or else in another module.
 
     Raises:
         UnplacedEdit: There is none, or there are several.
     """
     module, _, name = at.partition(":")
     path = root / f"{module.replace('.', '/')}.py"
-    if path.is_file() and (found := _definitions(path).get(name)):
-        return Place(path, name, found, _parsed(path))
-    elsewhere = [
-        Place(other, name, _definitions(other)[name], _parsed(other))
-        for folder in FOLDERS
-        for other in sorted((root / folder).rglob("*.py"))
-        if name.rpartition(".")[2] in other.read_text() and name in _definitions(other)
-    ]
-    if len(elsewhere) == 1:
-        return elsewhere[0]
-    if elsewhere:
-        paths = ", ".join(str(one.path.relative_to(root)) for one in elsewhere)
-        raise UnplacedEdit(f"{module} has no {name}; write `at` with one of the modules {paths}")
-    known = list(_definitions(path)) if path.is_file() else []
+    known = _definitions(path) if path.is_file() else {}
+    if name in known:
+        return Place(path, name, known[name], _parsed(path))
+    bare = _bare(name)
+    found = [(path, other) for other in known if _bare(other) == bare]
+    if not found:
+        paths = [one for folder in FOLDERS for one in sorted((root / folder).rglob("*.py"))]
+        holding = [one for one in paths if bare in one.read_text()]
+        found = [(one, other) for one in holding for other in _definitions(one) if other == name]
+    if len(found) == 1:
+        path, name = found[0]
+        return Place(path, name, _definitions(path)[name], _parsed(path))
+    if found:
+        texts = ", ".join(f"{one.relative_to(root)}:{other}" for one, other in found)
+        raise UnplacedEdit(f"{module} has no {name}; write `at` with one of {texts}")
     alike = ", ".join(difflib.get_close_matches(name, known)) or "none"
     raise UnplacedEdit(
         f"no module defines {name}, which was in {module} (names like it there: {alike});"
         " write `at` with the definition that does its work now, or delete the entry"
     )
+
+
+def _bare(name: str) -> str:
+    return name.rpartition(".")[2].lstrip("_")
 
 
 def change_of(place: Place, form: str, value: str | Sequence[str]) -> Change:
