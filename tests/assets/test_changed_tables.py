@@ -17,18 +17,15 @@ from assets.settings import (
 from assets.shown import Shown, shown_now
 from assets.translator import Layer
 from tests.assets.site import MemorySite
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of, table_id
 
 NAMES = ("ONE", "TWO", "THREE")
 LAYERS: tuple[Layer, ...] = ("changelog", "mirror")
 CHANGED = DagsterConfig(windows=WindowsSensorConfig(assets="changed"))
 
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with(scope="module")
 
 
 @pytest.fixture

@@ -13,16 +13,13 @@ from assets.streams import verdict
 from cdc_core.errors import DecodeError
 from cdc_core.model.records import TableRecord
 from tests.assets.site import MemorySite
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of, table_id
 
 ONE = table_id("ONE")
 
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with(scope="module")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,15 +16,15 @@ from oracle_embedded.faults import Fault, FaultKind
 from oracle_embedded.redo import Wart
 from tests.capture.source import Source
 from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.fixtures import oracle_with
 
 COMPLETED = {"capture": {"close_at": "completed_logs"}}
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=[Wart.LATE_REDO], strand_records=500) as oracle:
-        oracle.run("CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY, NAME VARCHAR2(40))")
-        yield oracle
+oracle = oracle_with(
+    "CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY, NAME VARCHAR2(40))",
+    warts=[Wart.LATE_REDO],
+    strand_records=500,
+)
 
 
 def ids(source: Source, manifest: WindowManifest) -> list[str]:

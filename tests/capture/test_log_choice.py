@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +13,16 @@ from cdc_core.capture.logs import RedoLog, RedoThread, archived_end, best_copies
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import PreflightError, RedoUnavailableError
 from cdc_core.model.scn import Scn
-from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, Oracle
 from tests.oracle.fake_session import FakeSession
 from tests.oracle.findings import findings_of
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of
 
 SWITCH = "ALTER SYSTEM SWITCH LOGFILE"
 COMPLETED = {"close_at": "completed_logs"}
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)")
-        yield running
+oracle = oracle_with("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)")
 
 
 def test_archived_logs_alone_are_read_once_they_are_there(oracle: Oracle, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from oracle_embedded.database import ADMIN
 from tests.capture.source import Source
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.oracle.fake_session import FakeSession
+from tests.oracle.fixtures import oracle_with
 
 XID = "0100020003000000"
 ONE = OpenTransaction(xid=XID, start_scn=90, first_ordinal=0, tables=("HR.EMP",), rows=1, session_id=7, serial=8)  # fmt: skip
@@ -79,12 +80,7 @@ def test_the_scn_is_read_after_the_transactions(threads: int, view: str) -> None
 
 # --- through the driver -------------------------------------------------------------------------------------------------
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as oracle:
-        oracle.run("CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY)")
-        yield oracle
+oracle = oracle_with("CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY)")
 
 
 def killed(oracle: Oracle) -> None:

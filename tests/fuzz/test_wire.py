@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 
 import oracledb
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 
 SECONDS = 60
 CONNECT = (
     b"(DESCRIPTION=(CONNECT_DATA=(SERVICE_NAME=FREEPDB1))(ADDRESS=(PROTOCOL=TCP)(HOST=h)(PORT=1)))"
 )
 
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(logging=False) as running:
-        yield running
+oracle = oracle_with(scope="module", logging=False)
 
 
 def packet(kind: int, body: bytes) -> bytes:

@@ -21,7 +21,8 @@ from tests.invariants.compare import Verdict, compare, typed_value, version_at
 from tests.invariants.load import Committed
 from tests.invariants.shapes import PARTS
 from tests.invariants.wild import TPCC, inconsistencies
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 
 BIG = Decimal("12345678901234567890123456789012345678")
 SCHEMA = pa.schema(
@@ -40,18 +41,14 @@ ROWS: list[dict[str, Any]] = [
     {"ID": 3, "BIG": None, "ANY": None, "D": None, "NAME": "ü🔥", "R": b"x"},
 ]
 
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            'CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, BIG NUMBER(38), "ANY" NUMBER, D BINARY_DOUBLE,'
-            " NAME VARCHAR2(30), R RAW(9))",
-            f"INSERT INTO T VALUES (1, {BIG}, 1E40, TO_BINARY_DOUBLE('0.1'), 'it''s', HEXTORAW('00FF'))",
-            f"INSERT INTO T VALUES (2, -{BIG}, -.5, TO_BINARY_DOUBLE('0'), NULL, NULL)",
-            "INSERT INTO T VALUES (3, NULL, NULL, NULL, 'ü🔥', HEXTORAW('78'))",
-        )
-        yield running
+oracle = oracle_with(
+    'CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, BIG NUMBER(38), "ANY" NUMBER, D BINARY_DOUBLE,'
+    " NAME VARCHAR2(30), R RAW(9))",
+    f"INSERT INTO T VALUES (1, {BIG}, 1E40, TO_BINARY_DOUBLE('0.1'), 'it''s', HEXTORAW('00FF'))",
+    f"INSERT INTO T VALUES (2, -{BIG}, -.5, TO_BINARY_DOUBLE('0'), NULL, NULL)",
+    "INSERT INTO T VALUES (3, NULL, NULL, NULL, 'ü🔥', HEXTORAW('78'))",
+    scope="module",
+)
 
 
 PIPELINE = ("cdc_core", "assets", "pipelines")

@@ -12,16 +12,13 @@ from cdc_core.errors import CdcError
 from cdc_core.oracle import database
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import SETTINGS, OracleSession
-from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, Oracle
+from tests.oracle.fixtures import oracle_with
 
 OWN = "SELECT SYS_CONTEXT('USERENV', 'SID') FROM DUAL"
 SERIAL = "SELECT SERIAL# FROM V$SESSION WHERE SID = SYS_CONTEXT('USERENV', 'SID')"
 
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with(scope="module")
 
 
 @pytest.fixture

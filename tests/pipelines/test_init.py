@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,18 @@ from typer.testing import CliRunner
 
 from pipelines.cli import app
 from pipelines.config_file import load_config
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 
 PASSWORD = "INIT_PASSWORD"
 
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ORDERS (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20), SCAN LONG)",
-            'CREATE TABLE "Order Lines" (ORDER_ID NUMBER(9), LINE NUMBER(4), PRIMARY KEY (ORDER_ID, LINE))',
-            "CREATE TABLE KEYLESS (ID NUMBER(9))",
-            "CREATE TABLE CUSTOMERS (ID NUMBER(9) PRIMARY KEY)",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE ORDERS (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20), SCAN LONG)",
+    'CREATE TABLE "Order Lines" (ORDER_ID NUMBER(9), LINE NUMBER(4), PRIMARY KEY (ORDER_ID, LINE))',
+    "CREATE TABLE KEYLESS (ID NUMBER(9))",
+    "CREATE TABLE CUSTOMERS (ID NUMBER(9) PRIMARY KEY)",
+    scope="module",
+)
 
 
 def init(oracle: Oracle, file: Path, *patterns: str, extra: Sequence[str] = (), **env: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,16 +16,12 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 
 REFUSALS = [1555, 8180, 8181, 1466]
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run("CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY, V VARCHAR2(20))")
-        yield running
+oracle = oracle_with("CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY, V VARCHAR2(20))")
 
 
 @pytest.fixture

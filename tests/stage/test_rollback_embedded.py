@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,13 @@ from cdc_core.stage.rollback import (
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
 from oracle_embedded.redo.settings import Wart
 from tests.capture.source import Source
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=[Wart.LOB_STATEMENTS]) as running:
-        running.run("CREATE TABLE NOTES (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(30), BODY CLOB)")
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE NOTES (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(30), BODY CLOB)",
+    warts=[Wart.LOB_STATEMENTS],
+)
 
 
 def change(rng: random.Random, cursor: Any, there: set[int]) -> None:

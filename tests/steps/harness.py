@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from cdc_core.config import SourceConfig
 from cdc_core.decode import number_text
@@ -159,3 +160,21 @@ def source_of(oracle: Oracle, path: Path, *names: str, **more: Any) -> Iterator[
         yield source
     finally:
         source.close()
+
+
+def capturing(*tables: str | dict[str, Any], runs: bool = True, **more: Any) -> Any:
+    """A fixture: a source of the fixture ``oracle`` with these tables, which has run once.
+
+    Tables and ``more`` are those of :meth:`Source.configure` and :func:`source_of`. A module says
+    ``source = capturing("ONE", "TWO")``.
+    """
+
+    @pytest.fixture
+    def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+        with source_of(oracle, tmp_path, **more) as opened:
+            opened.configure(*tables)
+            if runs:
+                opened.run()
+            yield opened
+
+    return source

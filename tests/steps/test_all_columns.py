@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +13,24 @@ from cdc_core.errors import ConfigError
 from cdc_core.model.scn import SLACK_SECONDS
 from cdc_core.model.signals import Signal
 from oracle_embedded.faults import Fault, FaultKind
-from tests.oracle.embedded import ADMIN, Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import ADMIN, Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 LOG = {"name": "LOG", "identity": "all_columns"}
 TABLE = table_id("LOG")
 MANY = "INSERT INTO LOG SELECT MOD(LEVEL, 7), 'many', NULL FROM DUAL CONNECT BY LEVEL <= 350"
 READ_CHUNK = 'FROM "DEMO"."LOG" AS OF SCN :scn WHERE (ROWID'
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE LOG (A NUMBER(9), B VARCHAR2(40), C DATE) ENABLE ROW MOVEMENT",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
-            *("INSERT INTO LOG VALUES (1, 'same', DATE '2020-01-01')" for _ in range(3)),
-            "INSERT INTO LOG VALUES (2, NULL, NULL)",
-            "INSERT INTO TWO VALUES (1, 'first')",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    """LOG and TWO, snapshotted, with one window."""
-    with source_of(oracle, tmp_path, snapshot={"chunk_rows": 100}) as opened:
-        opened.configure(LOG, "TWO")
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE LOG (A NUMBER(9), B VARCHAR2(40), C DATE) ENABLE ROW MOVEMENT",
+    "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
+    *("INSERT INTO LOG VALUES (1, 'same', DATE '2020-01-01')" for _ in range(3)),
+    "INSERT INTO LOG VALUES (2, NULL, NULL)",
+    "INSERT INTO TWO VALUES (1, 'first')",
+)
+source = capturing(LOG, "TWO", snapshot={"chunk_rows": 100})
+"""LOG and TWO, snapshotted, with one window."""
 
 
 def check(oracle: Oracle, source: Source, name: str = "LOG") -> None:

@@ -11,22 +11,18 @@ import pytest
 
 from cdc_core.model.scn import SLACK_SECONDS
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """The key of ONE is a unique index, which has a name of its own in the redo."""
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) NOT NULL, V VARCHAR2(40))",
-            "CREATE UNIQUE INDEX ONE_KEY ON ONE (ID)",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
-            "INSERT INTO ONE VALUES (1, 'first')",
-            "INSERT INTO TWO VALUES (1, 'first')",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE ONE (ID NUMBER(9) NOT NULL, V VARCHAR2(40))",
+    "CREATE UNIQUE INDEX ONE_KEY ON ONE (ID)",
+    "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
+    "INSERT INTO ONE VALUES (1, 'first')",
+    "INSERT INTO TWO VALUES (1, 'first')",
+)
+"""The key of ONE is a unique index, which has a name of its own in the redo."""
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,13 @@ from deltalake import DeltaTable
 from cdc_core.errors import LakeError
 from cdc_core.lake.side_tables import BesideTable
 from cdc_core.lake.table_context import no_fence
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 ALL = {"lake": {"path": "unused", "transactions": True}}
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with()
 
 
 def make_tables(oracle: Oracle) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,12 @@ from cdc_core.capture import preflight
 from cdc_core.errors import PreflightError
 from oracle_embedded.redo import DEFAULT_WARTS
 from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of, table_id
 
 EURO = "\u20ac"
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS, character_set="WE8MSWIN1252") as running:
-        yield running
+oracle = oracle_with(warts=DEFAULT_WARTS, character_set="WE8MSWIN1252")
 
 
 def test_rows_from_before_a_ddl_are_read_in_the_database_s_set(

@@ -12,7 +12,7 @@ from cdc_core.errors import RedoUnavailableError
 from cdc_core.steps.examining import oracle_findings
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import ADMIN, LOCAL_CAPTURE, Oracle, running_oracle
-from tests.steps.harness import Source, source_of
+from tests.steps.harness import Source, capturing
 from tests.steps.ways import ARCHIVE, SWITCH, changes
 
 COMPLETED = {"close_at": "completed_logs"}
@@ -38,10 +38,7 @@ def oracle() -> Iterator[Oracle]:
         yield running
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T", capture=COMPLETED) as opened:
-        yield opened
+source = capturing("T", capture=COMPLETED, runs=False)
 
 
 def fault(call: str) -> str:

@@ -3,41 +3,30 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cdc_core.errors import PreflightError
 from cdc_core.model.scn import SLACK_SECONDS
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 NAMES = ("DEPTS", "EMPS", "HASHED")
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE CLUSTER C (DEPT NUMBER(4)) SIZE 512",
-            "CREATE INDEX C_INDEX ON CLUSTER C",
-            "CREATE TABLE DEPTS (DEPT NUMBER(4) PRIMARY KEY, V VARCHAR2(20)) CLUSTER C (DEPT)",
-            "CREATE TABLE EMPS (ID NUMBER(9) PRIMARY KEY, DEPT NUMBER(4), V VARCHAR2(20)) CLUSTER C (DEPT)",
-            "CREATE CLUSTER H (ID NUMBER(9)) HASHKEYS 100",
-            "CREATE TABLE HASHED (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20)) CLUSTER H (ID)",
-            *(f"INSERT INTO DEPTS VALUES ({n}, 'dept')" for n in (10, 20)),
-            *(f"INSERT INTO EMPS VALUES ({n}, {10 * n}, 'emp')" for n in (1, 2)),
-            "INSERT INTO HASHED VALUES (1, 'hashed')",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, *NAMES) as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    "CREATE CLUSTER C (DEPT NUMBER(4)) SIZE 512",
+    "CREATE INDEX C_INDEX ON CLUSTER C",
+    "CREATE TABLE DEPTS (DEPT NUMBER(4) PRIMARY KEY, V VARCHAR2(20)) CLUSTER C (DEPT)",
+    "CREATE TABLE EMPS (ID NUMBER(9) PRIMARY KEY, DEPT NUMBER(4), V VARCHAR2(20)) CLUSTER C (DEPT)",
+    "CREATE CLUSTER H (ID NUMBER(9)) HASHKEYS 100",
+    "CREATE TABLE HASHED (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20)) CLUSTER H (ID)",
+    *(f"INSERT INTO DEPTS VALUES ({n}, 'dept')" for n in (10, 20)),
+    *(f"INSERT INTO EMPS VALUES ({n}, {10 * n}, 'emp')" for n in (1, 2)),
+    "INSERT INTO HASHED VALUES (1, 'hashed')",
+)
+source = capturing(*NAMES)
 
 
 def later(oracle: Oracle, source: Source) -> None:

@@ -3,7 +3,6 @@ after a window."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -12,34 +11,25 @@ import pytest
 
 from cdc_core.errors import WindowFirstError
 from oracle_embedded.redo import Wart
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 T = table_id("T")
 DROP = "ALTER TABLE T DROP COLUMN B"
 RENAME = "ALTER TABLE T RENAME COLUMN B TO B2"
 UNUSED = "ALTER TABLE T SET UNUSED COLUMN B"
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """T has columns in front of, between and behind those that go; rows from before a DDL have no names."""
-    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), B VARCHAR2(20), C NUMBER(9,1), D DATE)",
-            *(
-                f"INSERT INTO T VALUES ({key}, 'a{key}', 'b{key}', {key}.5, DATE '2026-01-0{key}')"
-                for key in range(1, 6)
-            ),
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T") as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), B VARCHAR2(20), C NUMBER(9,1), D DATE)",
+    *(
+        f"INSERT INTO T VALUES ({key}, 'a{key}', 'b{key}', {key}.5, DATE '2026-01-0{key}')"
+        for key in range(1, 6)
+    ),
+    warts=[Wart.UNNAMED_COLUMNS],
+)
+"""T has columns in front of, between and behind those that go; rows from before a DDL have no names."""
+source = capturing("T")
 
 
 def before(oracle: Oracle) -> None:

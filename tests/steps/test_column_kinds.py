@@ -10,7 +10,7 @@ import pytest
 
 from oracle_embedded.redo import Wart
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 T = table_id("T")
 
@@ -27,11 +27,7 @@ def oracle() -> Iterator[Oracle]:
         yield running
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T") as opened:
-        opened.run()
-        yield opened
+source = capturing("T")
 
 
 def before(oracle: Oracle) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from oracle_embedded.redo import Wart
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.test_excluded import landed
 
@@ -28,16 +28,11 @@ CHANGES: dict[str, dict[str, Any]] = {
     "key": {"key": ["ID"]},
 }
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, SECRET VARCHAR2(40), NOTE VARCHAR2(40), GONE VARCHAR2(40), OLD VARCHAR2(40))",
-            "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)",
-            "INSERT INTO T VALUES (1, 'known', 'a', 'a', 'a')",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, SECRET VARCHAR2(40), NOTE VARCHAR2(40), GONE VARCHAR2(40), OLD VARCHAR2(40))",
+    "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)",
+    "INSERT INTO T VALUES (1, 'known', 'a', 'a', 'a')",
+)
 
 
 def check(oracle: Oracle, source: Source, columns: str) -> None:

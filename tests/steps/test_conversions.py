@@ -6,7 +6,6 @@ or RAW, more digits, more digits of seconds, CHAR to VARCHAR2 and back, DATE to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import oracledb
@@ -14,7 +13,8 @@ import pytest
 
 from cdc_core.schema.types import printed_as
 from oracle_embedded.redo import Wart
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 T = table_id("T")
@@ -25,11 +25,7 @@ ITS_TYPE, ITS_BLANKS = (
     "other blanks without a change of the row: C",
 )
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as running:
-        yield running
+oracle = oracle_with(warts=[Wart.UNNAMED_COLUMNS])
 
 
 def check_values(source: Source) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +11,24 @@ import pytest
 
 from cdc_core.config import SourceConfig
 from tests.lake.test_envelope import events_by_duckdb, written
-from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps import counted_rows
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 from tests.steps.memory_lake import MemoryTable
 
 LOOSE = {"name": "LOOSE", "identity": "all_columns"}
 SAME = "INSERT INTO LOOSE VALUES (1, 'same', DATE '2020-01-01')"
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE LOOSE (A NUMBER(9), B CHAR(6), C DATE) ENABLE ROW MOVEMENT",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
-            *(SAME for _ in range(3)),
-            "INSERT INTO LOOSE VALUES (2, NULL, NULL)",
-            "INSERT INTO LOOSE VALUES (NULL, NULL, NULL)",
-            "INSERT INTO TWO VALUES (1, 'first')",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, snapshot={"chunk_rows": 100}) as opened:
-        opened.configure(LOOSE, "TWO")
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE LOOSE (A NUMBER(9), B CHAR(6), C DATE) ENABLE ROW MOVEMENT",
+    "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
+    *(SAME for _ in range(3)),
+    "INSERT INTO LOOSE VALUES (2, NULL, NULL)",
+    "INSERT INTO LOOSE VALUES (NULL, NULL, NULL)",
+    "INSERT INTO TWO VALUES (1, 'first')",
+)
+source = capturing(LOOSE, "TWO", snapshot={"chunk_rows": 100})
 
 
 def rows_of(oracle: Oracle, scn: int) -> Counter[tuple[Any, ...]]:

@@ -7,7 +7,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,9 @@ from cdc_core.state.captured_tables import CapturedTables
 from cdc_core.state.chunks import Chunks
 from cdc_core.state.database import Database
 from cdc_core.state.windows import Windows
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
 
 NAMES = ("ONE", "TWO")
 
@@ -88,24 +88,14 @@ CHUNK_METHODS = (
     "tables.finish_snapshot",
 )
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in NAMES),
-            *(
-                f"INSERT INTO {name} SELECT LEVEL, 'first' FROM DUAL CONNECT BY LEVEL <= 250"
-                for name in NAMES
-            ),
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, *NAMES, snapshot={"chunk_rows": 100}) as opened:
-        yield opened
+oracle = oracle_with(
+    *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in NAMES),
+    *(
+        f"INSERT INTO {name} SELECT LEVEL, 'first' FROM DUAL CONNECT BY LEVEL <= 250"
+        for name in NAMES
+    ),
+)
+source = capturing(*NAMES, snapshot={"chunk_rows": 100}, runs=False)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 from cdc_core.model.scn import SLACK_SECONDS
 from cdc_core.stage.reducing import UNKNOWN_ROW
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.reducing_lake import ReducingLake
 from tests.steps.test_partition_schedules import attempt
@@ -24,11 +25,7 @@ SHORT = range(2)
 LONG = [range(first, first + 15) for first in range(2, 152, 15)]
 STEPS = 50
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from cdc_core.errors import PreflightError, RedoUnavailableError, TransientError
 from cdc_core.model.scn import Scn
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of
 from tests.steps.ways import (
     SWITCH,
@@ -26,16 +27,12 @@ from tests.steps.ways import (
     sources_of,
 )
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), B VARCHAR2(20), D DATE)",
-            "INSERT INTO T VALUES (1, 'a1', 'b1', DATE '2026-01-01')",
-            "INSERT INTO T VALUES (2, 'a2', 'b2', NULL)",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), B VARCHAR2(20), D DATE)",
+    "INSERT INTO T VALUES (1, 'a1', 'b1', DATE '2026-01-01')",
+    "INSERT INTO T VALUES (2, 'a2', 'b2', NULL)",
+    warts=DEFAULT_WARTS,
+)
 
 
 @pytest.fixture

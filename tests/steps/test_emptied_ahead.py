@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.test_emptied_partitions import DAYS_OF_REGIONS, FOLLOW, LISTS, RANGES, replayed
 
@@ -17,11 +18,7 @@ COLUMNS = "ID NUMBER(9) PRIMARY KEY, K NUMBER(9), R VARCHAR2(9), D DATE, NOTE CL
 IN, OUT = "9, 'DE', DATE '2026-03-01'", "15, 'US', DATE '2026-03-09'"
 """Values of a row in the partition that goes, and of one that stays."""
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with()
 
 
 def before(oracle: Oracle) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ from cdc_core.errors import TableStoppedError
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.scn import Scn, ScnWindow
 from oracle_embedded.faults import Fault, FaultKind
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.test_quarantine import translates
 
@@ -42,11 +42,7 @@ MOMENTS = (
     " PARTITION T2 VALUES LESS THAN (MAXVALUE))"
 )
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with()
 
 
 def create(oracle: Oracle, partitioned: str) -> None:

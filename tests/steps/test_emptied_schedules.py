@@ -4,13 +4,13 @@ them: what is followed leaves the tables equal, and nothing stops them (:mod:`te
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of
 from tests.steps.test_partition_schedules import CREATE, KEYS_MAX, STEPS, Schedule, attempt
 
@@ -80,10 +80,7 @@ def play(oracle: Oracle, path: Path, seed: int) -> tuple[str, int]:
     return "", schedule.followed
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with(scope="module")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +10,17 @@ import pytest
 
 from cdc_core.model.scn import ScnWindow
 from cdc_core.oracle.database import current_scn
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 NAMES = ("ONE", "TWO")
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in NAMES),
-            *(f"INSERT INTO {name} VALUES (1, 'first')" for name in NAMES),
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, *NAMES) as opened:
-        yield opened
+oracle = oracle_with(
+    *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in NAMES),
+    *(f"INSERT INTO {name} VALUES (1, 'first')" for name in NAMES),
+)
+source = capturing(*NAMES, runs=False)
 
 
 def change_much(oracle: Oracle) -> Counter[tuple[str, str]]:

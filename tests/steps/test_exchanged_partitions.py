@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.test_emptied_partitions import DAYS, LISTS, MOMENTS, RANGES, create, replayed, rows
 
 P, OTHER = table_id("P"), table_id("OTHER")
 FOLLOW = {"policies": {"on_truncate": "follow_or_resnapshot"}}
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with()
 
 
 def coming(oracle: Oracle, *values: str, name: str = "CAME") -> None:

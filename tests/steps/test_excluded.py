@@ -12,28 +12,18 @@ import pytest
 from cdc_core.errors import ConfigError, PreflightError
 from oracle_embedded.redo import LobRows, Wart
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 T, U = table_id("T"), table_id("U")
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, SECRET VARCHAR2(40) DEFAULT 'default', NOTE VARCHAR2(40))",
-            "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)",
-            "INSERT INTO T VALUES (1, 'old secret', 'a')",
-            "INSERT INTO T VALUES (2, 'old secret', 'b')",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T", "U") as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, SECRET VARCHAR2(40) DEFAULT 'default', NOTE VARCHAR2(40))",
+    "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)",
+    "INSERT INTO T VALUES (1, 'old secret', 'a')",
+    "INSERT INTO T VALUES (2, 'old secret', 'b')",
+)
+source = capturing("T", "U")
 
 
 def landed(source: Source) -> str:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from oracle_embedded.redo import DEFAULT_WARTS
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of, table_id
 from tests.steps.test_excluded import landed
 
 _SIZES = {"V": (0, 5, 3000, 9000, 30000), "N": (0, 5, 2500, 9000), "R": (0, 5, 4500, 30000)}
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS, extended_strings=True) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A NUMBER(9), SECRET VARCHAR2(40), CODE VARCHAR2(40) DEFAULT 'in clear', V VARCHAR2(32767), N NVARCHAR2(16000), R RAW(32767))"
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A NUMBER(9), SECRET VARCHAR2(40), CODE VARCHAR2(40) DEFAULT 'in clear', V VARCHAR2(32767), N NVARCHAR2(16000), R RAW(32767))",
+    warts=DEFAULT_WARTS,
+    extended_strings=True,
+)
 
 
 def value(rng: random.Random, column: str, size: int) -> str | bytes | None:

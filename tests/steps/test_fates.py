@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,29 +20,19 @@ from cdc_core.errors import (
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps.windows import interleaving
 from oracle_embedded.database import ADMIN
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            *(
-                f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))"
-                for name in ("ONE", "TWO", "LATE")
-            ),
-            *(f"INSERT INTO {name} VALUES (1, 'first')" for name in ("ONE", "TWO", "LATE")),
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    """ONE and TWO, snapshotted, with one window."""
-    with source_of(oracle, tmp_path, "ONE", "TWO") as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    *(
+        f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))"
+        for name in ("ONE", "TWO", "LATE")
+    ),
+    *(f"INSERT INTO {name} VALUES (1, 'first')" for name in ("ONE", "TWO", "LATE")),
+)
+source = capturing("ONE", "TWO")
+"""ONE and TWO, snapshotted, with one window."""
 
 
 def test_the_harness_mirrors_oracle(oracle: Oracle, source: Source) -> None:

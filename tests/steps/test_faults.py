@@ -29,21 +29,20 @@ from oracle_embedded.database import CAPTURE
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.server import EmbeddedServer
 from tests.lake.full_disk import room_for
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 NAMES = ("ONE", "TWO")
 ROWS = 300
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in NAMES),
-            *(f"INSERT INTO {name} SELECT LEVEL, 'a' FROM DUAL CONNECT BY LEVEL <= {ROWS}" for name in NAMES),
-        )  # fmt: skip
-        yield running
+oracle = oracle_with(
+    *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in NAMES),
+    *(
+        f"INSERT INTO {name} SELECT LEVEL, 'a' FROM DUAL CONNECT BY LEVEL <= {ROWS}"
+        for name in NAMES
+    ),
+)
 
 
 @pytest.fixture

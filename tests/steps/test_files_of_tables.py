@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,14 @@ from cdc_core.lake.table_part import TablePart
 from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps.windows.apply import windows_holding
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of, table_id
 from tests.steps.memory_lake import MemoryLake
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as oracle:
-        oracle.run(*(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in ("ONE", "TWO")))  # fmt: skip
-        yield oracle
+oracle = oracle_with(
+    *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in ("ONE", "TWO")),
+)
 
 
 def test_a_long_transaction_reads_only_the_windows_in_which_its_rows_landed(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 T = table_id("T")
@@ -21,16 +22,11 @@ TYPES_AS = {
 }
 FORMS = {"types_as": TYPES_AS, "columns_as": {"AMOUNT": "double"}}
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, FLAG NUMBER(1), N NUMBER(9), AMOUNT NUMBER(9,2), TOKEN RAW(8), "
-            "SPENT INTERVAL DAY TO SECOND, AT TIMESTAMP(9))",
-            "INSERT INTO T VALUES (1, 0, 7, 1.5, HEXTORAW('00FF'), INTERVAL '1' DAY, TIMESTAMP '2001-02-03 04:05:06')",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, FLAG NUMBER(1), N NUMBER(9), AMOUNT NUMBER(9,2), TOKEN RAW(8), "
+    "SPENT INTERVAL DAY TO SECOND, AT TIMESTAMP(9))",
+    "INSERT INTO T VALUES (1, 0, 7, 1.5, HEXTORAW('00FF'), INTERVAL '1' DAY, TIMESTAMP '2001-02-03 04:05:06')",
+)
 
 
 @pytest.fixture

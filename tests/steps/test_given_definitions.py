@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,16 @@ from cdc_core.model.signals import Signal
 from cdc_core.oracle.database import current_scn
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 ID = {"name": "ID", "jdbcType": 2, "typeName": "NUMBER", "typeExpression": "NUMBER", "length": 9, "scale": 0, "position": 1, "optional": False}  # fmt: skip
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY)",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY)",
+)
 
 
 def text_column(name: str, length: int, position: int) -> dict[str, Any]:

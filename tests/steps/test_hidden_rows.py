@@ -5,8 +5,7 @@ The policies are the database's own: a query of the capture user runs under them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -18,8 +17,9 @@ from cdc_core.snapshot import read
 from cdc_core.snapshot.plan import plan_chunks
 from cdc_core.steps.reconciling import _oracle_rows
 from oracle_embedded.database import ADMIN, CAPTURE
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
 
 ADD = {
     "access": "BEGIN DBMS_RLS.ADD_POLICY('DEMO', 'T', 'HALF', 'DEMO', 'SEC'); END;",
@@ -33,25 +33,15 @@ DROP = {
 KINDS = pytest.mark.parametrize("kind", list(ADD))
 TRUE_ROWS = [(1, "a"), (2, "b")]
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE FUNCTION SEC(O VARCHAR2, N VARCHAR2) RETURN VARCHAR2 IS BEGIN RETURN 'ID < 2'; END;",
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9))",
-            "CREATE TABLE OTHER (ID NUMBER(9) PRIMARY KEY)",
-            "INSERT INTO T VALUES (1, 'a')",
-            "INSERT INTO T VALUES (2, 'b')",
-            "INSERT INTO OTHER VALUES (1)",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T", "OTHER") as opened:
-        yield opened
+oracle = oracle_with(
+    "CREATE FUNCTION SEC(O VARCHAR2, N VARCHAR2) RETURN VARCHAR2 IS BEGIN RETURN 'ID < 2'; END;",
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9))",
+    "CREATE TABLE OTHER (ID NUMBER(9) PRIMARY KEY)",
+    "INSERT INTO T VALUES (1, 'a')",
+    "INSERT INTO T VALUES (2, 'b')",
+    "INSERT INTO OTHER VALUES (1)",
+)
+source = capturing("T", "OTHER", runs=False)
 
 
 def exempt(oracle: Oracle, kind: str) -> None:

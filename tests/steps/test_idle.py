@@ -19,17 +19,17 @@ from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import ADMIN
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.state.writing import save_table
 
 EMP = TableId(OWNER, "EMP")
 
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run("CREATE TABLE EMP (ID NUMBER(9) PRIMARY KEY)", "CREATE TABLE OTHER (ID NUMBER)")
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE EMP (ID NUMBER(9) PRIMARY KEY)",
+    "CREATE TABLE OTHER (ID NUMBER)",
+    scope="module",
+)
 
 
 @pytest.fixture

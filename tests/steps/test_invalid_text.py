@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from cdc_core.model.texts import NOT_TEXT
 from oracle_embedded.redo import DEFAULT_WARTS
 from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 BYTE = "UTL_RAW.CAST_TO_VARCHAR2(HEXTORAW('41FF42'))"
@@ -34,12 +34,7 @@ FORMS = [
     ),
 ]
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(*TABLES)
-        yield running
+oracle = oracle_with(*TABLES)
 
 
 def mirror(source: Source, name: str = "T") -> dict[int, tuple[Any, ...]]:

@@ -3,7 +3,6 @@ window, in chunks, replays and rebuilt state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +11,19 @@ import pytest
 from cdc_core.errors import WindowFirstError
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.redo import Wart
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 T = table_id("T")
 RENAME = "ALTER TABLE T RENAME COLUMN ID TO NUM"
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as running:
-        running.run(
-            "CREATE TABLE T (PART VARCHAR2(5), ID NUMBER(9), V VARCHAR2(20), PRIMARY KEY (ID, PART))",
-            *(f"INSERT INTO T VALUES ('p', {key}, 'v{key}')" for key in range(1, 6)),
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T") as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE T (PART VARCHAR2(5), ID NUMBER(9), V VARCHAR2(20), PRIMARY KEY (ID, PART))",
+    *(f"INSERT INTO T VALUES ('p', {key}, 'v{key}')" for key in range(1, 6)),
+    warts=[Wart.UNNAMED_COLUMNS],
+)
+source = capturing("T")
 
 
 def before(oracle: Oracle) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cdc_core.errors import PreflightError
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of
 
 KINDS = {
@@ -32,17 +32,12 @@ KINDS = {
     "DOCS": ("CREATE TABLE DOCS OF XMLTYPE", "an XMLTYPE table"),
 }
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TYPE TAGS_T AS TABLE OF VARCHAR2(20)",
-            "CREATE TYPE PERSON_T AS OBJECT (ID NUMBER(9), NAME VARCHAR2(20))",
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "INSERT INTO ONE VALUES (1, 'a')",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TYPE TAGS_T AS TABLE OF VARCHAR2(20)",
+    "CREATE TYPE PERSON_T AS OBJECT (ID NUMBER(9), NAME VARCHAR2(20))",
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "INSERT INTO ONE VALUES (1, 'a')",
+)
 
 
 def _name_of(oracle: Oracle, beginning: str) -> str:

@@ -6,7 +6,6 @@ The lake in memory merges as the lake does without Spark.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +15,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from oracle_embedded.redo import DEFAULT_WARTS, LobRows
 from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.key_walks import KINDS, Walk, create, put
 from tests.steps.memory_lake import MemoryLake
@@ -25,11 +25,7 @@ from tests.steps.test_lost_windows import FolderLake
 SHORT = [(0, LobRows.BLOCKS), (1, LobRows.PIECES)]
 LONG = [(seed, shape) for seed in range(2, 40) for shape in LobRows]
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS, extended_strings=True) as running:
-        yield running
+oracle = oracle_with(warts=DEFAULT_WARTS, extended_strings=True)
 
 
 LARGE = {"c": "new" * 4000}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -13,18 +12,14 @@ import pytest
 from cdc_core.schema.ddl_text import version_after
 from cdc_core.schema.table import TableSchema
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of, table_id
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY)",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY)",
+)
 
 
 def no_undo(oracle: Oracle) -> None:

@@ -18,7 +18,8 @@ from cdc_core.lake.lake import Lake
 from cdc_core.model.scn import Scn
 from cdc_core.steps.snapshots.plan import plan_parts
 from pipelines import doctor
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.memory_lake import MemoryLake
 
@@ -33,14 +34,10 @@ class FolderLake:
         return DeltaLake.open(config, source, spark=no_spark)
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
-            *(f"INSERT INTO ONE VALUES ({number}, 'first')" for number in range(3)),
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
+    *(f"INSERT INTO ONE VALUES ({number}, 'first')" for number in range(3)),
+)
 
 
 @pytest.fixture

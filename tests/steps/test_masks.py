@@ -25,6 +25,7 @@ from cdc_core.steps.reconciling import _oracle_rows
 from oracle_embedded.database import ADMIN
 from oracle_embedded.redo import Wart
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 T = table_id("T")
@@ -52,17 +53,13 @@ def values(number: int) -> str:
     return f"'hidden{number}@x', '+49 {number}', 'Zoë O''Neill {number}', N'夜の{number}', 'Zed {number}', 'note {number}'"
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, EMAIL VARCHAR2(40), PHONE VARCHAR2(20), NAME VARCHAR2(40), NAT NVARCHAR2(20),"
-            " PAD CHAR(9), NOTE VARCHAR2(40))",
-            f"INSERT INTO T VALUES (1, {values(1)})",
-            f"INSERT INTO T VALUES (2, {values(2)})",
-            "INSERT INTO T (ID, NOTE) VALUES (3, 'nothing')",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, EMAIL VARCHAR2(40), PHONE VARCHAR2(20), NAME VARCHAR2(40), NAT NVARCHAR2(20),"
+    " PAD CHAR(9), NOTE VARCHAR2(40))",
+    f"INSERT INTO T VALUES (1, {values(1)})",
+    f"INSERT INTO T VALUES (2, {values(2)})",
+    "INSERT INTO T (ID, NOTE) VALUES (3, 'nothing')",
+)
 
 
 def table(**more: Any) -> dict[str, Any]:

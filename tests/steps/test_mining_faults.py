@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import oracledb
@@ -10,7 +9,8 @@ import pytest
 
 from cdc_core.errors import TransientError
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of
 
 CODES = [4030, 4036, 2393, 2396, 2399, 3113]
@@ -28,15 +28,11 @@ CALLS = [
     pytest.param(FaultEvent.EXECUTE, "SET CONTAINER", id="another-container"),
 ]
 
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    scope="module",
+)
 
 
 @pytest.mark.parametrize("code", [4036, 2399, 3113])

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cdc_core.errors import PreflightError
 from cdc_core.steps.examining import oracle_findings
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 T = table_id("T")
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TYPE PART_T AS OBJECT (N NUMBER, S VARCHAR2(10))",
-            "CREATE TYPE PARTS_T AS VARRAY(9) OF PART_T",
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, P PART_T, PS PARTS_T, V VARCHAR2(9))",
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "INSERT INTO ONE VALUES (1, 'a')",
-            "INSERT INTO T VALUES (1, PART_T(1, 'a'), PARTS_T(), 'x')",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T") as opened:
-        yield opened
+oracle = oracle_with(
+    "CREATE TYPE PART_T AS OBJECT (N NUMBER, S VARCHAR2(10))",
+    "CREATE TYPE PARTS_T AS VARRAY(9) OF PART_T",
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, P PART_T, PS PARTS_T, V VARCHAR2(9))",
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "INSERT INTO ONE VALUES (1, 'a')",
+    "INSERT INTO T VALUES (1, PART_T(1, 'a'), PARTS_T(), 'x')",
+)
+source = capturing("T", runs=False)
 
 
 def test_a_table_is_captured_without_its_objects(oracle: Oracle, source: Source) -> None:

@@ -12,7 +12,8 @@ import pytest
 from cdc_core.errors import ConfigError
 from cdc_core.model.signals import SIGNAL_ID_MAX, Signal
 from oracle_embedded.database import ADMIN
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.state.test_store import postgresql, url  # noqa: F401
 from tests.steps.harness import Source, source_of
 
@@ -33,16 +34,11 @@ ROWS = [
     ("long", "execute-snapshot", "1" * 3900, "rejected", "not a JSON object"),
 ]
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)",
-            "INSERT INTO T VALUES (1)",
-            "CREATE TABLE SIGNALS (ID VARCHAR2(2000), TYPE VARCHAR2(200), DATA CLOB)",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)",
+    "INSERT INTO T VALUES (1)",
+    "CREATE TABLE SIGNALS (ID VARCHAR2(2000), TYPE VARCHAR2(200), DATA CLOB)",
+)
 
 
 @pytest.fixture

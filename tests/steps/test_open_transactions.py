@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
 import oracledb
-import pytest
 
 from oracle_embedded.database import ADMIN
-from tests.oracle.embedded import OWNER, PASSWORDS, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, PASSWORDS, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of
 
 SWITCH = "ALTER SYSTEM SWITCH LOGFILE"
 PAGE = Path(__file__).parents[2] / "docs/how-to/stuck-window.md"
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            *(f"INSERT INTO T VALUES ({key}, 'first')" for key in range(9)),
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    *(f"INSERT INTO T VALUES ({key}, 'first')" for key in range(9)),
+)
 
 
 def next_window(oracle: Oracle) -> None:

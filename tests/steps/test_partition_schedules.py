@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +17,8 @@ import oracledb
 import pytest
 
 from cdc_core.capture.unnamed_rows import KnownSegments
-from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of
 
 SHORT = range(2)
@@ -183,10 +183,7 @@ def play(
     return ""
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with(scope="module")
 
 
 @pytest.mark.parametrize(

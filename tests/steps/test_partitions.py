@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cdc_core.capture.unnamed_rows import KnownSegments
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 CREATE = (
     "CREATE TABLE {} (ID NUMBER(9) PRIMARY KEY, K NUMBER(9) NOT NULL, V VARCHAR2(40)) PARTITION BY RANGE (K)"
@@ -17,27 +17,16 @@ CREATE = (
 )
 SPLIT = "ALTER TABLE ONE SPLIT PARTITION P1 AT (5) INTO (PARTITION P1, PARTITION P1B)"
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            CREATE.format("ONE"),
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
-            "CREATE TABLE OTHER (ID NUMBER(9) PRIMARY KEY, K NUMBER(9) NOT NULL, V VARCHAR2(40))",
-            "CREATE TABLE IOT (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40)) ORGANIZATION INDEX",
-            *(f"INSERT INTO ONE VALUES ({number}, {number}, 'first')" for number in (1, 11, 21)),
-            "INSERT INTO IOT VALUES (1, 'first')",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    """ONE and TWO, snapshotted, with one window."""
-    with source_of(oracle, tmp_path, "ONE", "TWO") as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    CREATE.format("ONE"),
+    "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
+    "CREATE TABLE OTHER (ID NUMBER(9) PRIMARY KEY, K NUMBER(9) NOT NULL, V VARCHAR2(40))",
+    "CREATE TABLE IOT (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40)) ORGANIZATION INDEX",
+    *(f"INSERT INTO ONE VALUES ({number}, {number}, 'first')" for number in (1, 11, 21)),
+    "INSERT INTO IOT VALUES (1, 'first')",
+)
+source = capturing("ONE", "TWO")
+"""ONE and TWO, snapshotted, with one window."""
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from cdc_core.errors import ConfigError
 from cdc_core.steps import Pipeline
 from cdc_core.steps.examining import oracle_findings
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 PATTERN: dict[str, Any] = {"name": "*", "exclude": ["DEMO.TMP_*"], "columns_exclude": ["SECRET"]}
 
@@ -32,12 +32,7 @@ def oracle() -> Iterator[Oracle]:
         yield running
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path) as opened:
-        opened.configure(PATTERN)
-        opened.run()
-        yield opened
+source = capturing(PATTERN)
 
 
 def captured(source: Source) -> set[str]:

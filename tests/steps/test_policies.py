@@ -20,24 +20,20 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import ReadAgain, Trouble
 from cdc_core.steps.pattern_matching import with_matches
 from cdc_core.steps.policies import answer_to
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 ONE, TWO = table_id("ONE"), table_id("TWO")
 STOPPED = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            *(
-                f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), W NUMBER(9))"
-                for name in ("ONE", "TWO")
-            ),
-            *(f"INSERT INTO {name} VALUES (1, 'first', 1)" for name in ("ONE", "TWO")),
-        )
-        yield running
+oracle = oracle_with(
+    *(
+        f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), W NUMBER(9))"
+        for name in ("ONE", "TWO")
+    ),
+    *(f"INSERT INTO {name} VALUES (1, 'first', 1)" for name in ("ONE", "TWO")),
+)
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from sqlalchemy import Connection
 
 from cdc_core.errors import StoreUnavailableError
 from cdc_core.state.database import Database
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 INSIDE, BEFORE = "inside a transaction", "between two transactions"
@@ -55,14 +56,10 @@ def server() -> Iterator[Server]:
         opened.close()
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "INSERT INTO ONE SELECT LEVEL, 'a' FROM DUAL CONNECT BY LEVEL <= 50",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "INSERT INTO ONE SELECT LEVEL, 'a' FROM DUAL CONNECT BY LEVEL <= 50",
+)
 
 
 @pytest.fixture

@@ -30,7 +30,8 @@ from cdc_core.model.patterns import TablePattern
 from cdc_core.model.scn import Scn
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.capture.test_rows import EMP, batch, row
-from tests.oracle.embedded import CAPTURE, OWNER, Oracle, running_oracle
+from tests.oracle.embedded import CAPTURE, OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.ways import WINDOW, Step, play
 
@@ -81,24 +82,20 @@ STORY: list[Step] = [
     "UPDATE SALES_B SET V = 'not to land'",
 ]  # fmt: skip
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS) as running:
-        running.run(
-            "CREATE TABLE SALES_A (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "CREATE TABLE SALES_B (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(30))",
-            "CREATE TABLE SALES_NOT (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(30))",
-            "CREATE TABLE NOISE (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(4000), B VARCHAR2(4000))",
-            "CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, C CLOB)",
-            "CREATE TABLE OTHER_L (ID NUMBER(9) PRIMARY KEY, C CLOB)",
-            "CREATE TABLE P (ID NUMBER(9) PRIMARY KEY, K NUMBER(9)) PARTITION BY RANGE (K)"
-            " (PARTITION P0 VALUES LESS THAN (100), PARTITION P1 VALUES LESS THAN (MAXVALUE))",
-            "INSERT INTO SALES_A VALUES (1, 'first')",
-            "INSERT INTO SALES_B VALUES (1, 'first')",
-            "INSERT INTO L VALUES (1, 'small')",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE SALES_A (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "CREATE TABLE SALES_B (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(30))",
+    "CREATE TABLE SALES_NOT (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(30))",
+    "CREATE TABLE NOISE (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(4000), B VARCHAR2(4000))",
+    "CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, C CLOB)",
+    "CREATE TABLE OTHER_L (ID NUMBER(9) PRIMARY KEY, C CLOB)",
+    "CREATE TABLE P (ID NUMBER(9) PRIMARY KEY, K NUMBER(9)) PARTITION BY RANGE (K)"
+    " (PARTITION P0 VALUES LESS THAN (100), PARTITION P1 VALUES LESS THAN (MAXVALUE))",
+    "INSERT INTO SALES_A VALUES (1, 'first')",
+    "INSERT INTO SALES_B VALUES (1, 'first')",
+    "INSERT INTO L VALUES (1, 'small')",
+    warts=DEFAULT_WARTS,
+)
 
 
 @contextmanager

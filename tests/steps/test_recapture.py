@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,26 +26,17 @@ from cdc_core.state.windows import Windows
 from oracle_embedded.database import ADMIN
 from pipelines.cli import app
 from pipelines.commands import data
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
-            "INSERT INTO ONE VALUES (1, 'first')",
-            "INSERT INTO TWO VALUES (1, 'first')",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "ONE", "TWO") as source:
-        yield source
+oracle = oracle_with(
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
+    "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
+    "INSERT INTO ONE VALUES (1, 'first')",
+    "INSERT INTO TWO VALUES (1, 'first')",
+)
+source = capturing("ONE", "TWO", runs=False)
 
 
 def change(source: Source, number: int) -> ScnWindow:

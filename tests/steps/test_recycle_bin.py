@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))" for name in ("ONE", "TWO")),
-            "INSERT INTO ONE VALUES (1, 'first')",
-            "INSERT INTO ONE VALUES (2, 'second')",
-        )  # fmt: skip
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "ONE", "TWO") as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))" for name in ("ONE", "TWO")),
+    "INSERT INTO ONE VALUES (1, 'first')",
+    "INSERT INTO ONE VALUES (2, 'second')",
+)
+source = capturing("ONE", "TWO")
 
 
 def test_what_committed_before_a_drop_is_in_the_mirror(oracle: Oracle, source: Source) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -18,26 +16,17 @@ from cdc_core.errors import (
 )
 from cdc_core.model.chunks import ChunkKey
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
 
 ONE = table_id("ONE")
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "INSERT INTO ONE SELECT LEVEL, 'first' FROM DUAL CONNECT BY LEVEL <= 250",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "ONE", snapshot={"chunk_rows": 100}) as opened:
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "INSERT INTO ONE SELECT LEVEL, 'first' FROM DUAL CONNECT BY LEVEL <= 250",
+)
+source = capturing("ONE", snapshot={"chunk_rows": 100}, runs=False)
 
 
 def test_windows_are_captured_applied_and_replayed_in_order(oracle: Oracle, source: Source) -> None:

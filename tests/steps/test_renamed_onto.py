@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.redo import Wart
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
 
 T = table_id("T")
 REPLACED = [
@@ -37,26 +36,16 @@ KEYS_SWAPPED = [
 ]
 CUTS = ("", "everywhere", "in-front", "pause")
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """Two texts that may change places, two CLOBs that the redo of other changes does not carry, and a number like the key."""
-    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), B VARCHAR2(20), C NUMBER(9), D CLOB, E CLOB)",
-            *(
-                f"INSERT INTO T VALUES ({key}, 'a{key}', 'b{key}', {key * 10}, 'd{key}', 'e{key}')"
-                for key in range(1, 7)
-            ),
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T") as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), B VARCHAR2(20), C NUMBER(9), D CLOB, E CLOB)",
+    *(
+        f"INSERT INTO T VALUES ({key}, 'a{key}', 'b{key}', {key * 10}, 'd{key}', 'e{key}')"
+        for key in range(1, 7)
+    ),
+    warts=[Wart.UNNAMED_COLUMNS],
+)
+"""Two texts that may change places, two CLOBs that the redo of other changes does not carry, and a number like the key."""
+source = capturing("T")
 
 
 def held(source: Source) -> dict[int, dict[str, Any]]:

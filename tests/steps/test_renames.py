@@ -12,7 +12,7 @@ from cdc_core.errors import NotYetError
 from cdc_core.model.identifiers import TableId
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 ONE, TWO = table_id("ONE"), table_id("TWO")
 
@@ -26,12 +26,8 @@ def oracle() -> Iterator[Oracle]:
         yield running
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    """All tables of the owner, by a pattern; one that goes and comes is read again."""
-    with source_of(oracle, tmp_path, "*", policies={"on_drop": "resnapshot"}) as opened:
-        opened.run()
-        yield opened
+source = capturing("*", policies={"on_drop": "resnapshot"})
+"""All tables of the owner, by a pattern; one that goes and comes is read again."""
 
 
 def states(source: Source) -> dict[str, str]:

@@ -9,23 +9,21 @@ from typing import Any
 import oracledb
 import pytest
 
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of
 
 LARGE, SMALL = "n" * 100_000, "small"
 WHOLE = "UPDATE L SET TXT = 'PHANTOM', NCL = :1, BL = HEXTORAW('61') WHERE ID = 1"
 NCLOB, CLOB, BLOB = oracledb.DB_TYPE_NCLOB, oracledb.DB_TYPE_CLOB, oracledb.DB_TYPE_BLOB
 
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(release="23ai") as running:
-        running.run(
-            "CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, TXT VARCHAR2(200), N NUMBER(3), CL CLOB, NCL NCLOB, BL BLOB)",
-            "INSERT INTO L VALUES (1, 'old text', 1, 'c', 'n', HEXTORAW('01'))",
-            "INSERT INTO L VALUES (2, 'old text', 999, 'c', 'n', HEXTORAW('01'))",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, TXT VARCHAR2(200), N NUMBER(3), CL CLOB, NCL NCLOB, BL BLOB)",
+    "INSERT INTO L VALUES (1, 'old text', 1, 'c', 'n', HEXTORAW('01'))",
+    "INSERT INTO L VALUES (2, 'old text', 999, 'c', 'n', HEXTORAW('01'))",
+    scope="module",
+    release="23ai",
+)
 
 
 @pytest.fixture(params=["key", "rowid"])

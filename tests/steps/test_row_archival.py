@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
 
 T = table_id("T")
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9)) ROW ARCHIVAL",
-            "INSERT INTO T VALUES (1, 'a')",
-            "INSERT INTO T VALUES (2, 'b')",
-            "UPDATE T SET ORA_ARCHIVE_STATE = '1' WHERE ID = 2",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T") as opened:
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9)) ROW ARCHIVAL",
+    "INSERT INTO T VALUES (1, 'a')",
+    "INSERT INTO T VALUES (2, 'b')",
+    "UPDATE T SET ORA_ARCHIVE_STATE = '1' WHERE ID = 2",
+)
+source = capturing("T", runs=False)
 
 
 def test_archived_rows_are_in_the_mirror(oracle: Oracle, source: Source) -> None:

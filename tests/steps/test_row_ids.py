@@ -15,7 +15,7 @@ from cdc_core.errors import PreflightError
 from cdc_core.model.scn import SLACK_SECONDS
 from cdc_core.steps.examining import oracle_findings
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 from tests.steps.memory_lake import MemoryLake
 
 LOOSE = {"name": "LOOSE", "identity": "rowid"}
@@ -38,13 +38,8 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
         yield running
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    """LOOSE and TWO, snapshotted, with one window."""
-    with source_of(oracle, tmp_path, snapshot={"chunk_rows": 100}) as opened:
-        opened.configure(LOOSE, "TWO")
-        opened.run()
-        yield opened
+source = capturing(LOOSE, "TWO", snapshot={"chunk_rows": 100})
+"""LOOSE and TWO, snapshotted, with one window."""
 
 
 def check(oracle: Oracle, source: Source, *names: str) -> None:

@@ -12,7 +12,8 @@ import pytest
 from cdc_core.errors import StoreUnavailableError
 from tests.landing.fault_proxy import FaultProxy
 from tests.landing.s3_server import running_s3
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 BUCKET = "faults-of-steps"
@@ -25,14 +26,10 @@ def endpoint() -> Iterator[str]:
         yield found
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "INSERT INTO ONE SELECT LEVEL, 'a' FROM DUAL CONNECT BY LEVEL <= 50",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "INSERT INTO ONE SELECT LEVEL, 'a' FROM DUAL CONNECT BY LEVEL <= 50",
+)
 
 
 @pytest.fixture

@@ -28,7 +28,8 @@ from cdc_core.oracle import database
 from cdc_core.oracle.session import connect
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.redo.settings import DEFAULT_WARTS
-from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 NAMES = ("ONE", "TWO")
@@ -37,15 +38,11 @@ SESSIONS = 4
 ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 300.0
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS) as running:
-        running.run(
-            *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in NAMES),
-            *(f"INSERT INTO {name} VALUES (1, 'first')" for name in NAMES),
-        )
-        yield running
+oracle = oracle_with(
+    *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in NAMES),
+    *(f"INSERT INTO {name} VALUES (1, 'first')" for name in NAMES),
+    warts=DEFAULT_WARTS,
+)
 
 
 @pytest.fixture

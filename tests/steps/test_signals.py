@@ -11,20 +11,17 @@ from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.signals import Signal
 from cdc_core.steps import Pipeline
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.memory_lake import MemoryLake
 
 ONE, TWO = TableId(OWNER, "ONE"), TableId(OWNER, "TWO")
 
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            *(f"CREATE TABLE {table} (ID NUMBER(9) PRIMARY KEY)" for table in ("ONE", "TWO")),
-            *(f"INSERT INTO {table} VALUES (1)" for table in ("ONE", "TWO")),
-        )
-        yield running
+oracle = oracle_with(
+    *(f"CREATE TABLE {table} (ID NUMBER(9) PRIMARY KEY)" for table in ("ONE", "TWO")),
+    *(f"INSERT INTO {table} VALUES (1)" for table in ("ONE", "TWO")),
+    scope="module",
+)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,16 +9,13 @@ from pydantic import ValidationError
 
 from cdc_core.config import EventsConfig
 from cdc_core.steps.examining import oracle_findings
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 TABLE = "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9))"
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with()
 
 
 def run_as(oracle: Oracle, client: str, *statements: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +17,24 @@ from cdc_core.errors import (
 )
 from cdc_core.state.images import NOT_RECOVERABLE, Image
 from oracle_embedded.database import ADMIN
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import OWNER
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
-            "CREATE TABLE OTHER (ID NUMBER)",
-            *(f"INSERT INTO ONE VALUES ({number}, 'first')" for number in range(250)),
-            "INSERT INTO TWO VALUES (1, 'first')",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(
-        oracle, tmp_path, "ONE", "TWO", capture={"close_at": "online"}, snapshot={"chunk_rows": 100}
-    ) as source:
-        yield source
+oracle = oracle_with(
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
+    "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
+    "CREATE TABLE OTHER (ID NUMBER)",
+    *(f"INSERT INTO ONE VALUES ({number}, 'first')" for number in range(250)),
+    "INSERT INTO TWO VALUES (1, 'first')",
+)
+source = capturing(
+    "ONE",
+    "TWO",
+    capture={"close_at": "online"},
+    snapshot={"chunk_rows": 100},
+    runs=False,
+)
 
 
 def image(source: Source) -> Image:

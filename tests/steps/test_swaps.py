@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
 
-import pytest
-
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
-
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            *(
-                f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))"
-                for name in ("ONE", "TWO", "OTHER")
-            ),
-            *(f"INSERT INTO {name} VALUES (1, 'first')" for name in ("ONE", "TWO")),
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    """ONE and TWO, snapshotted, with one window."""
-    with source_of(oracle, tmp_path, "ONE", "TWO") as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    *(
+        f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))"
+        for name in ("ONE", "TWO", "OTHER")
+    ),
+    *(f"INSERT INTO {name} VALUES (1, 'first')" for name in ("ONE", "TWO")),
+)
+source = capturing("ONE", "TWO")
+"""ONE and TWO, snapshotted, with one window."""
 
 
 def rename(oracle: Oracle, *names: tuple[str, str]) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.redo import Wart
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
 
 T = table_id("T")
 DROP = "ALTER TABLE T DROP COLUMN B"
@@ -20,23 +19,13 @@ UNUSED = "ALTER TABLE T SET UNUSED (B)"
 AWAY = "ALTER TABLE T RENAME COLUMN B TO B2"
 NEW = "ALTER TABLE T ADD (B DATE)"
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """T has columns in front of and behind the one whose name is taken; rows from before a DDL have no names."""
-    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), B VARCHAR2(20), C NUMBER(9,1))",
-            *(f"INSERT INTO T VALUES ({key}, 'a{key}', 'b{key}', {key}.5)" for key in range(1, 7)),
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T") as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), B VARCHAR2(20), C NUMBER(9,1))",
+    *(f"INSERT INTO T VALUES ({key}, 'a{key}', 'b{key}', {key}.5)" for key in range(1, 7)),
+    warts=[Wart.UNNAMED_COLUMNS],
+)
+"""T has columns in front of and behind the one whose name is taken; rows from before a DDL have no names."""
+source = capturing("T")
 
 
 def held(source: Source) -> dict[int, dict[str, Any]]:

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from cdc_core.errors import TableStoppedError, WindowFirstError
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
 
 T = table_id("T")
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """T's last column is the one that goes and comes, so that its place is the same."""
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, C NUMBER(9,1))",
-            "INSERT INTO T VALUES (1, 1.5)",
-            "INSERT INTO T VALUES (2, 2.5)",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T") as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, C NUMBER(9,1))",
+    "INSERT INTO T VALUES (1, 1.5)",
+    "INSERT INTO T VALUES (2, 2.5)",
+)
+"""T's last column is the one that goes and comes, so that its place is the same."""
+source = capturing("T")
 
 
 @pytest.mark.parametrize("is_captured", [True, False], ids=["captured", "ahead"])

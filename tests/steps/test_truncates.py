@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cdc_core.model.scn import ScnWindow
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 T, OTHER = table_id("T"), table_id("OTHER")
 TRUNCATE = "TRUNCATE TABLE T"
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), NOTE CLOB)",
-            "CREATE TABLE OTHER (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20))",
-            *(f"INSERT INTO T VALUES ({key}, 'a{key}', 'note {key}')" for key in range(1, 6)),
-            "INSERT INTO OTHER VALUES (1, 'other')",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T", "OTHER", policies={"on_truncate": "follow"}) as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), NOTE CLOB)",
+    "CREATE TABLE OTHER (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20))",
+    *(f"INSERT INTO T VALUES ({key}, 'a{key}', 'note {key}')" for key in range(1, 6)),
+    "INSERT INTO OTHER VALUES (1, 'other')",
+)
+source = capturing("T", "OTHER", policies={"on_truncate": "follow"})
 
 
 def before(oracle: Oracle) -> None:

@@ -14,7 +14,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN, Column, TableSchema
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 ID, NOTE = Column("ID", "NUMBER", 22, 0, 10, 0, False), Column("NOTE", "CLOB", 4000, 0, None, None, True)  # fmt: skip
 TABLE = TableSchema(TableId("HR", "EMP"), Scn(1), (ID,), ("ID",), 501)
@@ -35,12 +35,8 @@ def oracle() -> Iterator[Oracle]:
         yield running
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    """ONE and TWO, snapshotted, with one window."""
-    with source_of(oracle, tmp_path, "ONE", "TWO") as opened:
-        opened.run()
-        yield opened
+source = capturing("ONE", "TWO")
+"""ONE and TWO, snapshotted, with one window."""
 
 
 def load_without_logging(oracle: Oracle, table: str, rows: int) -> None:

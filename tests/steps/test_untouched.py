@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from cdc_core.model.scn import ScnWindow
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, table_id
 
 NAMES = ("ONE", "TWO", "THREE")
 ONE, TWO, THREE = (table_id(name) for name in NAMES)
@@ -23,11 +22,7 @@ def oracle() -> Iterator[Oracle]:
         yield running
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, *NAMES) as opened:
-        opened.run()
-        yield opened
+source = capturing(*NAMES)
 
 
 def captured(oracle: Oracle, source: Source, *statements: str) -> ScnWindow:

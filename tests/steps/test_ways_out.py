@@ -28,7 +28,8 @@ from oracle_embedded.faults import Fault as Fault_
 from oracle_embedded.faults import FaultKind
 from pipelines.cli import app
 from tests.invariants.compare import compare
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.memory_lake import MemoryLake
 from tests.steps.test_lost_windows import FolderLake
@@ -199,16 +200,12 @@ def lost_store(desk: Desk) -> None:
     (desk.source.path / "state.db").unlink()
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), D DATE)",
-            "INSERT INTO T SELECT LEVEL, 'first', DATE '2024-02-29' FROM DUAL CONNECT BY LEVEL <= 20",
-            "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "INSERT INTO U VALUES (1, 'first')",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), D DATE)",
+    "INSERT INTO T SELECT LEVEL, 'first', DATE '2024-02-29' FROM DUAL CONNECT BY LEVEL <= 20",
+    "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "INSERT INTO U VALUES (1, 'first')",
+)
 
 
 @pytest.fixture

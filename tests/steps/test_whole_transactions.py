@@ -4,13 +4,13 @@ windows, LOBs, DDL, several redo threads."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from oracle_embedded.redo.settings import DEFAULT_WARTS
-from tests.oracle.embedded import ADMIN, LOCAL_CAPTURE, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, LOCAL_CAPTURE, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of
 from tests.steps.ways import (
     SWITCH,
@@ -25,17 +25,13 @@ from tests.steps.ways import (
 
 CAPTURE = {"close_at": "completed_logs"}
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, C CLOB, B BLOB)",
-            *(f"INSERT INTO T VALUES ({key}, 'first')" for key in range(1, 5)),
-            "INSERT INTO L VALUES (1, 'small', HEXTORAW('01'))",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, C CLOB, B BLOB)",
+    *(f"INSERT INTO T VALUES ({key}, 'first')" for key in range(1, 5)),
+    "INSERT INTO L VALUES (1, 'small', HEXTORAW('01'))",
+    warts=DEFAULT_WARTS,
+)
 
 
 LONG = "RPAD(TO_CLOB('begin '), 3000, '{}') || RPAD(TO_CLOB('-'), 3000, '{}')"

@@ -3,7 +3,6 @@ after a window."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,29 +10,20 @@ from typing import Any
 import pytest
 
 from oracle_embedded.redo import Wart
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 T = table_id("T")
 BIG = 12345678901234567890
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """T has columns of each kind; rows from before a DDL have no names."""
-    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(5) PRIMARY KEY, N NUMBER(9), D NUMBER(10,2), A VARCHAR2(20))",
-            *(f"INSERT INTO T VALUES ({key}, {key}0, {key}.50, 'a{key}')" for key in range(1, 6)),
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T") as opened:
-        opened.run()
-        yield opened
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(5) PRIMARY KEY, N NUMBER(9), D NUMBER(10,2), A VARCHAR2(20))",
+    *(f"INSERT INTO T VALUES ({key}, {key}0, {key}.50, 'a{key}')" for key in range(1, 6)),
+    warts=[Wart.UNNAMED_COLUMNS],
+)
+"""T has columns of each kind; rows from before a DDL have no names."""
+source = capturing("T")
 
 
 def before(oracle: Oracle) -> None:

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import oracledb
 import pytest
 
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 
 NUMBERS = (
     "SELECT OBJECT_NAME, DATA_OBJECT_ID FROM USER_OBJECTS WHERE OBJECT_NAME IN ('C', 'ONE', 'TWO')"
 )
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE CLUSTER C (DEPT NUMBER(4)) SIZE 512 TABLESPACE USERS",
-            "CREATE INDEX C_INDEX ON CLUSTER C",
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, DEPT NUMBER(4)) CLUSTER C (DEPT)",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, DEPT NUMBER(4), V VARCHAR2(9)) CLUSTER C (DEPT)",
-            "INSERT INTO ONE VALUES (1, 10)",
-            "INSERT INTO TWO VALUES (1, 10, 'a')",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE CLUSTER C (DEPT NUMBER(4)) SIZE 512 TABLESPACE USERS",
+    "CREATE INDEX C_INDEX ON CLUSTER C",
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, DEPT NUMBER(4)) CLUSTER C (DEPT)",
+    "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, DEPT NUMBER(4), V VARCHAR2(9)) CLUSTER C (DEPT)",
+    "INSERT INTO ONE VALUES (1, 10)",
+    "INSERT INTO TWO VALUES (1, 10, 'a')",
+)
 
 
 def rows(oracle: Oracle, query: str) -> list[tuple[Any, ...]]:

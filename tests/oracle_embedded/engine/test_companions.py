@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import oracledb
 import pytest
 
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 
 KINDS = "SELECT TABLE_NAME, NESTED, IOT_TYPE, IOT_NAME, EXTERNAL, DROPPED FROM USER_TABLES ORDER BY TABLE_NAME"
 EXTERNAL = (
@@ -16,17 +16,12 @@ EXTERNAL = (
     " ACCESS PARAMETERS (RECORDS DELIMITED BY NEWLINE FIELDS TERMINATED BY ',') LOCATION ('one.csv', 'two.csv')) REJECT LIMIT UNLIMITED"
 )
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TYPE TAGS_T AS TABLE OF VARCHAR2(20)",
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, TAGS TAGS_T) NESTED TABLE TAGS STORE AS T_TAGS RETURN AS VALUE",
-            "CREATE TABLE I (ID NUMBER(9) PRIMARY KEY, LONG_TEXT VARCHAR2(4000)) ORGANIZATION INDEX MAPPING TABLE INCLUDING ID OVERFLOW",
-            EXTERNAL,
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TYPE TAGS_T AS TABLE OF VARCHAR2(20)",
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, TAGS TAGS_T) NESTED TABLE TAGS STORE AS T_TAGS RETURN AS VALUE",
+    "CREATE TABLE I (ID NUMBER(9) PRIMARY KEY, LONG_TEXT VARCHAR2(4000)) ORGANIZATION INDEX MAPPING TABLE INCLUDING ID OVERFLOW",
+    EXTERNAL,
+)
 
 
 def rows(oracle: Oracle, query: str) -> list[tuple[Any, ...]]:

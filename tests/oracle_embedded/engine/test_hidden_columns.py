@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import oracledb
 import pytest
 
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 
 ALL = "SELECT COLUMN_NAME, DATA_TYPE, HIDDEN_COLUMN, USER_GENERATED, SEGMENT_COLUMN_ID, COLUMN_ID FROM USER_TAB_COLS WHERE TABLE_NAME = 'T' ORDER BY INTERNAL_COLUMN_ID"  # fmt: skip
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO T VALUES (1)")
-        yield running
+oracle = oracle_with("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO T VALUES (1)")
 
 
 def rows(oracle: Oracle, query: str) -> list[tuple[Any, ...]]:

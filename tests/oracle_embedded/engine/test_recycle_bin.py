@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
-            "INSERT INTO T VALUES (1, 'one')",
-            "INSERT INTO T VALUES (2, 'two')",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
+    "INSERT INTO T VALUES (1, 'one')",
+    "INSERT INTO T VALUES (2, 'two')",
+)
 
 
 def rows(oracle: Oracle, query: str) -> list[tuple[object, ...]]:
