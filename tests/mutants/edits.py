@@ -138,7 +138,7 @@ def change_of(place: Place, form: str, value: str | Sequence[str]) -> Change:
     if form == "replace":
         return _replaced(place, words, new)
     if form == "text":
-        docstrings = {one.value for one in ast.walk(node) if is_docstring(one)}
+        docstrings = [one.value for one in ast.walk(node) if isinstance(one, ast.Expr)]
         texts = [
             one
             for one in ast.walk(node)
@@ -159,7 +159,7 @@ def change_of(place: Place, form: str, value: str | Sequence[str]) -> Change:
     if form == "operator":
         after = {one: with_operator(one, new) for one in ast.walk(node)}
         old = _smallest(iter(one for one in after if after[one]), words, place, "operation")
-        return Change(((old, after[old]),))
+        return Change(((old, after[old] or old),))
     statements = (
         one
         for one in ast.walk(node)

@@ -8,7 +8,7 @@ what is wanted of them is this module.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tests.mutants.edits import Change, Definition, is_docstring, with_operator
 
@@ -48,7 +48,7 @@ def changes(definition: Definition) -> Iterator[tuple[str, Change]]:
     Left alone: texts of errors, annotations, defaults of arguments, asserts.
     """
     returns = definition.returns if isinstance(definition, ast.FunctionDef) else None
-    body = definition.body if hasattr(definition, "body") else [definition]
+    body = [definition] if isinstance(definition, ast.Assign | ast.AnnAssign) else definition.body
     for node in _code(body):
         for one in node.ifs if isinstance(node, ast.comprehension) else ():
             yield f"if {ast.unparse(one)} -> if True", Change(((one, ast.Constant(True)),))
@@ -58,7 +58,7 @@ def changes(definition: Definition) -> Iterator[tuple[str, Change]]:
             yield text, Change(((node, after),))
 
 
-def _code(nodes: list[ast.stmt]) -> Iterator[ast.AST]:
+def _code(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """Nodes that do something, parents first."""
     for node in nodes:
         if isinstance(node, ast.Assert) or is_docstring(node):
@@ -87,7 +87,7 @@ def _afters(node: ast.AST, returns: ast.expr | None) -> Iterator[ast.AST | None]
             yield node.operand
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
             yield ast.Constant(number + 1)
-        case ast.Return(value=ast.expr()) if ast.unparse(node.value) != _empty(returns):
+        case ast.Return(value=ast.expr() as value) if ast.unparse(value) != _empty(returns):
             yield ast.parse(f"return {_empty(returns)}").body[0]
         case (
             ast.Expr(value=ast.Call())
@@ -100,8 +100,8 @@ def _afters(node: ast.AST, returns: ast.expr | None) -> Iterator[ast.AST | None]
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
             yield ast.Pass()
         case ast.If() | ast.IfExp():
-            for value in (True, False):
-                yield _with_test(node, value)
+            for fixed in (True, False):
+                yield _with_test(node, fixed)
 
 
 def _with_test(node: ast.If | ast.IfExp, value: bool) -> ast.AST:

@@ -211,8 +211,8 @@ def digest_of(mutant: AnyMutant) -> str:
 def diff_of(mutant: AnyMutant) -> str:
     """The lines of the definition that a mutant changes, as Python prints them without comments."""
     node = mutant.place.node
-    texts = [ast.unparse(one).splitlines() for one in (node, mutant.change.of(node))]
-    return "\n".join(list(difflib.unified_diff(*texts, n=1, lineterm=""))[3:])
+    before, after = (ast.unparse(one).splitlines() for one in (node, mutant.change.of(node)))
+    return "\n".join(list(difflib.unified_diff(before, after, n=1, lineterm=""))[3:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +237,10 @@ class Run:
                 write_new(tree / one.place.path.relative_to(ROOT), whole_text(one))
             for tests in dict.fromkeys(one.tests for one in todo):
                 for one in (batch := [one for one in todo if one.tests == tests]):
-                    if one is batch[0]:
-                        seconds = self._seconds_without(tests, tree, log)
                     if time.monotonic() > self.until:
                         break
+                    if one is batch[0]:
+                        seconds = self._seconds_without(tests, tree, log)
                     verdict = self._judged(one, digests[id(one)], seconds, tree, log)
                     verdicts[id(one)] = verdict
                     if verdict.found != UNFIT_TEST:
