@@ -113,14 +113,7 @@ def apply_chunk(
     mirrored = schema if schema.is_by_all_columns else in_mirror(work, schema)
     mirror, changelog = work.require_mirror(), read_log(work.changelog)
     reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
-    metadata = work.metadata(
-        "chunk",
-        max(reached, manifest.scn),
-        snapshot=manifest.snapshot_id,
-        number=manifest.number,
-        chunk_scn=manifest.scn,
-        rows=manifest.rows,
-    )
+    metadata = _metadata(work, manifest, max(reached, manifest.scn))
     landed = ChunkRows(paths, manifest.schema, schema)
     if landed.have_double_keys():
         raise _double_keys(work, schema, f"chunk {manifest.number}")
@@ -200,6 +193,17 @@ class _Applying:
     def _info(self, widths: Mapping[str, Width]) -> CommitInfo:
         metadata = with_widths(self.metadata, self.work.changelog, self.schema, widths)
         return self.work.info("appending a chunk to the change log", metadata, self.txn)
+
+
+def _metadata(work: TableWork, manifest: ChunkManifest, scn_high: int) -> str:
+    return work.metadata(
+        "chunk",
+        scn_high,
+        snapshot=manifest.snapshot_id,
+        number=manifest.number,
+        chunk_scn=manifest.scn,
+        rows=manifest.rows,
+    )
 
 
 def _name(manifest: ChunkManifest) -> str:
