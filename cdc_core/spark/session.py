@@ -45,6 +45,7 @@ from cdc_core.runtime.s3_jars import S3_JARS
 log = logging.getLogger(__name__)
 
 _OUT_OF_MEMORY = 52
+_NO_SCHEDULER = '"org.apache.spark.SparkContext.dagScheduler()" is null'
 """The exit code of a JVM that Spark ends because a task ran out of memory. Source: Spark,
 org.apache.spark.util.SparkExitCode."""
 _EXIT_SECONDS = 10
@@ -435,9 +436,9 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         ) from error
     except (PySparkException, Py4JError, ConnectionError) as error:
         text = str(error)
-        # A call that meets a lost connection raises a plain Py4JError, while the JVM that was
-        # killed is not gone yet.
-        is_mute = type(error) is Py4JError
+        # A call that meets a lost connection raises a plain Py4JError, and one that meets a context
+        # which is being stopped fails inside Spark, while the JVM that was killed is not gone yet.
+        is_mute = type(error) is Py4JError or _NO_SCHEDULER in text
         is_lost = isinstance(error, ConnectionError | Py4JNetworkError) or _has_ended(
             within=_EXIT_SECONDS if is_mute else 0
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 
 from cdc_core.errors import LakeError, SparkMemoryError, SparkUnavailableError
 from cdc_core.lake.merge import merge_sql
@@ -85,6 +86,23 @@ def test_another_jvm_takes_the_place_of_one_that_ended(
     assert [one["ID"] for one in mirror(source.schema)] == [1, 2]
     large.apply(lake)
     assert [one["ID"] for one in mirror(source.schema)] == [1, 2, 3]
+
+
+def test_a_context_that_is_stopped_for_memory_while_a_statement_ends_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The statement meets a scheduler that is no more, in place of the error that stopped it."""
+    from pyspark import SparkContext
+
+    said = (
+        'java.lang.NullPointerException: Cannot invoke "…cleanupQueryJobs(long)" because the return '
+        'value of "org.apache.spark.SparkContext.dagScheduler()" is null'
+    )
+    ending = [sys.executable, "-c", "import sys, time; time.sleep(0.5); sys.exit(52)"]
+    with subprocess.Popen(ending) as process:
+        monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
+        with pytest.raises(SparkMemoryError), translated("merging"):
+            raise PySparkException(said)
 
 
 @pytest.mark.parametrize("seconds", [0.5, 60], ids=["ends", "goes-on"])
