@@ -64,11 +64,11 @@ REPORT_HINT = "This is a fault of Redolake. Report it with this text; the runboo
 
 
 MIRROR_HINT = f"`redolake table rebuild {ANY_TABLE}` writes a damaged mirror from its change log."
-CHANGELOG_HINT = (
-    f"Restore it. Without a copy, `redolake table rebuild --from-landing {ANY_TABLE}` writes both "
-    f"Delta tables from landing, or `redolake table resnapshot --fresh {ANY_TABLE}` reads the table "
-    "again into new ones."
+FROM_LANDING_HINT = (
+    f"`redolake table rebuild --from-landing {ANY_TABLE}` writes both Delta tables from landing, or "
+    f"`redolake table resnapshot --fresh {ANY_TABLE}` reads the table again into new ones."
 )
+CHANGELOG_HINT = f"Restore it. Without a copy, {FROM_LANDING_HINT}"
 FEATURE_HINT = (
     "Remove the feature in Spark (`ALTER TABLE … DROP FEATURE …`), or run "
     f"`redolake table rebuild --from-landing {ANY_TABLE}`, which writes both Delta tables from "

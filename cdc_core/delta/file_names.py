@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.errors import RESNAPSHOT_HINT, SchemaMismatchError
+from cdc_core.errors import FROM_LANDING_HINT, SchemaMismatchError
 
 _ID = "delta.columnMapping.id"
 FILE_NAME = "delta.columnMapping.physicalName"
@@ -83,7 +83,7 @@ class FileNames:
         if path not in self.numbers:
             raise SchemaMismatchError(
                 "the Delta table lacks a column that is to be written: another writer changed it",
-                hint=RESNAPSHOT_HINT,
+                hint=FROM_LANDING_HINT,
                 column=".".join(path),
             )
         kind = one.type

@@ -85,6 +85,8 @@ _S3_SETTINGS = {
 
 _DELTA_FILE = re.compile(r"/(changelog|mirror)/[^/\s]+/(?:[^/\s]+/)*([\w.%=-]+\.(?:parquet|bin))")
 """A file of a captured table's Delta tables, where Spark names the one that it cannot read."""
+_CONSTRAINT = re.compile(r"\[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES\] CHECK constraint (\w+) ")
+"""The name of a constraint that a row does not keep, where Delta names it."""
 
 _starting = threading.Lock()
 # Py4J logs each call that a lost JVM does not answer with a traceback; the error that is raised
@@ -476,12 +478,29 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
                 condition=condition,
                 **facts,
             ) from error
+        refusal, hint = _refusal(conditions, text)
         raise LakeError(
-            f"{doing}: Spark refused",
-            hint=DEBUG_HINT,
+            f"{doing}: {refusal}",
+            hint=hint,
             condition=condition,
             **facts,
         ) from error
+
+
+def _refusal(conditions: Sequence[str], text: str) -> tuple[str, str]:
+    """What refused a write, and what to do: what somebody else asked of the Delta table, or Spark
+    for a reason of its own."""
+    if "DELTA_CANNOT_MODIFY_APPEND_ONLY" in conditions:
+        return (
+            "somebody else set delta.appendOnly on the Delta table, which forbids changes of rows",
+            "Run in Spark `ALTER TABLE … UNSET TBLPROPERTIES ('delta.appendOnly')`.",
+        )
+    if constraint := _CONSTRAINT.search(text):
+        return (
+            f"the constraint {constraint[1]}, which somebody else added to the Delta table, refuses rows of Oracle's",
+            f"Run in Spark `ALTER TABLE … DROP CONSTRAINT {constraint[1]}`.",
+        )
+    return "Spark refused", DEBUG_HINT
 
 
 def _conditions(error: Exception, text: str) -> list[str]:
