@@ -18,13 +18,16 @@ from cdc_core.source import Start
 _DATABASE = "SELECT RESETLOGS_CHANGE#, NAME, DBID FROM V$DATABASE"
 _OPEN_THREADS = """
 SELECT COUNT(*), MIN(LAST_REDO_CHANGE#) FROM V$THREAD WHERE STATUS = 'OPEN' AND ENABLED IN ('PUBLIC', 'PRIVATE')"""
-_OLDEST = "SELECT MIN(START_SCN) FROM {view}"
+_TRANSACTIONS = "SELECT RAWTOHEX(XID), START_SCN FROM {view} WHERE START_SCN > 1 OR USED_UREC > 0"
+"""0 and 1 stand for a START_SCN that is not assigned yet. A transaction without undo records has
+changed nothing: where it has no START_SCN, its changes come later than the look.
+Source: Oracle Database Reference 19c, V$TRANSACTION."""
 _RECENT_DDL = """
 SELECT COUNT(*) FROM ALL_OBJECTS
  WHERE OBJECT_TYPE = 'TABLE' AND {tables} AND LAST_DDL_TIME >= CAST(SCN_TO_TIMESTAMP(:scn) AS DATE)"""
 
 ATTEMPTS = 30
-"""How often a passing state of the database is looked at again, a second apart."""
+"""How often a passing state of the database is looked at again, up to a second apart."""
 
 
 def read_start(
@@ -98,16 +101,19 @@ def _oldest_open(session: OracleSession, sleep: Callable[[float], None]) -> Scn 
     [(threads, _)] = session.fetch_all(_OPEN_THREADS)
     # V$TRANSACTION shows this instance only; in a cluster the others' transactions count as well.
     view = "GV$TRANSACTION" if threads > 1 else "V$TRANSACTION"
-    for _attempt in range(ATTEMPTS):
-        oldest = session.fetch_all(_OLDEST.format(view=view))[0][0]
-        if oldest is None:
-            return None
-        if oldest > 1:  # 0 and 1 mean that Oracle has not assigned it yet
-            return Scn(oldest)
-        sleep(1)
+    pending: set[str] | None = None
+    for attempt in range(ATTEMPTS):
+        rows = session.fetch_all(_TRANSACTIONS.format(view=view))
+        unknown = {str(xid) for xid, scn in rows if scn <= 1}
+        # Those that the first look did not show began after it, so behind the SCN that was read before it.
+        pending = unknown if pending is None else pending & unknown
+        if not pending:
+            return min((Scn(scn) for _xid, scn in rows if scn > 1), default=None)
+        sleep(min(1, 0.05 * 2**attempt))
     raise TransientError(
         "an open transaction has no start SCN yet",
         hint="Try again; V$TRANSACTION shows which session it is (START_SCN = 0).",
+        xids=", ".join(sorted(pending or ())),
     )
 
 

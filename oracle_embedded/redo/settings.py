@@ -71,6 +71,10 @@ class Wart(StrEnum):
     START in front of the end of the one before. The log is written when somebody looks at it. Said
     by maintainers of a redo parser, with real redo; needs :attr:`LATE_REDO`."""
 
+    UNASSIGNED_START_SCNS = "UNASSIGNED_START_SCNS"
+    """V$TRANSACTION has START_SCN 0 of a transaction when it shows it for the first time.
+    Debezium passes over such rows, with a warning."""
+
     REUSED_LOGS = "REUSED_LOGS"
     """START_LOGMNR raises ORA-01368 for an online log that was written over since it was added;
     otherwise ORA-00310, as while rows are fetched. Both were met on real databases."""
@@ -117,6 +121,7 @@ DEFAULTS: Mapping[Wart, bool] = {
     Wart.UNSUPPORTED_ROWS: True,
     Wart.HOLES_OF_NOBODY: True,
     Wart.GATHERED_WRITES: False,
+    Wart.UNASSIGNED_START_SCNS: True,
     Wart.REUSED_LOGS: False,
 }
 """Which oddities a database shows unless its settings say otherwise."""

@@ -23,7 +23,7 @@ from oracle_embedded.redo.logs import (
     resetlogs_id,
 )
 from oracle_embedded.redo.miner import Miner
-from oracle_embedded.redo.settings import RedoSettings
+from oracle_embedded.redo.settings import RedoSettings, Wart
 from oracle_embedded.redo.sink import Sink
 
 Fact = str | int | bytes | None
@@ -63,6 +63,7 @@ class Facts:
         self._miner = miner
         self._settings = settings
         self._faults = faults
+        self._shown_transactions: set[bytes] = set()
 
     def _logs(self) -> list[store.Log]:
         with self._database.reading() as connection:
@@ -453,10 +454,14 @@ class Facts:
         """A standby shows none of the primary's."""
         if session.standby is not None:
             return
-        for transaction in self._database.open_transactions():
-            yield _transaction_facts(transaction) | {
-                "INST_ID": self._sink.thread_of_transaction(transaction)
-            }
+        known, hides = self._shown_transactions, Wart.UNASSIGNED_START_SCNS in self._sink.warts
+        transactions = self._database.open_transactions()
+        self._shown_transactions = {one.xid for one in transactions}
+        for transaction in transactions:
+            facts = _transaction_facts(transaction)
+            if hides and transaction.xid not in known:
+                facts |= {"START_SCN": 0, "START_SCNB": 0, "START_SCNW": 0}
+            yield facts | {"INST_ID": self._sink.thread_of_transaction(transaction)}
 
     def _logmnr_logs(self, session: EngineSession) -> Iterator[Row]:
         with self._database.reading() as connection:
@@ -580,6 +585,7 @@ def _transaction_facts(transaction: TransactionInfo) -> Row:
         "RECURSIVE": "NO",
         "NOUNDO": "NO",
         "PTX": "NO",
+        "USED_UREC": 1,
         "START_DATE": int(transaction.start_time),
         "START_SCN": transaction.start_scn,
         "DEPENDENT_SCN": 0,

@@ -308,8 +308,8 @@ class WorldSession:
         if "COUNT(*), MIN(LAST_REDO_CHANGE#)" in sql:
             threads = [one for one in world.threads if f"'{one.enabled}'" in sql]
             return [(len(threads), min(one.last_redo for one in threads))]
-        if "MIN(START_SCN)" in sql:
-            return [(min((one.start_scn for one in world.open_transactions), default=None),)]
+        if "START_SCN > 1" in sql:
+            return [(one.xid.upper(), one.start_scn) for one in world.open_transactions]
         if "SELECT COUNT(*) FROM V$THREAD" in sql:
             return [(len(world.threads),)]
         if "RAWTOHEX(XID)" in sql:

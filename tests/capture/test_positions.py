@@ -26,7 +26,7 @@ def database(**more: Any) -> FakeSession:
         {
             "SELECT CURRENT_SCN": counter(1000, 1005, 1010, 1015),
             "FROM V$THREAD": [(1, 990)],
-            "V$TRANSACTION": [(None,)],
+            "V$TRANSACTION": [],
             "RESETLOGS_CHANGE#": [(7, "ORCL", 42)],
             **more,
         }
@@ -48,14 +48,14 @@ def start(session: FakeSession, **more: Any) -> Any:
 def test_the_first_window_reads_from_before_the_oldest_open_transaction(
     oldest: int | None, low: int
 ) -> None:
-    begun = start(database(**{"V$TRANSACTION": [(oldest,)]}))
+    begun = start(database(**{"V$TRANSACTION": [("A", oldest), ("B", 1004)] if oldest else []}))
     assert (begun.snapshot_scn, begun.mining_low) == (1005, low)
     assert (begun.resetlogs_change, begun.database_name, begun.dbid) == (7, "ORCL", 42)
 
 
 def test_open_transactions_are_read_between_the_two_scns() -> None:
     """One that begins after the view was read began behind the first SCN, and one before it is in the view."""
-    session = database(**{"V$TRANSACTION": [(600,)]})
+    session = database(**{"V$TRANSACTION": [("A", 600)]})
     start(session)
     read = [
         "transactions" if "V$TRANSACTION" in sql else "scn"
@@ -65,15 +65,37 @@ def test_open_transactions_are_read_between_the_two_scns() -> None:
     assert read == ["scn", "transactions", "scn"]
 
 
-def test_a_start_scn_that_is_not_assigned_yet_is_asked_for_again() -> None:
-    assert start(database(**{"V$TRANSACTION": counter(0, 1, 600)})).mining_low == 599
-    with pytest.raises(TransientError, match="no start SCN"):
-        start(database(**{"V$TRANSACTION": [(0,)]}))
+def looks(*looks: list[tuple[str, int]]) -> Callable[[Any], list[tuple[str, int]]]:
+    """What the view of transactions shows at each look; the last one again and again."""
+    left = iter(looks)
+    return lambda _binds: next(left, looks[-1])
+
+
+@pytest.mark.parametrize(
+    ("seen", "low"),
+    [
+        pytest.param(looks([("A", 0)], [("A", 1)], [("A", 600)]), 599, id="it-gets-one"),
+        pytest.param(looks([("A", 0), ("B", 600)], [("B", 600)]), 599, id="it-ends"),
+        pytest.param(looks([("A", 0)], [("B", 0)], [("C", 0)]), 999, id="others-come-all-the-time"),
+        pytest.param(looks([("A", 700), ("B", 0)], [("B", 690), ("C", 0)]), 689, id="the-younger-is-older"),
+    ],
+)  # fmt: skip
+def test_a_start_scn_that_is_not_assigned_yet_is_asked_for_again(
+    seen: Callable[[Any], list[tuple[str, int]]], low: int
+) -> None:
+    """Of the transactions that the first look showed; others began after it."""
+    assert start(database(**{"V$TRANSACTION": seen})).mining_low == low
+
+
+def test_a_transaction_that_gets_no_start_scn_is_named() -> None:
+    with pytest.raises(TransientError, match="no start SCN") as caught:
+        start(database(**{"V$TRANSACTION": [("A", 0), ("B", 600)]}))
+    assert caught.value.facts["xids"] == "A"
 
 
 def test_in_a_cluster_transactions_of_all_instances_count() -> None:
-    session = database(**{"FROM V$THREAD": [(2, 990)], "GV$TRANSACTION": [(300,)]})
-    session.answers = {"GV$TRANSACTION": [(300,)], **session.answers}
+    session = database(**{"FROM V$THREAD": [(2, 990)], "GV$TRANSACTION": [("A", 300)]})
+    session.answers = {"GV$TRANSACTION": [("A", 300)], **session.answers}
     assert start(session).mining_low == 299
 
 

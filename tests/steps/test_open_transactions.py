@@ -12,7 +12,7 @@ import oracledb
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import OWNER, PASSWORDS, Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import source_of
+from tests.steps.harness import source_of, table_id
 
 SWITCH = "ALTER SYSTEM SWITCH LOGFILE"
 PAGE = Path(__file__).parents[2] / "docs/how-to/stuck-window.md"
@@ -87,3 +87,18 @@ def found_by(oracle: Oracle, xid: str) -> tuple[int, int]:
         [row] = cursor.fetchall()
     shown = dict(zip(names, row, strict=True))
     return shown["SID"], shown["SERIAL#"]
+
+
+def test_a_transaction_whose_start_is_not_assigned_yet_is_read_from_its_beginning(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """V$TRANSACTION has START_SCN 0 of it when the first snapshot looks."""
+    with oracle.owner() as slow, source_of(oracle, tmp_path, "T") as source:
+        slow.cursor().execute("UPDATE T SET V = 'slow' WHERE ID IN (1, 2)")
+        oracle.run("UPDATE T SET V = 'quick' WHERE ID = 3")
+        source.run()
+        slow.commit()
+        assert source.windows()
+        source.check_current("T")
+        found = {row[0]: row[1] for row in source.lake.image(table_id("T"), of_oracle=True)}
+        assert [str(found[key]) for key in sorted(found)][1:4] == ["slow", "slow", "quick"]

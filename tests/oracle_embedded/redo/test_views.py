@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from oracle_embedded.api import OraType, TableVersion
+from oracle_embedded.redo import Wart
 from tests.oracle_embedded.redo.conftest import World, num
 
 
@@ -48,6 +51,15 @@ def test_v_transaction_shows_open_transactions(world: World, people: TableVersio
     world.insert(tx, people, {"ID": num(1), "NAME": None, "AGE": None})
     world.commit(tx)
     assert world.view("V$TRANSACTION") == []
+
+
+def test_a_start_scn_may_not_be_assigned_yet(tmp_path: Path) -> None:
+    world = World(tmp_path / "ora.db", warts=frozenset({Wart.UNASSIGNED_START_SCNS}))
+    tx = world.begin()
+    looks = [world.view("V$TRANSACTION") for _ in range(2)]
+    assert [(one["XID"], one["START_SCN"]) for (one,) in looks] == [(tx.xid, 0), (tx.xid, tx.start_scn)]  # fmt: skip
+    assert [one["USED_UREC"] > 0 for (one,) in looks] == [True, True]
+    world.db.close()
 
 
 def test_only_the_first_destination_is_valid(world: World) -> None:
