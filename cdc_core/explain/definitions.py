@@ -89,8 +89,11 @@ class Definitions:
     end: Said | None = None
 
     def at(self, scn: int) -> int:
-        """The number of the version in which a row with that SCN was written."""
-        return sum(version.scn_from < scn for version in self.versions[1:])
+        """The number of the version in which a row with that SCN was written.
+
+        A change that waited for a DDL can have the DDL's very SCN.
+        """
+        return sum(version.scn_from <= scn for version in self.versions[1:])
 
     def is_unknown(self, scn: int) -> bool:
         """Was a row with that SCN written behind the DDL at which the definition, or the stream,

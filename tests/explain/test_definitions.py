@@ -71,6 +71,19 @@ def test_each_row_is_read_by_the_definition_of_its_time(
     assert any('"COL 2"' in (sql or "") for (sql,) in texts), "rows without names"
 
 
+def test_a_change_that_waited_for_a_ddl_is_read_by_what_the_ddl_made(
+    altered: Rows, description: Path, tmp_path: Path
+) -> None:
+    """It can have the very SCN at which the DDL committed."""
+    scn, sql = altered.columns.index("SCN"), altered.columns.index("SQL_REDO")
+    renaming, *_ = (row[scn] for row in altered.rows if "RENAME COLUMN" in (row[sql] or ""))
+    waited = next(at for at, row in enumerate(altered.rows, 1) if 'set "COL 2"' in (row[sql] or ""))
+    rows = altered.changed(waited, SCN=renaming)
+    found = Found(rows.write(tmp_path / "export.csv"), description)
+    assert {"ID": 2, "TITLE": "TWO", "PRICE": 20, "SECRET": "y", "NOTE": "note"} in _changes(found)
+    assert Outcome.UNDECODABLE not in found.counts
+
+
 def test_a_description_from_behind_a_ddl_is_recognized(altered: Rows, tmp_path: Path) -> None:
     """Rows from before are read by it too, as far as it has their columns."""
     script = tmp_path / "items.sql"
