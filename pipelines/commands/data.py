@@ -160,12 +160,18 @@ def recapture(
                 f"{counted(len(found.again), 'window')} would be read again, from {found.again[0].key} on."
             )
         else:
+            before = pipeline.records.tables()
             read = list(pipeline.recapture(needed_only=not everything, first=window))
             out().print(
                 f"{counted(len(read), 'window')} read again; `redolake run` applies pending "
                 "windows."
             )
-            exit_if_tables_failed(pipeline)
+            stopped = [record.table for record in before if record.state == "failed"]
+            for table in stopped:
+                out().print(f"`redolake table resume {table.argument}` continues {table}.")
+            exit_if_tables_failed(
+                pipeline, [record.table for record in before if record.table not in stopped]
+            )
 
 
 def _need(record: WindowRecord, *, is_needed: bool) -> str:

@@ -498,6 +498,11 @@ def status(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
                 start_timestamp=datetime(2026, 1, 2),
             ),
         ),
+        transactions_evicted=(
+            OpenTransaction(
+                xid="0300020003000000", start_scn=2, first_ordinal=1, tables=("HR.JOBS",)
+            ),
+        ),
         oldest_open=(
             TransactionStatus(
                 xid="0200020003000000",
@@ -530,6 +535,10 @@ def test_status_shows_each_table(source: StandIn, monkeypatch: pytest.MonkeyPatc
     ) in text
     assert "5 SCNs, 2 s" in text
     assert "abandoned: transaction 0100020003000000 of HR.JOBS" in text
+    assert (
+        "evicted: transaction 0300020003000000 of HR.JOBS. Its redo shows neither COMMIT nor ROLLBACK, and another "
+        in text
+    )
 
 
 def test_status_json_has_its_keys(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

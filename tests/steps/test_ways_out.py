@@ -55,7 +55,9 @@ class Desk:
         return self.source.path / "landing"
 
     def type(self, command: str) -> Any:
-        """Type a command, as a process of its own, so to speak."""
+        """Type a command, as a process of its own, so to speak; WINDOW is the newest one."""
+        if "WINDOW" in command:
+            command = command.replace("WINDOW", self.source.pipeline.records.windows()[-1].key)
         self.source.close()
         written = self.source.written().model_dump(mode="json", exclude_unset=True)
         written["oracle"]["password_env"] = PASSWORD
@@ -71,6 +73,11 @@ class Desk:
         self.typed.append(command)
         assert "Traceback" not in result.stderr, result.stderr
         return result
+
+    def set_of_capture(self, **options: str) -> None:
+        """Write options of the source's capture into the configuration."""
+        self.source.close()
+        self.source.more["capture"] = {**self.source.more.get("capture", {}), **options}
 
     def set(self, option: str, value: Any) -> None:
         """Write an option of the table into the configuration, as a hint shows it."""
@@ -178,6 +185,42 @@ def without_undo(desk: Desk) -> None:
     assert desk.type("table resnapshot DEMO.T").exit_code == 0
 
 
+def lob_call(desk: Desk) -> None:
+    """What is behind a character outside of the basic plane is written through a locator."""
+    with desk.oracle.owner() as connection:
+        cursor = connection.cursor()
+        cursor.execute("UPDATE T SET C = '🔥' WHERE ID = 1")
+        cursor.execute("SELECT C FROM T WHERE ID = 1 FOR UPDATE")
+        (clob,) = cursor.fetchone()
+        clob.write("behind", clob.size() + 1)
+        connection.commit()
+
+
+def lob_taken_back(desk: Desk) -> None:
+    """A statement that writes a large LOB is rolled back to a savepoint, and the transaction commits."""
+    with desk.oracle.owner() as connection:
+        cursor = connection.cursor()
+        cursor.execute("UPDATE T SET V = 'kept' WHERE ID = 1")
+        cursor.execute("SAVEPOINT BEFORE")
+        cursor.execute("UPDATE T SET C = :1 WHERE ID = 2", ["b" * 9_000])
+        cursor.execute("ROLLBACK TO BEFORE")
+        connection.commit()
+
+
+def logging_gone(desk: Desk) -> None:
+    """Supplemental logging of the whole database is dropped, that of all columns with it."""
+    kinds = ("DATA (ALL) COLUMNS", "DATA")
+    desk.oracle.run(*(f"ALTER DATABASE DROP SUPPLEMENTAL LOG {one}" for one in kinds), user=ADMIN)
+    desk.oracle.run("UPDATE T SET V = 'new' WHERE ID = 3", "UPDATE U SET V = 'new'")
+
+
+def logging_back(desk: Desk) -> None:
+    """As the hint says, which is about both tables."""
+    desk.oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA", user=ADMIN)
+    desk.oracle.run(LOGGED, LOGGED.replace('"T"', '"U"'))
+    assert desk.type("table resnapshot DEMO.U").exit_code == 0
+
+
 def logged_by_table(desk: Desk) -> None:
     """Supplemental logging of all columns is that of the tables, not of the database."""
     desk.oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA", user=ADMIN)
@@ -250,6 +293,7 @@ class Way:
 
 LOGGED = 'ALTER TABLE "DEMO"."T" ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS'
 BC = "TO_DATE('-0044-03-15', 'SYYYY-MM-DD')"
+CLOB = "ALTER TABLE T ADD (C CLOB)"
 FRESH = "table resnapshot --fresh DEMO.T"
 AGAIN = "table resnapshot DEMO.T"
 AS_TEXT = "columns_as: {D: text}"
@@ -410,6 +454,32 @@ WAYS = {
             by_hand=sql(LOGGED),
             typed=("table add DEMO.T",),
         ),
+    ),
+    "supplemental-logging-of-the-database-lost": Way(
+        fault=logging_gone,
+        says=("supplemental logging of the database", "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA"),
+        by_hand=logging_back,
+        typed=(AGAIN,),
+    ),
+    "a-lob-of-which-the-redo-has-two-readings": Way(
+        before=sql(CLOB),
+        fault=lob_call,
+        says=("can be read in two ways", "`capture.lobs: reselect`"),
+        by_hand=lambda desk: desk.set_of_capture(lobs="reselect"),
+        typed=("recapture --from WINDOW", "table resume DEMO.T"),
+    ),
+    "a-lob-that-was-taken-back": Way(
+        before=sql(CLOB),
+        fault=lob_taken_back,
+        says=("takes back a statement that wrote LOBs",),
+        typed=(AGAIN,),
+    ),
+    "a-lob-that-was-taken-back-left-out": Way(
+        before=sql(CLOB),
+        fault=lob_taken_back,
+        says=("name their columns under columns_exclude of the table",),
+        by_hand=lambda desk: desk.set("columns_exclude", ["C"]),
+        typed=(AGAIN,),
     ),
     "a-row-that-is-not-translated": Way(
         fault=untranslated,
@@ -627,6 +697,17 @@ def test_the_way_out_of_a_fault_of_delta_tables_works_as_typed(
     delta_desk: DeltaDesk, way: Way
 ) -> None:
     follow(delta_desk, way)
+
+
+def test_a_mirror_whose_newest_commit_is_cut_takes_its_window_again(delta_desk: DeltaDesk) -> None:
+    """No command is needed: the log says that the window is not there."""
+    assert delta_desk.type("run").exit_code == 0
+    delta_desk.oracle.run("UPDATE T SET V = 'new' WHERE ID = 3")
+    assert delta_desk.type("run").exit_code == 0
+    max((delta_desk.folder("mirror") / "_delta_log").glob("*.json")).write_bytes(b"")
+    delta_desk.oracle.run("UPDATE T SET V = 'newer' WHERE ID = 4")
+    assert delta_desk.type("run").exit_code == 0
+    delta_desk.check()
 
 
 class WholeLake:
