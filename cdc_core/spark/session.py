@@ -492,12 +492,12 @@ def _refusal(conditions: Sequence[str], text: str) -> tuple[str, str]:
     for a reason of its own."""
     if "DELTA_CANNOT_MODIFY_APPEND_ONLY" in conditions:
         return (
-            "somebody else set delta.appendOnly on the Delta table, which forbids changes of rows",
+            "another writer set delta.appendOnly on the Delta table, which forbids changes of rows",
             "Run in Spark `ALTER TABLE … UNSET TBLPROPERTIES ('delta.appendOnly')`.",
         )
     if constraint := _CONSTRAINT.search(text):
         return (
-            f"the constraint {constraint[1]}, which somebody else added to the Delta table, refuses rows of Oracle's",
+            f"the constraint {constraint[1]}, which another writer added to the Delta table, refuses rows of Oracle's",
             f"Run in Spark `ALTER TABLE … DROP CONSTRAINT {constraint[1]}`.",
         )
     return "Spark refused", DEBUG_HINT
