@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from cdc_core.capture.ddl_rows import DdlRow
 from cdc_core.capture.gone import gone_ends
@@ -41,7 +41,8 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.schema.ddl_times import ddl_times
-from cdc_core.schema.dictionary import read_each_schema, tables_condition
+from cdc_core.schema.dictionary import read_each_schema
+from cdc_core.schema.dictionary_queries import UserQueries, tables_condition
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
@@ -63,15 +64,6 @@ SELECT OWNER, TABLE_NAME
  WHERE CONSTRAINT_TYPE = 'P' AND STATUS = 'ENABLED' AND VALIDATED <> 'VALIDATED' AND {tables}"""
 
 
-class Queries(Protocol):
-    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession` in the container of the tables."""
-
-    user: str
-
-    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
-
-
 @dataclass(frozen=True, slots=True)
 class Altered:
     """What a window finds: tables that leave at its lower end, or at its upper one if they are gone, and the data objects that are known
@@ -82,7 +74,7 @@ class Altered:
 
 
 def read_altered(
-    session: Queries,
+    session: UserQueries,
     window: ScnWindow,
     history: SchemaHistory,
     configs: Sequence[TableConfig],
@@ -136,7 +128,9 @@ def read_altered(
     return Altered([*ends, *gone], replaced.data_objects)
 
 
-def _settled(session: Queries, window: ScnWindow, tables: Sequence[TableId]) -> dict[TableId, bool]:
+def _settled(
+    session: UserQueries, window: ScnWindow, tables: Sequence[TableId]
+) -> dict[TableId, bool]:
     """Tables whose last DDL lies before the window's end, so that the dictionary shows them as they were then; with it, does that DDL
     lie in the window?
 
@@ -161,7 +155,7 @@ def _settled(session: Queries, window: ScnWindow, tables: Sequence[TableId]) -> 
     return {TableId(owner, name): bool(is_within) for owner, name, is_within in rows}
 
 
-def _loose_keys(session: Queries, tables: Sequence[TableId]) -> set[TableId]:
+def _loose_keys(session: UserQueries, tables: Sequence[TableId]) -> set[TableId]:
     condition, names = tables_condition(tables, "OWNER", "TABLE_NAME")
     rows = session.fetch_all(_LOOSE_KEYS.format(tables=condition), names)
     return {TableId(owner, table) for owner, table in rows}

@@ -29,7 +29,7 @@ from cdc_core.config import MatchedTable, QueryFilterMode, SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import CONTROL, IGNORED, Operation
 from cdc_core.model.patterns import TablePattern
-from cdc_core.schema.dictionary import in_lists, tables_condition
+from cdc_core.schema.dictionary_queries import in_lists, tables_condition
 from cdc_core.schema.table import TableSchema
 
 PATTERN_BYTES_MAX = 512

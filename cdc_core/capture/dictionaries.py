@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cdc_core.capture.shown_names import Queries, ShownNames, read_shown_names
+from cdc_core.capture.shown_names import ShownNames, read_shown_names
 from cdc_core.config import LogMinerConfig, Strategy
 from cdc_core.errors import RedoUnavailableError, TransientError
 from cdc_core.model.scn import Scn
+from cdc_core.schema.dictionary_queries import Queries
 from cdc_core.schema.table import TableSchema
 
 BUILD_SCRIPT = "deploy/oracle/build_dictionary.sql"

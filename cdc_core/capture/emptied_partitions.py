@@ -10,9 +10,8 @@ Guide 19c, "About Dropping Partitions and Subpartitions", "About Truncating Part
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import (
@@ -25,6 +24,7 @@ from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.scn import Scn
 from cdc_core.schema.ddl_reading import EmptiedPartitions, PartitionChoice
 from cdc_core.schema.ddl_tokens import Token
+from cdc_core.schema.dictionary_queries import Queries
 from cdc_core.schema.partition_bounds import partition_of_value, rows_of_partition
 from cdc_core.schema.table import Column, TableSchema
 
@@ -50,13 +50,6 @@ _COLLATION = (
     " AND COLLATION NOT IN ('BINARY', 'USING_NLS_COMP', 'USING_NLS_SORT', 'USING_NLS_SORT_CS')"
 )
 _NO_SUCH_COLUMN = "ORA-00904"
-
-
-class Queries(Protocol):
-    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession` in the container of the tables."""
-
-    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
 
 
 def rows_of_partitions(

@@ -18,14 +18,14 @@ Source: measured on 23ai by others (transactions of killed sessions); Oracle Dat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 from cdc_core.capture.stream import UNRESOLVED
 from cdc_core.errors import PreflightError
 from cdc_core.model.scn import Scn
 from cdc_core.model.transactions import OpenTransaction
+from cdc_core.schema.dictionary_queries import Queries
 
 _THREADS = (
     "SELECT COUNT(*) FROM V$THREAD WHERE STATUS = 'OPEN' AND ENABLED IN ('PUBLIC', 'PRIVATE')"
@@ -33,14 +33,6 @@ _THREADS = (
 _TRANSACTIONS = "SELECT RAWTOHEX(XID) FROM {view}"
 _SESSIONS = "SELECT SID, SERIAL# FROM GV$SESSION"
 _CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
-
-
-class Queries(Protocol):
-    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession` in the container of the tables, whose transactions and
-    sessions the views show there."""
-
-    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
 
 
 @dataclass(frozen=True, slots=True)

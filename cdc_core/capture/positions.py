@@ -12,7 +12,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.dictionary import tables_condition
+from cdc_core.schema.dictionary_queries import tables_condition
 from cdc_core.source import Start
 
 _DATABASE = "SELECT RESETLOGS_CHANGE#, NAME, DBID FROM V$DATABASE"

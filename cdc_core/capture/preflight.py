@@ -42,7 +42,7 @@ from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SCN_MAX, Scn
 from cdc_core.oracle.session import ROOT, OracleSession
-from cdc_core.schema.dictionary import OF_ROWS, tables_condition
+from cdc_core.schema.dictionary_queries import OF_ROWS, tables_condition
 from cdc_core.schema.segments import have_segments
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX
 

@@ -30,8 +30,8 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.ddl_reading import read_ddl
 from cdc_core.schema.ddl_times import ddl_times
-from cdc_core.schema.dictionary import tables_condition
-from cdc_core.schema.segments import PAST_ERRORS, Queries, ask_objects, read_data_objects
+from cdc_core.schema.dictionary_queries import Queries, tables_condition
+from cdc_core.schema.segments import PAST_ERRORS, ask_objects, read_data_objects
 from cdc_core.schema.table import TableSchema
 
 _LOG = logging.getLogger(__name__)

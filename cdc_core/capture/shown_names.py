@@ -10,10 +10,9 @@ Source: Oracle Database Utilities 19c, "LogMiner Dictionary Options"; rows of dr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
 
 from cdc_core.model.identifiers import TableId
-from cdc_core.schema.dictionary import in_lists, tables_condition
+from cdc_core.schema.dictionary_queries import Queries, in_lists, tables_condition
 from cdc_core.schema.table import TableSchema
 
 ShownNames = Mapping[TableId, TableId | None]
@@ -22,13 +21,6 @@ ShownNames = Mapping[TableId, TableId | None]
 _OBJECTS = """
 SELECT OWNER, OBJECT_NAME, OBJECT_ID FROM ALL_OBJECTS
  WHERE OBJECT_TYPE = 'TABLE' AND ({tables}{numbers})"""
-
-
-class Queries(Protocol):
-    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession` in the container of the tables."""
-
-    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
 
 
 def read_shown_names(session: Queries, tables: Sequence[TableSchema]) -> ShownNames:

@@ -24,14 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from cdc_core.errors import SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.ddl_times import ddl_times
-from cdc_core.schema.dictionary import tables_condition
+from cdc_core.schema.dictionary_queries import Queries, tables_condition
 from cdc_core.schema.table import TableSchema
 
 _FILES = """
@@ -50,13 +49,6 @@ _ALTERED_LATER = """
 SELECT OWNER, OBJECT_NAME FROM ALL_OBJECTS
  WHERE OBJECT_TYPE = 'TABLE' AND LAST_DDL_TIME > :behind AND {tables}"""
 _LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
-
-
-class Queries(Protocol):
-    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession` in the container of the tables."""
-
-    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,15 +32,8 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.ddl_reading import concerns_partitions
 from cdc_core.schema.ddl_times import ddl_times
-from cdc_core.schema.dictionary import in_lists
-from cdc_core.schema.segments import (
-    PAST_ERRORS,
-    Queries,
-    ask_objects,
-    have_segments,
-    knowing,
-    read_segments,
-)
+from cdc_core.schema.dictionary_queries import Queries, in_lists
+from cdc_core.schema.segments import PAST_ERRORS, ask_objects, have_segments, knowing, read_segments
 from cdc_core.schema.table import TableSchema
 
 _LOG = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from cdc_core.explain.outcomes import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.create_table import DescribedColumn, DescribedTable, tables_in
-from cdc_core.schema.dictionary import schema_from_rows
+from cdc_core.schema.dictionary_rows import schema_from_rows
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 

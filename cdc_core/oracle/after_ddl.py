@@ -7,14 +7,15 @@ later (seen on 23ai by others).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS
+from cdc_core.schema.dictionary_queries import Queries
 
 T = TypeVar("T")
 
@@ -25,13 +26,6 @@ _RECENT = """
 SELECT COUNT(*) FROM ALL_OBJECTS
  WHERE OBJECT_TYPE = 'TABLE' AND OWNER = :owner AND OBJECT_NAME = :name
    AND LAST_DDL_TIME > SYSDATE - :seconds / 86400"""
-
-
-class Queries(Protocol):
-    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession`."""
-
-    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
 
 
 def read_after_ddl(session: Queries, tables: Sequence[TableId], read: Callable[[], T]) -> T:

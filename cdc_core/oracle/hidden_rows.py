@@ -4,20 +4,19 @@ Row-level security (VPD) hides rows from queries and Data Redaction replaces val
 Past data is read under the policies of the present. A policy may come at any time, and no DDL says so, so every read of a table's
 rows is held against the policies before it and after it.
 
-Source: Oracle Database Security Guide 19c, "Oracle Virtual Private Database Policies and Flashback Queries"; Database Reference 19c,
+Source: Oracle Database Security Guide 19c, "Oracle Virtual Private Database Policies and Flashback UserQueries"; Database Reference 19c,
 ALL_POLICIES, REDACTION_POLICIES, SESSION_PRIVS; Advanced Security Guide 19c, "Exempting Users from Oracle Data Redaction Policies".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
 
 from cdc_core.errors import PreflightError
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
-from cdc_core.schema.dictionary import tables_condition
+from cdc_core.schema.dictionary_queries import UserQueries, tables_condition
 
 _POLICIES = """
 SELECT OBJECT_OWNER, OBJECT_NAME, POLICY_NAME
@@ -31,17 +30,8 @@ _EXEMPTIONS = """
 SELECT PRIVILEGE FROM SESSION_PRIVS WHERE PRIVILEGE IN ('EXEMPT ACCESS POLICY', 'EXEMPT REDACTION POLICY')"""
 
 
-class Queries(Protocol):
-    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession`."""
-
-    user: str
-
-    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
-
-
 @contextmanager
-def seeing_all(session: Queries, table: TableId) -> Iterator[None]:
+def seeing_all(session: UserQueries, table: TableId) -> Iterator[None]:
     """Read rows of a table in the block, and let them count only if no policy stood between, neither when it began nor when it ended.
 
     Raises:
@@ -52,7 +42,7 @@ def seeing_all(session: Queries, table: TableId) -> Iterator[None]:
     _refuse(session, table)
 
 
-def _refuse(session: Queries, table: TableId) -> None:
+def _refuse(session: UserQueries, table: TableId) -> None:
     found = [one for one in policies_on(session, [table]) if one.is_problem]
     if found:
         raise PreflightError(
@@ -62,7 +52,7 @@ def _refuse(session: Queries, table: TableId) -> None:
         )
 
 
-def policies_on(session: Queries, tables: Sequence[TableId]) -> list[Finding]:
+def policies_on(session: UserQueries, tables: Sequence[TableId]) -> list[Finding]:
     """The policies that would hide rows or values of tables from this session's queries, each with its remedy."""
     privileges = {privilege for (privilege,) in session.fetch_all(_EXEMPTIONS)}
     found: list[Finding] = []
@@ -73,7 +63,7 @@ def policies_on(session: Queries, tables: Sequence[TableId]) -> list[Finding]:
     return found
 
 
-def _row_policies(session: Queries, tables: Sequence[TableId]) -> Iterator[Finding]:
+def _row_policies(session: UserQueries, tables: Sequence[TableId]) -> Iterator[Finding]:
     for table, names in _by_table(session, _POLICIES, tables).items():
         yield Finding(
             f"{table} has row-level security ({names}): queries of the capture user may miss rows that the redo has",
@@ -82,7 +72,7 @@ def _row_policies(session: Queries, tables: Sequence[TableId]) -> Iterator[Findi
         )
 
 
-def _redactions(session: Queries, tables: Sequence[TableId]) -> Iterator[Finding]:
+def _redactions(session: UserQueries, tables: Sequence[TableId]) -> Iterator[Finding]:
     try:
         found = _by_table(session, _REDACTIONS, tables)
     except PreflightError:
@@ -100,7 +90,7 @@ def _redactions(session: Queries, tables: Sequence[TableId]) -> Iterator[Finding
         )
 
 
-def _by_table(session: Queries, sql: str, tables: Sequence[TableId]) -> dict[TableId, str]:
+def _by_table(session: UserQueries, sql: str, tables: Sequence[TableId]) -> dict[TableId, str]:
     """Names of policies, by table."""
     condition, binds = tables_condition(tables, "OBJECT_OWNER", "OBJECT_NAME")
     found: dict[TableId, set[str]] = {}

@@ -22,7 +22,9 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.preflight_rows import check_rows
 from cdc_core.oracle.session import Binds, OracleSession
 from cdc_core.schema.catalog import kinds_that_cannot_be_captured
-from cdc_core.schema.dictionary import OF_ROWS, near_names, read_each_schema, tables_condition
+from cdc_core.schema.dictionary import read_each_schema
+from cdc_core.schema.dictionary_queries import OF_ROWS, tables_condition
+from cdc_core.schema.keys import near_names
 from cdc_core.schema.names import check_names
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema, is_number_text

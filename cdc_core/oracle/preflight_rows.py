@@ -15,7 +15,7 @@ from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId, quote
 from cdc_core.oracle.hidden_rows import policies_on
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.dictionary import tables_condition
+from cdc_core.schema.dictionary_queries import tables_condition
 
 _TEMPORARY = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE TEMPORARY = 'Y' AND {tables}"
 _LOOSE_KEYS = """

@@ -9,7 +9,8 @@ from cdc_core.errors import CdcError, PreflightError
 from cdc_core.model.identifiers import TableId, can_be_named
 from cdc_core.model.patterns import whose_tool
 from cdc_core.model.reports import FoundTable
-from cdc_core.schema.dictionary import Queries, in_lists, read_each_schema, tables_condition
+from cdc_core.schema.dictionary import read_each_schema
+from cdc_core.schema.dictionary_queries import UserQueries, in_lists, tables_condition
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX, TableSchema
 from cdc_core.schema.types import is_captured
 
@@ -37,7 +38,7 @@ _OF_ORACLE = "SELECT USERNAME FROM ALL_USERS WHERE ORACLE_MAINTAINED = 'Y'"
 
 
 def find_tables(
-    session: Queries,
+    session: UserQueries,
     wanted: Callable[[TableId], bool],
     known: Sequence[FoundTable] = (),
 ) -> list[FoundTable]:
@@ -79,7 +80,7 @@ def find_tables(
 
 
 def kinds_that_cannot_be_captured(
-    session: Queries, tables: Sequence[TableId]
+    session: UserQueries, tables: Sequence[TableId]
 ) -> dict[TableId, str]:
     """Which of these tables are of a kind whose rows the redo does not have under their name, and why: external tables, tables of objects, of
     documents and of queues, and what holds rows of another table or of an index. (Temporary tables are :func:`cdc_core.oracle.preflight_rows.check_rows`'s.)"""
@@ -94,7 +95,7 @@ def kinds_that_cannot_be_captured(
 
 
 def _special_kinds(
-    session: Queries, condition: str = "", binds: Mapping[str, object] | None = None
+    session: UserQueries, condition: str = "", binds: Mapping[str, object] | None = None
 ) -> dict[TableId, str]:
     """Tables of kinds that have views of their own, and why they cannot be captured: all, or those of a condition on OWNER and TABLE_NAME."""
     found: dict[TableId, str] = {}
@@ -114,7 +115,7 @@ def _special_kinds(
     return found
 
 
-def read_object_names(session: Queries, numbers: Iterable[int]) -> dict[int, TableId]:
+def read_object_names(session: UserQueries, numbers: Iterable[int]) -> dict[int, TableId]:
     """What the tables with these object numbers are called now, as far as they are there."""
     found: dict[int, TableId] = {}
     for listed in in_lists(numbers):
@@ -123,7 +124,7 @@ def read_object_names(session: Queries, numbers: Iterable[int]) -> dict[int, Tab
     return found
 
 
-def existing_tables(session: Queries, tables: Sequence[TableId]) -> set[TableId]:
+def existing_tables(session: UserQueries, tables: Sequence[TableId]) -> set[TableId]:
     """Those that there are, and that one may see."""
     if not tables:
         return set()

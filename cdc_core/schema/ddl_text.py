@@ -22,8 +22,8 @@ from cdc_core.schema.create_table import (
 )
 from cdc_core.schema.ddl_reading import read_ddl
 from cdc_core.schema.ddl_tokens import tokens_of
-from cdc_core.schema.dictionary import mask_refusal, masks_of
 from cdc_core.schema.forms import in_forms
+from cdc_core.schema.masks import mask_refusal, masks_of
 from cdc_core.schema.table import IN_ROW_BYTES_MAX, Column, TableSchema
 
 _BYTES_EACH = {"VARCHAR2": 4, "CHAR": 4, "NVARCHAR2": 3, "NCHAR": 3, "RAW": 1}

@@ -11,27 +11,19 @@ operating system").
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, Protocol
 from zoneinfo import ZoneInfo, available_timezones
 
 from cdc_core.model.scn import SLACK_SECONDS, Scn
+from cdc_core.schema.dictionary_queries import Queries
 
 _TIMES = """
 SELECT SCN_TO_TIMESTAMP(:scn), SYS_EXTRACT_UTC(SYSTIMESTAMP), CAST(SYSTIMESTAMP AS TIMESTAMP) FROM DUAL"""
 _OFFSET_GRAIN = timedelta(minutes=15)
 _NEAR = timedelta(hours=3)
 """No further from a time is the night whose repeated hour it may lie in, or next to."""
-
-
-class Queries(Protocol):
-    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession`."""
-
-    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
 
 
 @dataclass(frozen=True, slots=True)

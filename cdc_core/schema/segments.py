@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from cdc_core.errors import OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.schema.dictionary import in_lists, tables_condition
+from cdc_core.schema.dictionary_queries import Queries, in_lists, tables_condition
 from cdc_core.schema.table import TableSchema
 
 PAST_ERRORS = (OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError)
@@ -54,13 +54,6 @@ SELECT I.TABLE_OWNER, I.TABLE_NAME, COUNT(*), SUM(P.DATA_OBJECT_ID), SUM(P.DATA_
  WHERE I.INDEX_TYPE = 'IOT - TOP' AND P.OWNER = I.OWNER AND P.OBJECT_NAME = I.INDEX_NAME
    AND P.OBJECT_TYPE IN ({_INDEXES}) AND P.DATA_OBJECT_ID <= :newest AND {{tables}}
  GROUP BY I.TABLE_OWNER, I.TABLE_NAME"""
-
-
-class Queries(Protocol):
-    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession` in the container of the tables."""
-
-    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
 
 
 def read_segments(session: Queries, tables: Sequence[TableSchema]) -> dict[TableId, set[int]]:

@@ -16,8 +16,8 @@ from cdc_core.errors import ConfigError, SchemaMismatchError, UnsupportedTypeErr
 from cdc_core.model.identifiers import TableId, quote
 from cdc_core.model.scn import Scn
 from cdc_core.schema.create_table import DescribedColumn, tables_in
-from cdc_core.schema.dictionary import mask_refusal, masks_of
 from cdc_core.schema.forms import in_forms
+from cdc_core.schema.masks import mask_refusal, masks_of
 from cdc_core.schema.table import IN_ROW_BYTES_MAX, ROW_ID_COLUMN, Column, TableSchema
 from cdc_core.schema.types import arrow_schema
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
 
 from cdc_core.model.identifiers import TableId, quote
+from cdc_core.schema.dictionary_queries import Queries
 from cdc_core.schema.table import TableSchema
 
 _PRESENT = """
@@ -24,13 +24,6 @@ SELECT COLUMN_NAME FROM ALL_TAB_COLS
 
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|[^\W\d][\w$#]*(?![\w$#]|\s*\()""")
 """Of a checked condition: a literal, a quoted name, or a word that calls no function."""
-
-
-class Queries(Protocol):
-    """What is asked: an :class:`~cdc_core.oracle.session.OracleSession`."""
-
-    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
 
 
 def present_names(session: Queries, table: TableId) -> tuple[str, ...]:

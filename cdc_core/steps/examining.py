@@ -29,7 +29,8 @@ from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.preflight import check_tables
 from cdc_core.oracle.session import connect
 from cdc_core.schema.catalog import find_tables
-from cdc_core.schema.dictionary import Queries, read_table_schema
+from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.dictionary_queries import UserQueries
 from cdc_core.source import OpenSource
 from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
@@ -80,7 +81,7 @@ def oracle_findings(
         return list(dict.fromkeys(found_all)), len(tables.tables)
 
 
-def _beside_patterns(session: Queries, config: SourceConfig) -> Iterator[Finding]:
+def _beside_patterns(session: UserQueries, config: SourceConfig) -> Iterator[Finding]:
     """Which tables with an entry of their own capture columns that a pattern leaves out or masks? Nothing of a pattern holds for them."""
     for entry in config.tables:
         if entry.is_pattern:

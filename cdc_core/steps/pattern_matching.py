@@ -15,7 +15,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.patterns import whose_tool
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.catalog import find_tables
-from cdc_core.schema.dictionary import Queries
+from cdc_core.schema.dictionary_queries import UserQueries
 from cdc_core.schema.types import SNAPSHOT
 
 _LOG = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ _LISTED = 10
 
 
 def look_up(
-    session: Queries,
+    session: UserQueries,
     config: SourceConfig,
     known: list[FoundTable],
     left: Set[TableId] = frozenset(),

@@ -23,8 +23,9 @@ from cdc_core.model.streams import StreamEnd
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.all_columns import lacking_columns
 from cdc_core.schema.catalog import read_object_names
-from cdc_core.schema.dictionary import mask_refusal, masks_of, read_table_schema
+from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.forms import form_of
+from cdc_core.schema.masks import mask_refusal, masks_of
 from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context

@@ -19,7 +19,7 @@ from cdc_core.errors import OracleUnavailableError, PreflightError, SnapshotTooO
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.schema.dictionary import LIST_MAX, in_lists
+from cdc_core.schema.dictionary_queries import LIST_MAX, in_lists
 from cdc_core.schema.segments import knowing, read_segments
 from cdc_core.schema.table import TableSchema
 from tests.capture.test_rows import DEPT, EMP, batch, row

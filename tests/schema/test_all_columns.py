@@ -11,7 +11,7 @@ from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.scn import Scn
 from cdc_core.schema.all_columns import refuse_all_columns
-from cdc_core.schema.dictionary import schema_from_rows
+from cdc_core.schema.dictionary_rows import schema_from_rows
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import ROW_DIGEST, ROW_DIGEST_COLUMN, Column, TableSchema
 

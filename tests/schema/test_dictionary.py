@@ -11,7 +11,8 @@ from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.schema.dictionary import LIST_MAX, schema_from_rows, tables_condition
+from cdc_core.schema.dictionary_queries import LIST_MAX, tables_condition
+from cdc_core.schema.dictionary_rows import schema_from_rows
 from cdc_core.schema.table import TableSchema
 
 

@@ -1,0 +1,61 @@
+"""Which rows of a dictionary view are about some tables?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from cdc_core.model.identifiers import TableId
+
+LIST_MAX = 1000
+"""So many values may stand in one IN list (ORA-01795); since 23ai 65,535.
+
+Source: Oracle Database SQL Language Reference 19c, "Expression Lists"; Error Help, ORA-01795.
+"""
+OF_ROWS = "(VIRTUAL_COLUMN = 'NO' OR USER_GENERATED = 'YES')"
+"""Of ALL_TAB_COLS: not a column that Oracle derives for itself, for an index on an expression or in descending order (SYS_NC0000n$) or
+for extended statistics (SYS_STS…). No row has those, no redo names them, and they come and go with no DDL of the table."""
+
+
+class Queries(Protocol):
+    """What Oracle is asked through: a session in the container of the tables."""
+
+    def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+
+
+class UserQueries(Queries, Protocol):
+    """The same, of a session that says who is logged on."""
+
+    user: str
+    """The user to whom rights would have to be granted."""
+
+
+def tables_condition(
+    tables: Iterable[TableId], owner: str, name: str, prefix: str = ""
+) -> tuple[str, dict[str, Any]]:
+    """A predicate that holds for rows of ``tables``, and its binds, whose names begin with ``prefix``.
+
+    One term per owner, with its tables in lists that are no longer than Oracle takes: the predicate of 1,000 tables is as deep as that
+    of one.
+    """
+    by_owner: dict[str, list[str]] = {}
+    for table in sorted(set(tables)):
+        by_owner.setdefault(table.owner, []).append(table.name)
+    terms: list[str] = []
+    binds: dict[str, Any] = {}
+    named = 0
+    for number, (of, names) in enumerate(by_owner.items()):
+        own = {f"{prefix}n{named + at}": one for at, one in enumerate(names)}
+        named += len(own)
+        lists = (f"{name} IN ({listed})" for listed in in_lists(f":{one}" for one in own))
+        terms.append(f"{owner} = :{prefix}o{number} AND ({' OR '.join(lists)})")
+        binds |= {f"{prefix}o{number}": of, **own}
+    return f"({' OR '.join(terms)})", binds
+
+
+def in_lists(values: Iterable[object]) -> Iterator[str]:
+    """The values in texts for IN lists, in their order, of which Oracle takes no longer ones."""
+    listed = list(values)
+    for at in range(0, len(listed), LIST_MAX):
+        yield ", ".join(map(str, listed[at : at + LIST_MAX]))

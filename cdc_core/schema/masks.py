@@ -1,0 +1,34 @@
+"""Which captured columns are masked, and which masks cannot be?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_core.config import TableConfig
+from cdc_core.schema.table import (
+    Column,
+)
+from cdc_core.schema.types import MASKED_TYPES
+
+
+def masks_of(config: TableConfig, captured: Sequence[Column]) -> tuple[tuple[str, str], ...]:
+    """The captured columns that the configuration masks, and how, by name."""
+    names = {column.name for column in captured}
+    return tuple(sorted(one for one in config.columns_mask.items() if one[0] in names))
+
+
+def mask_refusal(config: TableConfig, captured: Sequence[Column], key: Sequence[str]) -> str | None:
+    """Why the configuration's masks cannot be; None if they can.
+
+    A masked key would make one row of many, or give a row another key than Oracle's. A LOB is written in pieces, of which each would
+    have to be masked alone.
+    """
+    of_key = [name for name in key if name in config.columns_mask]
+    if of_key:
+        return f"columns_mask names columns of the key: {', '.join(of_key)}"
+    others = [
+        f"{column.name} {column.data_type}"
+        for column in captured
+        if column.name in config.columns_mask and column.data_type not in MASKED_TYPES
+    ]
+    return f"columns_mask masks short text alone, not {', '.join(others)}" if others else None
