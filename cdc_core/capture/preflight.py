@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
@@ -27,7 +28,6 @@ from cdc_core.capture.mining import mining
 from cdc_core.capture.positions import upper_bound
 from cdc_core.capture.standby import readable_end, where_both_run
 from cdc_core.config import LogMinerConfig, LogsBy, TableConfig
-from cdc_core.decode.character_sets import KNOWN
 from cdc_core.errors import (
     CdcError,
     ConfigError,
@@ -39,12 +39,10 @@ from cdc_core.errors import (
     TransientError,
 )
 from cdc_core.model.findings import Finding
-from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SCN_MAX, Scn
 from cdc_core.oracle.session import ROOT, OracleSession
-from cdc_core.schema.dictionary_queries import OF_ROWS, tables_condition
-from cdc_core.schema.segments import have_segments
-from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX
+from cdc_core.preflight.checks import Check, Looked, found_by
+from cdc_core.preflight.redo import LOGGING, REDO_CHECKS
 
 VIEWS = (
     "V$DATABASE",
@@ -65,38 +63,6 @@ _TRANSACTIONS = "GV$TRANSACTION"
 _DATABASE = """
 SELECT DATABASE_ROLE, OPEN_MODE, LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL FROM V$DATABASE"""
 _FORCE_LOGGING = "SELECT FORCE_LOGGING FROM V$DATABASE"
-_ALL_COLUMN_GROUPS = """
-SELECT OWNER, TABLE_NAME FROM ALL_LOG_GROUPS WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING'"""
-_VISIBLE = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE {tables}"
-_LOB_TABLES = f"""
-SELECT DISTINCT OWNER, TABLE_NAME
-  FROM ALL_TAB_COLS
- WHERE (DATA_TYPE IN ('CLOB', 'NCLOB', 'BLOB') OR DATA_TYPE IN ('VARCHAR2', 'NVARCHAR2') AND DATA_LENGTH > 4000
-    OR DATA_TYPE = 'RAW' AND DATA_LENGTH > 2000) AND {OF_ROWS} AND {{tables}}"""
-_LONG_NAMES = """
-SELECT OWNER, TABLE_NAME, COLUMN_NAME
-  FROM ALL_TAB_COLS
- WHERE USER_GENERATED = 'YES' AND VIRTUAL_COLUMN = 'NO' AND LENGTHB(COLUMN_NAME) > :bytes AND {tables}
- ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
-_OBJECTS_PROBE = "SELECT 1 FROM DBA_OBJECTS WHERE ROWNUM = 0"
-_UNTRANSLATED = f"""
-SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE
-  FROM ALL_TAB_COLS
- WHERE DATA_TYPE IN ('JSON', 'BOOLEAN', 'VECTOR') AND {OF_ROWS} AND {{tables}}
- ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
-_NESTED = """
-SELECT OWNER, PARENT_TABLE_NAME, PARENT_TABLE_COLUMN, TABLE_TYPE_NAME
-  FROM ALL_NESTED_TABLES
- WHERE {tables}
- ORDER BY OWNER, PARENT_TABLE_NAME, PARENT_TABLE_COLUMN"""
-_CHARACTER_SETS = """
-SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
-_NATIONAL = f"""
-SELECT OWNER, TABLE_NAME, COLUMN_NAME
-  FROM ALL_TAB_COLS
- WHERE DATA_TYPE IN ('NCHAR', 'NVARCHAR2', 'NCLOB') AND {OF_ROWS} AND {{tables}}
- ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
-_NATIONAL_SET = "AL16UTF16"
 _CONTAINERS = "SELECT NAME, OPEN_MODE FROM V$PDBS WHERE NAME <> 'PDB$SEED'"
 _MOUNTED = "MOUNTED"
 _BROKEN_DESTINATIONS = """
@@ -118,6 +84,15 @@ _ATTEMPTS = 3
 _CONTAINER_CLOSED = "ORA-16331"
 
 
+@dataclass(frozen=True, slots=True)
+class RedoLooked:
+    """What checks of the redo look at: the session of the tables, the one in which LogMiner runs."""
+
+    session: OracleSession
+    miner: OracleSession
+    how: LogMinerConfig
+
+
 def check_redo(
     session: OracleSession,
     tables: Sequence[TableConfig],
@@ -132,45 +107,36 @@ def check_redo(
 
     Only failures to look are raised: a lost session, a database that is down.
     """
-    logs_by = how.logs
-    findings = list(_check_views(session))
+    redo = RedoLooked(session, session, how)
+    findings = list(VIEWS_CHECK.find(redo))
     can_look = not findings
     if can_look:
-        findings += _check_instances(session)
-    findings += _check_sessions(session)
+        findings += INSTANCES_CHECK.find(redo)
+    findings += SESSIONS_CHECK.find(redo)
     is_blind = any(finding.problem.endswith("V$DATABASE") for finding in findings)
-    supplemental = False
     if not is_blind:
-        supplemental, found = _check_database(session)
-        findings += [*found, *_check_force_logging(session)]
-    names = [config.table for config in tables]
-    findings += _check_logging(session, tables) if not supplemental else []
-    findings += _check_row_ids(tables)
-    findings += _check_all_columns(tables)
-    findings += _check_names(session, tables)
-    findings += _check_character_sets(session, tables)
-    findings += _check_segments(session, names)
-    findings += _check_types(session, names)
-    findings += check_flush_table(session, how)
+        findings += found_by(DATABASE_CHECKS, redo)
+    is_logged = not is_blind and _logs_all_columns(session)
+    of_tables = [one for one in REDO_CHECKS if not (is_logged and one is LOGGING)]
+    findings += found_by(of_tables, Looked(session, tables))
+    findings += FLUSH_CHECK.find(redo)
     if is_blind:
-        return [*findings, *_check_rights(session)]
+        return [*findings, *RIGHTS_CHECK.find(redo)]
     with ExitStack() as stack:
         try:
             miner = stack.enter_context(open_miner()) if open_miner else session
         except (ConfigError, PreflightError, RedoUnavailableError) as error:
             return [*findings, Finding(error.what_happened, error.hint)]
+        redo = replace(redo, miner=miner)
         try:
             with where_both_run(session, miner, how):
-                findings += _check_rights(miner)
-                if logs_by == "files" and session.is_cdb:
-                    findings += _check_containers(miner)
-                if not any(one.is_problem for one in findings):
-                    findings += _check_dictionary(session, how)
-                if not any(one.is_problem for one in findings):
-                    findings += _probe(session, miner, how)
+                findings += found_by((RIGHTS_CHECK, CONTAINERS_CHECK), redo)
+                for check in (DICTIONARY_CHECK, READING_CHECK):
+                    if not any(one.is_problem for one in findings):
+                        findings += check.find(redo)
         except PreflightError as error:
-            findings.append(_not_there(session, error, logs_by))
-        return findings + (list(_check_archive(miner, how)) if can_look else [])
+            findings.append(_not_there(session, error, how.logs))
+        return findings + (list(ARCHIVE_CHECK.find(redo)) if can_look else [])
 
 
 def _not_there(session: OracleSession, error: PreflightError, logs_by: LogsBy) -> Finding:
@@ -183,47 +149,51 @@ def _not_there(session: OracleSession, error: PreflightError, logs_by: LogsBy) -
     )
 
 
-def _check_views(session: OracleSession) -> Iterator[Finding]:
+def _check_views(looked: RedoLooked) -> Iterator[Finding]:
     for view in VIEWS:
         try:
-            session.fetch_all(f"SELECT 1 FROM {view} WHERE ROWNUM = 0")
+            looked.session.fetch_all(f"SELECT 1 FROM {view} WHERE ROWNUM = 0")
         except PreflightError:
             grant = view.replace("V$", "V_$")
             yield Finding(
                 f"the capture user may not read {view}",
-                f"GRANT SELECT ON SYS.{grant} TO {session.user}",
+                f"GRANT SELECT ON SYS.{grant} TO {looked.session.user}",
             )
 
 
-def _check_instances(session: OracleSession) -> Iterator[Finding]:
+def _check_instances(looked: RedoLooked) -> Iterator[Finding]:
     """Where several instances run, each has transactions of its own, which a snapshot must know."""
-    if sum(thread.is_written for thread in read_threads(session)) < 2:
+    if sum(thread.is_written for thread in read_threads(looked.session)) < 2:
         return
     try:
-        session.fetch_all(f"SELECT 1 FROM {_TRANSACTIONS} WHERE ROWNUM = 0")
+        looked.session.fetch_all(f"SELECT 1 FROM {_TRANSACTIONS} WHERE ROWNUM = 0")
     except PreflightError:
         yield Finding(
             f"the capture user may not read {_TRANSACTIONS}, which shows the open transactions of all instances",
-            f"GRANT SELECT ON SYS.GV_$TRANSACTION TO {session.user}",
+            f"GRANT SELECT ON SYS.GV_$TRANSACTION TO {looked.session.user}",
         )
 
 
-def _check_sessions(session: OracleSession) -> Iterator[Finding]:
+def _check_sessions(looked: RedoLooked) -> Iterator[Finding]:
     """Capture goes on without it, and keeps what it could forget."""
     try:
-        session.fetch_all(f"SELECT 1 FROM {_SESSIONS} WHERE ROWNUM = 0")
+        looked.session.fetch_all(f"SELECT 1 FROM {_SESSIONS} WHERE ROWNUM = 0")
     except PreflightError:
         yield Finding(
             f"the capture user may not read {_SESSIONS}: Redolake cannot abandon transactions of killed sessions, so it keeps "
             "their windows in landing indefinitely",
-            f"GRANT SELECT ON SYS.GV_$SESSION TO {session.user}",
+            f"GRANT SELECT ON SYS.GV_$SESSION TO {looked.session.user}",
             is_problem=False,
         )
 
 
-def _check_database(session: OracleSession) -> tuple[bool, list[Finding]]:
-    """Whether all columns of all tables are logged, and what is wrong with the database."""
-    [(role, open_mode, log_mode, minimal, everything)] = session.fetch_all(_DATABASE)
+def _logs_all_columns(session: OracleSession) -> bool:
+    """Does the database log all columns of all tables?"""
+    return bool(session.fetch_all(_DATABASE)[0][-1] == "YES")
+
+
+def _check_database(looked: RedoLooked) -> list[Finding]:
+    [(role, open_mode, log_mode, minimal, everything)] = looked.session.fetch_all(_DATABASE)
     findings = []
     if role != "PRIMARY" or open_mode != "READ WRITE":
         findings.append(
@@ -248,12 +218,12 @@ def _check_database(session: OracleSession) -> tuple[bool, list[Finding]]:
                 "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA",
             )
         )
-    return everything == "YES", findings
+    return findings
 
 
-def _check_force_logging(session: OracleSession) -> Iterator[Finding]:
+def _check_force_logging(looked: RedoLooked) -> Iterator[Finding]:
     """May rows be written without redo? Windows notice it, and stop the tables of the tablespace."""
-    [(forced,)] = session.fetch_all(_FORCE_LOGGING)
+    [(forced,)] = looked.session.fetch_all(_FORCE_LOGGING)
     if forced != "YES":
         yield Finding(
             "FORCE LOGGING is off: a load without redo (NOLOGGING, SQL*Loader UNRECOVERABLE) "
@@ -264,166 +234,20 @@ def _check_force_logging(session: OracleSession) -> Iterator[Finding]:
         )
 
 
-def _check_logging(session: OracleSession, tables: Sequence[TableConfig]) -> Iterator[Finding]:
-    """All columns name the row of a change, and say what it was. Where the ROWID names it, capture goes on with less, but in tables with
-    LOBs, whose rows LogMiner shows without it. ALL_LOG_GROUPS has nothing of a table that the capture user may not read, so
-    nothing is said of one."""
-    condition, binds = tables_condition([one.table for one in tables], "OWNER", "TABLE_NAME")
-    found = session.fetch_all(_VISIBLE.format(tables=condition), binds)
-    visible = {TableId(owner, name) for owner, name in found}
-    tables = [one for one in tables if one.table in visible]
-    logged = {TableId(owner, name) for owner, name in session.fetch_all(_ALL_COLUMN_GROUPS)}
-    loose = [one.table for one in tables if one.identity == "rowid" and one.table not in logged]
-    with_lobs: set[TableId] = set()
-    if loose:
-        condition, binds = tables_condition(loose, "OWNER", "TABLE_NAME")
-        found = session.fetch_all(_LOB_TABLES.format(tables=condition), binds)
-        with_lobs = {TableId(owner, name) for owner, name in found}
-    for config in tables:
-        table = config.table
-        if table in logged:
-            continue
-        is_needed = config.identity != "rowid" or table in with_lobs
-        yield Finding(
-            f"{table} has no supplemental logging of all columns"
-            + (
-                ""
-                if is_needed
-                else ": updates in its change log hold only the changed columns; its mirror is complete nevertheless"
-            ),
-            f"ALTER TABLE {table.sql} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
-            table,
-            is_problem=is_needed,
-        )
-
-
-def _check_row_ids(tables: Sequence[TableConfig]) -> Iterator[Finding]:
-    for config in tables:
-        if config.identity == "rowid":
-            yield Finding(
-                f"{config.table}: Redolake identifies its rows by ROWID. ALTER TABLE … MOVE, SHRINK SPACE, FLASHBACK TABLE, and partitions "
-                "that are split, merged, moved or exchanged change ROWIDs, and the table leaves the stream",
-                f"`redolake table resnapshot {config.table.argument}` adds it back after each such statement; a table with a key is not affected",
-                config.table,
-                is_problem=False,
-            )
-
-
-def _check_all_columns(tables: Sequence[TableConfig]) -> Iterator[Finding]:
-    for config in tables:
-        if config.identity == "all_columns":
-            yield Finding(
-                f"{config.table}: Redolake identifies its rows by the values of all columns, and counts equal rows. Each change carries the "
-                "whole row twice through the lake, the whole table is read as of one SCN, which needs the undo for that long, and a column "
-                "that comes, goes, or changes its name or type takes the table out of the stream",
-                f"`redolake table resnapshot {config.table.argument}` adds it back with new Delta tables after a DDL of its columns; a table "
-                "with a key needs none of this",
-                config.table,
-                is_problem=False,
-            )
-
-
-def _check_names(session: OracleSession, tables: Sequence[TableConfig]) -> Iterator[Finding]:
-    condition, binds = tables_condition([one.table for one in tables], "OWNER", "TABLE_NAME")
-    long: dict[TableId, list[str]] = {}
-    rows = session.fetch_all(
-        _LONG_NAMES.format(tables=condition), {**binds, "bytes": LOGMINER_NAME_BYTES_MAX}
-    )
-    for owner, name, column in rows:
-        long.setdefault(TableId(owner, name), []).append(column)
-    for config in tables:
-        columns = long.get(config.table, [])
-        own = [
-            name
-            for name in (config.table.owner, config.table.name)
-            if len(name.encode()) > LOGMINER_NAME_BYTES_MAX
-        ]
-        if own or columns:
-            yield Finding(
-                f"{config.table}: LogMiner does not support names longer than {LOGMINER_NAME_BYTES_MAX} bytes: {', '.join(own + columns)}",
-                "Rename the table or the columns, or leave the table out: LogMiner shows no row of it, whatever columns you capture; a schema "
-                "cannot be renamed: move the table to another",
-                config.table,
-            )
-
-
-def _check_character_sets(
-    session: OracleSession, tables: Sequence[TableConfig]
-) -> Iterator[Finding]:
-    """Rows from before a DDL hold text in the bytes of the database's sets; the driver's thin mode reads national text of one set."""
-    sets = dict(session.fetch_all(_CHARACTER_SETS))
-    own, national = sets["NLS_CHARACTERSET"], sets["NLS_NCHAR_CHARACTERSET"]
-    if own not in KNOWN:
-        yield Finding(
-            f"Redolake does not know the database's character set {own}: rows from before a DDL hold text in its bytes",
-            "Migrate the database to AL32UTF8 (Database Migration Assistant for Unicode), or ask for the set in an issue",
-        )
-    if national == _NATIONAL_SET:
-        return
-    condition, binds = tables_condition([one.table for one in tables], "OWNER", "TABLE_NAME")
-    wide: dict[TableId, list[str]] = {}
-    for owner, name, column in session.fetch_all(_NATIONAL.format(tables=condition), binds):
-        wide.setdefault(TableId(owner, name), []).append(column)
-    for config in tables:
-        names = [name for name in wide.get(config.table, []) if name not in config.columns_exclude]
-        if names:
-            yield Finding(
-                f"{config.table}: the driver does not read the national character set {national} of {', '.join(names)} (DPY-3012)",
-                "Leave the columns out under columns_exclude",
-                config.table,
-            )
-
-
-def _check_segments(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:
-    """Rows of a segment that is gone have no name: whose they are, the objects of the database tell."""
-    segmented = sorted(have_segments(session, tables))
-    if not segmented:
-        return
+def _check_rights(looked: RedoLooked) -> Iterator[Finding]:
     try:
-        session.fetch_all(_OBJECTS_PROBE)
-    except PreflightError:
-        for table in segmented:
-            yield Finding(
-                f"{table} has partitions or is index-organized, and the capture user may not read DBA_OBJECTS: if a partition is made "
-                "and goes again before its redo is read, the table stops",
-                f"GRANT SELECT, FLASHBACK ON SYS.DBA_OBJECTS TO {session.user}",
-                table,
-                is_problem=False,
-            )
-
-
-def _check_types(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:
-    """LogMiner shows each row of a table with such a column as UNSUPPORTED, whatever is captured of it: measured on 23ai by others, and of
-    nested tables as Oracle Database Utilities 19c says, "Supported Data Types, Storage Attributes, and Database and Redo Log File Versions"."""
-    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
-    documents = session.fetch_all(_UNTRANSLATED.format(tables=condition), binds)
-    condition, binds = tables_condition(tables, "OWNER", "PARENT_TABLE_NAME")
-    nested = session.fetch_all(_NESTED.format(tables=condition), binds)
-    for owner, name, column, kind in (*documents, *nested):
-        table = TableId(owner, name)
-        yield Finding(
-            f"{table} has the column {column} of type {kind}: LogMiner does not translate rows of such a table, also where the "
-            "column is left out",
-            "Leave the table out, or keep the column in a table of its own; with its first change the table stops",
-            table,
-            is_problem=False,
-        )
-
-
-def _check_rights(session: OracleSession) -> Iterator[Finding]:
-    try:
-        session.execute_block(_LOGMINER_PROBE)
+        looked.miner.execute_block(_LOGMINER_PROBE)
     except PreflightError as error:
         yield Finding(
             f"the capture user may not use LogMiner ({error.facts.get('ora')})",
-            f"GRANT LOGMINING TO {session.user}; GRANT EXECUTE ON SYS.DBMS_LOGMNR TO {session.user}",
+            f"GRANT LOGMINING TO {looked.miner.user}; GRANT EXECUTE ON SYS.DBMS_LOGMNR TO {looked.miner.user}",
         )
         return
     except OracleError as error:
         if error.facts.get("ora") != _NO_SESSION:
             raise
     try:
-        session.fetch_all(_CONTENTS_PROBE)
+        looked.miner.fetch_all(_CONTENTS_PROBE)
     except PreflightError as error:
         grant = (
             "SELECT ON SYS.V_$LOGMNR_CONTENTS"
@@ -432,28 +256,30 @@ def _check_rights(session: OracleSession) -> Iterator[Finding]:
         )
         yield Finding(
             f"the capture user may not read V$LOGMNR_CONTENTS ({error.facts.get('ora')})",
-            f"GRANT {grant} TO {session.user}",
+            f"GRANT {grant} TO {looked.miner.user}",
         )
     except OracleError as error:
         if error.facts.get("ora") != _NOT_STARTED:
             raise
 
 
-def _check_containers(session: OracleSession) -> Iterator[Finding]:
+def _check_containers(looked: RedoLooked) -> Iterator[Finding]:
     """Is every pluggable database open? What is closed for long may have no redo in the logs that are read."""
+    if looked.how.logs != "files" or not looked.session.is_cdb:
+        return
     try:
-        containers = dict(session.fetch_all(_CONTAINERS))
+        containers = dict(looked.miner.fetch_all(_CONTAINERS))
     except PreflightError:
         yield Finding(
             "the capture user may not see whether all pluggable databases are open, which LogMiner needs",
-            f"GRANT SELECT ON SYS.V_$PDBS TO {session.user} CONTAINER = ALL",
+            f"GRANT SELECT ON SYS.V_$PDBS TO {looked.miner.user} CONTAINER = ALL",
             is_problem=False,
         )
         return
-    if session.container != ROOT and session.container not in containers:
+    if looked.miner.container != ROOT and looked.miner.container not in containers:
         yield Finding(
             "the capture user does not see in CDB$ROOT whether all pluggable databases are open (CONTAINER_DATA)",
-            f"ALTER USER {session.user} SET CONTAINER_DATA = ALL CONTAINER = CURRENT, in CDB$ROOT",
+            f"ALTER USER {looked.miner.user} SET CONTAINER_DATA = ALL CONTAINER = CURRENT, in CDB$ROOT",
             is_problem=False,
         )
     for name, open_mode in sorted(containers.items()):
@@ -465,7 +291,7 @@ def _check_containers(session: OracleSession) -> Iterator[Finding]:
             )
 
 
-def _probe(session: OracleSession, miner: OracleSession, how: LogMinerConfig) -> Iterator[Finding]:
+def _probe(looked: RedoLooked) -> Iterator[Finding]:
     """Start LogMiner over the redo of the newest logs, as a window does, and read one row."""
     attempts = Retrying(
         retry=retry_if_exception(_passes),
@@ -474,7 +300,7 @@ def _probe(session: OracleSession, miner: OracleSession, how: LogMinerConfig) ->
         reraise=True,
     )
     try:
-        attempts(_read_newest, session, miner, how)
+        attempts(_read_newest, looked.session, looked.miner, looked.how)
     except CdcError as error:
         lost = isinstance(error, OracleUnavailableError)
         if lost and error.facts.get("ora") != _CONTAINER_CLOSED:
@@ -518,8 +344,9 @@ def _passes(error: BaseException) -> bool:
     return isinstance(error, TransientError) and not isinstance(error, OracleUnavailableError)
 
 
-def _check_dictionary(session: OracleSession, how: LogMinerConfig) -> Iterator[Finding]:
+def _check_dictionary(looked: RedoLooked) -> Iterator[Finding]:
     """Is there a dictionary to read redo with, and for how long must logs be kept because of it?"""
+    session, how = looked.session, looked.how
     if how.strategy == "dictionary_from_file" and session.is_cdb:
         yield Finding(
             "capture.strategy: dictionary_from_file in a database with containers: Oracle supports dictionary files from 19c on only "
@@ -562,7 +389,8 @@ def _check_destinations(session: OracleSession, how: LogMinerConfig) -> Iterator
             )
 
 
-def _check_archive(session: OracleSession, how: LogMinerConfig) -> Iterator[Finding]:
+def _check_archive(looked: RedoLooked) -> Iterator[Finding]:
+    session, how = looked.miner, looked.how
     try:
         yield from _check_destinations(session, how)
     except PreflightError:
@@ -588,3 +416,76 @@ def _check_archive(session: OracleSession, how: LogMinerConfig) -> Iterator[Find
             "Archived logs must cover the longest time that capture stands still, and the longest transaction",
             is_problem=False,
         )
+
+
+HOST = "how-to/oracle-on-premises.md"
+VIEWS_CHECK = Check("rights on the V$ views", "GRANT SELECT ON SYS.V_$…", HOST, _check_views)
+INSTANCES_CHECK = Check(
+    "rights on GV$TRANSACTION, where several instances run",
+    "GRANT SELECT ON SYS.GV_$TRANSACTION",
+    "how-to/rac-and-standby.md",
+    _check_instances,
+)
+SESSIONS_CHECK = Check(
+    "rights on GV$SESSION, which tells killed sessions",
+    "GRANT SELECT ON SYS.GV_$SESSION",
+    "how-to/stuck-window.md",
+    _check_sessions,
+)
+DATABASE_CHECKS: tuple[Check[RedoLooked], ...] = (
+    Check(
+        "role, open mode, ARCHIVELOG mode, and supplemental logging of the database",
+        "ALTER DATABASE ARCHIVELOG; ALTER DATABASE ADD SUPPLEMENTAL LOG DATA",
+        HOST,
+        _check_database,
+    ),
+    Check(
+        "loads without redo",
+        "ALTER DATABASE FORCE LOGGING",
+        "how-to/tables.md",
+        _check_force_logging,
+    ),
+)
+FLUSH_CHECK: Check[RedoLooked] = Check(
+    "the table of `capture.flush_table`",
+    "Create it and grant SELECT and UPDATE on it",
+    "reference/configuration.md",
+    lambda looked: check_flush_table(looked.session, looked.how),
+)
+RIGHTS_CHECK = Check(
+    "rights to use LogMiner and to read its rows", "GRANT LOGMINING", HOST, _check_rights
+)
+CONTAINERS_CHECK = Check(
+    "pluggable databases that are closed",
+    "ALTER PLUGGABLE DATABASE … OPEN",
+    HOST,
+    _check_containers,
+)
+DICTIONARY_CHECK = Check(
+    "the dictionary that `capture.strategy` needs",
+    "Build a dictionary, or choose `online_catalog`",
+    "reference/configuration.md",
+    _check_dictionary,
+)
+READING_CHECK = Check(
+    "whether LogMiner reads a row of the newest redo", "As the finding says", HOST, _probe
+)
+ARCHIVE_CHECK = Check(
+    "archive destinations, and how far archived logs reach back",
+    "Keep archived logs as long as capture may stand still",
+    HOST,
+    _check_archive,
+)
+LOGMINER_CHECKS: tuple[Check[RedoLooked], ...] = (
+    VIEWS_CHECK,
+    INSTANCES_CHECK,
+    SESSIONS_CHECK,
+    *DATABASE_CHECKS,
+    FLUSH_CHECK,
+    RIGHTS_CHECK,
+    CONTAINERS_CHECK,
+    DICTIONARY_CHECK,
+    READING_CHECK,
+    ARCHIVE_CHECK,
+)
+"""What is asked of the database, in this order; see :func:`check_redo` for what follows what."""

@@ -83,7 +83,7 @@ def kinds_that_cannot_be_captured(
     session: UserQueries, tables: Sequence[TableId]
 ) -> dict[TableId, str]:
     """Which of these tables are of a kind whose rows the redo does not have under their name, and why: external tables, tables of objects, of
-    documents and of queues, and what holds rows of another table or of an index. (Temporary tables are :func:`cdc_core.oracle.preflight_rows.check_rows`'s.)"""
+    documents and of queues, and what holds rows of another table or of an index. (Temporary tables are :mod:`cdc_core.preflight.rows`'s.)"""
     if not tables:
         return {}
     condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")

@@ -26,8 +26,8 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.patterns import TablePattern
 from cdc_core.model.reports import FoundTable
 from cdc_core.oracle.database import OracleDatabase
-from cdc_core.oracle.preflight import check_tables
 from cdc_core.oracle.session import connect
+from cdc_core.preflight.tables import check_tables
 from cdc_core.schema.catalog import find_tables
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.dictionary_queries import UserQueries

@@ -12,7 +12,16 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.tools import benchmarks, commands, debezium, errors, formats, options, type_table
+from docs.tools import (
+    benchmarks,
+    checks,
+    commands,
+    debezium,
+    errors,
+    formats,
+    options,
+    type_table,
+)
 
 PAGES = Path(__file__).resolve().parents[1]
 PARTS: Mapping[str, Callable[[], str]] = {
@@ -31,6 +40,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "debezium": debezium.markdown,
     "oracle-codes": errors.oracle_codes,
     "benchmarks": benchmarks.markdown,
+    "checks-of-database": checks.of_database,
+    "checks-of-tables": checks.of_tables,
 }
 _PART = re.compile(
     r"(?P<begin><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end: (?P=name) -->)",

@@ -7,7 +7,7 @@ from typing import Any
 from cdc_core.capture.preflight import check_redo
 from cdc_core.config import SourceConfig
 from cdc_core.model.findings import Finding
-from cdc_core.oracle.preflight import check_tables
+from cdc_core.preflight.tables import check_tables
 
 
 def findings_of(session: Any, config: SourceConfig) -> list[Finding]:

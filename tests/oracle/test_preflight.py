@@ -15,7 +15,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
-from cdc_core.oracle.preflight import check_tables
+from cdc_core.preflight.tables import check_tables
 from tests.oracle.fake_session import FakeSession
 from tests.oracle.findings import findings_of
 

@@ -24,8 +24,8 @@ from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import ReadAgain
 from cdc_core.oracle.database import current_scn
-from cdc_core.oracle.preflight import check_tables
 from cdc_core.oracle.session import OracleSession
+from cdc_core.preflight.tables import check_tables
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.evolution import held_by, judge
 from cdc_core.schema.segments import (

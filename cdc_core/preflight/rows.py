@@ -1,20 +1,22 @@
-"""Would a snapshot's SELECT give the same rows and values of a table as its redo, and does the key name one row?
+"""Would a snapshot's SELECT give the same rows and values of a table as its redo, and does the key
+name one row?
 
-What stands between the two: temporary tables, whose rows belong to sessions; row-level security and Data Redaction, which hide rows and
-values (``oracle.hidden_rows``); row archival, which hides rows from sessions that do not ask for them (ours do, see
-``oracle.session``); and constraints that Oracle does not enforce, or not yet.
+What stands between the two: temporary tables, whose rows belong to sessions; row-level security and
+Data Redaction, which hide rows and values (``oracle.hidden_rows``); row archival, which hides rows
+from sessions that do not ask for them (ours do, see ``oracle.session``); and constraints that
+Oracle does not enforce, or not yet.
 
 Source: Oracle Database Reference 19c, ALL_TABLES, ALL_CONSTRAINTS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId, quote
 from cdc_core.oracle.hidden_rows import policies_on
-from cdc_core.oracle.session import OracleSession
+from cdc_core.preflight.checks import Check, Looked
 from cdc_core.schema.dictionary_queries import tables_condition
 
 _TEMPORARY = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE TEMPORARY = 'Y' AND {tables}"
@@ -25,23 +27,22 @@ SELECT C.OWNER, C.TABLE_NAME, C.CONSTRAINT_NAME, C.STATUS, C.VALIDATED, C.DEFERR
    AND (C.STATUS <> 'ENABLED' OR C.VALIDATED <> 'VALIDATED' OR C.DEFERRABLE = 'DEFERRABLE')"""
 
 
-def check_rows(session: OracleSession, tables: Sequence[TableId]) -> list[Finding]:
-    """What would make a snapshot differ from the redo, or a key name more than one row."""
-    found = [
-        Finding(
+def _check_temporary(looked: Looked) -> Iterator[Finding]:
+    for table in _rows(looked, _TEMPORARY, "OWNER", "TABLE_NAME"):
+        yield Finding(
             f"{table} is a temporary table: its rows belong to sessions and are not in the redo",
             "Leave it out of `tables`",
             table,
         )
-        for table in _rows(session, _TEMPORARY, tables, "OWNER", "TABLE_NAME")
-    ]
-    return [*found, *policies_on(session, tables), *_check_keys(session, tables)]
 
 
-def _check_keys(session: OracleSession, tables: Sequence[TableId]) -> Iterator[Finding]:
-    for table, constraints in _rows(
-        session, _LOOSE_KEYS, tables, "C.OWNER", "C.TABLE_NAME"
-    ).items():
+def _check_policies(looked: Looked) -> list[Finding]:
+    return policies_on(looked.session, looked.tables)
+
+
+def _check_keys(looked: Looked) -> Iterator[Finding]:
+    of_tables = _rows(looked, _LOOSE_KEYS, "C.OWNER", "C.TABLE_NAME")
+    for table, constraints in of_tables.items():
         for name, status, validated, deferrable in constraints:
             change = f"ALTER TABLE {table.sql} MODIFY CONSTRAINT {quote(name)} ENABLE VALIDATE"
             if status != "ENABLED":
@@ -68,12 +69,28 @@ def _check_keys(session: OracleSession, tables: Sequence[TableId]) -> Iterator[F
                 )
 
 
-def _rows(
-    session: OracleSession, sql: str, tables: Sequence[TableId], owner: str, name: str
-) -> dict[TableId, list[tuple[str, ...]]]:
+def _rows(looked: Looked, sql: str, owner: str, name: str) -> dict[TableId, list[tuple[str, ...]]]:
     """A query's rows by table, without the table's two columns."""
-    condition, binds = tables_condition(tables, owner, name)
+    condition, binds = tables_condition(looked.tables, owner, name)
     found: dict[TableId, list[tuple[str, ...]]] = {}
-    for row in session.fetch_all(sql.format(tables=condition), binds):
+    for row in looked.session.fetch_all(sql.format(tables=condition), binds):
         found.setdefault(TableId(row[0], row[1]), []).append(row[2:])
     return found
+
+
+ROW_CHECKS: tuple[Check[Looked], ...] = (
+    Check("temporary tables", "Leave the table out", "concepts/tables.md", _check_temporary),
+    Check(
+        "row-level security and Data Redaction",
+        "GRANT EXEMPT ACCESS POLICY, EXEMPT REDACTION POLICY",
+        "limits.md",
+        _check_policies,
+    ),
+    Check(
+        "primary keys that Oracle does not enforce, or not yet",
+        "ALTER TABLE … MODIFY CONSTRAINT … ENABLE VALIDATE",
+        "concepts/tables.md",
+        _check_keys,
+    ),
+)
+"""What would make a snapshot differ from the redo, or a key name more than one row."""

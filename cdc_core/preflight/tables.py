@@ -1,6 +1,7 @@
 """What do tables lack before they can be read from Oracle? All of it at once, each with its remedy.
 
-What keeps their changes from being read is asked of the source of changes (:meth:`cdc_core.source.Source.check`).
+What keeps their changes from being read is asked of the source of changes
+(:meth:`cdc_core.source.Source.check`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
-from cdc_core.oracle.preflight_rows import check_rows
 from cdc_core.oracle.session import Binds, OracleSession
+from cdc_core.preflight.checks import Check, Looked, found_by
+from cdc_core.preflight.rows import ROW_CHECKS
 from cdc_core.schema.catalog import kinds_that_cannot_be_captured
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.dictionary_queries import OF_ROWS, tables_condition
@@ -44,7 +46,8 @@ _NO_SUCH_FUNCTION = frozenset({"ORA-00904", "ORA-01031"})
 
 
 def check_tables(session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:
-    """Look at the tables and at what reading them needs; an empty list means that nothing is to be said.
+    """Look at the tables and at what reading them needs; an empty list means that nothing is to be
+    said.
 
     Only failures to look are raised: a lost session, a database that is down.
     """
@@ -65,6 +68,8 @@ def check_tables(session: OracleSession, tables: Sequence[TableConfig]) -> list[
         for table, reason in refused.items()
     ]
     tables = [table for table in tables if table.table not in refused]
+    if not tables:
+        return findings
     found = read_each_schema(session, tables)
     schemas = []
     for config in tables:
@@ -72,14 +77,7 @@ def check_tables(session: OracleSession, tables: Sequence[TableConfig]) -> list[
             schemas.append(_usable(found[config.table]))
         except _REFUSED as error:
             findings.append(_refused(session, config.table, error))
-    findings += _check_named_columns(session, [one for one in tables if one.table in found])
-    findings += _check_collations(session, schemas)
-    findings += _probe_number_bytes(session, schemas)
-    for schema in schemas:
-        findings += _check_rights(session, schema.table, scn)
-    findings += check_rows(session, [table.table for table in tables])
-    findings += _check_undo(session)
-    return findings
+    return [*findings, *found_by(TABLE_CHECKS, Looked(session, tables, schemas, scn))]
 
 
 def _usable(found: TableSchema | CdcError) -> TableSchema:
@@ -101,18 +99,17 @@ def _refused(session: OracleSession, table: TableId, error: CdcError) -> Finding
     return Finding(error.what_happened, error.hint, table)
 
 
-def _check_named_columns(
-    session: OracleSession, tables: Sequence[TableConfig]
-) -> Iterator[Finding]:
-    """Are there columns of the names that the configuration leaves out, masks or gives types? They may be added later; one that is
-    there in other letters is a mistake, by which its values would land."""
+def _check_named_columns(looked: Looked) -> Iterator[Finding]:
+    """Are there columns of the names that the configuration leaves out, masks or gives types? They
+    may be added later; one that is there in other letters is a mistake, by which its values
+    would land."""
     named = {
         one.table: {
             field: list(names)
             for field in ("columns_exclude", "columns_mask", "columns_as")
             if (names := getattr(one, field))
         }
-        for one in tables
+        for one in looked.configs
         if not isinstance(one, MatchedTable)
     }
     named = {table: fields for table, fields in named.items() if fields}
@@ -120,7 +117,9 @@ def _check_named_columns(
         return
     condition, binds = tables_condition(named, "OWNER", "TABLE_NAME")
     known: dict[TableId, list[str]] = {}
-    for owner, name, column, *_ in session.fetch_all(_COLUMNS.format(tables=condition), binds):
+    for owner, name, column, *_ in looked.session.fetch_all(
+        _COLUMNS.format(tables=condition), binds
+    ):
         known.setdefault(TableId(owner, name), []).append(column)
     for table, fields in named.items():
         for field, names in fields.items():
@@ -138,17 +137,19 @@ def _check_named_columns(
             )
 
 
-def _check_collations(session: OracleSession, schemas: Sequence[TableSchema]) -> Iterator[Finding]:
-    """Does Oracle tell keys apart by their characters? A column's own collation counts whatever a session sorts by (12.2 and later).
+def _check_collations(looked: Looked) -> Iterator[Finding]:
+    """Does Oracle tell keys apart by their characters? A column's own collation counts whatever a
+    session sorts by (12.2 and later).
 
-    Source: Globalization Support Guide 19c, "Data-Bound Collation"; Oracle Database Reference 19c, ALL_TAB_COLS.
+    Source: Globalization Support Guide 19c, "Data-Bound Collation"; Oracle Database Reference 19c,
+    ALL_TAB_COLS.
     """
-    keys = {schema.table: schema.key for schema in schemas}
+    keys = {schema.table: schema.key for schema in looked.schemas}
     if not keys:
         return
     condition, binds = tables_condition(keys, "OWNER", "TABLE_NAME")
     try:
-        rows = session.fetch_all(_COLLATED.format(tables=condition), binds)
+        rows = looked.session.fetch_all(_COLLATED.format(tables=condition), binds)
     except CdcError as error:
         if error.facts.get("ora") != _NO_SUCH_COLUMN:
             raise
@@ -164,22 +165,21 @@ def _check_collations(session: OracleSession, schemas: Sequence[TableSchema]) ->
             )
 
 
-def _probe_number_bytes(
-    session: OracleSession, schemas: Sequence[TableSchema]
-) -> Iterator[Finding]:
-    """Can chunks read NUMBERs without a scale? Everyone may run UTL_RAW, unless it was revoked from PUBLIC."""
-    tables = [one.table for one in schemas if any(map(is_number_text, one.columns))]
+def _probe_number_bytes(looked: Looked) -> Iterator[Finding]:
+    """Can chunks read NUMBERs without a scale? Everyone may run UTL_RAW, unless it was revoked from
+    PUBLIC."""
+    tables = [one.table for one in looked.schemas if any(map(is_number_text, one.columns))]
     if not tables:
         return
     try:
-        session.fetch_all(_NUMBER_BYTES)
+        looked.session.fetch_all(_NUMBER_BYTES)
     except CdcError as error:
         if error.facts.get("ora") not in _NO_SUCH_FUNCTION:
             raise
         for table in tables:
             yield Finding(
                 f"the capture user may not run UTL_RAW, which reads the NUMBER columns without a scale of {table}",
-                f"GRANT EXECUTE ON SYS.UTL_RAW TO {session.user}",
+                f"GRANT EXECUTE ON SYS.UTL_RAW TO {looked.session.user}",
                 table,
             )
 
@@ -206,9 +206,14 @@ def _check_rights(session: OracleSession, table: TableId, scn: Scn | None) -> It
             return
 
 
-def _check_undo(session: OracleSession) -> Iterator[Finding]:
+def _check_each(looked: Looked) -> Iterator[Finding]:
+    for schema in looked.schemas:
+        yield from _check_rights(looked.session, schema.table, looked.scn)
+
+
+def _check_undo(looked: Looked) -> Iterator[Finding]:
     try:
-        rows = session.fetch_all(_UNDO)
+        rows = looked.session.fetch_all(_UNDO)
     except PreflightError:
         return
     if rows:
@@ -222,3 +227,39 @@ def _check_undo(session: OracleSession) -> Iterator[Finding]:
 def _is_view(session: OracleSession, table: TableId) -> bool:
     binds = {"owner": table.owner, "name": table.name}
     return any("VIEW" in kind for (kind,) in session.fetch_all(_OBJECT_KINDS, binds))
+
+
+TABLE_CHECKS: tuple[Check[Looked], ...] = (
+    Check(
+        "columns that the configuration names",
+        "Write names as the dictionary has them",
+        "reference/configuration.md",
+        _check_named_columns,
+    ),
+    Check(
+        "linguistic collations of key columns",
+        "Name another key, or set `identity: rowid`",
+        "concepts/tables.md",
+        _check_collations,
+    ),
+    Check(
+        "UTL_RAW, which reads NUMBER columns without a scale",
+        "GRANT EXECUTE ON SYS.UTL_RAW",
+        "reference/types.md",
+        _probe_number_bytes,
+    ),
+    Check(
+        "rights on each table",
+        "GRANT SELECT, FLASHBACK",
+        "how-to/oracle-on-premises.md",
+        _check_each,
+    ),
+    *ROW_CHECKS,
+    Check(
+        "how long undo is kept",
+        "ALTER SYSTEM SET UNDO_RETENTION",
+        "how-to/faults.md",
+        _check_undo,
+    ),
+)
+"""What is asked of tables beside their kind and their definition."""
