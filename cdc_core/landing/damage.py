@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from cdc_core.errors import LandingDamagedError, OvertakenError
 
 _WINDOW = (
@@ -32,6 +35,21 @@ def changed_file(where: str, what: str) -> LandingDamagedError:
         hint=restore_hint(where),
         file=where,
     )
+
+
+@contextmanager
+def reading_file(where: str) -> Iterator[None]:
+    """Read a landing file in the block.
+
+    Raises:
+        LandingDamagedError: It is missing, or is not Parquet with the columns that are read.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise missing_file(where) from error
+    except (OSError, ValueError, KeyError) as error:
+        raise changed_file(where, "its content") from error
 
 
 def landed_already(folder: str) -> OvertakenError:

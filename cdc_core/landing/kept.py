@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_core.errors import OvertakenError
+from cdc_core.landing.damage import reading_file
 from cdc_core.landing.layout import PLAN_SCHEMA, kept_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile, damaged, opened, sealed
 from cdc_core.landing.store import LandingStore
@@ -230,6 +231,8 @@ def _plan(landing: LandingStore, source: str, folder: str) -> KeptPlan:
     data = _read(landing, folder, "plan", lambda data: data)
     table = TableId(**data["table"])
     [path] = landing.local_paths(folder, [LandedFile(**data["file"])])
+    with reading_file(path):
+        rows = pq.read_table(path).to_pylist()
     chunks = tuple(
         ChunkRecord(
             source=source,
@@ -241,7 +244,7 @@ def _plan(landing: LandingStore, source: str, folder: str) -> KeptPlan:
             condition=data["condition"],
             signal_id=data["signal_id"],
         )
-        for row in pq.read_table(path).to_pylist()
+        for row in rows
     )
     return KeptPlan(
         table=table, snapshot_id=data["snapshot_id"], stream=data["stream"], chunks=chunks

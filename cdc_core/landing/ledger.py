@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cdc_core.landing.damage import reading_file
 from cdc_core.landing.layout import TRANSACTION_SCHEMA, window_folder
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.landing.store import LandingStore
@@ -35,7 +36,7 @@ def ledger_from_landing(landing: LandingStore, manifest: WindowManifest) -> list
     rows: list[dict[str, Any]] = []
     # Reading with filters takes pyarrow's data sets, whose libraries an idle run does without
     # (tests/pipelines/test_idle_run.py).
-    with pq.ParquetFile(path) as file:
+    with reading_file(path), pq.ParquetFile(path) as file:
         for batch in file.iter_batches():
             is_living = (pc.equal(batch["state"], state) for state in LIVING_STATES)
             rows += batch.filter(reduce(pc.or_, is_living)).to_pylist()

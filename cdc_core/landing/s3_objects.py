@@ -20,6 +20,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cdc_core.errors import PreflightError, StoreUnavailableError
+from cdc_core.landing.store_parquet import unavailable
 
 _ABSENT = frozenset({"404", "NoSuchKey", "NotFound"})
 _TAKEN = frozenset({"412", "PreconditionFailed"})
@@ -101,6 +102,13 @@ class S3Objects:
             "S3 does not decide between writers of one object", hint="Try again.", path=path
         )
 
+    def _is_arrow_s(self, path: str) -> bool:
+        """Does Arrow see the object?"""
+        try:
+            return bool(self._filesystem.get_file_info(path).type == pafs.FileType.File)
+        except OSError as error:
+            raise unavailable("an object cannot be looked for in S3", error) from error
+
     def _prove(self, path: str) -> None:
         """Once for each bucket: a probe object next to the wanted one, which Arrow sees, cannot be
         put twice."""
@@ -111,7 +119,7 @@ class S3Objects:
         trial = f"{path.rpartition('/')[0]}/_trial_{uuid.uuid4()}.tmp"
         try:
             self._put(trial, b"first")
-            is_arrow_s = self._filesystem.get_file_info(trial).type == pafs.FileType.File
+            is_arrow_s = self._is_arrow_s(trial)
             keeps = self._keeps(trial)
         finally:
             with _translated("an object cannot be removed from S3", path=trial):

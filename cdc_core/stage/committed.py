@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_core.errors import REPORT_HINT, LandingDamagedError, RowCountError
+from cdc_core.landing.damage import reading_file
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
@@ -128,11 +129,7 @@ def read_committed(
     Raises:
         LandingDamagedError: A file is missing or not Parquet.
     """
-    try:
-        ledgers = [_read_ledger(path) for path in paths]
-    except (OSError, ValueError) as error:
-        raise _damaged("a transactions file", window) from error
-    ledger = pa.concat_tables(ledgers).combine_chunks()
+    ledger = pa.concat_tables([_read_ledger(path) for path in paths]).combine_chunks()
     scns = ledger["commit_scn"]
     inside = pc.and_(
         pc.greater(scns, int(window.scn_low)), pc.less_equal(scns, int(window.scn_high))
@@ -157,7 +154,8 @@ def committed_ledger(paths: Sequence[str]) -> pa.Table:
 
 
 def _read_ledger(path: str) -> pa.Table:
-    ledger = pq.ParquetFile(path).read(_LEDGER_COLUMNS)
+    with reading_file(path):
+        ledger = pq.ParquetFile(path).read(_LEDGER_COLUMNS)
     for name, kind in _BEGINNING:
         if name not in ledger.column_names:
             ledger = ledger.append_column(name, pa.nulls(ledger.num_rows, kind))

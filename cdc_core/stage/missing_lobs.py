@@ -27,6 +27,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from cdc_core.decode.lob import LobPlace
+from cdc_core.landing.damage import reading_file
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import TableSchema
@@ -180,7 +181,7 @@ class LandedLobs:
         group = int(self._places[at])
         if group != self._read_group:
             path, number = groups[group]
-            with pq.ParquetFile(path) as file:
+            with reading_file(path), pq.ParquetFile(path) as file:
                 rows = file.read_row_group(number, columns=["ordinal", "sql_redo"])
             texts = zip(rows["ordinal"].to_pylist(), rows["sql_redo"].to_pylist(), strict=True)
             self._texts, self._read_group = dict(texts), group
@@ -190,7 +191,7 @@ class LandedLobs:
         groups: list[tuple[str, int]] = []
         numbers: list[npt.NDArray[np.int64]] = [self._ordinals]
         for path in self._paths:
-            with pq.ParquetFile(path) as file:
+            with reading_file(path), pq.ParquetFile(path) as file:
                 place = file.schema.names.index("operation_code")
                 for group in groups_of(file, self._table):
                     statistics = file.metadata.row_group(group).column(place).statistics

@@ -1,4 +1,4 @@
-"""Whatever the lake asks of delta-rs or of Arrow's files, a failure is one of our errors: no call stands outside of a block that says what it means."""
+"""Whatever landing, stage and the lake ask of delta-rs or of Arrow's files, a failure is one of our errors: no call stands outside of a block that says what it means."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.spark.session import translated
 
 CORE = Path(__file__).parents[2] / "cdc_core"
-MODULES = sorted(path for room in ("delta", "lake", "spark") for path in (CORE / room).glob("*.py"))
+MODULES = sorted(
+    path
+    for room in ("delta", "lake", "spark", "landing", "stage")
+    for path in (CORE / room).glob("*.py")
+)
 
 CALLS = {
     "DeltaTable", "QueryBuilder", "write_deltalake",
@@ -44,6 +48,7 @@ INSIDE = {
     "_content",  # log_files.py: reading_file
     "_remove",  # log_retention.py: clean_up_log
     "write_staged",  # staging.py
+    "LoggedChanges.__init__",  # changes.py: its caller opens files of the lake, in reading_layer
     "_train",  # class_archive.py: a JVM that ends there trains nobody
 }  # fmt: skip
 
@@ -57,6 +62,10 @@ def unguarded(path: Path) -> Iterator[str]:
             managers = [ast.unparse(item.context_expr) for item in node.items]
             if any(block in one for one in managers for block in BLOCKS):
                 guarded |= {one for part in (*node.body, *node.items) for one in ast.walk(part)}
+        if isinstance(node, ast.Try) and any(
+            "OSError" in ast.unparse(one) for one in node.handlers
+        ):
+            guarded |= {one for part in node.body for one in ast.walk(part)}
         if isinstance(node, ast.FunctionDef) and node.name in INSIDE:
             guarded |= set(ast.walk(node))
         if isinstance(node, ast.ClassDef):
