@@ -488,7 +488,7 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
 
 
 def _refusal(conditions: Sequence[str], text: str) -> tuple[str, str]:
-    """What refused a write, and what to do: what somebody else asked of the Delta table, or Spark
+    """What refused a write, and what to do: what another writer asked of the Delta table, or Spark
     for a reason of its own."""
     if "DELTA_CANNOT_MODIFY_APPEND_ONLY" in conditions:
         return (
