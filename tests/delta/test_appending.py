@@ -182,7 +182,7 @@ def test_a_file_that_is_gone_before_its_commit_is_never_named(table: str, damage
         newest = max(Path(table).glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
         newest.write_bytes(newest.read_bytes()[:-1])
 
-    with pytest.raises(StoreUnavailableError, match="is gone") as caught:
+    with pytest.raises(StoreUnavailableError, match="is missing") as caught:
         append(table, rows(2), 200, fence=meanwhile)
     assert isinstance(caught.value, TransientError), "no table stops for it"
     assert ids(table) == [1]
