@@ -77,8 +77,8 @@ class WindowWork:
     ledger: Sequence[OpenTransaction]
     positions: Sequence[ThreadPosition] | None
     joins: Mapping[TableId, Scn]
+    planned: PlannedWindow
     read_at: Mapping[TableId, Scn] = field(default_factory=dict)
-    planned: PlannedWindow | None = None
     data_objects: Mapping[TableId, DataObjects] | None = field(default_factory=dict)
     complete: Complete | None = None
     given: Sequence[GivenTable] = ()

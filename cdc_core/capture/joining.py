@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,7 @@ def uncounted(opened: Sequence[OpenTransaction], tables: Set[str]) -> list[OpenT
             one,
             table_rows=tuple(
                 0 if name in tables else rows
-                for name, rows in zip_longest(one.tables, one.table_rows)
+                for name, rows in zip(one.tables, one.table_rows, strict=True)
             ),
         )
         for one in living
@@ -38,7 +37,9 @@ def uncounted(opened: Sequence[OpenTransaction], tables: Set[str]) -> list[OpenT
 
 def _without(one: OpenTransaction, tables: Set[str]) -> OpenTransaction:
     left = {
-        name: rows for name, rows in zip_longest(one.tables, one.table_rows) if name not in tables
+        name: rows
+        for name, rows in zip(one.tables, one.table_rows, strict=True)
+        if name not in tables
     }
     return replace(one, tables=tuple(left), table_rows=tuple(left.values()))
 

@@ -35,7 +35,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,7 @@ class Entry:
     undone: int = 0
     state: LedgerState = "open"
     absent_scn: int | None = None
-    tables: dict[str, int | None] = field(default_factory=dict)
+    tables: dict[str, int] = field(default_factory=dict)
     undone_at: int = 0
     stated_scn: int = 0
     start_timestamp: datetime | None = None
@@ -109,12 +108,11 @@ class Entry:
 
     def count(self, table: str, rows: int, window: int) -> None:
         """Add captured rows of a table that land with a window."""
-        before = self.tables.get(table, 0)
-        self.tables[table] = None if before is None else before + rows
+        self.tables[table] = self.tables.get(table, 0) + rows
         self.windows = with_window(self.windows, window)
 
     @property
-    def by_table(self) -> dict[str, int | None]:
+    def by_table(self) -> dict[str, int]:
         """The tables in order."""
         return dict(sorted(self.tables.items()))
 
@@ -598,7 +596,7 @@ def _batch_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
 
 def _entry_of(one: OpenTransaction) -> Entry:
     values = {each.name: getattr(one, each.name) for each in fields(OpenTransaction)}
-    tables = dict(zip_longest(one.tables, values.pop("table_rows")))
+    tables = dict(zip(one.tables, values.pop("table_rows"), strict=True))
     return Entry(**{**values, "tables": tables})
 
 

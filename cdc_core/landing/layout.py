@@ -77,7 +77,9 @@ TRANSACTION_SCHEMA = pa.schema(
         pa.field(
             "tables", pa.list_(pa.string()), nullable=False
         ),  # "OWNER.NAME" of captured tables touched so far
-        pa.field("table_rows", pa.list_(pa.int64())),  # captured redo rows so far of each of these
+        pa.field(
+            "table_rows", pa.list_(pa.int64()), nullable=False
+        ),  # their captured redo rows so far
         pa.field("rows", pa.int64(), nullable=False),  # of all of them, over all windows
         pa.field("undone", pa.int64()),  # those of them that take another one back
         pa.field(

@@ -105,21 +105,20 @@ class WindowManifest:
     """A landed window.
 
     ``mining_low < row SCN <= window.scn_high`` is the redo that was looked at, ``positions`` how
-    far each thread was read when that was done: the next window begins there (None where a version
-    that knew no positions captured it). ``tables_committed`` names the captured tables that
-    transactions committed in this window touched, in this or earlier windows: the only ones that
-    the lake must visit. ``tables_late`` are those of them that a commit at or below ``scn_low``
-    touched, ``late_scn`` the lowest such commit. ``transactions_evicted`` left the ledger without
-    an end; ``transactions_released`` were given up in it, since Oracle no longer knows them.
-    ``schemas`` are the versions valid at ``scn_high``, of the tables whose redo the window holds;
-    ``schema_changes`` the DDLs inside the window, in order, with definitions that signals brought;
-    ``signals`` what became of those. ``joined`` and ``left`` name the tables whose stream begins or
-    ends here. ``data_objects`` are the numbers of the tables' data objects, as far as the
-    dictionary showed them as of the window's end; of a table with several segments only where its
-    rows are known by ROWID. ``files_by_table`` says, per table, which of the redo files have rows
-    of it, by their place among them. It ``is_gap`` where no table takes part in it, so nothing was
-    read. ``planned`` is what the metadata store knew of it, ``landed`` the moment of the manifest
-    (ISO 8601, UTC); both are None where a version that did not say so captured it.
+    far each thread was read when that was done: the next window begins there. ``tables_committed``
+    names the captured tables that transactions committed in this window touched, in this or earlier
+    windows: the only ones that the lake must visit. ``tables_late`` are those of them that a commit
+    at or below ``scn_low`` touched, ``late_scn`` the lowest such commit. ``transactions_evicted``
+    left the ledger without an end; ``transactions_released`` were given up in it, since Oracle no
+    longer knows them. ``schemas`` are the versions valid at ``scn_high``, of the tables whose redo
+    the window holds; ``schema_changes`` the DDLs inside the window, in order, with definitions that
+    signals brought; ``signals`` what became of those. ``joined`` and ``left`` name the tables whose
+    stream begins or ends here. ``data_objects`` are the numbers of the tables' data objects, as far
+    as the dictionary showed them as of the window's end; of a table with several segments only
+    where its rows are known by ROWID. ``files_by_table`` says, per table, which of the redo files
+    have rows of it, by their place among them. It ``is_gap`` where no table takes part in it, so
+    nothing was read. ``planned`` is what the metadata store knew of it, ``landed`` the moment of
+    the manifest (ISO 8601, UTC).
     """
 
     source: str
@@ -139,7 +138,9 @@ class WindowManifest:
     schema_changes: tuple[SchemaChange, ...]
     resetlogs_change: int
     seconds: float
-    positions: tuple[ThreadPosition, ...] | None = None
+    positions: tuple[ThreadPosition, ...]
+    planned: PlannedWindow
+    landed: str
     joined: tuple[StreamBegin, ...] = ()
     left: tuple[StreamEnd, ...] = ()
     transactions_evicted: int = 0
@@ -147,9 +148,7 @@ class WindowManifest:
     transactions_late: int = 0
     late_scn: int | None = None
     tables_late: tuple[str, ...] = ()
-    planned: PlannedWindow | None = None
     data_objects: dict[str, DataObjects] = field(default_factory=dict)
-    landed: str | None = None
     signals: tuple[SignalOutcome, ...] = ()
     is_gap: bool = False
 
@@ -201,12 +200,12 @@ class ChunkManifest:
     rows: int
     condition: str | None
     seconds: float
-    landed: str | None = None
+    landed: str
 
 
-def moment_of(landed: str | None) -> datetime | None:
+def moment_of(landed: str) -> datetime:
     """The moment of a manifest in UTC, without a zone, as the lake holds it."""
-    return None if landed is None else datetime.fromisoformat(landed).replace(tzinfo=None)
+    return datetime.fromisoformat(landed).replace(tzinfo=None)
 
 
 def digest_of(data: bytes) -> str:
@@ -223,8 +222,7 @@ def window_manifest_bytes(manifest: WindowManifest, definitions: str | None = No
             in it.
     """
     data = asdict(replace(manifest, schemas=(), schema_changes=()))
-    if manifest.positions is not None:
-        data["positions"] = [position.as_json() for position in manifest.positions]
+    data["positions"] = [position.as_json() for position in manifest.positions]
     if definitions is None:
         data["schemas"] = [schema.as_json() for schema in manifest.schemas]
     else:
@@ -275,9 +273,9 @@ def read_window_manifest(
                     for table in _names(list(data["files_by_table"]))
                 },
                 "tables_committed": _names(data["tables_committed"]),
-                "tables_late": _names(data.get("tables_late", ())),
-                "positions": _positions(data.get("positions")),
-                "planned": PlannedWindow(**data["planned"]) if data.get("planned") else None,
+                "tables_late": _names(data["tables_late"]),
+                "positions": tuple(map(ThreadPosition.from_json, data["positions"])),
+                "planned": PlannedWindow(**data["planned"]),
                 "logs": tuple(LogUsed(**log) for log in data["logs"]),
                 "schemas": schemas,
                 "schema_changes": tuple(
@@ -292,18 +290,17 @@ def read_window_manifest(
                     )
                     for change in data["schema_changes"]
                 ),
-                "signals": tuple(SignalOutcome(**one) for one in data.get("signals", ())),
+                "signals": tuple(SignalOutcome(**one) for one in data["signals"]),
                 "data_objects": {
                     table: DataObjects.from_json(numbers)
-                    for table, numbers in data.get("data_objects", {}).items()
+                    for table, numbers in data["data_objects"].items()
                 },
                 "joined": tuple(
                     StreamBegin(**{**one, "table": TableId(**one["table"])})
-                    for one in data.get("joined", ())
+                    for one in data["joined"]
                 ),
                 "left": tuple(
-                    StreamEnd(**{**one, "table": TableId(**one["table"])})
-                    for one in data.get("left", ())
+                    StreamEnd(**{**one, "table": TableId(**one["table"])}) for one in data["left"]
                 ),
             }
         )
@@ -318,10 +315,6 @@ def _names(texts: Sequence[str]) -> tuple[str, ...]:
         if str(TableId.parse(text)) != text:
             raise ValueError("this is not how the name of a table is written")
     return tuple(texts)
-
-
-def _positions(data: list[dict[str, Any]] | None) -> tuple[ThreadPosition, ...] | None:
-    return None if data is None else tuple(map(ThreadPosition.from_json, data))
 
 
 def chunk_manifest_bytes(manifest: ChunkManifest) -> bytes:

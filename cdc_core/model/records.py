@@ -125,7 +125,8 @@ class WindowRecord:
     those of capture.
 
     ``positions`` say how far each redo thread was read when it was captured, where the next window
-    begins; None before that, and for windows that a version without positions captured. ``key`` is
+    begins; None before
+    that. ``key`` is
     its partition in Dagster and never changes; ``ended`` the time of ``scn_high`` in Oracle;
     ``bytes`` and ``facts`` what capture reported. It ``is_idle`` when captured tables have nothing
     in it, not even an open transaction. ``inexact`` says what its image lacked until a later window

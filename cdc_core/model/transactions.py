@@ -18,10 +18,9 @@ class OpenTransaction:
     the ledger.
 
     ``first_ordinal`` names the window in which it was first seen, ``tables`` the captured tables
-    ("OWNER.NAME") it touched so far, ``table_rows`` the captured redo rows of each of them (None,
-    or no number at all, where a version that did not count by table saw it first), ``rows`` those
-    of all, and ``undone`` those of them that take another one back. ``start_scn`` is None where no
-    START row was seen.
+    ("OWNER.NAME") it touched so far, ``table_rows`` the captured redo rows of each of them,
+    ``rows`` those of all, and ``undone`` those of them that take another one back. ``start_scn`` is
+    None where no START row was seen.
 
     ``state`` is ``undone`` after a ROLLBACK row that may have closed the transaction or only a
     savepoint, with nothing left to apply; ``ending`` after such a row where nothing tells whether
@@ -49,7 +48,7 @@ class OpenTransaction:
     session_id: int | None = None
     serial: int | None = None
     absent_scn: int | None = None
-    table_rows: tuple[int | None, ...] = ()
+    table_rows: tuple[int, ...] = ()
     start_timestamp: datetime | None = None
     client_id: str | None = None
     windows: tuple[int, ...] = ()

@@ -22,22 +22,18 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
 
-_BEGINNING = (
-    ("start_scn", pa.int64()),
-    ("start_timestamp", pa.timestamp("s")),
-    ("client_id", pa.string()),
-)
-"""What is known of how a transaction began; not in windows of versions that did not ask."""
 _LEDGER_COLUMNS = [
     "xid", "state", "commit_scn", "commit_ordinal", "commit_timestamp", "username", "first_ordinal", "has_rollback",
-    "tables", "table_rows", "late", *(name for name, _ in _BEGINNING),
+    "tables", "table_rows", "late", "start_scn", "start_timestamp", "client_id",
 ]  # fmt: skip
 _CARRIED = [
     "commit_scn",
     "commit_timestamp",
     "username",
     "has_rollback",
-    *(name for name, _ in _BEGINNING),
+    "start_scn",
+    "start_timestamp",
+    "client_id",
 ]
 """What a redo row gets from its transaction."""
 _FOUND_BY = ["xid", "ordinal", "seg_owner", "table_name", "operation_code"]
@@ -66,8 +62,7 @@ class CommittedTransactions:
 
     @property
     def rows(self) -> int:
-        """Number of their redo rows of the table; those of transactions whose rows nobody counted
-        are left out."""
+        """Number of their redo rows of the table."""
         return int(pc.sum(self.ledger["table_rows"]).as_py() or 0)
 
     @property
@@ -155,26 +150,16 @@ def committed_ledger(paths: Sequence[str]) -> pa.Table:
 
 def _read_ledger(path: str) -> pa.Table:
     with reading_file(path):
-        ledger = pq.ParquetFile(path).read(_LEDGER_COLUMNS)
-    for name, kind in _BEGINNING:
-        if name not in ledger.column_names:
-            ledger = ledger.append_column(name, pa.nulls(ledger.num_rows, kind))
-    return ledger
+        return pq.ParquetFile(path).read(_LEDGER_COLUMNS)
 
 
 def _touching(ledger: pa.Table, table: TableId) -> pa.Table:
-    """The transactions that touched the table, ``table_rows`` being the number of its rows; NULL
-    where they were not counted."""
+    """The transactions that touched the table, ``table_rows`` being the number of its rows."""
     tables = ledger["tables"].combine_chunks()
     mine = pc.equal(pc.list_flatten(tables), str(table))
     touching = ledger.take(pc.list_parent_indices(tables).filter(mine))
     at = ledger.schema.get_field_index("table_rows")
-    if at < 0:  # a window of before rows were counted by table
-        return touching.append_column("table_rows", pa.nulls(touching.num_rows, pa.int64()))
     counts = ledger["table_rows"].combine_chunks()
-    lengths = pc.equal(pc.list_value_length(counts), pc.list_value_length(tables))
-    if not pc.all(pc.fill_null(lengths, False)).as_py():
-        return touching.set_column(at, "table_rows", pa.nulls(touching.num_rows, pa.int64()))
     return touching.set_column(at, "table_rows", pc.list_flatten(counts).filter(mine))
 
 
@@ -326,8 +311,8 @@ def check_counts(
     Raises:
         RowCountError: A transaction has more or fewer.
     """
-    counted = pc.fill_null(ledger["table_rows"], -1).to_numpy()
-    differing = np.flatnonzero((counted >= 0) & (counted != rows))
+    counted = ledger["table_rows"].to_numpy()
+    differing = np.flatnonzero(counted != rows)
     if len(differing):
         first = int(differing[0])
         raise RowCountError(

@@ -55,7 +55,7 @@ def _of_whole_transactions(
     if ledger.num_rows == 0:
         return []
     ledger = ledger.sort_by("first_ordinal")
-    before = np.cumsum(pc.fill_null(ledger["table_rows"], 0).to_numpy()) // rows
+    before = np.cumsum(ledger["table_rows"].to_numpy()) // rows
     ends = [*(np.flatnonzero(np.diff(before)) + 1).tolist(), ledger.num_rows]
     starts = [0, *ends[:-1]]
     return [

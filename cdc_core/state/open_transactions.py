@@ -58,7 +58,7 @@ def _ledger_values(source: str, one: OpenTransaction) -> dict[str, Any]:
         for column in OPEN_TRANSACTIONS.columns
         if column.name != "source"
     }
-    tables = list(zip(one.tables, one.table_rows, strict=True) if one.table_rows else one.tables)
+    tables = list(zip(one.tables, one.table_rows, strict=True))
     windows = text_from_json(list(one.windows))
     return {**values, "source": source, "tables": text_from_json(tables), "windows": windows}
 
@@ -68,8 +68,6 @@ def _ledger_from_row(row: Any) -> OpenTransaction:
     del values["source"]
     values["windows"] = tuple(json_from_text(values["windows"]))
     tables = json_from_text(values["tables"])
-    if not any(isinstance(table, list) for table in tables):
-        # None, or of a version that did not count by table: names alone.
-        return OpenTransaction(**{**values, "tables": tuple(tables)})
-    names, rows = zip(*tables, strict=True)
-    return OpenTransaction(**{**values, "tables": names, "table_rows": rows})
+    values["tables"] = tuple(name for name, _ in tables)
+    values["table_rows"] = tuple(rows for _, rows in tables)
+    return OpenTransaction(**values)

@@ -54,7 +54,7 @@ TABLES = Table(
     Column("trouble", String(20)),
     Column("read_again", Text),
     Column("rest_waits", Text),
-    Column("in_quarantine", BigInteger, nullable=False, server_default="0"),
+    Column("in_quarantine", BigInteger, nullable=False),
     Column("revision", BigInteger, nullable=False),
 )
 
@@ -97,7 +97,7 @@ WINDOW_TABLES = Table(
     Column("rows_inserted", BigInteger, nullable=False),
     Column("rows_updated", BigInteger, nullable=False),
     Column("rows_deleted", BigInteger, nullable=False),
-    Column("quarantined", BigInteger, nullable=False, server_default="0"),
+    Column("quarantined", BigInteger, nullable=False),
     Column("seconds", Float, nullable=False),
     Column("applied", Float, nullable=False),
 )

@@ -116,9 +116,9 @@ def keep_counts(
         connection.execute(insert(WINDOW_TABLES).values(**values))
 
 
-def text_from_positions(positions: Sequence[ThreadPosition] | None) -> str | None:
+def text_from_positions(positions: Sequence[ThreadPosition]) -> str:
     """Redo positions as the column ``positions`` holds them."""
-    return None if positions is None else text_from_json([one.as_json() for one in positions])
+    return text_from_json([one.as_json() for one in positions])
 
 
 def _positions_from_text(text: str | None) -> tuple[ThreadPosition, ...] | None:

@@ -50,7 +50,7 @@ TRANSACTION: Mapping[str, str] = {
     "first_ordinal": "Ordinal of its first row: names the first window in which its rows landed.",
     "has_rollback": "True if any of its rows undoes another one.",
     "tables": "Captured tables that it touched so far.",
-    "table_rows": "Captured redo rows so far of each of these tables, over all windows; apply must find as many. NULL where a version that did not count by table saw it first.",
+    "table_rows": "Captured redo rows so far of each of these tables, over all windows; apply must find as many.",
     "rows": "Captured redo rows so far of all tables.",
     "undone": "Those of them that take another one back.",
     "late": "True if its COMMIT appeared for the first time at or below the window's lower end.",

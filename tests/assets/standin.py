@@ -32,6 +32,7 @@ from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps import Pipeline
 from cdc_core.steps.snapshots.files import ChunkFiles
 from cdc_core.steps.snapshots.joining import FirstStart
+from tests.landing.facts import LANDED, PLANNED
 from tests.state.writing import save_table
 
 EMPLOYEES = TableId("HR", "EMPLOYEES")
@@ -205,6 +206,7 @@ class StandIn(Pipeline):
                 rows=10,
                 condition=record.condition,
                 seconds=0.5,
+                landed=LANDED,
             )
             self.store.chunks.record_landed(manifest, "0" * 64)
         return StepReport(
@@ -303,6 +305,9 @@ class StandIn(Pipeline):
             schema_changes=(),
             resetlogs_change=1,
             seconds=0.2,
+            positions=(),
+            planned=PLANNED,
+            landed=LANDED,
         )
         repeated = record.state != "planned"
         self.store.windows.record_captured(self.source, manifest, "0" * 64, [])

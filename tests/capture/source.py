@@ -25,6 +25,7 @@ from cdc_core.state.schemas import SchemaVersion
 from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN
 from tests.capture.landed import landed_window
+from tests.landing.facts import PLANNED
 from tests.oracle.backends import Database
 from tests.oracle.embedded import wait_until
 
@@ -86,6 +87,7 @@ class Source:
             ledger=self.store.ledger.open_transactions("src"),
             positions=before[0].positions if before else (),
             joins={},
+            planned=PLANNED,
         )
         capture_window(
             self.session,

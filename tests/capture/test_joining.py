@@ -12,7 +12,9 @@ def test_rows_of_a_joining_table_are_counted_anew() -> None:
         OpenTransaction(
             xid="aa", start_scn=1, first_ordinal=0, tables=("A.X", "A.Y"), table_rows=(3, 4), rows=7
         ),
-        OpenTransaction(xid="bb", start_scn=1, first_ordinal=1, tables=("A.X", "A.Y"), rows=7),
+        OpenTransaction(
+            xid="bb", start_scn=1, first_ordinal=1, tables=("A.X", "A.Y"), table_rows=(7, 0), rows=7
+        ),
         OpenTransaction(xid="cc", start_scn=1, first_ordinal=2),
     ]
-    assert [one.table_rows for one in uncounted(opened, {"A.X"})] == [(0, 4), (0, None), ()]
+    assert [one.table_rows for one in uncounted(opened, {"A.X"})] == [(0, 4), (0, 0), ()]

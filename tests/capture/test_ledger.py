@@ -185,21 +185,17 @@ def test_a_rollback_to_a_savepoint_is_remembered_over_a_windows_end() -> None:
 
 def test_a_ledger_comes_back_from_its_rows() -> None:
     bare = OpenTransaction(
-        xid=x(X1), start_scn=None, first_ordinal=3, has_rollback=True, tables=("HR.EMP",), rows=4
+        xid=x(X1),
+        start_scn=None,
+        first_ordinal=3,
+        has_rollback=True,
+        tables=("HR.EMP",),
+        table_rows=(4,),
+        rows=4,
     )
     kept = replace(bare, table_rows=(4,), windows=(0, 2), start_scn=7, session_id=5)
     ledger = [bare, kept]
     assert ledger_from_rows(ledger_batch(ledger).to_pylist()) == ledger
-
-
-def test_rows_that_nobody_counted_by_table_stay_uncounted() -> None:
-    """A transaction that a version began which counted all tables together."""
-    waiting = OpenTransaction(
-        xid=x(X1), start_scn=90, first_ordinal=0, tables=("HR.Dept", "HR.EMP"), rows=5
-    )
-    found = followed([row(UPDATE), row(COMMIT)], opened=(waiting,), ordinal=1)
-    [ended] = found.ended
-    assert (ended["tables"], ended["table_rows"]) == (["HR.Dept", "HR.EMP"], [None, None])
 
 
 def test_a_rolled_back_transaction_is_no_commit() -> None:
@@ -239,7 +235,13 @@ def test_a_slot_that_is_used_again_gives_its_rows_to_the_newer_transaction() -> 
 
 def test_rows_of_a_transaction_of_an_earlier_session_find_it_in_the_ledger() -> None:
     old = OpenTransaction(
-        xid=x(X1), start_scn=90, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=2
+        xid=x(X1),
+        start_scn=90,
+        first_ordinal=0,
+        has_rollback=False,
+        tables=("HR.EMP",),
+        table_rows=(2,),
+        rows=2,
     )
     other = OpenTransaction(xid=f"{SLOT1.lower()}000000ff", start_scn=80, first_ordinal=0)
     found = followed(
@@ -392,6 +394,7 @@ def test_what_was_taken_from_the_ledger_does_not_swallow_later_rows() -> None:
         first_ordinal=0,
         has_rollback=False,
         tables=("HR.EMP",),
+        table_rows=(1,),
         rows=1,
     )
     found = followed(
@@ -404,7 +407,13 @@ def test_an_end_without_an_address_that_is_seen_again_ends_nothing() -> None:
     again = [row(COMMIT, scn=160, rs_id=ZERO), row(COMMIT, P1, scn=160, rs_id=ZERO)]
     assert followed(again).states == []
     newer = OpenTransaction(
-        xid=x(NEXT1), start_scn=170, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=1
+        xid=x(NEXT1),
+        start_scn=170,
+        first_ordinal=0,
+        has_rollback=False,
+        tables=("HR.EMP",),
+        table_rows=(1,),
+        rows=1,
     )
     found = followed(again, opened=(newer,), ordinal=1)
     assert (found.states, found.open) == ([], [(newer.xid, "open")])
@@ -412,7 +421,13 @@ def test_an_end_without_an_address_that_is_seen_again_ends_nothing() -> None:
 
 def test_an_end_without_an_address_ends_what_is_still_open() -> None:
     waiting = OpenTransaction(
-        xid=x(X1), start_scn=90, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=1
+        xid=x(X1),
+        start_scn=90,
+        first_ordinal=0,
+        has_rollback=False,
+        tables=("HR.EMP",),
+        table_rows=(1,),
+        rows=1,
     )
     found = followed([row(COMMIT, P1, scn=160, rs_id=ZERO, thread=0)], opened=(waiting,), ordinal=1)
     assert found.states == [(x(X1), "commit", 1)]
@@ -443,7 +458,13 @@ def test_a_commit_whose_beginning_was_never_seen_names_its_tables() -> None:
     found = followed([row(INSERT), row(COMMIT)])
     assert reasons(found) == [(("HR.EMP",), UNSEEN)]
     unseen = OpenTransaction(
-        xid=x(X1), start_scn=None, first_ordinal=0, has_rollback=False, tables=("HR.Dept",), rows=1
+        xid=x(X1),
+        start_scn=None,
+        first_ordinal=0,
+        has_rollback=False,
+        tables=("HR.Dept",),
+        table_rows=(1,),
+        rows=1,
     )
     assert reasons(followed([row(COMMIT)], opened=(unseen,))) == [(("HR.Dept",), UNSEEN)]
 
@@ -517,6 +538,7 @@ def test_a_transaction_that_was_given_up_must_not_commit() -> None:
         first_ordinal=0,
         has_rollback=False,
         tables=("HR.EMP",),
+        table_rows=(1,),
         rows=1,
         state="released",
     )
@@ -536,7 +558,13 @@ def test_a_transaction_that_was_seen_to_end_must_not_commit() -> None:
 
 def test_a_commit_at_or_below_the_lower_end_is_late_and_recorded() -> None:
     waiting = OpenTransaction(
-        xid=x(X1), start_scn=60, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=1
+        xid=x(X1),
+        start_scn=60,
+        first_ordinal=0,
+        has_rollback=False,
+        tables=("HR.EMP",),
+        table_rows=(1,),
+        rows=1,
     )
     found = followed(
         [row(COMMIT, scn=100), row(START, X2, scn=101), row(INSERT, X2), row(COMMIT, X2, scn=101)],
@@ -551,7 +579,13 @@ def test_a_commit_at_or_below_the_lower_end_is_late_and_recorded() -> None:
 
 def test_a_late_commit_that_the_snapshot_holds_is_not_late() -> None:
     waiting = OpenTransaction(
-        xid=x(X1), start_scn=60, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=1
+        xid=x(X1),
+        start_scn=60,
+        first_ordinal=0,
+        has_rollback=False,
+        tables=("HR.EMP",),
+        table_rows=(1,),
+        rows=1,
     )
     found = followed([row(COMMIT, scn=70)], opened=(waiting,), ordinal=1, snapshot_scn=70)
     assert (found.ledger.late, found.ledger.committed) == ([], 0)
@@ -559,7 +593,13 @@ def test_a_late_commit_that_the_snapshot_holds_is_not_late() -> None:
 
 def test_a_late_commit_of_which_rows_may_be_missing_stops_its_tables() -> None:
     waiting = OpenTransaction(
-        xid=x(X1), start_scn=None, first_ordinal=0, has_rollback=False, tables=("HR.EMP",), rows=1
+        xid=x(X1),
+        start_scn=None,
+        first_ordinal=0,
+        has_rollback=False,
+        tables=("HR.EMP",),
+        table_rows=(1,),
+        rows=1,
     )
     found = followed([row(COMMIT, scn=100)], opened=(waiting,), ordinal=1, snapshot_scn=70)
     assert reasons(found) == [(("HR.EMP",), "its beginning was never seen")]

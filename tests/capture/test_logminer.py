@@ -34,6 +34,7 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.source import WindowWork
 from tests.capture.landed import landed_window
 from tests.capture.test_rows import DEPT, EMP, X1, X2, batch, row
+from tests.landing.facts import PLANNED
 from tests.oracle.fake_session import FakeSession
 
 WINDOW = ScnWindow(Scn(100), Scn(200))
@@ -115,6 +116,7 @@ def work_of(**more: Any) -> WindowWork:
         ledger=more.get("ledger", []),
         positions=more.get("positions", ()),
         joins={},
+        planned=PLANNED,
     )
 
 
@@ -268,6 +270,7 @@ def test_a_late_commit_is_landed_and_told(
         first_ordinal=0,
         has_rollback=False,
         tables=("HR.EMP",),
+        table_rows=(1,),
         rows=1,
     )
     session = FakeSession(answers(), [batch(row(Operation.COMMIT, scn=95))])

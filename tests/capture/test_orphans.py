@@ -23,7 +23,7 @@ from tests.oracle.fake_session import FakeSession
 from tests.oracle.fixtures import oracle_with
 
 XID = "0100020003000000"
-ONE = OpenTransaction(xid=XID, start_scn=90, first_ordinal=0, tables=("HR.EMP",), rows=1, session_id=7, serial=8)  # fmt: skip
+ONE = OpenTransaction(xid=XID, start_scn=90, first_ordinal=0, tables=("HR.EMP",), table_rows=(1,), rows=1, session_id=7, serial=8)  # fmt: skip
 ABSENT = replace(ONE, absent_scn=150)
 GONE = Living(frozenset(), frozenset(), Scn(300))
 

@@ -41,6 +41,7 @@ from cdc_core.source import WindowWork
 from tests.capture.memory_landing import MemoryLanding
 from tests.capture.redo_world import Transaction, World, WorldSession
 from tests.capture.test_rows import EMP
+from tests.landing.facts import PLANNED
 
 SHORT = 30
 LONG_PARTS = [range(first, first + 200) for first in range(SHORT, SHORT + 1000, 200)]
@@ -99,7 +100,7 @@ class Run:
         low = window.scn_low if ordinal else self.source.mining_low
         work = WindowWork(
             source=self.source, record=_record(ordinal, window, low), tables=[EMP],
-            ledger=self.ledger, positions=self.positions, joins={},
+            ledger=self.ledger, positions=self.positions, joins={}, planned=PLANNED,
         )  # fmt: skip
         try:
             logminer.capture_window(

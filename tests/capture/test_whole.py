@@ -82,6 +82,7 @@ def followed(seed: int) -> Any:
             first_ordinal=at,
             has_rollback=False,
             tables=("HR.EMP",),
+            table_rows=(1,),
             rows=1,
         )
         for at in range(dice.randrange(3))

@@ -36,6 +36,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.signals import ExecuteSnapshot, parse_signal
 from tests.decode.golden_table import GOLDEN
+from tests.landing.facts import LANDED, PLANNED
 from tests.stage.landed import orders_schema
 
 ORDERS = orders_schema()
@@ -44,6 +45,7 @@ MANIFEST = WindowManifest(
     redo_files=(LandedFile("redo-00000.parquet", 3, 900, "ab" * 32),), files_by_table={"SHOP.ORDERS": (0,)}, transactions_file=LandedFile("t", 0, 0, ""),
     rows_by_table={"SHOP.ORDERS": 3}, tables_committed=("SHOP.ORDERS",), transactions_committed=1, transactions_rolled_back=0,
     transactions_open=0, logs=(), schemas=(ORDERS,), schema_changes=(), resetlogs_change=1, seconds=0.5,
+    positions=(), planned=PLANNED, landed=LANDED,
 )  # fmt: skip
 PLAN = plan_table(GOLDEN)
 PRINTED = window_manifest_bytes(MANIFEST)

@@ -28,6 +28,7 @@ from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.snapshot import ChunkRows
 from cdc_core.stage.widths import Width, WidthCounter, room_of, width_of
+from tests.landing.facts import LANDED
 
 T = TableId("SHOP", "T")
 
@@ -60,7 +61,7 @@ def landed(tmp_path: Path, number: int, *rows: tuple[Any, ...]) -> tuple[ChunkMa
     pq.write_table(pa.Table.from_arrays(arrays, schema=kinds), path)
     manifest = ChunkManifest(
         source="shop", schema=SCHEMA, snapshot_id="s", number=number, scn=Scn(100), files=(), rows=len(rows),
-        condition=None, seconds=0.0,
+        condition=None, seconds=0.0, landed=LANDED,
     )  # fmt: skip
     return manifest, [path]
 

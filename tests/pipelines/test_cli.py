@@ -495,6 +495,7 @@ def status(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
                 start_scn=1,
                 first_ordinal=0,
                 tables=("HR.JOBS",),
+                table_rows=(0,),
                 start_timestamp=datetime(2026, 1, 2),
             ),
         ),

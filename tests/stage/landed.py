@@ -25,6 +25,7 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
+from tests.landing.facts import LANDED, PLANNED
 
 Row = dict[str, Any]
 
@@ -330,6 +331,9 @@ class Source:
             schema_changes=schema_changes,
             resetlogs_change=1,
             seconds=0.0,
+            positions=(),
+            planned=PLANNED,
+            landed=LANDED,
         )
         self.redo_paths.append(str(folder / "redo-00000.parquet"))
         landed = Window(
@@ -369,6 +373,7 @@ class Source:
             rows=len(rows),
             condition=condition,
             seconds=0.0,
+            landed=LANDED,
         )
         return Chunk(manifest, [str(path)])
 

@@ -24,11 +24,12 @@ WINDOW, ORDINAL = ScnWindow(Scn(100), Scn(200)), 5
 
 
 def found(folder: Path, *rows: dict[str, Any]) -> CommittedTransactions:
-    usual: dict[str, Any] = {field.name: None for field in TRANSACTION_SCHEMA} | {
+    usual: dict[str, Any] = {field.name: None for field in TRANSACTION_SCHEMA if field.name != "table_rows"} | {
         "state": "commit", "commit_scn": 150, "first_ordinal": ORDINAL << ORDINAL_SHIFT,
         "commit_ordinal": (ORDINAL << ORDINAL_SHIFT) + 9, "has_rollback": False, "tables": ["HR.EMP"], "rows": 1, "windows": [],
     }  # fmt: skip
     full = [{**usual, "xid": f"{number:016x}", **row} for number, row in enumerate(rows)]
+    full = [{"table_rows": [1] * len(row["tables"])} | row for row in full]
     path = folder / "transactions.parquet"
     pq.write_table(pa.Table.from_pylist(full, TRANSACTION_SCHEMA), path)
     return read_committed([str(path)], EMP, WINDOW)
@@ -86,6 +87,7 @@ def test_a_slot_that_is_used_again_keeps_its_transactions_apart(tmp_path: Path) 
             "first_ordinal": first + begin,
             "commit_ordinal": first + end,
             "commit_scn": scn,
+            "table_rows": [2],
         }
         for begin, end, scn in ((10, 20, 120), (30, 40, 130), (50, 60, 140))
     ]
@@ -100,7 +102,7 @@ def test_ddl_is_left_out_but_for_truncate(tmp_path: Path) -> None:
         {"xid": f"{0:016x}", "ordinal": first + at, "operation_code": 5, "sql_redo": text}
         for at, text in enumerate(["ALTER TABLE EMP ADD X NUMBER", "  truncate table EMP", None])
     ]
-    assert [at - first for at in rows_of(tmp_path, [{}], redo)] == [1]
+    assert [at - first for at in rows_of(tmp_path, [{"table_rows": [0]}], redo)] == [1]
 
 
 def test_rows_of_another_table_or_schema_are_not_taken(tmp_path: Path) -> None:

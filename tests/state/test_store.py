@@ -45,6 +45,7 @@ from cdc_core.state.lease_queries import Leases
 from cdc_core.state.machine import Machine, this_process
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.state.store import Store
+from tests.landing.facts import LANDED, PLANNED
 from tests.state.writing import save_table
 
 SOURCE = SourceRecord(name="src", snapshot_scn=Scn(100), mining_low=Scn(90), resetlogs_change=1)
@@ -115,6 +116,7 @@ def manifest_of(
         rows_by_table={"HR.EMP": 4, "HR.Dept": 1}, tables_committed=("HR.EMP",),
         transactions_committed=1, transactions_rolled_back=0, transactions_open=1, logs=(),
         schemas=(schema_of(),), schema_changes=changes, resetlogs_change=1, seconds=2.5,
+        positions=(), planned=PLANNED, landed=LANDED,
     )  # fmt: skip
 
 
@@ -258,12 +260,14 @@ def test_capture_records_state_ledger_and_schemas_at_once_and_once(
             first_ordinal=3,
             has_rollback=True,
             tables=("HR.EMP", "HR.Dept"),
-            table_rows=(11, None),
+            table_rows=(11, 1),
             rows=12,
             username="SCOTT",
             windows=(0, 2, 5, 5),
         ),
-        OpenTransaction(xid="bb" * 8, start_scn=None, first_ordinal=1, tables=("HR.EMP",)),
+        OpenTransaction(
+            xid="bb" * 8, start_scn=None, first_ordinal=1, tables=("HR.EMP",), table_rows=(0,)
+        ),
     ]
     clock.now += 5
     planned.windows.record_captured(
@@ -419,6 +423,7 @@ def chunk_manifest(number: int = 1, scn: int = 100) -> ChunkManifest:
         rows=42,
         condition="ID > 1",
         seconds=1.5,
+        landed=LANDED,
     )
 
 

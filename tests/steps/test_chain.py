@@ -58,10 +58,6 @@ def test_what_was_forgotten_rightly_is_proved(landed: list[LandedWindow], retire
         pytest.param([window(0), window(1, before=7)], FROM_THE_BEGINNING, "another window", id="of-another-life"),
         pytest.param([window(0)], Retired(0, 101, {}), "begins below 101", id="of-another-beginning"),
         pytest.param([window(0)], Retired(0, 99, {}), "does not begin at 99", id="of-a-later-beginning"),
-        pytest.param(
-            [window(0), replace(window(1), manifest=replace(window(1).manifest, planned=None)), window(3)],
-            FROM_THE_BEGINNING, "windows 2 to 2", id="beside-one-that-says-nothing",
-        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_proved_is_refused(

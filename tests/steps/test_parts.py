@@ -10,6 +10,7 @@ from cdc_core.landing.manifest import LandedFile, WindowManifest
 from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.windows.table_ranges import part_of, stream_end
+from tests.landing.facts import LANDED, PLANNED
 from tests.stage.landed import orders_schema
 
 SCHEMA = orders_schema()
@@ -17,6 +18,7 @@ MANIFEST = WindowManifest(
     source="src", window=ScnWindow(Scn(100), Scn(200)), ordinal=5, mining_low=100, redo_files=(), files_by_table={},
     transactions_file=LandedFile("t", 0, 0, ""), rows_by_table={}, tables_committed=(), transactions_committed=0,
     transactions_rolled_back=0, transactions_open=0, logs=(), schemas=(SCHEMA,), schema_changes=(), resetlogs_change=1, seconds=0.0,
+    positions=(), planned=PLANNED, landed=LANDED,
 )  # fmt: skip
 TABLE = TableRecord(
     source="src", table=SCHEMA.table, state="ready", mirror_scn=Scn(100), first_ordinal=5

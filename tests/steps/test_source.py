@@ -32,6 +32,7 @@ from cdc_core.oracle.database import OracleDatabase, current_scn
 from cdc_core.source import EarlyRedo, NextWindow, SharedWork, Start, WindowWork
 from cdc_core.steps import Pipeline
 from cdc_core.steps.examining import oracle_findings
+from tests.landing.facts import LANDED
 from tests.oracle.embedded import OWNER, running_oracle
 from tests.steps.harness import table_id
 from tests.steps.memory_lake import MemoryLake
@@ -114,7 +115,7 @@ class ScriptedSource:
             {
                 "xid": row["xid"], "state": "commit", "start_scn": row["scn"], "commit_scn": row["scn"],
                 "commit_ordinal": row["ordinal"] + len(rows), "first_ordinal": row["ordinal"], "has_rollback": False,
-                "tables": [table], "rows": 1, "windows": [work.record.ordinal] * 2,
+                "tables": [table], "table_rows": [1], "rows": 1, "windows": [work.record.ordinal] * 2,
             }
             for row in rows
         ]  # fmt: skip
@@ -141,6 +142,9 @@ class ScriptedSource:
             schema_changes=(),
             resetlogs_change=1,
             seconds=0.0,
+            positions=(),
+            planned=work.planned,
+            landed=LANDED,
             joined=tuple(StreamBegin(one, low) for one, low in work.joins.items()),
         )
         landing.write_manifest(folder, window_manifest_bytes(manifest))

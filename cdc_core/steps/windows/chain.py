@@ -80,7 +80,7 @@ def _problem(before: LandedWindow | None, one: LandedWindow, retired: Retired) -
     if manifest.window.scn_low < end:
         return f"window {manifest.window.key} begins below {end}, where the one before it ended"
     if manifest.ordinal > known:
-        idle_from = manifest.planned.idle_from if manifest.planned else manifest.ordinal
+        idle_from = manifest.planned.idle_from
         if idle_from > known:
             return f"windows {known} to {idle_from - 1} are missing before {manifest.window.key}, and nothing says that they were idle"
         return None
@@ -90,7 +90,7 @@ def _problem(before: LandedWindow | None, one: LandedWindow, retired: Retired) -
         )
     if before is None:
         return None
-    digest = manifest.planned.before_sha256 if manifest.planned else None
+    digest = manifest.planned.before_sha256
     if digest is not None and digest != before.sha256:
         return f"window {manifest.window.key} was captured after another window {before.manifest.window.key} than the one that is there"
     return None

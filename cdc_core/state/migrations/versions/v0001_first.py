@@ -131,7 +131,7 @@ def upgrade() -> None:
         sa.Column("trouble", sa.String(length=20)),
         sa.Column("read_again", sa.Text()),
         sa.Column("rest_waits", sa.Text()),
-        sa.Column("in_quarantine", sa.BigInteger(), nullable=False, server_default="0"),
+        sa.Column("in_quarantine", sa.BigInteger(), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
     )
     op.create_table(
@@ -144,7 +144,7 @@ def upgrade() -> None:
         sa.Column("rows_inserted", sa.BigInteger(), nullable=False),
         sa.Column("rows_updated", sa.BigInteger(), nullable=False),
         sa.Column("rows_deleted", sa.BigInteger(), nullable=False),
-        sa.Column("quarantined", sa.BigInteger(), nullable=False, server_default="0"),
+        sa.Column("quarantined", sa.BigInteger(), nullable=False),
         sa.Column("seconds", sa.Float(), nullable=False),
         sa.Column("applied", sa.Float(), nullable=False),
     )
