@@ -124,6 +124,9 @@ def test_a_completed_window_ends_where_the_logs_of_every_open_thread_have_ended(
     assert upper_bound(both, "completed_logs") == 649  # type: ignore[arg-type]
     one = database(**{"FROM V$LOG L": logs, "FROM V$THREAD": threads[:1]})
     assert upper_bound(one, "completed_logs") == 899  # type: ignore[arg-type]
+    first = [(1, 1, "/1.1", 600, None, 50, "CURRENT")]
+    new = database(**{"FROM V$LOG L": first, "FROM V$THREAD": threads[:1]})
+    assert upper_bound(new, "completed_logs") == 599, "no log of the thread has ended"  # type: ignore[arg-type]
 
 
 def test_a_thread_whose_logs_are_not_listed_for_a_moment_makes_the_window_wait() -> None:

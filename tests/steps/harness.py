@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pytest
 from cdc_core.config import SourceConfig
 from cdc_core.decode import number_text
 from cdc_core.decode.printed import zoned_text
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import StepReport, TableStatus
@@ -91,6 +93,33 @@ class Source:
             if report.kind == "window-applied"
         ]
 
+    def capture(self) -> list[ScnWindow]:
+        """Windows up to the present, captured and not applied."""
+        windows = self.pipeline.plan_windows()
+        for window in windows:
+            self.pipeline.capture_window(window)
+        return windows
+
+    def read_chunk(self, table: TableId) -> ChunkKey:
+        """A new snapshot of a table that is one chunk, read and not applied."""
+        [key] = self.pipeline.start_snapshot([table])
+        self.pipeline.snapshot_chunk(key)
+        return key
+
+    def ops(self, name: str) -> str:
+        """What the change log has of a table besides its snapshot, in order."""
+        changes = self.lake.tables[table_id(name)].changes
+        places = [(one["_cdc_commit_scn"], one["_cdc_ordinal"]) for one in changes]
+        assert places == sorted(places)
+        return "".join(one["_cdc_op"] for one in changes)
+
+    def check_replayed(self, name: str, windows: Sequence[ScnWindow]) -> None:
+        """Old windows again, newest first, change nothing of a table."""
+        rows = dict(self.lake.tables[table_id(name)].rows)
+        for window in reversed(windows):
+            self.pipeline.replay_window(window)
+        assert self.lake.tables[table_id(name)].rows == rows
+
     def record(self, name: str) -> TableRecord:
         """What the metadata store has of a table."""
         found = self.pipeline.store.tables.get(self.pipeline.config.name, table_id(name))
@@ -117,6 +146,12 @@ class Source:
             assert position is not None, name
             found = self.lake.image(table_id(name), of_oracle=True)
             assert found == self.oracle_rows(name, position), name
+
+    def check_followed(self, name: str) -> None:
+        """A table is what :meth:`check_current` says, in the stream that it began with."""
+        record = self.record(name)
+        assert (record.state, record.generation) == ("ready", 1), record.reason
+        self.check_current(name)
 
     def check_current(self, *names: str) -> None:
         """Every named table has the last window (a snapshot may be ahead of it), and equals Oracle there."""
@@ -150,6 +185,34 @@ def _row(schema: TableSchema, fetched: tuple[Any, ...]) -> tuple[Any, ...]:
         if is_empty:
             row[at] = b"" if columns[at].data_type == "BLOB" else ""
     return tuple(row)
+
+
+def run_random_changes(
+    source: Source, rng: Random, change: Callable[..., None], *, steps: int, created: int, last: str
+) -> None:
+    """Transactions of several changes, some of which are taken back, with windows inside of two.
+
+    ``change(rng, cursor, key, is_new=…)`` writes one row; the first ``created`` steps are new rows.
+    ``last`` are the statements, behind semicolons, that end the transaction that is open then.
+    """
+    with source.oracle.owner() as connection:
+        cursor = connection.cursor()
+        for step in range(steps):
+            is_new = step < created
+            change(rng, cursor, step if is_new else rng.randrange(created), is_new=is_new)
+            if step in (4, 9):
+                cursor.execute("SAVEPOINT here")
+                change(rng, cursor, 100 + step, is_new=True)
+                change(rng, cursor, 200 + step, is_new=True)
+                cursor.execute("ROLLBACK TO SAVEPOINT here")
+            if step in (7, 21):
+                source.windows()
+            if step % 6 == 5:
+                connection.commit()
+        for statement in last.split("; "):
+            cursor.execute(statement)
+        connection.commit()
+    source.windows()
 
 
 @contextmanager

@@ -202,8 +202,7 @@ def test_a_captured_window_is_enough(oracle: Oracle, tmp_path: Path) -> None:
     oracle.run(RENAME("NAME", "TITLE"), "UPDATE ITEMS SET PRICE = PRICE + 1")
     keys = _asked_again(source)
     source.pipeline.snapshot_chunk(keys[0])
-    for window in source.pipeline.plan_windows():
-        source.pipeline.capture_window(window)
+    source.capture()
     source.pipeline.apply_chunk(keys[0])
     source.run()
     source.check_current("ITEMS")

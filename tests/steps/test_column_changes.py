@@ -84,9 +84,7 @@ def test_a_column_that_goes_is_followed(
         source.windows()
     after(oracle)
     source.windows()
-    record = source.record("T")
-    assert (record.state, record.generation) == ("ready", 1), record.reason
-    source.check_current("T")
+    source.check_followed("T")
     schema = source.lake.tables[T].schema
     assert schema is not None
     assert schema.column_names[:5] == ("ID", "A", "B", "C", "D"), "each stays in its place"
@@ -245,9 +243,7 @@ def test_a_column_with_another_name_keeps_its_values(
     else:
         after_rename(oracle, name)
     source.windows()
-    record = source.record("T")
-    assert (record.state, record.generation) == ("ready", 1), record.reason
-    source.check_current("T")
+    source.check_followed("T")
     assert kept(source, name.strip('"')) == {1: "last", 20: "b2", 4: "after", 60: "b6", 7: "b7"}
     schema = source.lake.tables[T].schema
     assert schema is not None
@@ -304,9 +300,7 @@ def test_a_new_snapshot_knows_the_names_still(oracle: Oracle, source: Source) ->
 def test_a_chunk_that_landed_before_is_applied_under_the_new_names(
     oracle: Oracle, source: Source
 ) -> None:
-    source.pipeline.start_snapshot([T])
-    [key] = source.pipeline.pending_chunks()
-    source.pipeline.snapshot_chunk(key)
+    source.read_chunk(T)
     oracle.run(RENAME, "ALTER TABLE T DROP COLUMN C")
     after_rename(oracle, "B2")
     source.windows()
@@ -322,9 +316,7 @@ def test_a_chunk_that_is_read_ahead_of_the_windows(
     """It has the columns of its own SCN. A rename is known with its window only: before that nothing tells it from two columns."""
     before(oracle)
     oracle.run(statement)
-    source.pipeline.start_snapshot([T])
-    [key] = source.pipeline.pending_chunks()
-    source.pipeline.snapshot_chunk(key)
+    key = source.read_chunk(T)
     if statement == DROP:
         source.pipeline.apply_chunk(key)
     else:
@@ -342,14 +334,11 @@ def test_a_chunk_that_is_read_behind_a_rename_is_known_by_the_window_that_was_ca
     """The Delta tables have the old name still, since no window with the rename was applied; a new snapshot lets those windows go."""
     before(oracle)
     oracle.run(RENAME)
-    source.pipeline.start_snapshot([T])
-    [key] = source.pipeline.pending_chunks()
-    source.pipeline.snapshot_chunk(key)
+    key = source.read_chunk(T)
     if comes == "after-a-wait":
         with pytest.raises(WindowFirstError, match="nothing says which is which"):
             source.pipeline.apply_chunk(key)
-    for window in source.pipeline.plan_windows():
-        source.pipeline.capture_window(window)
+    source.capture()
     if comes == "after-a-wait":
         source.pipeline.resnapshot_tables([T])
         *_, key = source.pipeline.pending_chunks()  # the one that waited is still there

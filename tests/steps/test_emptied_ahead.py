@@ -11,7 +11,7 @@ import pytest
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
-from tests.steps.test_emptied_partitions import DAYS_OF_REGIONS, FOLLOW, LISTS, RANGES, replayed
+from tests.steps.test_emptied_partitions import DAYS_OF_REGIONS, FOLLOW, LISTS, RANGES
 
 P = table_id("P")
 COLUMNS = "ID NUMBER(9) PRIMARY KEY, K NUMBER(9), R VARCHAR2(9), D DATE, NOTE CLOB"
@@ -115,7 +115,7 @@ def test_the_change_log_ends_what_went_though_a_chunk_was_read_behind_it(
         check(source)
         if ddl.startswith("ALTER"):
             assert ended(source) == [2, 5, 6, 20, 24, 40]
-        replayed(source, windows)
+        source.check_replayed("P", windows)
         oracle.run("UPDATE P SET NOTE = 'and on'", "DELETE FROM P WHERE ID = 3")
         source.windows()
         check(source)

@@ -11,11 +11,11 @@ from cdc_core.capture import ddl_rows
 from cdc_core.capture.emptied_partitions import rows_of_partitions
 from cdc_core.errors import TableStoppedError
 from cdc_core.model.partition_rows import PartitionRows
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.scn import Scn
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import source_of, table_id
 from tests.steps.test_quarantine import translates
 
 P, OTHER = table_id("P"), table_id("OTHER")
@@ -74,22 +74,6 @@ def rows(oracle: Oracle, *keys: int) -> None:
         )
 
 
-def ops(source: Source) -> str:
-    """What the change log has of P besides its snapshot, in order."""
-    changes = source.lake.tables[P].changes
-    places = [(one["_cdc_commit_scn"], one["_cdc_ordinal"]) for one in changes]
-    assert places == sorted(places)
-    return "".join(one["_cdc_op"] for one in changes)
-
-
-def replayed(source: Source, windows: list[ScnWindow]) -> None:
-    """Old windows again, newest first, change nothing."""
-    found = dict(source.lake.tables[P].rows)
-    for window in reversed(windows):
-        source.pipeline.replay_window(window)
-    assert source.lake.tables[P].rows == found
-
-
 @pytest.mark.parametrize(
     ("partitioned", "ddl", "gone"),
     [
@@ -132,10 +116,10 @@ def test_the_rows_of_a_partition_go_with_it(
         assert (record.state, record.generation) == ("ready", 1), record.reason
         source.check_current("P", "OTHER")
         left = [key for key in (*gone, *(10 + key for key in gone)) if key != 15]
-        assert ops(source) == "c" * 7 + "u" + "d" + "d" * len(left) + "c"
+        assert source.ops("P") == "c" * 7 + "u" + "d" + "d" * len(left) + "c"
         [*_, one] = [one for one in source.lake.tables[P].changes if one["_cdc_op"] == "d"]
         assert (set(one["before"]), one["after"], bool(one["_cdc_xid"])) == ({"ID"}, None, True)
-        replayed(source, windows)
+        source.check_replayed("P", windows)
         oracle.run("UPDATE P SET NOTE = 'and on'")
         source.windows()
         source.check_current("P")
@@ -171,7 +155,7 @@ def test_several_ddls_in_one_window_are_each_taken_where_they_stand(
         source.lake.before = lambda _call, _table: None
         assert source.record("P").state == "ready", source.record("P").reason
         source.check_current("P")
-        assert ops(source) == "ddcdcdctcdc"
+        assert source.ops("P") == "ddcdcdctcdc"
         source.pipeline.rebuild_from_landing(P)
         source.check_current("P")
         assert source.lake.tables[P].generation == 2
@@ -296,7 +280,7 @@ def test_a_table_that_cannot_be_followed_is_read_again_by_its_policy(
         oracle.run("TRUNCATE TABLE P")
         rows(oracle, 1)
         source.run()
-        assert ops(source) == "t" + "c" * 7
+        assert source.ops("P") == "t" + "c" * 7
         oracle.run("ALTER TABLE P TRUNCATE PARTITION H1", "INSERT INTO P (ID, K) VALUES (30, 15)")
         source.run()
         source.check_current("P")

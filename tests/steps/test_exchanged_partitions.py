@@ -10,7 +10,7 @@ import pytest
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
-from tests.steps.test_emptied_partitions import DAYS, LISTS, MOMENTS, RANGES, create, replayed, rows
+from tests.steps.test_emptied_partitions import DAYS, LISTS, MOMENTS, RANGES, create, rows
 
 P, OTHER = table_id("P"), table_id("OTHER")
 FOLLOW = {"policies": {"on_truncate": "follow_or_resnapshot"}}
@@ -119,7 +119,7 @@ def test_the_table_waits_right_before_the_exchange_and_nobody_else_does(
         assert not source.record("P").awaits_rows
         source.check_current("P", "OTHER")
         assert source.status("P").reason is None
-        replayed(source, [window])
+        source.check_replayed("P", [window])
 
 
 @pytest.mark.parametrize("where", ["apply_chunk", "truncate", "apply_window"])

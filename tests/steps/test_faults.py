@@ -198,8 +198,7 @@ def test_landing_that_somebody_dropped_is_missed_before_anything_is_lost(
     """With a window that no table has taken; what the tables have needs no landing."""
     source.run()
     change(oracle)
-    for window in source.pipeline.plan_windows():
-        source.pipeline.capture_window(window)
+    source.capture()
     shutil.rmtree(tmp_path / "landing")
     source.close()
     with pytest.raises(LandingDamagedError) as caught:

@@ -86,8 +86,7 @@ def a_change(source: Source) -> None:
 
 def a_captured_change(source: Source) -> None:
     a_change(source)
-    for window in source.pipeline.plan_windows():
-        source.pipeline.capture_window(window)
+    source.capture()
 
 
 def old_windows(source: Source) -> None:

@@ -135,8 +135,7 @@ def test_a_window_that_is_read_again_has_its_definition_again(
         oracle.run("INSERT INTO ONE VALUES (1, 'first')")
         oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
         conceal(oracle)
-        for window in source.pipeline.plan_windows():
-            source.pipeline.capture_window(window)
+        source.capture()
         before = versions(source)
         assert [length for length, _ in before] == ["20", "40", "20"]
         ctx = source.pipeline

@@ -85,9 +85,7 @@ def test_a_column_of_the_key_with_another_name_is_followed(
 def test_chunks_replays_and_a_lost_store_know_both_names(oracle: Oracle, source: Source) -> None:
     """A chunk that landed before the DDL, a transaction that is open over it, redo of both names again, the metadata store from landing."""
     oracle.run("CREATE TABLE OTHER (N NUMBER)")
-    source.pipeline.start_snapshot([T])
-    [key] = source.pipeline.pending_chunks()
-    source.pipeline.snapshot_chunk(key)
+    source.read_chunk(T)
     before(oracle)
     with oracle.owner() as slow:
         slow.cursor().execute("INSERT INTO T VALUES ('s', 8, 'open')")
@@ -128,8 +126,7 @@ def test_a_chunk_that_is_read_ahead_of_the_windows_waits_for_the_name(
     with pytest.raises(WindowFirstError, match="its key has other columns"):
         source.pipeline.snapshot_chunk(key)
     if way == "captured":
-        for window in source.pipeline.plan_windows():
-            source.pipeline.capture_window(window)
+        source.capture()
         source.pipeline.snapshot_chunk(key)
     if way == "resnapshot":
         source.pipeline.resnapshot_tables([T])

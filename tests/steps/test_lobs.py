@@ -12,7 +12,7 @@ import pytest
 
 from oracle_embedded.redo import DEFAULT_WARTS, LobRows
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import source_of, table_id
+from tests.steps.harness import run_random_changes, source_of, table_id
 from tests.steps.test_excluded import landed
 
 _SIZES = (0, 5, 1500, 4500, 9000)
@@ -58,22 +58,8 @@ def test_lobs_of_any_size_are_the_same_in_the_mirror(oracle: Oracle, tmp_path: P
     rng = random.Random(7)
     with source_of(oracle, tmp_path, "DOCS") as source:
         source.run()
-        with oracle.owner() as connection:
-            cursor = connection.cursor()
-            for step in range(32):
-                change(rng, cursor, step if step < 12 else rng.randrange(12), is_new=step < 12)
-                if step in (4, 9):
-                    cursor.execute("SAVEPOINT here")
-                    change(rng, cursor, 100 + step, is_new=True)
-                    change(rng, cursor, 200 + step, is_new=True)
-                    cursor.execute("ROLLBACK TO SAVEPOINT here")
-                if step in (7, 21):
-                    source.windows()  # of an open transaction
-                if step % 6 == 5:
-                    connection.commit()
-            cursor.execute("DELETE FROM DOCS WHERE ID = 3")
-            connection.commit()
-        source.windows()
+        last = "DELETE FROM DOCS WHERE ID = 3"
+        run_random_changes(source, rng, change, steps=32, created=12, last=last)
         source.check_current("DOCS")
         assert source.record("DOCS").state == "ready"
         changed = [one["after"] for one in source.lake.tables[table_id("DOCS")].changes]

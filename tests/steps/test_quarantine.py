@@ -336,8 +336,7 @@ def test_a_column_that_is_left_out_is_not_in_the_quarantines_text(
 ) -> None:
     """Also where the row landed with its value."""
     oracle.run(f"INSERT INTO TWO VALUES (3, 'hidden {BAD}')")
-    for window in source.pipeline.plan_windows():
-        source.pipeline.capture_window(window)
+    source.capture()
     source.configure("ONE", {"name": "TWO", "columns_exclude": ["V"]})
     source.run()
     [row] = source.lake.tables[TWO].in_quarantine.to_pylist()

@@ -143,8 +143,7 @@ def test_a_window_that_landed_and_was_not_applied_is_not_taken_for_applied(sourc
     """It is the first that changes rows: the tables beside do not say that they lack it."""
     source.run()
     source.oracle.run("UPDATE TWO SET NOTE = 'second'")
-    for window in source.pipeline.plan_windows():
-        source.pipeline.capture_window(window)
+    source.capture()
     states = [row["state"] for row in image(source)["windows"]]
     assert states[-1] == "captured"
     lose_store(source)

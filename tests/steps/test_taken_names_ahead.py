@@ -28,8 +28,7 @@ def test_its_values_are_those_of_the_new_column_or_the_table_stops(
     oracle.run("ALTER TABLE T DROP COLUMN C", "ALTER TABLE T ADD (C NUMBER(9,1))")
     oracle.run("UPDATE T SET C = 77 WHERE ID = 2")
     if is_captured:
-        for window in source.pipeline.plan_windows():
-            source.pipeline.capture_window(window)
+        source.capture()
     _snapshot(source)
     source.run()
     assert (source.record("T").state == "failed") is not is_captured
@@ -49,8 +48,7 @@ def test_a_chunk_behind_the_captured_window_does_not_hide_one_ahead_of_it(
     oracle.run("ALTER TABLE T DROP COLUMN C", "ALTER TABLE T ADD (C NUMBER(9,1))")
     oracle.run("UPDATE T SET C = 77 WHERE ID = 2")
     _snapshot(source)
-    for window in source.pipeline.plan_windows():
-        source.pipeline.capture_window(window)
+    source.capture()
     with pytest.raises(TableStoppedError, match="took the name of another one"):
         _snapshot(source)
 
@@ -66,8 +64,7 @@ def test_columns_that_swap_their_names_keep_their_values(
         oracle.run(f"ALTER TABLE T RENAME COLUMN {old} TO {new}")
     oracle.run("UPDATE T SET C = 77 WHERE ID = 2")
     if is_captured:
-        for window in source.pipeline.plan_windows():
-            source.pipeline.capture_window(window)
+        source.capture()
         _snapshot(source)
     else:
         with pytest.raises(WindowFirstError):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.model.scn import ScnWindow
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, source_of, table_id
@@ -43,22 +42,6 @@ def after(oracle: Oracle) -> None:
     )
 
 
-def ops(source: Source) -> str:
-    """What the change log has of T, in order."""
-    changes = source.lake.tables[T].changes
-    places = [(one["_cdc_commit_scn"], one["_cdc_ordinal"]) for one in changes]
-    assert places == sorted(places)
-    return "".join(one["_cdc_op"] for one in changes)
-
-
-def replayed(source: Source, windows: list[ScnWindow]) -> None:
-    """Old windows again, newest first, change nothing."""
-    rows = dict(source.lake.tables[T].rows)
-    for window in reversed(windows):
-        source.pipeline.replay_window(window)
-    assert source.lake.tables[T].rows == rows
-
-
 @pytest.mark.parametrize(
     ("around", "found"),
     [
@@ -90,10 +73,10 @@ def test_a_truncate_empties_the_mirror_where_it_stands(
     record = source.record("T")
     assert (record.state, record.generation) == ("ready", 1), record.reason
     source.check_current("T", "OTHER")
-    assert ops(source) == found
+    assert source.ops("T") == found
     [truncate, *_] = [one for one in source.lake.tables[T].changes if one["_cdc_op"] == "t"]
     assert (truncate["before"], truncate["after"], bool(truncate["_cdc_xid"])) == (None, None, True)
-    replayed(source, done)
+    source.check_replayed("T", done)
     source.check_current("T", "OTHER")
     oracle.run("UPDATE T SET A = 'and on'")
     source.windows()
@@ -123,7 +106,7 @@ def test_rows_that_a_snapshot_read_count_by_when_it_read_them(
     windows = source.windows()
     source.check_current("T")
     assert set(source.lake.tables[T].rows) == {(8,)}
-    replayed(source, windows)
+    source.check_replayed("T", windows)
 
 
 def test_a_table_without_a_key_is_emptied_too(oracle: Oracle, tmp_path: Path) -> None:
@@ -162,7 +145,7 @@ def test_a_process_that_ends_around_a_truncate_is_gone_on_with(
     source.close()
     source.windows()
     source.check_current("T", "OTHER")
-    assert ops(source) == "cuuudtcucuu"
+    assert source.ops("T") == "cuuudtcucuu"
     source.pipeline.rebuild_from_landing(T)
     source.check_current("T")
     assert source.lake.tables[T].generation == 2

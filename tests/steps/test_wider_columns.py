@@ -65,9 +65,7 @@ def test_a_column_with_more_digits_is_followed(oracle: Oracle, source: Source, c
         source.windows()
     after(oracle, BIG, "0.1234")
     source.windows()
-    record = source.record("T")
-    assert (record.state, record.generation) == ("ready", 1), record.reason
-    source.check_current("T")
+    source.check_followed("T")
     assert values(source, "N") == {1: BIG, 20: 20, 4: 40, 60: 60, 7: BIG}
     assert values(source, "D")[7] == Decimal("0.1234")
     history = [one["after"]["N"] for one in source.lake.tables[T].history if one["after"]]
@@ -103,9 +101,7 @@ def test_several_changes_in_one_window(
         "DELETE FROM T WHERE ID = 5",
     )
     source.windows()
-    record = source.record("T")
-    assert (record.state, record.generation) == ("ready", 1), record.reason
-    source.check_current("T")
+    source.check_followed("T")
     assert values(source, name)[1] == expected
     for window in list(source.pipeline.store.windows.find("src")):
         source.pipeline.replay_window(window.window)
@@ -132,9 +128,7 @@ def test_a_definition_that_gets_narrower_leaves_the_lake_as_it_is(
 
 
 def test_a_chunk_that_was_read_before_the_ddl(oracle: Oracle, source: Source) -> None:
-    source.pipeline.start_snapshot([T])
-    [key] = source.pipeline.pending_chunks()
-    source.pipeline.snapshot_chunk(key)
+    key = source.read_chunk(T)
     oracle.run(WIDER)
     after(oracle, BIG, "0.1234")
     source.windows()

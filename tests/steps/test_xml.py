@@ -11,7 +11,7 @@ import pytest
 
 from oracle_embedded.redo import DEFAULT_WARTS, XmlRows
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import source_of, table_id
+from tests.steps.harness import run_random_changes, source_of, table_id
 from tests.steps.test_excluded import landed
 
 T = table_id("T")
@@ -50,22 +50,8 @@ def test_documents_of_any_size_are_the_same_in_the_mirror(oracle: Oracle, tmp_pa
             change(rng, connection.cursor(), 50, is_new=True)
             connection.commit()
         source.run()
-        with oracle.owner() as connection:
-            cursor = connection.cursor()
-            for step in range(26):
-                change(rng, cursor, step if step < 10 else rng.randrange(10), is_new=step < 10)
-                if step in (4, 9):
-                    cursor.execute("SAVEPOINT here")
-                    change(rng, cursor, 100 + step, is_new=True)
-                    cursor.execute("ROLLBACK TO SAVEPOINT here")
-                if step in (7, 21):
-                    source.windows()  # of an open transaction
-                if step % 6 == 5:
-                    connection.commit()
-            cursor.execute("UPDATE T SET A = 7 WHERE ID = 50")
-            cursor.execute("DELETE FROM T WHERE ID = 3")
-            connection.commit()
-        source.windows()
+        last = "UPDATE T SET A = 7 WHERE ID = 50; DELETE FROM T WHERE ID = 3"
+        run_random_changes(source, rng, change, steps=26, created=10, last=last)
         source.check_current("T")
         assert source.record("T").state == "ready"
         docs = [row[at] for row in source.lake.image(T) for at in (3, 5)]
