@@ -298,7 +298,7 @@ def _definitions(path: Path) -> dict[str, Definition]:
                         one.body, f"{prefix}{one.name}.", is_code=not isinstance(one, ast.ClassDef)
                     )
                 case ast.Assign(targets=[ast.Name(name)]) | ast.AnnAssign(target=ast.Name(name)):
-                    if not is_code:
+                    if not is_code and one.value is not None:
                         found.setdefault(prefix + name, one)
                 case ast.If() | ast.Try() | ast.With() | ast.For():
                     note([*one.body, *getattr(one, "orelse", [])], prefix, is_code=is_code)
