@@ -47,6 +47,13 @@ from cdc_core.stage.merging_copies import CopiesMerge
 IN_HAND_ROWS_MAX = 500_000
 """A mirror of up to so many rows is asked without Spark."""
 
+DIGESTS_AT_ONCE = 500_000
+"""So many digests are counted at once. Measured with 2 million rows, each touched: 231 MiB
+and 2.9 CPU s; all at once, row group by row group: 585 MiB and 18.5 s."""
+
+GROUPS_AT_ONCE = 20
+"""So many row groups are looked through at once: each look makes a table of all wanted digests."""
+
 _SOURCE = "copies_source"
 _REBUILD = "`redolake table rebuild OWNER.TABLE` writes the mirror from its change log. "
 
@@ -160,7 +167,14 @@ def _present(work: TableWork, session: Any, digests: pa.BinaryArray) -> pa.Table
 
 
 def _present_in(mirror: MirrorFiles, digests: pa.BinaryArray) -> pa.Table:
-    """The same of a mirror whose files are read as they are, row group by row group."""
+    """The same of a mirror whose files are read as they are, for some digests after the others."""
+    starts = range(0, max(1, len(digests)), DIGESTS_AT_ONCE)
+    return pa.concat_tables(
+        [_counted_in(mirror, digests.slice(at, DIGESTS_AT_ONCE)) for at in starts]
+    )
+
+
+def _counted_in(mirror: MirrorFiles, digests: pa.BinaryArray) -> pa.Table:
     columns = [ROW_DIGEST, ROW_COPY]
     kinds = pa.schema([(ROW_DIGEST, pa.binary()), (ROW_COPY, pa.int64())])
     parts = [kinds.empty_table()]
@@ -169,8 +183,9 @@ def _present_in(mirror: MirrorFiles, digests: pa.BinaryArray) -> pa.Table:
         for name in mirror.files["path"].to_pylist():
             gone, start = places_of(mirror.deleted(name)), 0
             with pq.ParquetFile(f"{root}/{name}", filesystem=filesystem) as file:
-                for group in range(file.num_row_groups):
-                    read = file.read_row_group(group, columns=columns).select(columns).cast(kinds)
+                for at in range(0, file.num_row_groups, GROUPS_AT_ONCE):
+                    groups = range(at, min(at + GROUPS_AT_ONCE, file.num_row_groups))
+                    read = file.read_row_groups(groups, columns=columns).select(columns).cast(kinds)
                     rows = without(read, gone, start)
                     start += read.num_rows
                     parts.append(rows.filter(pc.is_in(rows[ROW_DIGEST], digests)))
