@@ -43,7 +43,7 @@ from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.schema.ddl_times import ddl_times
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.dictionary_queries import UserQueries, tables_condition
-from cdc_core.schema.evolution import judge
+from cdc_core.schema.evolution import identified, judge
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -170,7 +170,7 @@ def _difference(now: TableSchema | CdcError, known: TableSchema) -> str | None:
     except (ConfigError, PreflightError, UnsupportedTypeError) as error:
         return error.message
     # A column that was left out so far joins with a snapshot only.
-    evolution = judge(known, now.without(known.excluded))
+    evolution = judge(known, identified(known, now.without(known.excluded)))
     if evolution.refusal is not None:
         return evolution.refusal
     # Hidden columns come and go with indexes; only what rows hold matters.

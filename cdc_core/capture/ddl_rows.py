@@ -40,10 +40,9 @@ from cdc_core.schema.evolution import (
     MOVES_ROWS,
     Evolution,
     brings_lobs,
+    identified,
     judge,
     key_after,
-    knowing_rename,
-    knowing_taken_names,
     rename_refusal,
 )
 from cdc_core.schema.history import SchemaHistory
@@ -231,7 +230,7 @@ def _followed(
     new = replace(new, scn_from=_scn(row)).without(old.excluded)
     if (refusal := rename_refusal(old, new, row.text)) is not None:
         return _end(row, "unsupported_ddl", refusal), text
-    new = knowing_taken_names(old, knowing_rename(old, new, row.text))
+    new = identified(old, new, row.text)
     evolution = judge(old, new)
     if evolution.refusal is not None:
         return _end(row, evolution.trouble, evolution.refusal), text
@@ -316,7 +315,7 @@ def _take_given(
     old = history.latest(given.table)
     config = next(config for config in configs if config.table == given.table)
     try:
-        new = version_given(old, given, config)
+        new = identified(old, version_given(old, given, config))
     except (ConfigError, SchemaMismatchError, UnsupportedTypeError) as error:
         return refused(error.message)
     evolution = judge(old, new)
@@ -345,7 +344,7 @@ def _is_shown(
         shown = read_table_schema(
             session, config, scn=given.scn_from, altered_after=altered_after, after=given
         ).without(given.excluded)
-        evolution = judge(given, shown)
+        evolution = judge(given, identified(given, shown))
     except (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError):
         return False
     return evolution.refusal is not None or evolution.is_new_version

@@ -57,15 +57,17 @@ class DeltaCommit:
 class DeltaLog:
     """A table's newest state: ``transactions`` maps application id to version, ``columns`` maps the
     names of the top-level columns to the protocol's type names (``struct`` and the like for nested
-    ones), ``fields`` each struct to its fields and their type names. ``file_names`` are what files
-    call them. ``writer_version`` and ``writer_features`` are what the table asks of its writers.
-    ``foreign`` are changes of somebody else behind the newest rows that are ours."""
+    ones), ``fields`` each struct to its fields and their type names, ``comments`` to those of its
+    fields that have one. ``file_names`` are what files call them. ``writer_version`` and
+    ``writer_features`` are what the table asks of its writers. ``foreign`` are changes of somebody
+    else behind the newest rows that are ours."""
 
     version: int
     transactions: Mapping[str, int]
     properties: Mapping[str, str]
     columns: Mapping[str, str]
     fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    comments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     file_names: FileNames = PLAIN_NAMES
     writer_version: int = 0
     writer_features: frozenset[str] = frozenset()
@@ -214,6 +216,7 @@ class _State:
         self.properties = log.properties if log else {}
         self.columns = log.columns if log else {}
         self.fields = log.fields if log else {}
+        self.comments = log.comments if log else {}
         self.file_names = log.file_names if log else PLAIN_NAMES
         self.writer_version = log.writer_version if log else 0
         self.writer_features = log.writer_features if log else frozenset()
@@ -227,6 +230,7 @@ class _State:
             properties=self.properties,
             columns=self.columns,
             fields=self.fields,
+            comments=self.comments,
             file_names=self.file_names,
             writer_version=self.writer_version,
             writer_features=self.writer_features,
@@ -251,12 +255,22 @@ class _State:
                 self.properties = dict(metadata.get("configuration") or {})
                 fields = json.loads(metadata["schemaString"])["fields"]
                 self.columns = {one["name"]: _type_name(one["type"]) for one in fields}
-                self.fields = {
-                    one["name"]: {
-                        part["name"]: _type_name(part["type"]) for part in one["type"]["fields"]
-                    }
+                structs = {
+                    one["name"]: one["type"]["fields"]
                     for one in fields
                     if _type_name(one["type"]) == "struct"
+                }
+                self.fields = {
+                    name: {part["name"]: _type_name(part["type"]) for part in parts}
+                    for name, parts in structs.items()
+                }
+                self.comments = {
+                    name: {
+                        part["name"]: said
+                        for part in parts
+                        if (said := (part.get("metadata") or {}).get("comment"))
+                    }
+                    for name, parts in structs.items()
                 }
                 is_mapped = self.properties.get(MAPPING, "none") != "none"
                 self.file_names = FileNames.of_fields(fields) if is_mapped else PLAIN_NAMES

@@ -37,10 +37,9 @@ from cdc_core.schema.evolution import (
     Step,
     WidenColumn,
     brings_lobs,
+    identified,
     judge,
     key_after,
-    knowing_rename,
-    knowing_taken_names,
 )
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
@@ -143,8 +142,7 @@ def _followed(
         return _end(ddl, " ".join(error.what_happened.split()))
     if brings_lobs(old, new):
         return _end(ddl, BRINGS_LOBS)
-    new = knowing_rename(old, replace(new, scn_from=Scn(ddl.scn)), text)
-    new = knowing_taken_names(old, new)
+    new = identified(old, replace(new, scn_from=Scn(ddl.scn)), text)
     evolution = judge(old, new)
     reason = evolution.refusal or unfilled(evolution.added)
     return (new, evolution) if reason is None else _end(ddl, reason)

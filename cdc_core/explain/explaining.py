@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -308,7 +309,7 @@ def _explain_table(table: TableId, known: Definitions, landed: _Landed, outcomes
     """What becomes of a table's rows."""
     *earlier, newest = known.versions
     decoder = ChangeDecoder(held_by(known.versions) or newest, SCN_MAX, earlier=(*earlier, newest))
-    decoders = [ChangeDecoder(version, SCN_MAX) for version in known.versions]
+    decoders = [ChangeDecoder(_by_its_names(version), SCN_MAX) for version in known.versions]
     for path, states, outcome in (
         (landed.committed, _ENDED, Outcome.CHANGE),
         (landed.waiting, _WAITING, Outcome.WAITS),
@@ -336,6 +337,13 @@ def _explain_table(table: TableId, known: Definitions, landed: _Landed, outcomes
         made = np.concatenate(whole)
         outcomes.join(np.setdiff1d(pieces, made).tolist(), made.tolist())
         outcomes.take_back(str(table), states)
+
+
+def _by_its_names(version: TableSchema) -> TableSchema:
+    """The version alone, as if its columns had never been called otherwise: what is explained has
+    the names of its time."""
+    columns = tuple(replace(column, stored_as="") for column in version.columns)
+    return replace(version, columns=columns, dropped=(), given=())
 
 
 def _by_version(rows: pa.Table, known: Definitions) -> Iterator[tuple[int | None, pa.Table]]:

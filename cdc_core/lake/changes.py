@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -21,7 +21,7 @@ from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.model.reports import DeltaLayer
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
-from cdc_core.stage.absent_names import holders, unlisted
+from cdc_core.stage.absent_names import LISTS
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, OwnRows
 from cdc_core.stage.layout import ORDINAL
 
@@ -133,50 +133,29 @@ def window_sql(changelog: str, scn_high: int, schema: TableSchema) -> str:
 
 
 def rows_sql(changelog: str, schema: TableSchema) -> str:
-    """The change log's rows, as a relation of SQL: all columns under the names that they have now.
-
-    Rows from before a column was renamed have it under its old name, and NULL under the new one; later rows the other way round.
-    """
-    log = read_log(changelog) if schema.renamed else None
-    if log is None:
+    """The change log's rows, as a relation of SQL: columns, also those that a row lists as absent,
+    under the names that they have in ``schema``."""
+    names = {old: new for old, new in schema.present_names.items() if old != new}
+    if not names:
         return delta(changelog)
-    lists = ", ".join(
-        f"{_absent_sql(column, image, schema)} AS {column}"
-        for column, image in (("_cdc_absent", ""), ("_cdc_before_absent", "before"))
-    )
-    images = ", ".join(
-        _image_sql(image, schema, log.fields[image]) for image in ("before", "after")
-    )
+    lists = ", ".join(f"{_list_sql(one, names)} AS {one}" for one in LISTS)
+    images = ", ".join(_image_sql(image, schema) for image in ("before", "after"))
     return (
-        f"(SELECT * EXCEPT (before, after, _cdc_absent, _cdc_before_absent), {lists}, {images} "
+        f"(SELECT * EXCEPT (before, after, {', '.join(LISTS)}), {lists}, {images} "
         f"FROM {delta(changelog)})"
     )
 
 
-def _absent_sql(column: str, image: str, schema: TableSchema) -> str:
-    """A list of absent columns, as :func:`cdc_core.stage.absent_names.absent_now` has it. ``image``: the one that must be there to lack
-    columns; any if empty."""
-    cases = []
-    for name, found in holders(schema).items():
-        if [column for _, column in found] == [name]:
-            continue
-        first, *later = found
-        value = string_literal(first[1])
-        for place, held in later:
-            value = f"IF(_cdc_columns >= {place}, {string_literal(held)}, {value})"
-        cases.append(f"WHEN {string_literal(name)} THEN {value}")
-    value = f"TRANSFORM({column}, a -> CASE a {' '.join(cases)} ELSE a END)" if cases else column
-    is_there = f" AND {image} IS NOT NULL" if image else ""
-    for place, held in unlisted(schema):
-        lacks = f"_cdc_snapshot IS NULL AND _cdc_columns < {place}{is_there}"
-        value = f"IF({lacks}, ARRAY_APPEND({value}, {string_literal(held)}), {value})"
-    return value
+def _list_sql(column: str, names: Mapping[str, str]) -> str:
+    cases = " ".join(
+        f"WHEN {string_literal(old)} THEN {string_literal(new)}" for old, new in names.items()
+    )
+    return f"TRANSFORM({column}, a -> CASE a {cases} ELSE a END)"
 
 
-def _image_sql(image: str, schema: TableSchema, there: Collection[str]) -> str:
-    fields = []
-    for column in schema.column_names:
-        names = [name for name in schema.logged_names(column) if name in there]
-        values = ", ".join(f"{image}.{quote_name(name)}" for name in names)
-        fields.append(f"{string_literal(column)}, COALESCE({values})")
-    return f"IF({image} IS NULL, NULL, NAMED_STRUCT({', '.join(fields)})) AS {image}"
+def _image_sql(image: str, schema: TableSchema) -> str:
+    fields = ", ".join(
+        f"{string_literal(name)}, {image}.{quote_name(stored_as)}"
+        for name, stored_as in schema.stored_names.items()
+    )
+    return f"IF({image} IS NULL, NULL, NAMED_STRUCT({fields})) AS {image}"

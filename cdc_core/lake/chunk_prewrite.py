@@ -116,7 +116,7 @@ class ChunkAhead:
         if (manifest.snapshot_id, manifest.number, manifest.scn, landed) != self._of:
             return None
         versions = (manifest.schema, schema, mirrored)
-        if any(one.columns != self._schema.columns for one in versions) or schema.renamed:
+        if any(one.columns != self._schema.columns for one in versions):
             return None
         try:
             files = self._changelog.result(), self._mirror.result()

@@ -91,7 +91,6 @@ def apply_chunk(
     *,
     position: int | None,
     asked: Sequence[Sequence[Any]] | None,
-    read_scn: int = 0,
     ahead: ChunkAhead | None = None,
 ) -> TableApplied:
     """Append the chunk to the change log and bring its rows into the mirror, each once. ``ahead``
@@ -107,7 +106,7 @@ def apply_chunk(
     work.create_tables(manifest.schema)
     # The tables may have columns that the chunk lacks, if it was read before they were added; or
     # the other way round.
-    schema = settle_schema(work, manifest.schema, read_scn)
+    schema = settle_schema(work, manifest.schema)
     # Where equal rows are counted, nothing has changed since, and the chunk's rows get their
     # numbers on the way.
     mirrored = schema if schema.is_by_all_columns else in_mirror(work, schema)
@@ -359,7 +358,7 @@ def _without(
     with work.commit(session, "deleting what is gone", metadata, txn):
         counts = list(
             session.sql(
-                f"MERGE INTO {delta(work.mirror)} t USING {_of_chunk(delta(work.changelog), name, 'd', schema.key)} s "
+                f"MERGE INTO {delta(work.mirror)} t USING {_of_chunk(rows_sql(work.changelog, schema), name, 'd', schema.key)} s "
                 f"ON {on} WHEN MATCHED AND t.{COMMIT_SCN} <= {scn} THEN DELETE"
             ).collect()
         )
@@ -458,7 +457,7 @@ def _gone_sql(work: TableWork, snapshot_id: str, scn: int, schema: TableSchema) 
     """Keys of the mirror that no chunk of the snapshot has, and that nothing above the SCN has
     touched."""
     found = (
-        f"SELECT {_keys(schema, 'after')} FROM {delta(work.changelog)} "
+        f"SELECT {_keys(schema, 'after')} FROM {rows_sql(work.changelog, schema)} "
         f"WHERE _cdc_op = 'r' AND STARTSWITH(_cdc_snapshot, {string_literal(snapshot_id + '/')})"
     )
     return f"""
@@ -511,7 +510,7 @@ def _values_sql(keys: Sequence[Sequence[Any]], schema: TableSchema) -> str:
 def _later_sql(changelog: str, scn: int, schema: TableSchema) -> str:
     """Keys that windows or other chunks have touched above the SCN."""
     return " UNION ALL ".join(
-        f"SELECT {_keys(schema, image)} FROM {delta(changelog)} WHERE {COMMIT_SCN} > {scn} AND {image} IS NOT NULL"
+        f"SELECT {_keys(schema, image)} FROM {rows_sql(changelog, schema)} WHERE {COMMIT_SCN} > {scn} AND {image} IS NOT NULL"
         for image in ("before", "after")
     )
 

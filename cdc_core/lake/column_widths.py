@@ -27,7 +27,7 @@ _NAME = "widths"
 
 
 def widths_in(changelog: str) -> dict[str, Width]:
-    """The widths of all rows of a change log, by column."""
+    """The widths of all rows of a change log, by what each column is stored as."""
     return widths_from_json(newest_metadata(changelog, _NAME) or {})
 
 
@@ -44,9 +44,9 @@ def with_widths(metadata: str, changelog: str, schema: TableSchema, seen: Widths
     before = widths_in(changelog)
     now = both(before, seen)
     for column in schema.columns:
-        width = now.get(column.name, Width())
+        width = now.get(column.stored_as, Width())
         room = room_of(column, width)
-        if room is not None and room <= ROOM_MIN and width != before.get(column.name):
+        if room is not None and room <= ROOM_MIN and width != before.get(column.stored_as):
             _LOG.warning(
                 "column is nearly full table=%s column=%s held_as=%s digits=%d room=%d",
                 schema.table, column.name, column.held_as or column.data_type, width.whole, room,

@@ -121,8 +121,8 @@ def _as_held(work: TableWork, schema: TableSchema) -> TableSchema:
     known = known_schema(read_log(work.changelog))
     if known is None:
         return schema
-    held = {column.name: column for column in holding(schema, known).columns}
-    columns = tuple(held.get(column.name, column) for column in schema.columns)
+    held = {column.stored_as: column for column in holding(schema, known).columns}
+    columns = tuple(replace(held[one.stored_as], name=one.name) for one in schema.columns)
     return replace(schema, columns=columns)
 
 

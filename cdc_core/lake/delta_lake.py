@@ -25,7 +25,7 @@ from cdc_core.lake.chunk_prewrite import ChunkAhead, begin_chunk
 from cdc_core.lake.chunks import apply_chunk, holds_alone, remove_gone
 from cdc_core.lake.comparing import MirrorComparison, of_mirror
 from cdc_core.lake.emptied_partitions import empty_partitions
-from cdc_core.lake.evolution import is_settled, settle_schema
+from cdc_core.lake.evolution import is_settled, known_schema, settle_schema
 from cdc_core.lake.maintaining import maintain
 from cdc_core.lake.mirror_versions import version_at
 from cdc_core.lake.purging import purge_column
@@ -173,7 +173,6 @@ class DeltaLake:
         *,
         generation: int = 0,
         position: int | None = None,
-        read_scn: int = 0,
         asked: Sequence[Sequence[Any]] | None = None,
         ahead: ChunkAhead | None = None,
         fence: Fence = no_fence,
@@ -181,9 +180,7 @@ class DeltaLake:
         """Append a chunk to its table's change log and bring its rows into the mirror, each
         once."""
         work = self._work(manifest.schema.table, generation, fence)
-        return apply_chunk(
-            work, manifest, paths, position=position, read_scn=read_scn, asked=asked, ahead=ahead
-        )
+        return apply_chunk(work, manifest, paths, position=position, asked=asked, ahead=ahead)
 
     def remove_gone(
         self,
@@ -272,7 +269,6 @@ class DeltaLake:
         generation: int = 0,
         *,
         drops_columns: bool = False,
-        read_scn: int = 0,
         fence: Fence = no_fence,
     ) -> None:
         """Bring the Delta tables to a newer definition of the table, before the first change that
@@ -280,7 +276,11 @@ class DeltaLake:
         schema = change.schema if isinstance(change, SchemaChange) else change
         work = self._work(schema.table, generation, fence, drops_columns=drops_columns)
         if read_log(work.changelog) is not None and not is_settled(work, schema):
-            settle_schema(work, schema, read_scn)
+            settle_schema(work, schema)
+
+    def definition(self, table: TableId, generation: int = 0) -> TableSchema | None:
+        """The newest version of the table that its Delta tables have, or are being given."""
+        return known_schema(read_log(self._work(table, generation, no_fence).changelog))
 
     def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
         """What compares rows of Oracle, landed as Parquet, with a version of the mirror."""

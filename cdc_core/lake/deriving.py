@@ -101,7 +101,7 @@ def derived_before_sql(
         f" WHERE ({within}) OR ARRAYS_OVERLAP(_cdc_absent, ARRAY({listed})))"
     )
     needed = (*schema.key, *columns)
-    held = schema.mirrored([one for one in schema.column_names if one not in needed])
+    held = schema.lacking([one for one in schema.column_names if one not in needed])
     # Rows that a snapshot found gone may have changes behind it: their end is what is looked for.
     own = below(scn, _own_rows(work, scn))
     sql, _ = _reduced_sql(work, session, schema, held, whole, own, wanted, has_gaps=True)

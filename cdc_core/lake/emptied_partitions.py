@@ -89,7 +89,7 @@ def empty_partitions(
     if changelog.transactions.get(work.partitions_app, 0) < scn:
         refuse_stale(work.table, QuarantineTable(work).count_unresolved(), scn)
         mirrored = in_mirror(work, schema)
-        where = " OR ".join(f"({rows_sql(one, mirrored, scn)})" for one in truncation.partitions)
+        where = " OR ".join(f"({rows_sql(one, mirrored)})" for one in truncation.partitions)
         keys = ", ".join(map(quote_name, mirrored.key))
         sql = f"SELECT {keys} FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {scn} AND ({where})"
         with ExitStack() as held:
@@ -117,7 +117,10 @@ def empty_partitions(
     deleted = 0
     if mirrored_rows != 0:
         same = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
-        named = ", ".join(f"before.{quote_name(key)} AS {quote_name(key)}" for key in schema.key)
+        named = ", ".join(
+            f"before.{quote_name(schema.stored_names[key])} AS {quote_name(key)}"
+            for key in schema.key
+        )
         rows = (
             f"SELECT {named} FROM {delta(work.changelog)} WHERE {COMMIT_SCN} = {scn}"
             " AND _cdc_op = 'd' AND _cdc_snapshot IS NULL"
@@ -148,9 +151,7 @@ def _unmirrored(
         RowsGoneError: The change log lacks the value that says whether such a row was the
             partitions'.
     """
-    columns = sorted(
-        {name for one in truncation.partitions for name in _columns_of(one, schema, truncation.scn)}
-    )
+    columns = sorted({name for one in truncation.partitions for name in _columns_of(one, schema)})
     derived = derived_before_sql(
         work, session, schema, truncation.scn, columns=columns, within=where
     )
@@ -181,10 +182,10 @@ def _unmirrored(
 _LOOKING, _IS_UNKNOWN = "looking for the rows of partitions", "_cdc_unknown"
 
 
-def _columns_of(rows: PartitionRows, schema: TableSchema, scn: int) -> list[str]:
+def _columns_of(rows: PartitionRows, schema: TableSchema) -> list[str]:
     """The columns whose values say which rows are a partition's."""
-    own = [schema.present_name(rows.column, scn=scn)]
-    return own if rows.sub is None else [*own, *_columns_of(rows.sub, schema, scn)]
+    own = [schema.held(rows.column).name]
+    return own if rows.sub is None else [*own, *_columns_of(rows.sub, schema)]
 
 
 def emptied_scn(changelog: DeltaLog | None) -> int:
@@ -224,13 +225,12 @@ def refuse_older(work: TableWork, scn: int, what: str) -> None:
         )
 
 
-def rows_sql(rows: PartitionRows, schema: TableSchema, scn: int) -> str:
-    """The condition of the rows of a partition, or subpartition, in Spark SQL: never NULL. ``scn``
-    is that of the names that it has."""
+def rows_sql(rows: PartitionRows, schema: TableSchema) -> str:
+    """The condition of the rows of a partition, or subpartition, in Spark SQL: never NULL."""
     if rows.sub is not None:
-        whole = rows_sql(replace(rows, sub=None), schema, scn)
-        return f"({whole}) AND ({rows_sql(rows.sub, schema, scn)})"
-    column = schema.column(schema.present_name(rows.column, scn=scn))
+        whole = rows_sql(replace(rows, sub=None), schema)
+        return f"({whole}) AND ({rows_sql(rows.sub, schema)})"
+    column = schema.held(rows.column)
     kind, name = arrow_type(column), quote_name(column.name)
 
     def listed(texts: Sequence[str]) -> str:

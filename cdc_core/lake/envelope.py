@@ -23,7 +23,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import QueryEngine
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type
-from cdc_core.stage.absent_names import holders, unlisted
+from cdc_core.stage.absent_names import LISTS
 
 UTC = "UTC"
 
@@ -89,6 +89,17 @@ class _Dialect(ABC):
     def holds(self, names: str, value: str) -> str:
         """Is a text among those of a list, which may be NULL?"""
 
+    @abstractmethod
+    def mapped(self, names: str, value: str) -> str:
+        """A list with an expression of each element ``a``."""
+
+    def renamed(self, lists: str, names: Mapping[str, str]) -> str:
+        """A list of columns under other names."""
+        if not names:
+            return lists
+        cases = (f"WHEN {self.text(old)} THEN {self.text(new)}" for old, new in names.items())
+        return self.mapped(lists, f"CASE a {' '.join(cases)} ELSE a END")
+
     def name(self, identifier: str) -> str:
         """A name in quotes."""
         return f"{self.quotes}{identifier.replace(self.quotes, self.quotes * 2)}{self.quotes}"
@@ -121,6 +132,9 @@ class _Spark(_Dialect):
     def holds(self, names: str, value: str) -> str:
         return f"COALESCE(ARRAY_CONTAINS({names}, {self.text(value)}), FALSE)"
 
+    def mapped(self, names: str, value: str) -> str:
+        return f"TRANSFORM({names}, a -> {value})"
+
 
 class _DuckDb(_Dialect):
     quotes = '"'
@@ -146,6 +160,9 @@ class _DuckDb(_Dialect):
 
     def holds(self, names: str, value: str) -> str:
         return f"COALESCE(LIST_CONTAINS({names}, {self.text(value)}), FALSE)"
+
+    def mapped(self, names: str, value: str) -> str:
+        return f"LIST_TRANSFORM({names}, lambda a: {value})"
 
 
 _DIALECTS: Mapping[QueryEngine, _Dialect] = {"spark": _Spark(), "duckdb": _DuckDb()}
@@ -176,6 +193,8 @@ def events_sql(
     columns = ",\n  ".join(
         f"{expression} AS {name}" for name, expression in _columns(own, origin, sql).items()
     )
+    names = {old: new for old, new in own.schema.present_names.items() if old != new}
+    lists = ", ".join(sql.renamed(f"c.{one}", names) + f" AS {one}" for one in LISTS)
     return f"""WITH parts AS (SELECT 1 AS part UNION ALL SELECT 2 AS part),
 events AS (
 {events}
@@ -189,7 +208,7 @@ numbered AS (
 )
 SELECT
   {columns},
-  c._cdc_commit_scn, c._cdc_ordinal, c._cdc_absent, c._cdc_before_absent
+  c._cdc_commit_scn, c._cdc_ordinal, {lists}
 FROM {sql.relation(own.path)} c
 CROSS JOIN parts p
 LEFT JOIN numbered n
@@ -220,11 +239,8 @@ def _moved_sql(one: LoggedTable, sql: _Dialect) -> str:
 
 
 def _value(one: LoggedTable, image: str, column: str, sql: _Dialect) -> str:
-    """A column of an image, under whatever name the row has it."""
-    there = one.log.fields[image]
-    names = [name for name in one.schema.logged_names(column) if name in there]
-    values = ", ".join(f"c.{image}.{sql.name(name)}" for name in names)
-    return f"COALESCE({values})" if len(names) > 1 else values
+    """A column of an image."""
+    return f"c.{image}.{sql.name(one.schema.stored_names[column])}"
 
 
 def _columns(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
@@ -249,7 +265,7 @@ def _columns(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
 
 
 def _image(one: LoggedTable, image: str, origin: Origin, sql: _Dialect) -> str:
-    if not one.schema.renamed and origin.unavailable is None:
+    if one.schema.as_logged() is one.schema and origin.unavailable is None:
         return f"c.{image}"
     values = {
         column: _shown_value(one, image, column, origin, sql) for column in one.schema.column_names
@@ -270,30 +286,10 @@ def _shown_value(one: LoggedTable, image: str, column: str, origin: Origin, sql:
         if image == "after"
         else ["c._cdc_before_absent", "CASE WHEN c._cdc_op = 'd' THEN c._cdc_absent END"]
     )
-    rows = _rows_that_list(one.schema, column)
-    absent = " OR ".join(
-        f"({sql.holds(found, name)} AND {where})" if where else sql.holds(found, name)
-        for found in lists
-        for name, where in rows.items()
-    )
-    place = {name: at for at, name in unlisted(one.schema)}.get(column)
-    if place is not None:
-        absent += f" OR (c._cdc_snapshot IS NULL AND c._cdc_columns < {place})"
+    stored_as = one.schema.stored_names[column]
+    absent = " OR ".join(sql.holds(found, stored_as) for found in lists)
     placeholder = sql.bytes if pa.types.is_binary(kind) else sql.text
     return f"CASE WHEN {absent} THEN {placeholder(origin.unavailable)} ELSE {value} END"
-
-
-def _rows_that_list(schema: TableSchema, column: str) -> dict[str, str]:
-    """The names under which rows list a column as absent, each with the condition under which it is
-    this one."""
-    found = {}
-    for name, columns in holders(schema).items():
-        at = next((at for at, (_, one) in enumerate(columns) if one == column), None)
-        if at is not None:
-            low = [f"c._cdc_columns >= {columns[at][0]}"] if at else []
-            high = [f"c._cdc_columns < {columns[at + 1][0]}"] if at + 1 < len(columns) else []
-            found[name] = " AND ".join([*low, *high])
-    return found
 
 
 def _source(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:

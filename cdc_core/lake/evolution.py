@@ -1,19 +1,24 @@
 """How do both Delta tables of a captured table follow its definition?
 
-Added columns come behind the others, as ALTER TABLE … ADD makes them; dropped ones stay in the change log, and by policy go from the mirror
-(``redolake.gone`` of the change log names them first: :func:`in_mirror` is what the mirror has then); a renamed one is renamed in the mirror, by
-Delta's column mapping, and becomes a new column of the change log, whose rows are read under the names that they have now
-(``changes.rows_sql``). A column with a wider type has both tables written anew (``widening``). A column whose name a plain table cannot hold turns column mapping on in both. Each
-takes several commits, so the change log's properties first say what is to be reached (``redolake.schema``, ``redolake.added``, ``redolake.widened``); whoever works on the table next brings
-it there. The default of a new column goes into the mirror's existing rows in a commit with its own transaction identifier,
-before any later change is merged.
+The change log's images have a field per column, called what it is stored as for life
+(:attr:`cdc_core.schema.table.Column.stored_as`): fields are added and never renamed. The mirror
+shows the names that columns have now, by Delta's column mapping; ``redolake.columns`` says which of
+its columns is which, by what files call it. Added columns come behind the others, as ALTER TABLE …
+ADD makes them; dropped ones stay in the change log, and by policy go from the mirror
+(``redolake.gone`` of the change log says so first; :func:`in_mirror` is what the mirror has then).
+A column with a wider type has both tables written anew (``widening``). A column whose name a plain
+table cannot hold turns column mapping on.
+
+Each takes several commits, so the change log's properties first say what is to be reached
+(``redolake.schema``, ``redolake.added``, ``redolake.widened``); whoever works on the table next
+brings it there. The default of a new column goes into the mirror's existing rows in a commit with
+its own transaction identifier, before any later change is merged.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -23,6 +28,7 @@ from cdc_core.lake.defaults import default_values, has_value, sql_literal
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
+    COLUMNS_PROPERTY,
     GONE_PROPERTY,
     KEY_PROPERTY,
     MAPPED,
@@ -36,11 +42,12 @@ from cdc_core.lake.tables import (
     properties_sql,
     quote_name,
     spark_type,
+    string_literal,
 )
 from cdc_core.lake.widening import are_wide, exact_sql, widen_tables
-from cdc_core.schema.evolution import Evolution, holding, judge, refuse_mixed_values
+from cdc_core.schema.evolution import Evolution, holding, judge
 from cdc_core.schema.names import check_names, need_mapping
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 
 _IMAGES = ("before", "after")
@@ -59,57 +66,47 @@ def known_schema(log: DeltaLog | None) -> TableSchema | None:
 def added_columns(log: DeltaLog | None) -> dict[str, str]:
     """Columns that were added after the table was created, with the SQL of their defaults."""
     known = known_schema(log)
-    added = _added_as(log)
-    return {_added_name(known, one): default for one, default in added.items()} if known else added
+    if known is None:
+        return {}
+    return {known.held(one).name: default for one, default in _added(log).items()}
 
 
-def in_mirror(work: TableWork, schema: TableSchema) -> TableSchema:
-    """The version with the columns that the mirror has: without the dropped ones that it has lost, and with the number of equal rows where they
-    are counted."""
-    return schema.mirrored(gone_columns(read_log(work.changelog))).with_copies()
+def widened_columns(log: DeltaLog | None) -> tuple[str, ...]:
+    """The columns that were given wider types, or are being given them."""
+    known = known_schema(log)
+    if known is None:
+        return ()
+    return tuple(known.held(one).name for one in _listed(log, WIDENED_PROPERTY))
 
 
 def gone_columns(log: DeltaLog | None) -> tuple[str, ...]:
-    """The dropped columns that the mirror has lost, or is losing."""
-    return tuple(json.loads(log.properties.get(GONE_PROPERTY, "[]"))) if log else ()
+    """The dropped columns that the mirror has lost, or is losing, by what they are stored as."""
+    return _listed(log, GONE_PROPERTY)
+
+
+def in_mirror(work: TableWork, schema: TableSchema) -> TableSchema:
+    """The version with the columns that the mirror has: without the dropped ones that it has lost,
+    and with the number of equal rows where they are counted."""
+    gone = gone_columns(read_log(work.changelog))
+    names = [one.name for one in schema.columns if one.stored_as in gone]
+    return schema.lacking(names).with_copies()
+
+
+def _added(log: DeltaLog | None) -> dict[str, str]:
+    added: dict[str, str] = json.loads(log.properties.get(ADDED_PROPERTY, "{}")) if log else {}
+    return added
+
+
+def _listed(log: DeltaLog | None, name: str) -> tuple[str, ...]:
+    return tuple(json.loads(log.properties.get(name, "[]"))) if log else ()
 
 
 def _going(work: TableWork, schema: TableSchema, gone: Sequence[str]) -> tuple[str, ...]:
     """Those with what the policy lets go now."""
     if not work.drops_columns:
         return tuple(gone)
-    held = schema.column_names
-    return tuple(dict.fromkeys((*gone, *(name for name in schema.dropped if name in held))))
-
-
-def _added_as(log: DeltaLog | None) -> dict[str, str]:
-    """Added columns as :func:`_added_key` calls them."""
-    added: dict[str, str] = json.loads(log.properties.get(ADDED_PROPERTY, "{}")) if log else {}
-    return added
-
-
-def _added_key(schema: TableSchema, column: str) -> str:
-    """What an added column is called for good: by the name that it gets, and by the SCN too where another column had that before."""
-    taken = [one for one in schema.displaced if one.name == column]
-    return f"{column}@{taken[-1].scn}" if taken else column
-
-
-def _added_name(schema: TableSchema, key: str) -> str:
-    """What an added column is called now."""
-    for one in schema.displaced:
-        if key == f"{one.name}@{one.scn}":
-            return schema.present_name(one.name, behind=one.renames)
-    return schema.present_name(key)
-
-
-def widened_columns(log: DeltaLog | None) -> tuple[str, ...]:
-    """The columns that were given wider types, or are being given them, under their present names."""
-    known = known_schema(log)
-    found = tuple(json.loads(log.properties.get(WIDENED_PROPERTY, "[]"))) if log else ()
-    # Once a name was taken anew, the property is written with the names of its time.
-    if known is None or known.displaced:
-        return found
-    return tuple(known.present_name(name) for name in found)
+    held = schema.stored_names.values()
+    return tuple(dict.fromkeys((*gone, *(one for one in schema.dropped if one in held))))
 
 
 def is_settled(work: TableWork, schema: TableSchema) -> bool:
@@ -125,15 +122,19 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
     if not are_wide(known, widened_columns(log), mirror, log):
         return False
     gone = gone_columns(log)
-    if _renames(known, mirror, gone)[0] or _names_old_key(mirror, known):
-        return False
-    if _going(work, known, gone) != gone or any(column in mirror.columns for column in gone):
-        return False
-    return all(
-        _added_name(known, column) in mirror.columns
-        and (not has_value(default) or _column_app(work, column) in mirror.transactions)
-        for column, default in _added_as(log).items()
-        if _added_name(known, column) not in gone
+    names = _names_in(mirror, known)
+    return not (
+        _going(work, known, gone) != gone
+        or any(one in names for one in gone)
+        or any(known.held(one).name != name for one, name in names.items())
+        or mirror.properties.get(KEY_PROPERTY) != key_text(known)
+        or _comments(known, log)
+        or any(
+            one not in names
+            or (has_value(default) and _column_app(work, one) not in mirror.transactions)
+            for one, default in _added(log).items()
+            if one not in gone
+        )
     )
 
 
@@ -141,9 +142,9 @@ def _column_app(work: TableWork, column: str) -> str:
     return f"redolake/{work.source}/{work.table.path}/column/{column}"
 
 
-def settle_schema(work: TableWork, schema: TableSchema, read_scn: int = 0) -> TableSchema:
-    """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and return the newest version. ``read_scn`` is the
-    highest SCN as of which a chunk was read that they have, as far as a column may have taken the name of another one since.
+def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
+    """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and
+    return the newest version.
 
     A column that was left out or dropped after the tables were made is in the version that is returned: it stays in the change log, and in the
     mirror unless the policy lets it go.
@@ -155,64 +156,46 @@ def settle_schema(work: TableWork, schema: TableSchema, read_scn: int = 0) -> Ta
     known = known_schema(log)
     if log is None or known is None:
         return schema
-    refuse_mixed_values(known, schema, read_scn)
     followed = _followed(known, schema)
-    if not (known.displaced or (followed is not None and followed[1].displaced)):
-        return _settle(work, known, followed)
-    # Before a column has the name of another one, the tables must have followed what this name stood for; before columns go, all others must
-    # have their names.
-    newest = _settle(work, known, None, may_drop=False)
-    if followed is not None:
-        for step in _renames_between(known, followed[1]):
-            newest = _settle(work, newest, (judge(newest, step), step), may_drop=False)
-        newest = _settle(work, newest, _followed(newest, schema), may_drop=False)
-    return _settle(work, newest, None)
-
-
-def _settle(
-    work: TableWork,
-    known: TableSchema,
-    followed: tuple[Evolution, TableSchema] | None,
-    *,
-    may_drop: bool = True,
-) -> TableSchema:
-    """Bring both tables to what follows on ``known``, and let columns go if the policy says so and they may."""
-    log = read_log(work.changelog)
-    assert log is not None
-    newest, added, properties = known, _added_as(log), dict[str, str]()
-    widened, before = widened_columns(log), gone_columns(log)
-    gone = before
     if followed is not None:
         evolution, newest = followed
         check_names(newest)
-        fresh = [column.name for column in evolution.added]
-        widened, gone = (
-            tuple(newest.present_name(one, known) for one in names) for names in (widened, gone)
-        )
-        widened = tuple(dict.fromkeys((*widened, *evolution.widened)))
-        added = {
-            one: _in_types_of(newest, evolution.widened, sql, one) for one, sql in added.items()
-        }
-        defaults = default_values(newest, fresh)
-        added |= {_added_key(newest, one): sql for one, sql in defaults.items()}
-        properties = {SCHEMA_PROPERTY: json.dumps(newest.as_json()), ADDED_PROPERTY: json.dumps(added), WIDENED_PROPERTY: json.dumps(widened)}  # fmt: skip
-    gone = _going(work, newest, gone) if may_drop else gone
-    if gone != before:
-        properties[GONE_PROPERTY] = json.dumps(gone)
-    if properties:
+        _reach(
+            work, known
+        )  # what a crash left, as long as the mirror's names are those of this version
+        _remember_columns(work, known, newest)
+        properties = _properties(log, evolution, newest)
         _alter(work, work.changelog, f"SET TBLPROPERTIES {properties_sql(properties)}")
-    if added or newest.renamed or gone or widened:
-        _reach(work, newest, added, gone, widened)
-    return newest
+        known = newest
+    gone = gone_columns(log)
+    if (going := _going(work, known, gone)) != gone:
+        named = properties_sql({GONE_PROPERTY: json.dumps(going)})
+        _alter(work, work.changelog, f"SET TBLPROPERTIES {named}")
+    _reach(work, known)
+    return known
 
 
-def _in_types_of(schema: TableSchema, widened: Sequence[str], sql: str, column: str) -> str:
+def _properties(log: DeltaLog, evolution: Evolution, newest: TableSchema) -> dict[str, str]:
+    """What the change log's properties say before the tables follow a step."""
+    fresh = [column.name for column in evolution.added]
+    defaults = default_values(newest, fresh)
+    wider = [newest.column(name).stored_as for name in evolution.widened]
+    added = {
+        one: _in_type_of(newest.held(one), sql) if one in wider else sql
+        for one, sql in _added(log).items()
+    }
+    added |= {newest.column(name).stored_as: sql for name, sql in defaults.items()}
+    widened = tuple(dict.fromkeys((*_listed(log, WIDENED_PROPERTY), *wider)))
+    return {
+        SCHEMA_PROPERTY: json.dumps(newest.as_json()),
+        ADDED_PROPERTY: json.dumps(added),
+        WIDENED_PROPERTY: json.dumps(widened),
+    }
+
+
+def _in_type_of(column: Column, sql: str) -> str:
     """The default of an added column in the type that the column has now."""
-    name = _added_name(schema, column)
-    if name not in widened:
-        return sql
-    own = schema.column(name)
-    return exact_sql(sql, own) if has_value(sql) else sql_literal(None, arrow_type(own))
+    return exact_sql(sql, column) if has_value(sql) else sql_literal(None, arrow_type(column))
 
 
 def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, TableSchema] | None:
@@ -223,7 +206,8 @@ def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, Table
         SchemaMismatchError: The way there cannot be followed.
     """
     other = holding(schema, known)
-    if other.scn_from <= known.scn_from and set(other.column_names) <= set(known.column_names):
+    has_all = {*other.stored_names.values()} <= {*known.stored_names.values()}
+    if other.scn_from <= known.scn_from and has_all:
         return None
     evolution = judge(known, other)
     if evolution.refusal is not None:
@@ -237,53 +221,58 @@ def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, Table
     return evolution, holding(evolution.followed(known, schema), known)
 
 
-def _renames_between(known: TableSchema, newest: TableSchema) -> list[TableSchema]:
-    """The versions on the way to one that is several renames ahead: what the tables hold after each of them but the last. Followed at once, columns
-    that swap their names would leave the mirror's names as they are."""
-    done, kept, found = len(known.renamed), {one.kept for one in newest.displaced}, [known]
-    for at in range(done + 1, len(newest.renamed)):
-        if newest.renamed[at - 1][1] in kept:
-            continue  # with the rename that takes the name
-        taken = tuple(one for one in newest.displaced if one.renames < at)
-        then = replace(newest, renamed=newest.renamed[:at], displaced=taken)
-        step = replace(found[-1].under_names_of(then), renamed=then.renamed, displaced=taken)
-        if step.column_names != found[-1].column_names:
-            found.append(step)
-    return found[1:]
+def _names_in(mirror: DeltaLog, schema: TableSchema) -> dict[str, str]:
+    """The names of the mirror's columns by what they are stored as. Where the mirror does not say
+    which they are, they have their own names."""
+    kept: dict[str, str] = json.loads(mirror.properties.get(COLUMNS_PROPERTY, "{}"))
+    own = {column.name: column.stored_as for column in schema.columns}
+    found = (
+        (kept.get(mirror.file_names.of(name)) or own.get(name), name) for name in mirror.columns
+    )
+    return {stored_as: name for stored_as, name in found if stored_as}
 
 
-def _reach(
-    work: TableWork,
-    schema: TableSchema,
-    added: dict[str, str],
-    gone: Sequence[str],
-    widened: Sequence[str],
-) -> None:
-    """Bring both tables to ``schema``, each step only if it is not done yet. ``added`` has the columns that were added (:func:`_added_key`),
-    ``widened`` those that get wider types; ``gone`` is what the mirror is to lose, whose files keep it until they are written anew."""
-    mirror = work.require_mirror()
-    kinds = dict(columns_of(schema))
-    renames, names = _renames(schema, mirror, gone)
-    added = {one: sql for one, sql in added.items() if _added_name(schema, one) not in gone}
-    going = [column for column in gone if column in names]
-    present = [_added_name(schema, column) for column in added]
-    missing = [column for column in present if column not in names]
-    if missing or renames:
-        _reach_changelog(work, schema)
-    if renames or going or need_mapping(missing):
+def _remember_columns(work: TableWork, known: TableSchema, newest: TableSchema) -> None:
+    """Before names change, let the mirror say which of its columns is which, by what files call it:
+    that stays."""
+    mirror = read_log(work.mirror)
+    if mirror is None or all(newest.held(one.stored_as).name == one.name for one in known.columns):
+        return
+    names = _names_in(mirror, known)
+    found = json.dumps({mirror.file_names.of(name): one for one, name in names.items()})
+    if mirror.properties.get(COLUMNS_PROPERTY) != found:
+        named = properties_sql({COLUMNS_PROPERTY: found})
+        _alter(work, work.mirror, f"SET TBLPROPERTIES {named}")
+
+
+def _reach(work: TableWork, schema: TableSchema) -> None:
+    """Bring both tables to ``schema``, each step only if it is not done yet."""
+    log, mirror = read_log(work.changelog), read_log(work.mirror)
+    added, gone, widened = _added(log), gone_columns(log), widened_columns(log)
+    if mirror is None:
+        if not (added or gone or widened):
+            return
+        mirror = work.require_mirror()
+    _reach_changelog(work, schema)
+    names = _names_in(mirror, schema)
+    going = [names.pop(one) for one in gone if one in names]
+    renames = _renames({name: schema.held(one).name for one, name in names.items()})
+    added = {one: sql for one, sql in added.items() if one not in gone}
+    missing = [schema.held(one) for one in added if one not in names]
+    if renames or going or need_mapping(column.name for column in missing):
         _map(work, work.mirror, mirror)
+    if going:
+        _alter(work, work.mirror, f"DROP COLUMNS ({', '.join(map(quote_name, going))})")
     for old, new in renames:
         _alter(work, work.mirror, f"RENAME COLUMN {quote_name(old)} TO {quote_name(new)}", schema)
-    if _names_old_key(mirror, schema):
+    if mirror.properties.get(KEY_PROPERTY) != key_text(schema):
         named = properties_sql({KEY_PROPERTY: key_text(schema)})
         _alter(work, work.mirror, f"SET TBLPROPERTIES {named}", schema)
     if missing:
-        if any(kinds[column] == pa.timestamp("us") for column in missing):
+        if any(arrow_type(column) == pa.timestamp("us") for column in missing):
             _alter(work, work.mirror, f"SET TBLPROPERTIES ({TIMESTAMPS} = 'supported')")
-        ddl = ", ".join(column_ddl(schema, schema.column(column)) for column in missing)
+        ddl = ", ".join(column_ddl(schema, column) for column in missing)
         _alter(work, work.mirror, f"ADD COLUMNS ({ddl})", schema)
-    if going:
-        _alter(work, work.mirror, f"DROP COLUMNS ({', '.join(map(quote_name, going))})")
     if widened:
         widen_tables(work, schema, widened)
     for column, default in added.items():
@@ -293,71 +282,65 @@ def _reach(
         metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "default"})
         session = work.session_for()
         with work.commit(session, "filling a new column's default", metadata, (app, 1)):
-            name = quote_name(_added_name(schema, column))
+            name = quote_name(schema.held(column).name)
             session.sql(f"UPDATE {delta(work.mirror)} SET {name} = {default}")
 
 
-def _renames(
-    schema: TableSchema, mirror: DeltaLog, gone: Collection[str]
-) -> tuple[list[tuple[str, str]], set[str]]:
-    """What is to be renamed in the mirror still, in order, and the names that its columns have then.
-
-    Names are unique at each time, and a column is added or renamed under one only when the one that had it before has got another: so a column
-    whose name the mirror lacks is there under an earlier one, is to come, or has gone.
-    """
-    names, renames, held = set(mirror.columns), [], schema.column_names
-    while True:
-        for column in sorted(held, key=lambda name: name in gone):
-            old = next((name for name in schema.earlier_names(column) if name in names), None)
-            if column not in names and old is not None and not (column in gone and old in held):
-                renames.append((old, column))
-                names = names - {old} | {column}
-                break
+def _renames(wanted: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What is renamed to what, in order, until each name of ``wanted`` is the one that it maps to:
+    names are unique at each time, so one of columns that change places waits under a name of its
+    own."""
+    left, renames = {old: new for old, new in wanted.items() if old != new}, []
+    while left:
+        old = next((one for one, new in left.items() if new not in left), None)
+        if old is None:
+            old, new = next(iter(left.items()))
+            waiting = f"{new}__renaming"
+            renames.append((old, waiting))
+            left = {waiting if one == old else one: new for one, new in left.items()}
         else:
-            return renames, names
-
-
-def _names_old_key(mirror: DeltaLog, schema: TableSchema) -> bool:
-    """Has the mirror's property a name of the key's columns that went with a rename?"""
-    return bool(schema.renamed) and mirror.properties.get(KEY_PROPERTY) != key_text(schema)
+            renames.append((old, left.pop(old)))
+    return renames
 
 
 def _reach_changelog(work: TableWork, schema: TableSchema) -> None:
-    """The change log's structs get their fields before the mirror gets its columns. A field whose name a new column takes gets another one."""
-    kinds, log = dict(columns_of(schema)), read_log(work.changelog)
+    """The change log's structs get their fields before the mirror gets its columns, with a comment
+    where Oracle calls the column otherwise."""
+    log = read_log(work.changelog)
     if log is None:
         return
-    wanted = dict(kinds)
-    kept = {one.kept for one in schema.displaced}
-    for column, kind in kinds.items():
-        wanted |= {name: kind for name in schema.logged_names(column) if name in kept}
-    there, displaced = _displaced_fields(schema, log)
-    missing = [column for column in wanted if column not in there]
-    if displaced or need_mapping(missing):
+    logged = schema.as_logged()
+    missing = [one for one in columns_of(logged) if one[0] not in log.fields[_IMAGES[1]]]
+    if need_mapping(name for name, _ in missing):
         _map(work, work.changelog, log)
-    for field, name in displaced:
-        _alter(work, work.changelog, f"RENAME COLUMN {field} TO {quote_name(name)}")
-    fields = [
-        f"{image}.{quote_name(column)} {spark_type(wanted[column])}"
-        for column in missing
-        for image in _IMAGES
-    ]
-    if fields:
+    if missing:
+        fields = [
+            f"{image}.{quote_name(name)} {spark_type(kind)}"
+            for name, kind in missing
+            for image in _IMAGES
+        ]
         _alter(work, work.changelog, f"ADD COLUMNS ({', '.join(fields)})")
+    for (image, stored_as), comment in _comments(schema, log).items():
+        column = f"{image}.{quote_name(stored_as)}"
+        _alter(work, work.changelog, f"ALTER COLUMN {column} COMMENT {string_literal(comment)}")
 
 
-def _displaced_fields(schema: TableSchema, log: DeltaLog) -> tuple[set[str], list[tuple[str, str]]]:
-    """The names of the images' fields once those of other columns have given theirs up, and what is to be renamed for that still. An image after
-    the other, each in a commit."""
-    renames: list[tuple[str, str]] = []
-    left = set[str]()
-    for image in _IMAGES:
-        left = set(log.fields[image])
-        for one in schema.displaced:
-            if one.kept not in left and one.name in left:
-                renames.append((f"{image}.{quote_name(one.name)}", one.kept))
-                left = left - {one.name} | {one.kept}
-    return left, renames
+def _comments(schema: TableSchema, log: DeltaLog) -> dict[tuple[str, str], str]:
+    """What is to be said still of fields that are not called what the mirror calls the column."""
+    return {
+        (image, one.stored_as): comment
+        for one in schema.columns
+        for image in _IMAGES
+        if log.comments.get(image, {}).get(one.stored_as, "") != (comment := _comment(schema, one))
+    }
+
+
+def _comment(schema: TableSchema, column: Column) -> str:
+    if column.name == column.stored_as:
+        return ""
+    if column.stored_as in schema.dropped:
+        return f"dropped; {column.name} in the mirror"
+    return f"Oracle column {column.name}"
 
 
 def _map(work: TableWork, path: str, log: DeltaLog) -> None:

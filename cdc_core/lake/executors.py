@@ -32,7 +32,6 @@ from cdc_core.lake.staging import write_staged
 from cdc_core.lake.tables import CHANGELOG_INDEXED
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.tasks import run_tasks
-from cdc_core.stage.absent_names import as_listed
 from cdc_core.stage.changes import of_window
 from cdc_core.stage.committed import CommittedTransactions, LandedInput
 from cdc_core.stage.decoding import ChangeDecoder
@@ -91,8 +90,7 @@ class WindowStaging:
         part = self._parts()[number]
         columns, counter = change_schema(self.decoder.schema), WidthCounter(self.decoder.schema)
         changes = staged_changes(self.landed.rows(part.committed, part.share), self.decoder)
-        listed = as_listed(counter.passing(changes), self.decoder.schema)
-        file = write_file(self.changelog, columns, listed, CHANGELOG_INDEXED)
+        file = write_file(self.changelog, columns, counter.passing(changes), CHANGELOG_INDEXED)
         places = np.flatnonzero(part.share.rows)
         return {
             "file": None if file is None else file.as_json(),

@@ -148,7 +148,6 @@ class Lake(Protocol):
         *,
         generation: int = 0,
         position: int | None = None,
-        read_scn: int = 0,
         asked: Sequence[Sequence[Any]] | None = None,
         ahead: ChunkAhead | None = None,
         fence: Fence = no_fence,
@@ -161,7 +160,6 @@ class Lake(Protocol):
             generation: As for :meth:`apply_window`.
             position: scn_high of the last window that the caller knows the mirror took; None before
                 the first.
-            read_scn: Highest SCN as of which a chunk was read that was applied before.
             asked: The keys that the chunk was asked for, where it is a list of keys: those of them
                 that it lacks go.
             ahead: The files that :meth:`begin_chunk` began; they are taken if they hold what the
@@ -291,7 +289,6 @@ class Lake(Protocol):
         generation: int = 0,
         *,
         drops_columns: bool = False,
-        read_scn: int = 0,
         fence: Fence = no_fence,
     ) -> None:
         """Bring the Delta tables to a newer definition of the table, before the first change that
@@ -299,13 +296,16 @@ class Lake(Protocol):
 
         Columns at the end are added to change log and mirror, and the mirror's rows get their
         default; with ``drops_columns`` the mirror loses the columns that Oracle dropped.
-        ``read_scn`` is the highest SCN as of which a chunk was read that they have. Repeatable;
-        does nothing for an older definition, or before the first snapshot.
+        Repeatable; does nothing for an older definition, or before the first snapshot.
 
         Raises:
             SchemaMismatchError: Anything but columns added at the end, or a default that is no
                 literal.
         """
+
+    def definition(self, table: TableId, generation: int = 0) -> TableSchema | None:
+        """The newest version of the table that its Delta tables have, or are being given; None
+        without a change log. Needs no Spark."""
 
     def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
         """What compares rows of Oracle, landed as Parquet, with a version of the mirror.

@@ -12,6 +12,7 @@ from cdc_core.errors import ANY_TABLE, ConfigError
 from cdc_core.lake.evolution import gone_columns, known_schema
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name
+from cdc_core.schema.table import TableSchema
 
 
 def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str]:
@@ -31,7 +32,8 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
             **work.facts(column=column),
         )
     mirror = work.require_mirror()
-    has_gone = column in gone_columns(changelog)
+    stored_as = _stored_as(known, column)
+    has_gone = stored_as in gone_columns(changelog)
     if column not in mirror.columns and not has_gone:
         return []
     session = work.session_for()
@@ -48,11 +50,15 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
         )
     if changelog is None:
         return [work.mirror]
-    names = known.logged_names(column) if known else (column,)
-    fields = [(image, one) for image in ("before", "after") for one in names]
-    for field in (f"{a}.{quote_name(b)}" for a, b in fields if b in changelog.fields[a]):
+    images = [image for image in ("before", "after") if stored_as in changelog.fields[image]]
+    for field in (f"{image}.{quote_name(stored_as)}" for image in images):
         with work.commit(session, "purging a column of the change log", metadata):
             session.sql(
                 f"UPDATE {delta(work.changelog)} SET {field} = NULL WHERE {field} IS NOT NULL"
             )
     return [work.mirror, work.changelog]
+
+
+def _stored_as(known: TableSchema | None, column: str) -> str:
+    """What a column is stored as, by the name that the mirror has or had, or by this itself."""
+    return known.stored_names.get(column, column) if known else column

@@ -333,14 +333,18 @@ class TableWork:
         """Create the change log or the mirror, without rows. Spark is needed where a column's name
         asks for column mapping, with which delta-rs creates no table."""
         facts = (self.source, schema, self.generation)
-        columns, properties = (
-            (mirror_columns(schema), mirror_properties(*facts))
+        columns, properties, names = (
+            (mirror_columns(schema), mirror_properties(*facts), schema.column_names)
             if path == self.mirror
-            else (change_schema(schema), changelog_properties(*facts))
+            else (
+                change_schema(schema),
+                changelog_properties(*facts),
+                schema.as_logged().column_names,
+            )
         )
         self.fence()
         doing = "creating a Delta table"
-        if need_mapping(schema.column_names):
+        if need_mapping(names):
             # Spark creates no table where files are; a chunk that was being read when its process
             # died may have left some.
             remove_unnamed(path)

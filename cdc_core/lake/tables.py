@@ -19,18 +19,20 @@ SCHEMA_PROPERTY = "redolake.schema"
 given."""
 
 ADDED_PROPERTY = "redolake.added"
-"""Change log property: JSON object from each column that was added since to the SQL of its default.
-A column is called by the name that it got, with ``@`` and its SCN behind it where another column
-had that before."""
+"""Change log property: JSON object from each column that was added since, by what it is stored as,
+to the SQL of its default."""
 
 GONE_PROPERTY = "redolake.gone"
 """Change log property: JSON list of the dropped columns that the mirror does not have any more, or
-is losing."""
+is losing, by what they are stored as."""
 
 WIDENED_PROPERTY = "redolake.widened"
-"""Change log property: JSON list of the columns that were given wider types since, under the
-names of that time; once a column has taken the name of another one, under those of
-``redolake.schema``."""
+"""Change log property: JSON list of the columns that were given wider types since, by what they are
+stored as."""
+
+COLUMNS_PROPERTY = "redolake.columns"
+"""Mirror property, since the first rename: JSON object from what the mirror's files call a column
+to what it is stored as. Other columns have their names of ``redolake.schema``."""
 
 KEY_PROPERTY = "redolake.key"
 """Mirror property: JSON list of the key's columns."""

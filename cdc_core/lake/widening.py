@@ -108,14 +108,12 @@ def _narrow_in_mirror(
 def _narrow_in_changes(
     schema: TableSchema, names: Collection[str], changelog: DeltaLog
 ) -> dict[str, Column]:
-    """The fields of the columns, under all names that they have had, that have another type in the
-    change log's images."""
+    """The fields of the columns that have another type in the change log's images."""
     kinds = dict(columns_of(schema))
     return {
         field: schema.column(name)
         for name in names
-        if name in kinds
-        for field in schema.logged_names(name)
+        if (field := schema.stored_names.get(name)) is not None
         for image in _IMAGES
         if (kind := changelog.fields.get(image, {}).get(field)) is not None
         and kind != delta_type(kinds[name])

@@ -42,7 +42,6 @@ from cdc_core.landing.manifest import moment_of
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.absent_names import as_listed
 from cdc_core.stage.changes import ChangeFacts, LoggedChanges, of_window
 from cdc_core.stage.committed import CommittedTransactions
 from cdc_core.stage.decoding import ChangeDecoder
@@ -181,8 +180,8 @@ def _staged(
     schema = staging.decoder.schema
     counter = WidthCounter(schema)
     changes = staged_changes(staging.landed.rows(committed), staging.decoder, sieve)
-    listed = as_listed(counter.passing(changes), schema)
-    file = write_file(work.changelog, change_schema(schema), listed, CHANGELOG_INDEXED)
+    rows = counter.passing(changes)
+    file = write_file(work.changelog, change_schema(schema), rows, CHANGELOG_INDEXED)
     return StagedWindow(() if file is None else (file,), counter.seen)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRows:
-    """The rows of a partition: those whose ``column`` is at or above ``low`` and below ``high``
-    (None: without bound), or is one of ``listed``, or none of ``unlisted``; and those where it is
-    NULL, if it ``has_null``. Values are texts: of a number, of a text itself, of a moment in ISO
-    form. Those of a subpartition are the rows of its partition that are the subpartition's, too
-    (``sub``).
+    """The rows of a partition: those whose ``column`` (by what it is stored as) is at or above
+    ``low`` and below ``high`` (None: without bound), or is one of ``listed``, or none of
+    ``unlisted``; and those where it is NULL, if it ``has_null``. Values are texts: of a number, of
+    a text itself, of a moment in ISO form. Those of a subpartition are the rows of its partition
+    that are the subpartition's, too (``sub``).
     """
 
     partition: str

@@ -7,15 +7,17 @@ the dictionary cannot say.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TypeAlias
 
 from cdc_core.errors import RESNAPSHOT_HINT, SchemaMismatchError
+from cdc_core.model.scn import Scn
 from cdc_core.model.streams import Trouble
 from cdc_core.schema.all_columns import lost_identity
 from cdc_core.schema.ddl_reading import read_ddl
-from cdc_core.schema.table import Column, Displaced, TableSchema
+from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.schema.widening import is_wider, wider
 
@@ -96,12 +98,11 @@ class Evolution:
     def followed(self, old: TableSchema, new: TableSchema) -> TableSchema:
         """The new version as one that follows the old one: it knows what became of columns that are gone, and that the key was deferred
         once, as long as changes of that time may be looked at."""
-        gone = [step.column.name for step in self.steps if isinstance(step, DropColumn)]
+        gone = [step.column.stored_as for step in self.steps if isinstance(step, DropColumn)]
         return replace(
             new,
-            dropped=tuple(dict.fromkeys((*old.under_names_of(new).dropped, *new.dropped, *gone))),
-            renamed=_all_renames(old, new),
-            displaced=tuple(dict.fromkeys((*old.displaced, *new.displaced))),
+            dropped=tuple(dict.fromkeys((*old.dropped, *new.dropped, *gone))),
+            given=tuple(dict.fromkeys((*old.identities, *new.identities))),
             key_is_deferred=old.key_is_deferred or new.key_is_deferred,
         )
 
@@ -113,47 +114,27 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
     does not matter either, unless it is part of the key. Whether the DEFAULT of an added column can be given to existing
     rows, of which the redo says nothing, is for the lake to decide.
 
-    Columns that are gone were dropped if no column came in the same step. If one came, the new version must say that it is a column
-    under another name (:func:`knowing_rename`), in whose place it must stand, with its type.
+    A column is the same under another name if both versions store it as the same
+    (:func:`identified`). Columns that are gone were dropped if no column came in the same step; a
+    column that has another name must stand in its old place, with its type.
 
     Raises:
         UnsupportedTypeError: A column of the new version has a type that is not captured.
     """
     if old.object_id and new.object_id and old.object_id != new.object_id:
         return Evolution(refusal="the table was dropped and created again", trouble="drop")
-    renamed = [RenameColumn(*pair) for pair in _new_renames(old, new)]
-    renamed = [step for step in renamed if step.old in old.column_names]
-    masked = dict(old.masked)
-    unmasked = [step.old for step in renamed if step.old in masked]
-    if unmasked:
-        return Evolution(
-            refusal=f"masked columns were renamed: {', '.join(unmasked)}", trouble="unsupported_ddl"
-        )
-    masks = dict(new.masked)
-    masked_now = [step.new for step in renamed if step.new in masks]
-    if masked_now:
-        return Evolution(
-            refusal=f"columns were renamed to names that columns_mask names, and earlier values are not masked: {', '.join(masked_now)}",
-            trouble="unsupported_ddl",
-        )
-    if back := _taken_names(old, new, [step.new for step in renamed]):
-        return Evolution(
-            refusal=f"columns came under the names of dropped or renamed ones: {', '.join(back)}",
-            trouble="unsupported_ddl",
-        )
-    old = old.under_names_of(new)
-    refusal = _refusal(old, new)
+    now = {column.stored_as: column for column in new.columns}
+    known = {column.stored_as for column in old.columns}
+    both = [(one, now[one.stored_as]) for one in old.columns if one.stored_as in now]
+    renamed = [RenameColumn(one.name, other.name) for one, other in both if one.name != other.name]
+    refusal = _unmasking(old, new, renamed) or _refusal(old, new)
     if refusal is not None:
         return Evolution(refusal=refusal, trouble="unsupported_ddl")
-    names = new.column_names
-    dropped = tuple(DropColumn(column) for column in old.columns if column.name not in names)
+    dropped = tuple(DropColumn(column) for column in old.columns if column.stored_as not in now)
     redefined = tuple(
-        _redefined(column, new.column(column.name))
-        for column in old.columns
-        if column.name in names and _definition(column) != _definition(new.column(column.name))
+        _redefined(one, other) for one, other in both if _definition(one) != _definition(other)
     )
-    known = old.column_names
-    added = tuple(AddColumn(column) for column in new.columns if column.name not in known)
+    added = tuple(AddColumn(column) for column in new.columns if column.stored_as not in known)
     others = [
         *(step.old for step in renamed),
         *(step.column.name for step in dropped),
@@ -176,12 +157,16 @@ def brings_lobs(old: TableSchema, new: TableSchema) -> bool:
 def held_by(versions: Sequence[TableSchema]) -> TableSchema | None:
     """What Delta tables hold that have followed a table's versions, oldest first; None without versions.
 
-    They keep columns that were left out later. A version that they could not follow has begun new ones.
+    They keep columns that were left out later. A version that they could not follow, or that does
+    not know the columns that they hold, has begun new ones.
     """
     held: TableSchema | None = None
     for version in versions:
-        kept = version if held is None else holding(version, held)
-        held = version if held is None or judge(held, kept).refusal is not None else kept
+        if held is None or not {*held.identities} <= {*version.identities}:
+            held = version
+            continue
+        kept = holding(version, held)
+        held = version if judge(held, kept).refusal is not None else kept
     return held
 
 
@@ -189,10 +174,10 @@ def holding(version: TableSchema, earlier: TableSchema) -> TableSchema:
     """The version as Delta tables hold it that have held ``earlier``: with its columns (:meth:`TableSchema.keeping`), each as wide as in
     either."""
     kept = version.keeping(earlier)
-    before = {column.name: column for column in earlier.under_names_of(kept).columns}
+    before = {column.stored_as: column for column in earlier.columns}
     columns = tuple(
-        (wider(before[column.name], column) if column.name in before else None) or column
-        for column in kept.columns
+        (wider(before[one.stored_as], one) if one.stored_as in before else None) or one
+        for one in kept.columns
     )
     return kept if columns == kept.columns else replace(kept, columns=columns)
 
@@ -201,24 +186,34 @@ def _redefined(old: Column, new: Column) -> RedefineColumn | WidenColumn:
     return WidenColumn(old, new) if is_wider(old, new) else RedefineColumn(old, new)
 
 
+def _unmasking(old: TableSchema, new: TableSchema, renamed: Sequence[RenameColumn]) -> str | None:
+    unmasked = [step.old for step in renamed if step.old in dict(old.masked)]
+    if unmasked:
+        return f"masked columns were renamed: {', '.join(unmasked)}"
+    masked = [step.new for step in renamed if step.new in dict(new.masked)]
+    if masked:
+        return f"columns were renamed to names that columns_mask names, and earlier values are not masked: {', '.join(masked)}"
+    return None
+
+
 def _refusal(old: TableSchema, new: TableSchema) -> str | None:
-    if old.key != new.key:
+    if old.as_logged().key != new.as_logged().key:
         return f"the key changed from ({', '.join(old.key)}) to ({', '.join(new.key)})"
-    names = new.column_names
-    kept = [column for column in old.columns if column.name in names]
-    gone = [column.name for column in old.columns if column.name not in names]
+    now = {column.stored_as: column for column in new.columns}
+    kept = [column for column in old.columns if column.stored_as in now]
+    gone = [column.name for column in old.columns if column.stored_as not in now]
     left_out = [name for name in gone if name in new.excluded]
     if left_out:
         return f"columns became virtual or excluded: {', '.join(left_out)}"
-    if gone and len(kept) < len(names):
+    if gone and len(kept) < len(now):
         return f"columns went and others came, and nothing says which is which: {', '.join(gone)}"
-    retyped = [column.name for column in kept if wider(column, new.column(column.name)) is None]
+    retyped = [column.name for column in kept if wider(column, now[column.stored_as]) is None]
     if retyped:
         return f"columns changed their type: {', '.join(retyped)}"
-    padded = [column.name for column in kept if _is_padded(column, new.column(column.name))]
+    padded = [column.name for column in kept if _is_padded(column, now[column.stored_as])]
     if padded:
         return f"a CHAR's length changed, and Oracle gives the values of existing rows other blanks without a change of the row: {', '.join(padded)}"
-    if list(names[: len(kept)]) != [column.name for column in kept]:
+    if list(now)[: len(kept)] != [column.stored_as for column in kept]:
         return "columns changed their order"
     return None
 
@@ -230,18 +225,6 @@ def _is_padded(old: Column, new: Column) -> bool:
         new.length,
         new.char_length,
     )
-
-
-def _taken_names(old: TableSchema, new: TableSchema, renamed_to: Collection[str]) -> list[str]:
-    """Names of dropped or renamed columns that other columns have got, without saying so (:func:`knowing_taken_names`)."""
-    known = {one.name for one in new.displaced if one not in old.displaced}
-    known |= {now for one, now in _new_renames(old, new) if _holder(now, old.renamed) == one} - {
-        *old.dropped
-    }
-    here = {name for name in new.column_names if name not in new.dropped}
-    others = {*old.dropped, *renamed_to} | (here - set(old.column_names))
-    taken = dict.fromkeys((*old.dropped, *(before for before, _ in old.renamed)))
-    return [name for name in taken if name in here & others and name not in known]
 
 
 def _definition(column: Column) -> tuple[object, ...]:
@@ -266,6 +249,8 @@ def rename_refusal(old: TableSchema, new: TableSchema, ddl: str) -> str | None:
     before, now = read.renamed or ("", "")
     if before in old.excluded and now in new.column_names:
         return f"excluded columns were renamed to names that are captured: {before} to {now}"
+    if before in old.column_names and now in new.excluded:
+        return f"columns became virtual or excluded: {now}"
     if before in old.column_names and now in new.column_names:
         forms = [schema.column(name).held_as for schema, name in ((old, before), (new, now))]
         if forms[0] != forms[1]:
@@ -277,100 +262,75 @@ def rename_refusal(old: TableSchema, new: TableSchema, ddl: str) -> str | None:
     return None
 
 
-def knowing_rename(old: TableSchema, new: TableSchema, ddl: str) -> TableSchema:
-    """The version that a DDL made of ``old``, with what only its text says: which column it gave another name."""
-    renamed = read_ddl(ddl).renamed
-    if renamed is None:
-        return new
-    before, now = renamed
-    if before in old.excluded:
-        return new.without([now])
-    if before not in old.column_names:
-        return new
-    return replace(new, renamed=(*old.renamed, (before, now)))
+def identified(old: TableSchema, new: TableSchema, ddl: str = "") -> TableSchema:
+    """The version behind ``old``, with what each of its columns is for life (``stored_as``). Pure.
 
-
-def knowing_taken_names(old: TableSchema, new: TableSchema) -> TableSchema:
-    """The version that a DDL made of ``old``, with what its columns displace that were added or renamed: Delta tables may have dropped or renamed
-    ones under the names of these. A dropped column gets a name under which it is kept; of a renamed one only the change log has the old name.
+    A column is the one that had its name, or that a DDL gave this name, which only its text says.
+    Any other one is new: it is stored as its name, or, where a column had this identity before,
+    with a number behind it. What Oracle has dropped never comes back. One that was left out under
+    its old name stays left out.
     """
-    pairs = _new_renames(old, new)
-    renamed, displaced, dropped = list(old.renamed), list(old.displaced), list(old.dropped)
-
-    def displace(name: str, column: str | None) -> None:
-        """Let a column have the name, which is added (None), or renamed from another name."""
-        if name in dropped:
-            kept = _free_name(f"{name}__dropped_{new.scn_from}", new)
-            renamed.append((name, kept))
-            dropped[dropped.index(name)] = kept
-        elif _holder(name, renamed) not in (None, column):
-            kept = _free_name(f"{name}__renamed_{new.scn_from}", new)
-        else:
-            return
-        displaced.append(Displaced(name, kept, len(renamed), new.scn_from))
-
-    for before, now in pairs:
-        displace(now, before)
-        renamed.append((before, now))
-    renamed_to = {now for _, now in pairs}
-    for name in new.column_names:
-        if name not in old.column_names and name not in renamed_to:
-            displace(name, None)
-    if len(displaced) == len(old.displaced):
-        return new
-    return replace(new, renamed=tuple(renamed), displaced=tuple(displaced), dropped=tuple(dropped))
+    before, now = read_ddl(ddl).renamed or ("", "")
+    if before in old.excluded:
+        new = new.without([now])
+    present = {one.name: one.stored_as for one in old.columns if one.stored_as not in old.dropped}
+    if before in present and before not in new.column_names and now in new.column_names:
+        present[now] = present[before]
+    given = list(old.identities)
+    columns = []
+    for column in new.columns:
+        stored_as = present.get(column.name) or _free_name(column.name, given)
+        given.append(stored_as)
+        columns.append(replace(column, stored_as=stored_as))
+    return replace(
+        new, columns=tuple(columns), dropped=old.dropped, given=tuple(dict.fromkeys(given))
+    )
 
 
-def _holder(name: str, renamed: Sequence[tuple[str, str]]) -> str | None:
-    """What the column is called now that had a name last and was renamed; None if no column was renamed away from it."""
-    at = next((at for at in reversed(range(len(renamed))) if renamed[at][0] == name), None)
-    if at is None:
-        return None
-    for before, now in renamed[at:]:
-        name = now if name == before else name
-    return name
+def _free_name(name: str, given: Sequence[str]) -> str:
+    """The name, or that with a number behind it: one that no column had so far, in any case of
+    letters, which Delta does not tell apart."""
+    taken = {one.casefold() for one in given}
+    names = (name if number == 1 else f"{name}__{number}" for number in count(1))
+    return next(one for one in names if one.casefold() not in taken)
 
 
-def _new_renames(old: TableSchema, new: TableSchema) -> tuple[tuple[str, str], ...]:
-    """The renames that a version knows and an earlier one does not."""
-    return _all_renames(old, new)[len(old.renamed) :]
+def names_taken(versions: Sequence[TableSchema]) -> list[Scn]:
+    """The SCNs of the versions, oldest first, in which a column has a name that another one had
+    before."""
+    held: dict[str, str] = {}
+    found = []
+    for version in versions:
+        names = version.stored_names
+        if any(held.get(name, stored_as) != stored_as for name, stored_as in names.items()):
+            found.append(version.scn_from)
+        held |= names
+    return found
 
 
-def _all_renames(old: TableSchema, new: TableSchema) -> tuple[tuple[str, str], ...]:
-    """The renames that either of two versions knows, in order: one knows those of the other and later ones, or own ones alone."""
-    for one, other in ((old, new), (new, old)):
-        if other.renamed[: len(one.renamed)] == one.renamed:
-            return other.renamed
-    return tuple(dict.fromkeys((*old.renamed, *new.renamed)))
-
-
-def refuse_mixed_values(known: TableSchema, newer: TableSchema, read_scn: int) -> None:
-    """Refuse a version in which a column took the name of another one, where the lake has rows that were read behind that as those of the
-    other since the table joined: the dictionary as of a chunk does not tell the two apart, and only the redo before the chunk does.
+def refuse_mixed_values(
+    known: TableSchema, versions: Sequence[TableSchema], read_behind: int
+) -> None:
+    """Refuse to follow a table on, where the lake has rows that were read behind a DDL which gave a
+    column's name to another one, as rows of the first: the dictionary as of a chunk does not tell
+    the two apart, and only the redo before the chunk does.
 
     Args:
-        known: The version that the lake has.
-        newer: The one that follows on it.
-        read_scn: Highest SCN as of which a chunk was read that the lake has.
+        known: The version that the lake has. versions: All versions, oldest first, as far as the
+            redo is captured. read_behind: The SCN of the newest such DDL (:func:`names_taken`)
+            behind which a chunk was read that the lake has; 0 without one.
 
     Raises:
-        SchemaMismatchError: The lake has such rows.
+        SchemaMismatchError: The lake has not followed it, or takes a column for another one.
     """
-    for one in newer.displaced:
-        if one.scn <= read_scn and one not in known.displaced:
-            raise SchemaMismatchError(
-                "a column took the name of another one, and a chunk that was read behind that was applied before the redo up to there: its "
-                "values are in the column of the other",
-                hint=RESNAPSHOT_HINT,
-                table=known.table,
-                column=one.name,
-                scn=one.scn,
-                read_scn=read_scn,
-            )
-
-
-def _free_name(name: str, schema: TableSchema) -> str:
-    """The name, or one like it that no column of the table has."""
-    while name in schema.column_names:
-        name += "_"
-    return name
+    told = [one.stored_names for one in versions if one.scn_from <= known.scn_from]
+    own = known.in_oracle().stored_names.items()
+    is_wrong = told and any(told[-1].get(name, stored_as) != stored_as for name, stored_as in own)
+    if read_behind and (known.scn_from < read_behind or is_wrong):
+        raise SchemaMismatchError(
+            "a column took the name of another one, and a chunk that was read behind that was applied before the redo up to there: its "
+            "values are in the column of the other",
+            hint=RESNAPSHOT_HINT,
+            table=known.table,
+            scn=read_behind,
+        )

@@ -189,7 +189,7 @@ def _range(
         values = {value: text for value, text in values.items() if value < top}
     return PartitionRows(
         partition=name,
-        column=column.name,
+        column=column.stored_as,
         low=values[max(values)] if values else None,
         high=_text(high),
         has_null=high == "MAXVALUE",
@@ -204,7 +204,7 @@ def _list(
         unlisted = dict.fromkeys(text for one in others if (text := _text(one)) is not None)
         return PartitionRows(
             partition=name,
-            column=column.name,
+            column=column.stored_as,
             unlisted=tuple(unlisted),
             has_null="NULL" not in others,
         )
@@ -212,7 +212,7 @@ def _list(
         raise _unknown("the values of a list are not understood")
     return PartitionRows(
         partition=name,
-        column=column.name,
+        column=column.stored_as,
         listed=tuple(text for one in own if (text := _text(one)) is not None),
         has_null="NULL" in own,
     )

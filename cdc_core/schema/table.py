@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -35,6 +35,11 @@ class Column:
     ``data_type`` is Oracle's own text (``NUMBER``, ``VARCHAR2``, ``TIMESTAMP(6)``). ``char_length`` is in characters,
     ``length`` in bytes. ``default`` is the DEFAULT clause's text, None without one. ``held_as`` is what the configuration wants
     the lake to hold it as (``columns_as``, ``types_as``), empty for the type table's own answer.
+
+    ``stored_as`` is what the column is for life, whatever Oracle calls it later: the field of the
+    change log that has its values. It is the column's first name, or that with a number behind it
+    (``B__2``) where another column had this name before
+    (:func:`cdc_core.schema.evolution.identified`).
     """
 
     name: str
@@ -46,6 +51,11 @@ class Column:
     nullable: bool
     default: str | None = None
     held_as: str = ""
+    stored_as: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.stored_as:
+            object.__setattr__(self, "stored_as", self.name)
 
     @property
     def is_lob(self) -> bool:
@@ -85,21 +95,6 @@ ROW_COPY_COLUMN = Column(
 
 
 @dataclass(frozen=True, slots=True)
-class Displaced:
-    """A column that came under a name that the Delta tables had for another one, dropped or renamed away before.
-
-    ``name`` is the column's from ``scn`` on: it was added, or renamed to it. Where the Delta tables have the other one under this name, they
-    have it as ``kept`` from then on. ``renames`` says how many of the table's renames came before; the next one is the column's own, where it
-    was renamed.
-    """
-
-    name: str
-    kept: str
-    renames: int
-    scn: Scn
-
-
-@dataclass(frozen=True, slots=True)
 class TableSchema:
     """One version of a table: valid from ``scn_from`` (the DDL's SCN, or the SCN at which it was first read).
 
@@ -118,10 +113,9 @@ class TableSchema:
     at all (a configured key that no unique index holds). ``key_is_configured``: the configuration names the key, not the table; no part of
     its definition.
 
-    ``dropped`` names the columns that were dropped since the table's Delta tables were begun, which keep them. ``renamed`` are the old and new
-    names of columns that were renamed since, in that order; the change log has the old ones too. ``displaced`` says where a column took one of
-    these names since: a dropped one is then renamed to the name under which it is kept. ``logged`` names the change log's columns in a version that lacks some of
-    them (:meth:`mirrored`). No part of Oracle's definition either.
+    ``dropped`` says which columns were dropped since the table's Delta tables were begun, which
+    keep them, and ``given`` which identities columns have had since, both as
+    :attr:`Column.stored_as`. No part of Oracle's definition either.
 
     ``segments`` are the object numbers of all partitions and of the top index that the table is known to have had: no part of its
     definition, but kept with it. So is ``masked``: the columns of which something else than the value lands, and what
@@ -143,9 +137,7 @@ class TableSchema:
     segments: tuple[int, ...] = field(default=(), compare=False)
     masked: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     dropped: tuple[str, ...] = field(default=(), compare=False)
-    renamed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
-    displaced: tuple[Displaced, ...] = field(default=(), compare=False)
-    logged: tuple[str, ...] = field(default=(), compare=False)
+    given: tuple[str, ...] = field(default=(), compare=False)
     key_is_deferred: bool = False
     key_is_configured: bool = field(default=False, compare=False)
     has_lobs: bool = field(default=False, compare=False)
@@ -222,105 +214,45 @@ class TableSchema:
         if not fresh:
             return self
         columns = tuple(column for column in self.columns if column.name not in names)
-        return replace(self, columns=columns, excluded=(*self.excluded, *fresh))
+        excluded = (*self.excluded, *fresh)
+        return replace(self, columns=columns, excluded=excluded, given=self.identities)
 
-    def present_name(
-        self,
-        name: str,
-        since: TableSchema | None = None,
-        behind: int = 0,
-        *,
-        scn: int | None = None,
-    ) -> str:
-        """What a column is called in this version that had a name in the version ``since``, as of an SCN, or behind so many renames; by default
-        that of the first column of this name."""
-        if since is not None:
-            behind = self._behind(since)
-        elif scn is not None:
-            behind = self._taken_by(scn)
-        for old, new in self.renamed[behind:]:
-            name = new if name == old else name
-        return name
+    def held(self, stored_as: str) -> Column:
+        """The column of that identity; KeyError if there is none."""
+        for column in self.columns:
+            if column.stored_as == stored_as:
+                return column
+        raise KeyError(stored_as)
 
-    def _behind(self, since: TableSchema) -> int:
-        """How many of the renames had come when a version had its names; one that the dictionary showed knows none."""
-        both = min(len(self.renamed), len(since.renamed))
-        are_one_line = self.renamed[:both] == since.renamed[:both]
-        return max(both if are_one_line else 0, self._taken_by(since.scn_from))
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """All identities that columns of the table have had, each once."""
+        own = (column.stored_as for column in self.columns)
+        return tuple(dict.fromkeys((*self.given, *own)))
 
-    def _taken_by(self, scn: int) -> int:
-        """How many of the renames had come before the last column that took the name of another one up to an SCN. Of later ones, none is of a column
-        that had a name of one as of then."""
-        return max((one.renames for one in self.displaced if one.scn <= scn), default=0)
+    @property
+    def stored_names(self) -> dict[str, str]:
+        """The identity of each column (:attr:`Column.stored_as`), by its name, in order."""
+        return {column.name: column.stored_as for column in self.columns}
 
-    def was_renamed_to(self, taken: Displaced) -> bool:
-        """Did the column that took a name have another one before? Otherwise it was added."""
-        pair = self.renamed[taken.renames : taken.renames + 1]
-        return bool(pair) and pair[0][1] == taken.name
+    @property
+    def present_names(self) -> dict[str, str]:
+        """The name of each column by its identity. One that this version lacks, and whose name
+        another column has now, has none (``""``)."""
+        found = {column.stored_as: column.name for column in self.columns}
+        return {name: "" for name in found.values() if name not in found} | found
 
-    def listed_names(self, name: str) -> tuple[str, ...]:
-        """The names under which rows of the change log list a column that they do not carry, newest first: all that it had. One to which it was
-        renamed when another column had had it says since when: ``NAME__since_<SCN>``. Of others, the width of a row tells which of
-        two columns it may know."""
-        names = self._names(name)
-        taken = {
-            (one.name, one.renames): f"{one.name}__since_{one.scn}"
-            for one in self.displaced
-            if self.was_renamed_to(one)
-        }
-        began = [*(end for _, end in names[1:]), -1]
-        return tuple(
-            dict.fromkeys(
-                taken.get((one, at), one) for (one, _), at in zip(names, began, strict=True)
-            )
-        )
-
-    def earlier_names(self, name: str) -> tuple[str, ...]:
-        """The names that a column had before, newest first."""
-        return tuple(earlier for earlier, _ in self._names(name)[1:])
-
-    def logged_names(self, name: str) -> tuple[str, ...]:
-        """The fields of the change log's images that may hold a column, newest first: one for each of its names."""
-        kept = [
-            next((d.kept for d in self.displaced if d.name == one and d.renames > end), one)
-            for one, end in self._names(name)
-        ]
-        return tuple(dict.fromkeys(kept))
-
-    def _names(self, name: str) -> list[tuple[str, int]]:
-        """All names of a column, newest first, each with the number of the rename that ended it."""
-        found, end = [(name, len(self.renamed))], len(self.renamed)
-        while True:
-            taken = [d.renames for d in self.displaced if d.name == name and d.renames <= end]
-            renames = range(max(taken, default=0), end)
-            at = next((at for at in reversed(renames) if self.renamed[at][1] == name), None)
-            if at is None:
-                return found
-            name, end = self.renamed[at][0], at
-            found.append((name, end))
-
-    def under_names_of(self, newer: TableSchema) -> TableSchema:
-        """The version with its columns under the names that a newer version gave them."""
-        found = {old: newer.present_name(old, self) for old in (*self.column_names, *self.dropped)}
-        staying = {old for old, new in found.items() if new == old}
-        names = {old: new for old, new in found.items() if new not in staying}
-        if not names:
+    def as_logged(self) -> TableSchema:
+        """The version with the change log's names: each column is called what it is for life."""
+        names = self.stored_names
+        if all(name == stored_as for name, stored_as in names.items()):
             return self
-        return replace(
-            self,
-            columns=tuple(
-                replace(column, name=names.get(column.name, column.name)) for column in self.columns
-            ),
-            key=tuple(names.get(name, name) for name in self.key),
-            stored=tuple(names.get(name, name) for name in self.stored),
-            dropped=tuple(names.get(name, name) for name in self.dropped),
-            renamed=newer.renamed,
-            displaced=newer.displaced,
-        )
+        columns = tuple(replace(column, name=column.stored_as) for column in self.columns)
+        return replace(self, columns=columns, key=tuple(names.get(key, key) for key in self.key))
 
     def in_oracle(self) -> TableSchema:
         """The version without the columns that the Delta tables keep and Oracle does not have any more."""
-        return self.lacking(self.dropped)
+        return self.lacking([one.name for one in self.columns if one.stored_as in self.dropped])
 
     def lacking(self, names: Collection[str]) -> TableSchema:
         """The version without some columns, of which it knows what it knew before."""
@@ -329,36 +261,32 @@ class TableSchema:
         columns = tuple(column for column in self.columns if column.name not in names)
         return replace(self, columns=columns)
 
-    def mirrored(self, gone: Collection[str]) -> TableSchema:
-        """The change log's version as the mirror has it, which has lost some columns; places are still those in the change log."""
-        if not gone:
-            return self
-        return replace(self.lacking(gone), logged=self.logged_columns)
-
-    @property
-    def logged_columns(self) -> tuple[str, ...]:
-        """Names of the change log's columns, in order."""
-        return self.logged or self.column_names
-
     def keeping(self, earlier: TableSchema) -> TableSchema:
         """The version with the columns that ``earlier`` has and this one leaves out, each in its old place.
 
         Delta tables keep a column that was left out or dropped later: it is NULL from then on.
+        Columns have the names of the newer version. One that was dropped gives its name up to a
+        column that has it now, and is called ``B__dropped`` by what it is stored as.
         """
-        own, earlier = self.under_names_of(earlier), earlier.under_names_of(self)
-        names = set(own.column_names)
+        own = {column.stored_as: column for column in self.columns}
+        known = {column.stored_as: column for column in earlier.columns}
         kept = [
-            column
-            for column in earlier.columns
-            if column.name in names or column.name in own.excluded or column.name in own.dropped
+            one
+            for one in earlier.columns
+            if one.stored_as in own or one.stored_as in self.dropped or one.name in self.excluded
         ]
-        if all(column.name in names for column in kept):
-            return own
-        fresh = [column for column in own.columns if column.name not in earlier.column_names]
-        known = {column.name: column for column in own.columns}
-        columns = (*(known.get(column.name, column) for column in kept), *fresh)
-        left_out = [name for name in own.excluded if name not in earlier.column_names]
-        return replace(own, columns=columns, excluded=tuple(left_out))
+        columns = [own.get(one.stored_as, one) for one in kept]
+        columns += [one for one in self.columns if one.stored_as not in known]
+        newest = own if self.scn_from >= earlier.scn_from else known
+        named = _named(columns, {stored_as: one.name for stored_as, one in newest.items()})
+        names = {one.name: named[self.stored_names[one.name]] for one in self.columns}
+        return replace(
+            self,
+            columns=tuple(replace(one, name=named[one.stored_as]) for one in columns),
+            key=tuple(names.get(name, name) for name in self.key),
+            excluded=tuple(one for one in self.excluded if one not in named.values()),
+            given=tuple(dict.fromkeys((*earlier.identities, *self.identities))),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """A JSON form for the metadata store and manifests; :meth:`from_json` is its inverse."""
@@ -381,9 +309,7 @@ class TableSchema:
             segments=tuple(data.get("segments", ())),
             masked=tuple((name, mask) for name, mask in data.get("masked", ())),
             dropped=tuple(data.get("dropped", ())),
-            renamed=tuple((old, new) for old, new in data.get("renamed", ())),
-            displaced=tuple(Displaced(**one) for one in data.get("displaced", ())),
-            logged=tuple(data.get("logged", ())),
+            given=tuple(data.get("given", ())),
             key_is_deferred=data.get("key_is_deferred", False),
             key_is_configured=data.get("key_is_configured", False),
             has_lobs=data.get("has_lobs", False),
@@ -392,3 +318,18 @@ class TableSchema:
             if data.get("data_objects")
             else None,
         )
+
+
+def _named(columns: Sequence[Column], newest: Mapping[str, str]) -> dict[str, str]:
+    """Unique names of columns by their identities, ``newest`` being those that some must have."""
+    named = {one.stored_as: newest[one.stored_as] for one in columns if one.stored_as in newest}
+    taken = {name.casefold() for name in named.values()}
+    for column in (one for one in columns if one.stored_as not in named):
+        name = column.name
+        if name.casefold() in taken:
+            name = f"{column.stored_as}__dropped"
+        while name.casefold() in taken:
+            name += "_"
+        named[column.stored_as] = name
+        taken.add(name.casefold())
+    return named

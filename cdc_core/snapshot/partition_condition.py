@@ -19,22 +19,21 @@ from cdc_core.schema.types import arrow_type
 _MOMENT = "YYYY-MM-DD HH24:MI:SS"
 
 
-def partition_condition(partitions: Sequence[PartitionRows], schema: TableSchema, scn: int) -> str:
+def partition_condition(partitions: Sequence[PartitionRows], schema: TableSchema) -> str:
     """The condition of the rows of some partitions, in Oracle's SQL, of the form that :func:`cdc_core.snapshot.conditions.checked_condition` accepts. Pure.
 
     Args:
         partitions: One at least.
         schema: The definition under whose names it is.
-        scn: That of the DDL, under whose names the bounds are.
     """
-    return " OR ".join(f"({_rows(one, schema, scn)})" for one in partitions)
+    return " OR ".join(f"({_rows(one, schema)})" for one in partitions)
 
 
-def _rows(rows: PartitionRows, schema: TableSchema, scn: int) -> str:
+def _rows(rows: PartitionRows, schema: TableSchema) -> str:
     if rows.sub is not None:
-        whole = _rows(replace(rows, sub=None), schema, scn)
-        return f"({whole}) AND ({_rows(rows.sub, schema, scn)})"
-    column = schema.column(schema.present_name(rows.column, scn=scn))
+        whole = _rows(replace(rows, sub=None), schema)
+        return f"({whole}) AND ({_rows(rows.sub, schema)})"
+    column = schema.held(rows.column)
     kind, name = arrow_type(column), quote(column.name)
 
     def listed(texts: Sequence[str]) -> str:

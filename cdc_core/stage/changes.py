@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.stage.absent_names import absent_now
+from cdc_core.stage.absent_names import renamed_lists
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 
 Rows = npt.NDArray[np.int64]
@@ -240,22 +240,20 @@ class LoggedChanges:
         """Rows of the same file that are not looked at are left out."""
         file, number = self._groups[group]
         own = [*_LIGHT, "_cdc_window", "_cdc_snapshot"]
-        own += ["_cdc_columns"] if self._schema.renamed else []
-        called = [self._schema.logged_names(key) for key in self._schema.key]
-        keys = [
-            (image, name) for image in ("before", "after") for names in called for name in names
-        ]
+        called = self._schema.as_logged().key
+        keys = [(image, name) for image in ("before", "after") for name in called]
         wanted = [*map(self._names.of, own), *(self._names.of(*path) for path in keys)]
         rows = self._names.from_files(file.read_row_group(number, columns=wanted))
         start = int(self._starts[group])
-        if self._schema.renamed:
-            rows = _under_present_names(rows, self._schema)
+        place = rows.schema.get_field_index("_cdc_absent")
+        absent = renamed_lists(rows["_cdc_absent"].combine_chunks(), self._schema.present_names)
+        rows = rows.set_column(place, "_cdc_absent", absent)
         rows = rows.append_column("row", pa.array(np.arange(start, start + rows.num_rows)))
         rows = rows.filter(self._own(rows)).combine_chunks()
         images = [rows[image].combine_chunks() for image in ("before", "after")]
         kinds = [arrow_schema(self._schema).field(key).type for key in self._schema.key]
         columns = [
-            tuple(_named_once(image, *one) for one in zip(called, kinds, strict=True))
+            tuple(_field_of(image, *one) for one in zip(called, kinds, strict=True))
             for image in images
         ]
         owned = [
@@ -285,22 +283,21 @@ class LoggedChanges:
         return pa.concat_arrays(parts).take(pa.array(back))
 
     def _column(self, group: int, image: str, column: str, kind: pa.DataType) -> pa.Array:
-        """The file may be older than the column, or than its name."""
+        """The file may be older than the column."""
         file, number = self._groups[group]
-        names = self._schema.logged_names(column)
-        wanted = [self._names.of(image, name) for name in names]
+        name = self._schema.stored_names[column]
+        wanted = [self._names.of(image, name)]
         rows = self._names.from_files(file.read_row_group(number, columns=wanted))
         if image not in rows.column_names:
             return pa.nulls(file.metadata.row_group(number).num_rows, kind)
-        return _named_once(rows[image].combine_chunks(), names, kind)
+        return _field_of(rows[image].combine_chunks(), name, kind)
 
 
-def _named_once(image: pa.StructArray, names: Sequence[str], kind: pa.DataType) -> pa.Array:
-    """A column of an image: a row has it under one of its names, or not at all."""
-    there = [name for name in names if image.type.get_field_index(name) >= 0]
-    if not there:
+def _field_of(image: pa.StructArray, name: str, kind: pa.DataType) -> pa.Array:
+    """A field of an image; the file may be older than it."""
+    if image.type.get_field_index(name) < 0:
         return pa.nulls(len(image), kind)
-    return pc.coalesce(*(pc.struct_field(image, name).cast(kind) for name in there))
+    return pc.struct_field(image, name).cast(kind)
 
 
 def _widen(bounds: dict[str, tuple[int, int]], column: str, values: pa.Array) -> None:
@@ -311,18 +308,6 @@ def _widen(bounds: dict[str, tuple[int, int]], column: str, values: pa.Array) ->
     if ends["min"] is not None:
         least, most = bounds.get(column, (ends["min"], ends["max"]))
         bounds[column] = (min(least, ends["min"]), max(most, ends["max"]))
-
-
-def _under_present_names(rows: pa.Table, schema: TableSchema) -> pa.Table:
-    """Changes whose absent columns have the names that these have now."""
-    names = absent_now(
-        rows["_cdc_absent"].to_pylist(),
-        rows["_cdc_columns"].to_pylist(),
-        pc.is_null(rows["_cdc_snapshot"]).to_pylist(),
-        schema,
-    )
-    place = rows.schema.get_field_index("_cdc_absent")
-    return rows.set_column(place, "_cdc_absent", names)
 
 
 def key_codes(columns: Sequence[pa.Array]) -> Rows:

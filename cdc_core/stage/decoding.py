@@ -6,7 +6,7 @@ the way out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -41,7 +41,7 @@ from cdc_core.model.texts import (
 from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
 from cdc_core.schema.types import is_snapshot_only
 from cdc_core.stage import addresses, lobs
-from cdc_core.stage.absent_names import unlisted
+from cdc_core.stage.absent_names import renamed_lists
 from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.redo_order import DISORDERED
 from cdc_core.stage.rollback import AMBIGUOUS, ROW_ID_UNKNOWN, UNMATCHED
@@ -106,14 +106,13 @@ class ChangeDecoder:
     that is known. A change that waited for the DDL can have the very SCN at which it committed.
 
     Attributes:
-        schema: The version that both Delta tables have; it gives the rows their columns.
-        window: The value of ``_cdc_window``: the window's scn_high.
-        earlier: Other versions of the table, in the order of their SCNs.
-        excluded: Columns that are left out now, also of rows that landed with them: they are NULL.
-        optional: Which of ``layout.OPTIONAL`` the change log holds.
-        landed: When the window landed, in UTC; None if nobody knows.
-        skipping: Which changes are marked as skipped.
-        replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
+        schema: The version that both Delta tables have. The rows have its columns, as each is
+            stored for life. window: The value of ``_cdc_window``: the window's scn_high. earlier:
+            Other versions of the table, in the order of their SCNs. excluded: Columns that are left
+            out now, also of rows that landed with them: they are NULL. optional: Which of
+            ``layout.OPTIONAL`` the change log holds. landed: When the window landed, in UTC; None
+            if nobody knows. skipping: Which changes are marked as skipped. replacing: In which
+            columns U+FFFD may stand for bytes that are no UTF-8.
     """
 
     schema: TableSchema
@@ -202,13 +201,10 @@ class ChangeDecoder:
 
     def _versions(self) -> tuple[TableSchema, ...]:
         known = {version.scn_from: version for version in (self.schema, *self.earlier)}
+        now = {one.stored_as: one.name for one in self.schema.columns}
 
         def excluded(version: TableSchema) -> list[str]:
-            own = [
-                name
-                for name in version.column_names
-                if self.schema.present_name(name, version) in self.excluded
-            ]
+            own = [one.name for one in version.columns if now.get(one.stored_as) in self.excluded]
             return [*self.excluded, *own]
 
         return tuple(known[scn].without(excluded(known[scn])).in_oracle() for scn in sorted(known))
@@ -224,9 +220,7 @@ class ChangeDecoder:
             raise self._located(error, batch) from error
         wrong = pc.not_equal(decoded.op.cast(pa.int32()), codes)
         self._stop_where(wrong, batch, "the statement is not what its operation code says")
-        named = version.under_names_of(self.schema)
-        if named is not version:
-            decoded, version = _under_names_of(decoded, version, self.schema), named
+        decoded = _as_logged(decoded, version.stored_names)
         rows, row_ids = batch.num_rows, known_row_ids(batch["row_id"])
         before, after = (
             _in_columns_of(image, target.field(name).type, row_ids)
@@ -237,6 +231,7 @@ class ChangeDecoder:
         self._refuse_replaced((before, after), batch)
         if self.schema.is_by_all_columns:
             self._check_whole(decoded, batch)
+        later = self._later_columns(version)
         columns = {
             "_cdc_op": pa.array(_OP_LETTERS).take(codes),
             "_cdc_commit_scn": batch["commit_scn"],
@@ -251,11 +246,9 @@ class ChangeDecoder:
             "_cdc_thread": batch["thread"],
             "_cdc_row_id": row_ids,
             "_cdc_snapshot": pa.nulls(rows, pa.string()),
-            "_cdc_absent": _with_later_columns(
-                decoded.absent, version, self.schema.without(self.excluded)
-            ),
-            "_cdc_before_absent": _before_absent(
-                decoded, version, self.schema.without(self.excluded)
+            "_cdc_absent": _with_later_columns(decoded.absent, later),
+            "_cdc_before_absent": _with_later_columns(
+                decoded.before_absent, later, pc.is_valid(decoded.before)
             ),
             "_cdc_columns": pa.repeat(pa.scalar(self._columns_at(version), pa.int32()), rows),
             "before": before,
@@ -283,8 +276,18 @@ class ChangeDecoder:
 
     def _columns_at(self, version: TableSchema) -> int:
         """How many of the Delta tables' columns the table had had in a version: those behind them came later."""
-        had = {*version.column_names, *version.dropped}
-        return max(at for at, name in enumerate(self.schema.column_names, 1) if name in had)
+        had = {*version.stored_names.values(), *version.dropped}
+        return max(at for at, one in enumerate(self.schema.columns, 1) if one.stored_as in had)
+
+    def _later_columns(self, version: TableSchema) -> list[str]:
+        """The columns that the table got behind a version, which its rows lack. One that was
+        dropped before is NULL."""
+        had = {*version.stored_names.values(), *version.dropped}
+        return [
+            one.stored_as
+            for one in self.schema.columns
+            if one.stored_as not in had and one.name not in self.excluded
+        ]
 
     def _refuse(self, batch: pa.RecordBatch, version: TableSchema) -> None:
         """Stop at the first row that is neither a plain, executable change nor one whose names the version knows."""
@@ -337,7 +340,8 @@ class ChangeDecoder:
         for image in images:
             there = pc.is_valid(image)
             for column in self.schema.key:
-                missing = pc.and_(there, pc.is_null(pc.struct_field(image, column)))
+                values = pc.struct_field(image, self.schema.stored_names[column])
+                missing = pc.and_(there, pc.is_null(values))
                 what = "ROWID" if column == ROW_ID else "key"
                 self._stop_where(
                     missing, batch, f"a change does not carry its row's {what}", column=column
@@ -346,12 +350,13 @@ class ChangeDecoder:
     def _refuse_unshown(self, decoded: Any, batch: pa.RecordBatch) -> None:
         """A column that snapshots alone read keeps what they have: no change may give it a value, and no new row may leave open whether it has one."""
         for column in self.schema.columns:
-            if not is_snapshot_only(column) or decoded.after.type.get_field_index(column.name) < 0:
+            field = column.stored_as
+            if not is_snapshot_only(column) or decoded.after.type.get_field_index(field) < 0:
                 continue
-            lacks = np.array([column.name in names for names in decoded.absent.to_pylist()], bool)
+            lacks = np.array([field in names for names in decoded.absent.to_pylist()], bool)
             inserts = pc.equal(batch["operation_code"], int(Operation.INSERT))
             unknown = pc.or_(
-                pc.is_valid(pc.struct_field(decoded.after, column.name)),
+                pc.is_valid(pc.struct_field(decoded.after, field)),
                 pc.and_(inserts, pa.array(lacks)),
             )
             self._stop_where(
@@ -370,8 +375,8 @@ class ChangeDecoder:
             return
         key = self.schema.column_names if self.schema.is_by_all_columns else self.schema.key
         for image in images:
-            for field in image.type:
-                if not pa.types.is_string(field.type) or self.replacing.takes(field.name, key):
+            for column, field in zip(self.schema.column_names, image.type, strict=True):
+                if not pa.types.is_string(field.type) or self.replacing.takes(column, key):
                     continue
                 found = pc.match_substring(pc.struct_field(image, field.name), REPLACEMENT)
                 self._stop_where(
@@ -379,7 +384,7 @@ class ChangeDecoder:
                     batch,
                     NOT_TEXT,
                     hint=NOT_TEXT_IN_REDO,
-                    column=field.name,
+                    column=column,
                 )
 
     def _check_whole(self, decoded: Any, batch: pa.RecordBatch) -> None:
@@ -437,52 +442,36 @@ def _versions_of(batch: pa.RecordBatch, versions: tuple[TableSchema, ...]) -> np
     return chosen
 
 
-def _under_names_of(decoded: Any, version: TableSchema, newest: TableSchema) -> Any:
-    """Changes that were decoded by a version, with their columns under the names that they have now."""
+def _as_logged(decoded: Any, stored_names: Mapping[str, str]) -> Any:
+    """Changes that were decoded by a version, with its columns as they are stored."""
+    if all(name == stored_as for name, stored_as in stored_names.items()):
+        return decoded
 
     def image(values: pa.StructArray) -> pa.StructArray:
-        fields = [
-            field.with_name(newest.present_name(field.name, version)) for field in values.type
-        ]
+        fields = [field.with_name(stored_names[field.name]) for field in values.type]
         return pa.StructArray.from_arrays(
             [values.field(at) for at in range(len(fields))], fields=fields, mask=values.is_null()
-        )
-
-    def names(lists: pa.ListArray) -> pa.ListArray:
-        return pa.array(
-            [[newest.present_name(name, version) for name in one] for one in lists.to_pylist()],
-            lists.type,
         )
 
     return replace(
         decoded,
         before=image(decoded.before),
         after=image(decoded.after),
-        absent=names(decoded.absent),
-        before_absent=names(decoded.before_absent),
+        absent=renamed_lists(decoded.absent, stored_names),
+        before_absent=renamed_lists(decoded.before_absent, stored_names),
     )
 
 
 def _with_later_columns(
-    absent: pa.ListArray, version: TableSchema, newest: TableSchema
+    absent: pa.ListArray, later: list[str], where: pa.Array | None = None
 ) -> pa.ListArray:
-    """The absent columns of rows of a version, and those that the table got later, but for those that no row from before them lists. One that
-    was dropped before is NULL."""
-    had = {*version.column_names, *version.dropped}
-    had |= {name for _, name in unlisted(newest)}
-    later = [name for name in newest.column_names if name not in had]
+    """Lists of absent columns with some more; none where an image is not there."""
     if not later:
         return absent
-    return pa.array([[*names, *later] for names in absent.to_pylist()], absent.type)
-
-
-def _before_absent(decoded: Any, version: TableSchema, newest: TableSchema) -> pa.ListArray:
-    """The columns that a row's old image does not carry; none where it has no old image."""
-    absent = _with_later_columns(decoded.before_absent, version, newest)
-    if absent is decoded.before_absent:
-        return absent
-    nothing = pa.array([[]] * len(absent), absent.type)
-    return pc.if_else(pc.is_valid(decoded.before), absent, nothing)
+    found = pa.array([[*names, *later] for names in absent.to_pylist()], absent.type)
+    if where is None:
+        return found
+    return pc.if_else(where, found, pa.array([[]] * len(absent), absent.type))
 
 
 def _in_columns_of(

@@ -41,9 +41,11 @@ CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
 )
 """Columns of the change log before ``before`` and ``after``; docs/reference/change-log.md has their meaning.
 
-``_cdc_absent`` and ``_cdc_before_absent`` name the columns that ``after`` and ``before`` do not carry, which is not the same as
-NULL. ``_cdc_columns`` is the number of the change log's user columns that the table had, or had had, when the row was written: columns
-that were added later are not in the row, and Oracle gives them their default; a column that was there and that an insert does not list is NULL."""
+``_cdc_absent`` and ``_cdc_before_absent`` name, as these fields do, the columns that ``after`` and
+``before`` do not carry, which is not the same as NULL. ``_cdc_columns`` is the number of the change
+log's user columns that the table had, or had had, when the row was written: columns that were added
+later are not in the row, and Oracle gives them their default; a column that was there and that an
+insert does not list is NULL."""
 
 
 OPTIONAL: frozenset[str] = frozenset(get_args(ChangeLogColumn))
@@ -51,8 +53,9 @@ OPTIONAL: frozenset[str] = frozenset(get_args(ChangeLogColumn))
 
 
 def change_schema(schema: TableSchema) -> pa.Schema:
-    """Arrow schema of the change log: :data:`CHANGE_FIELDS`, then the structs ``before`` and ``after``."""
-    row = pa.struct(list(arrow_schema(schema)))
+    """Arrow schema of the change log: :data:`CHANGE_FIELDS`, then the structs ``before`` and
+    ``after``, whose fields are what each column is stored as for life."""
+    row = pa.struct(list(arrow_schema(schema.as_logged())))
     fields = [pa.field(name, kind) for name, kind in CHANGE_FIELDS]
     return pa.schema([*fields, pa.field("before", row), pa.field("after", row)])
 

@@ -16,7 +16,6 @@ from cdc_core.decode.widened import widened
 from cdc_core.errors import LandingDamagedError
 from cdc_core.schema.table import ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.stage.absent_names import listed
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
 from cdc_core.stage.row_digests import row_digests
 
@@ -35,7 +34,10 @@ class ChunkRows:
         self._own = own
         self._schema = schema
         landed = own.as_in_rows() if own.is_by_all_columns else own
-        self._names = {schema.present_name(name, own): name for name in landed.column_names}
+        read = {one.stored_as: one.name for one in landed.columns}
+        self._names = {
+            one.name: read[one.stored_as] for one in schema.columns if one.stored_as in read
+        }
 
     def have_double_keys(self) -> bool:
         """Do two rows have one key? Where equal rows are counted, they may.
@@ -84,9 +86,9 @@ class ChunkRows:
     def _values(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
         if field.name in self._names:
             return widened(batch[self._names[field.name]], field.type)
-        default = None
-        if field.name not in (*self._own.excluded, *self._schema.dropped):
-            default = default_scalar(self._schema.column(field.name))
+        default, column = None, self._schema.column(field.name)
+        if field.name not in self._own.excluded and column.stored_as not in self._schema.dropped:
+            default = default_scalar(column)
         if default is None:
             return pa.nulls(batch.num_rows, field.type)
         return pa.repeat(default.cast(field.type), batch.num_rows)
@@ -111,8 +113,9 @@ def read_changes(
 ) -> Iterator[pa.RecordBatch]:
     """``r`` rows of the change log, of rows with the columns of ``schema``; ``name`` is the chunk's, ``scn`` the one as of which it was
     read, ``landed`` when, as far as the change log holds that."""
+    fields = list(arrow_schema(schema.as_logged()))
     for batch in rows:
-        image = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+        image = pa.StructArray.from_arrays(batch.columns, fields=fields)
         yield _snapshot_rows("r", name, scn, schema, before=None, after=image, landed=landed)
 
 
@@ -164,24 +167,25 @@ def deletions(
 
 
 def key_images(keys: Iterable[pa.RecordBatch], schema: TableSchema) -> Iterator[pa.StructArray]:
-    """Images of rows of which nothing but the key is known, as many at once as :data:`NAMES_MAX` allows."""
-    fields = list(arrow_schema(schema))
+    """The change log's images of rows of which nothing but the key is known, as many at once as
+    :data:`NAMES_MAX` allows."""
+    fields, columns = list(arrow_schema(schema.as_logged())), schema.column_names
     rows_max = min(BATCH_ROWS, max(1, NAMES_MAX // len(fields)))
     for batch in keys:
         for start in range(0, batch.num_rows, rows_max):
             rows = batch.slice(start, rows_max)
-            columns = [
-                rows[field.name].cast(field.type)
-                if field.name in schema.key
+            values = [
+                rows[name].cast(field.type)
+                if name in schema.key
                 else pa.nulls(rows.num_rows, field.type)
-                for field in fields
+                for name, field in zip(columns, fields, strict=True)
             ]
-            yield pa.StructArray.from_arrays(columns, fields=fields)
+            yield pa.StructArray.from_arrays(values, fields=fields)
 
 
 def absent_of_keys(schema: TableSchema) -> list[str]:
     """What such a row of the change log lists as absent."""
-    return listed([one for one in schema.column_names if one not in schema.key], schema)
+    return [one.stored_as for one in schema.columns if one.name not in schema.key]
 
 
 def _snapshot_rows(

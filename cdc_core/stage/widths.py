@@ -42,7 +42,7 @@ class Width:
 
 
 Widths: TypeAlias = Mapping[str, Width]
-"""By column."""
+"""By column, as each is stored."""
 
 
 def both(one: Widths, other: Widths) -> dict[str, Width]:
@@ -88,9 +88,9 @@ class WidthCounter:
         for batch in batches:
             rows = batch["after"]
             found = {
-                column.name: width
+                column.stored_as: width
                 for column in self.schema.columns
-                if (width := width_of(rows.field(column.name), column)) is not None
+                if (width := width_of(rows.field(column.stored_as), column)) is not None
             }
             self.seen = both(self.seen, found)
             yield batch

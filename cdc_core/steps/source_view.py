@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import reduce
 from importlib.metadata import version as installed_version
-from operator import or_
 
 from cdc_core.config import SourceConfig
 from cdc_core.delta.history import read_log
@@ -254,13 +252,8 @@ def _logged_table(config: SourceConfig, table: TableId) -> LoggedTable | None:
 def _widths_seen(config: SourceConfig, schema: TableSchema) -> dict[str, Width]:
     """How wide the widest values of a table's columns were so far, under their present names."""
     found = widths_in(delta_path(config, "changelog", schema.table))
-    seen: dict[str, Width] = {}
-    for column in schema.columns:
-        names = (column.name, *schema.earlier_names(column.name))
-        widths = [found[name] for name in names if name in found]
-        if widths:
-            seen[column.name] = reduce(or_, widths)
-    return seen
+    names = schema.stored_names.items()
+    return {name: found[stored_as] for name, stored_as in names if stored_as in found}
 
 
 def _column_report(column: Column, schema: TableSchema, width: Width | None) -> ColumnReport:

@@ -192,15 +192,15 @@ def test_columns_that_come_go_and_get_names_are_followed(oracle: Database, tmp_p
     manifest = source.window()
     assert manifest.left == ()
     renamed, dropped = (change.schema for change in manifest.schema_changes)
-    assert (renamed.renamed, renamed.dropped) == ((("NOTE", "BODY"),), ())
-    assert (dropped.renamed, dropped.dropped) == (renamed.renamed, ("NAME",))
+    assert (renamed.stored_names["BODY"], renamed.dropped) == ("NOTE", ())
+    assert (dropped.stored_names["BODY"], dropped.dropped) == ("NOTE", ("NAME",))
     assert manifest.schemas == (dropped,)
     assert manifest.schemas[0].dropped == ("NAME",)
     oracle.run("ALTER TABLE EMP ADD (NAME VARCHAR2(20))")
     manifest = source.window()
     [added] = (change.schema for change in manifest.schema_changes)
     assert manifest.left == ()
-    assert [(one.name, one.scn) for one in added.displaced] == [("NAME", added.scn_from)]
+    assert added.stored_names["NAME"] == "NAME__2"
 
 
 def test_truncation_ends_the_table_s_stream(oracle: Database, tmp_path: Path) -> None:

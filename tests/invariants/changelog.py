@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,24 +18,12 @@ from tests.invariants.equals import Piles
 from tests.invariants.load import KEYS, WITH_LOB, Committed
 
 Image = dict[str, Any]
-TAKEN = re.compile(r".*__dropped_(\d+)\Z")
-KEPT = re.compile(r"(.*)__(?:dropped|renamed)_(\d+)\Z")
-SINCE = re.compile(r"(.*)__since_\d+\Z")
+DROPPED = "__dropped"
+"""Ends the mirror's name of a column that was dropped, and whose name another one has since."""
 
-
-@dataclass(frozen=True)
-class Taken:
-    """Another column gets a name, which one had that was dropped or renamed, by a DDL between two SCNs."""
-
-    name: str
-    after: int
-    until: int
-
-
-Names = Sequence[tuple[str, str] | Taken]
-"""What became of the names of columns: old and new ones, and those that others got, in the order of the DDL. A rename to a taken name comes
-right behind it."""
-"""A dropped column whose name another column took: what it is called in the lake, with the SCN from which on nothing has it."""
+Names = Sequence[tuple[str | None, str]]
+"""What became of the names of columns: old and new ones, None for one that was added under the name
+of another, in the order of the DDL."""
 Key = tuple[Any, ...]
 
 
@@ -70,17 +58,13 @@ def check_table(
     """Every illegal step and every wrong count, as text without values.
 
     Args:
-        table: The table's name in Oracle.
-        changelog: Its change log's rows, those of chunks included.
-        mirror: Its mirror's rows.
-        committed: What the load committed.
-        streams: When the table was captured.
-        position: The SCN up to which it has windows.
-        dropped: Columns that went, with an SCN behind which nothing has them.
-        renamed: Columns that were called otherwise, and names that others got. A change log has all of them: its older rows keep the old
-            ones.
-        loses_columns: Does the mirror lose such columns?
-        emptied: Rows that DDL took from the table: one DDL, one row of the redo, however many they are.
+        table: The table's name in Oracle. changelog: Its change log's rows, those of chunks
+            included. mirror: Its mirror's rows. committed: What the load committed. streams: When
+            the table was captured. position: The SCN up to which it has windows. dropped: Columns
+            that went, with an SCN behind which nothing has them. renamed: Columns that were called
+            otherwise, and names that others got. A change log has each under its first name.
+            loses_columns: Does the mirror lose such columns? emptied: Rows that DDL took from the
+            table: one DDL, one row of the redo, however many they are.
     """
     ordered = sorted(changelog, key=lambda row: (row["_cdc_commit_scn"], row["_cdc_ordinal"]))
     fields = {name for row in ordered for image in ("before", "after") for name in row[image] or ()}
@@ -91,7 +75,8 @@ def check_table(
         walk.step(row)
     walk.end_transaction()
     found = walk.found
-    lost = {name for _, name in dropped} if loses_columns else set[str]()
+    gone = {name for _, name in dropped} | {one for one in names.values() if one.endswith(DROPPED)}
+    lost = gone if loses_columns else set[str]()
     if without(walk.image(), lost) != without(walk.image_of(table, mirror), lost):
         found.append(f"{table}: the change log does not lead to the mirror")
     changes = [row for row in ordered if row["_cdc_op"] != "t" and not row["_cdc_snapshot"]]
@@ -109,41 +94,33 @@ def _is_emptied(row: Mapping[str, Any], emptied: Sequence[Committed]) -> bool:
 
 def present_names(fields: set[str], renamed: Names) -> dict[str, str]:
     """What the columns are called now whose values are in these fields of a change log."""
-    columns: dict[str, list[str]] = {}
-    for one in renamed:
-        if isinstance(one, Taken):
-            _give_up(columns, one, fields)
+    names = {field: field for field in fields}
+
+    def holder(name: str) -> str | None:
+        return next((field for field, now in names.items() if now == name), None)
+
+    for old, new in renamed:
+        if old is None:
+            number = 2
+            while f"{new}__{number}" in names and names[f"{new}__{number}"] != f"{new}__{number}":
+                number += 1
+            field = f"{new}__{number}"
         else:
-            old, new = one
-            columns[new] = [*columns.pop(old, [old]), new]
-    return {field: name for name, own in columns.items() for field in own}
-
-
-def _give_up(columns: dict[str, list[str]], taken: Taken, fields: set[str]) -> None:
-    """The column that had the name has another one, and so has its field, if the change log has kept it."""
-    found = (name for name in fields if (end := KEPT.match(name)) and end[1] == taken.name and taken.after < int(end[2]) <= taken.until)  # fmt: skip
-    kept = next(found, f"{taken.name} of before")
-    if taken.name in columns or not any(taken.name in own for own in columns.values()):
-        columns[kept] = columns.pop(taken.name, [taken.name])
-    for name, own in columns.items():
-        columns[name] = [kept if field == taken.name else field for field in own]
-    columns[taken.name] = [taken.name]
+            field = holder(old) or old
+        if (dropped := holder(new)) not in (None, field):
+            names[str(dropped)] = f"{dropped}{DROPPED}"
+        names[field] = new
+    return {field: name for field, name in names.items() if field in fields}
 
 
 def with_present_names(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """A row of a change log in which columns have the names that they have now."""
     changed = dict(row)
     for image in ("before", "after"):
-        if changed[image] is None:
-            continue
-        values: dict[str, Any] = {}
-        for field, value in changed[image].items():
-            name = names.get(field, field)
-            values[name] = value if values.get(name) is None else values[name]
-        changed[image] = values
+        values = changed[image]
+        changed[image] = values and {names.get(field, field): one for field, one in values.items()}
     for lists in ("_cdc_absent", "_cdc_before_absent"):
-        listed = [(end[1] if (end := SINCE.match(name)) else name) for name in changed.get(lists) or ()]  # fmt: skip
-        changed[lists] = [names.get(name, name) for name in listed]
+        changed[lists] = [names.get(name, name) for name in changed.get(lists) or ()]
     return changed
 
 
@@ -260,11 +237,8 @@ class Walk:
             return dict(before)
         silent = set(row.get("_cdc_before_absent") or ())
         silent |= {name for scn, name in self._dropped if row["_cdc_commit_scn"] > scn}
-        silent |= {
-            name
-            for name in before
-            if (end := TAKEN.match(name)) and row["_cdc_commit_scn"] >= int(end[1])
-        }
+        if row["_cdc_commit_scn"] > min((scn for scn, _ in self._dropped), default=math.inf):
+            silent |= {name for name in before if name.endswith(DROPPED)}
         matching = [image for image in images if self._is_same(before, image, silent)]
         if not matching:
             self.found.append(f"{where}: the before-image is not the last after-image")

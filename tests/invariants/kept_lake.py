@@ -66,6 +66,10 @@ class KeptLake(MemoryLake):
         with self._commit(schema.table, None):
             super().prepare_schema(change, generation, **options)
 
+    def definition(self, table: TableId, generation: int = 0) -> Any:
+        self._refresh(table)
+        return super().definition(table, generation)
+
     def apply_window(self, part: TablePart, *args: Any, **options: Any) -> Any:
         with self._commit(part.table, part.window.scn_high):
             return super().apply_window(part, *args, **options)
@@ -138,7 +142,7 @@ class KeptLake(MemoryLake):
         found = self.tables[table]
         rows = [copy.copy(values) for values, _, _ in found.rows.values()]
         with scratch.open("wb") as file:
-            pickle.dump(Version(scn_high, rows, found.history), file)
+            pickle.dump(Version(scn_high, rows, found.logged), file)
             pickle.dump(found, file)
         self._link(scratch, place / name, table)
         scratch.unlink()

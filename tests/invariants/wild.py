@@ -17,7 +17,6 @@ from typing import Any
 
 import oracledb
 
-from tests.invariants.changelog import Taken
 from tests.invariants.equals import DDL as EQUALS_DDL
 from tests.invariants.equals import TABLE as EQUALS
 from tests.invariants.equals import change, fill
@@ -74,7 +73,7 @@ class WildLoad(Load):
         self._digits: dict[str, int] = {}
         self.dropped: dict[str, list[tuple[int, str]]] = {}
         """Columns that went, by table, each with an SCN behind the DDL and before the next change."""
-        self.renamed: dict[str, list[tuple[str, str] | Taken]] = {}
+        self.renamed: dict[str, list[tuple[str | None, str]]] = {}
         """Columns that were called otherwise, and names that others got, by table."""
         self.shapes = Shapes(self)
         self.emptied: list[Committed] = []
@@ -212,8 +211,8 @@ class WildLoad(Load):
                 self._added.remove(name)
                 other = self._added.pop(self.random.randrange(len(self._added)))
                 digits = self._digits.pop(name, None)
-                self._call(other, old, self._digits.pop(other, None), is_taken=True)
-                self._call(name, other, digits, is_taken=True)
+                self._call(other, old, self._digits.pop(other, None))
+                self._call(name, other, digits)
         else:
             name = self._new_name("N")
             if how == "ONTO":
@@ -223,11 +222,10 @@ class WildLoad(Load):
             self._sql(f"ALTER TABLE GROWING DROP COLUMN {old}")
             self.dropped.setdefault("GROWING", []).append((self.clock(), old))
             if how == "ONTO":
-                self._call(name, old, None, is_taken=True)
+                self._call(name, old, None)
         if how == "SWAP":
-            before = self.clock()
             self._sql(f"ALTER TABLE GROWING ADD ({old} VARCHAR2(30))")
-            self.renamed.setdefault("GROWING", []).append(Taken(old, before, self.clock()))
+            self.renamed.setdefault("GROWING", []).append((None, old))
             self._added.append(old)
         if how in {"SWAP", "ONTO"}:
             self._many("GROWING", "u", f"UPDATE GROWING SET {old} = 'other' WHERE MOD(ID, 3) = 0")
@@ -238,13 +236,10 @@ class WildLoad(Load):
         self._columns += 1
         return f"{letter}{self._columns}"
 
-    def _call(self, old: str, new: str, digits: int | None, *, is_taken: bool = False) -> None:
-        """Rename a column of GROWING, to a name that another one had if it ``is_taken``; some rows change behind it."""
-        before = self.clock()
+    def _call(self, old: str, new: str, digits: int | None) -> None:
+        """Rename a column of GROWING; some rows change behind it."""
         self._sql(f"ALTER TABLE GROWING RENAME COLUMN {old} TO {new}")
-        events = self.renamed.setdefault("GROWING", [])
-        events += [Taken(new, before, self.clock())] if is_taken else []
-        events.append((old, new))
+        self.renamed.setdefault("GROWING", []).append((old, new))
         self._added.append(new)
         if digits is not None:
             self._digits[new] = digits

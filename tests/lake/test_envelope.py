@@ -58,7 +58,7 @@ def written(source: OracleSource, name: str) -> None:
     config = source.pipeline.config
     path = f"{config.lake.path}/{config.name}/changelog/{table_id(name).path}"
     columns = change_schema(found.schema)
-    rows = [{field.name: row.get(field.name) for field in columns} for row in found.history]
+    rows = [{field.name: row.get(field.name) for field in columns} for row in found.logged]
     properties = changelog_properties(config.name, found.schema, 1)
     create_table(path, columns, properties, doing="creating", facts={})
     write_deltalake(path, pa.Table.from_pylist(rows, columns), mode="append")
@@ -163,6 +163,24 @@ def test_what_an_event_does_not_carry_has_the_placeholder(tmp_path: Path) -> Non
         assert (deleted["before"]["C"], deleted["before"]["B"], deleted["after"]) == (*absent, None)
         values = [one["after"]["C"] for one in events if one["op"] != "d"]
         assert "text" in values
+
+
+def test_columns_have_the_names_of_now_in_events(tmp_path: Path) -> None:
+    """A CLOB got the name of a text that was renamed, and neither is taken for the other in what an event lacks."""
+    more = {"lake": {"path": str(tmp_path / "lake")}}
+    with running_oracle() as oracle, source_of(oracle, tmp_path, "ONE", **more) as source:
+        oracle.run("CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9), C CLOB)")
+        source.run()
+        oracle.run("INSERT INTO ONE VALUES (1, 'v', 'text')")
+        oracle.run("ALTER TABLE ONE RENAME COLUMN V TO W", "ALTER TABLE ONE RENAME COLUMN C TO V")
+        oracle.run("UPDATE ONE SET W = 'new' WHERE ID = 1")
+        source.windows()
+        written(source, "ONE")
+        query = source.pipeline.records.events_sql
+        events = events_by_duckdb(query(table_id("ONE"), "duckdb", "UTC", unavailable="away"))
+    assert events[0]["after"]["W"] == "v"
+    assert events[-1]["after"] == {"ID": 1, "W": "new", "V": "away"}
+    assert events[-1]["_cdc_absent"] == ["V"]
 
 
 @pytest.mark.spark

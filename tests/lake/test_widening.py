@@ -105,7 +105,7 @@ def test_columns_get_wider_types_with_all_that_the_tables_have(
     tx.update(ids[3], {"COUNT": 300})
     tx.commit()
     renamed = [dataclasses.replace(one, name={"NAME": "TITLE"}.get(one.name, one.name)) for one in source.schema.columns]  # fmt: skip
-    changes.append(_changed(source, columns=tuple(renamed), renamed=(("NAME", "TITLE"),)))
+    changes.append(_changed(source, columns=tuple(renamed)))
     for image in _images(source):
         image["TITLE"] = image.pop("NAME")
     tx = source.begin()

@@ -49,13 +49,13 @@ SCHEMA = TableSchema(
 def test_bounds_become_a_condition_like_those_of_people(
     rows: dict[str, object], condition: str
 ) -> None:
-    found = partition_condition([PartitionRows(partition="P1", **rows)], SCHEMA, 0)  # type: ignore[arg-type]
+    found = partition_condition([PartitionRows(partition="P1", **rows)], SCHEMA)  # type: ignore[arg-type]
     assert found == f"({condition})"
     assert checked_condition(found, SCHEMA) == found
 
 
 def test_several_partitions_are_read_together() -> None:
     parts = [PartitionRows(partition=name, column="ID", high=name) for name in ("1", "2")]
-    found = partition_condition(parts, SCHEMA, 0)
+    found = partition_condition(parts, SCHEMA)
     assert found == '("ID" IS NOT NULL AND "ID" < 1) OR ("ID" IS NOT NULL AND "ID" < 2)'
     assert checked_condition(found, SCHEMA) == found

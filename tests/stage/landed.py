@@ -20,7 +20,7 @@ from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, W
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.schema.evolution import judge, knowing_taken_names
+from cdc_core.schema.evolution import identified, judge
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.committed import LandedInput
@@ -268,9 +268,15 @@ class Source:
     ) -> SchemaChange:
         """A DDL that gives the table these columns, behind everything so far; columns that come have their default in all rows."""
         old, scn = self.schema, Scn(self.tick())
-        new = replace(old, columns=columns, scn_from=scn, renamed=(*old.renamed, *renamed))
-        new = knowing_taken_names(old, new)
-        self.schema = judge(old, new).followed(old, new)
+        key = tuple(dict(renamed).get(name, name) for name in old.key)
+        new = replace(old, columns=columns, key=key, scn_from=scn)
+        table = old.table.sql
+        for before, now in renamed:
+            new = identified(old, new, f'ALTER TABLE {table} RENAME COLUMN "{before}" TO "{now}"')
+        new = new if renamed else identified(old, new)
+        evolution = judge(old, new)
+        assert evolution.refusal is None, evolution.refusal
+        self.schema = evolution.followed(old, new)
         names = dict(renamed)
         for image in (*self.rows.values(), *(i for s in self.states.values() for i in s.values())):
             values = {names.get(name, name): value for name, value in image.items()}

@@ -37,11 +37,11 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.schema.evolution import holding, judge, refuse_mixed_values
+from cdc_core.schema.evolution import holding, judge
 from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
-from cdc_core.stage.absent_names import absent_now, as_listed
+from cdc_core.stage.absent_names import LISTS
 from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.closing_updates import updates_apart
 from cdc_core.stage.committed import LandedInput, read_committed
@@ -86,6 +86,20 @@ class MemoryTable:
     truncated_scn: int = 0
     partitions_scn: int = 0
     digests: counted_rows.Digests = field(default_factory=counted_rows.Digests)
+
+    @property
+    def logged(self) -> list[dict[str, Any]]:
+        """The change log's rows as Delta has them, each column as it is stored."""
+        if self.schema is None or self.schema.as_logged() is self.schema:
+            return self.history
+        names, rows = self.schema.stored_names, [dict(one) for one in self.history]
+        for row in rows:
+            for image in ("before", "after"):
+                values = row[image]
+                row[image] = values and {names.get(name, name): one for name, one in values.items()}
+            for lists in {*LISTS} & {*row}:
+                row[lists] = [names.get(name, name) for name in row[lists]]
+        return rows
 
     @property
     def in_quarantine(self) -> pa.Table:
@@ -171,14 +185,16 @@ class MemoryLake:
         generation: int = 0,
         *,
         drops_columns: bool = False,
-        read_scn: int = 0,
         fence: Fence = no_fence,
     ) -> None:
         del drops_columns  # a mirror in memory keeps what Oracle dropped
         schema = change.schema if isinstance(change, SchemaChange) else change
         self._enter("prepare_schema", schema.table, str(generation), fence)
         found = self._begun(schema.table, generation)
-        found.schema = _settled(found, schema, read_scn)
+        found.schema = _settled(found, schema)
+
+    def definition(self, table: TableId, generation: int = 0) -> TableSchema | None:
+        return self._begun(table, generation).schema
 
     def apply_window(
         self,
@@ -436,7 +452,6 @@ class MemoryLake:
         *,
         generation: int = 0,
         position: int | None = None,
-        read_scn: int = 0,
         asked: Sequence[Sequence[Any]] | None = None,
         ahead: ChunkAhead | None = None,
         fence: Fence = no_fence,
@@ -450,7 +465,7 @@ class MemoryLake:
         if manifest.scn < found.partitions_scn:
             raise RowsGoneError("a chunk is from before rows went with a partition")
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
-        found.schema = _settled(found, manifest.schema, read_scn)
+        found.schema = _settled(found, manifest.schema)
         found.read_scn = max(found.read_scn, manifest.scn)
         is_counted = manifest.schema.is_by_all_columns
         landed = manifest.schema.as_in_rows() if is_counted else manifest.schema
@@ -648,7 +663,7 @@ def _of_partitions(
     return {
         key: values
         for key, values in rows.items()
-        if any(_is_in(one, values, schema, truncation.scn) for one in truncation.partitions)
+        if any(_is_in(one, values, schema) for one in truncation.partitions)
     }
 
 
@@ -658,9 +673,7 @@ def _logged_before(
     """The rows from right before a DDL by the change log alone: their keys, and what says whose partition they are."""
     names = set(schema.key)
     for one in truncation.partitions:
-        names |= {
-            schema.present_name(part.column, scn=truncation.scn) for part in (one, one.sub) if part
-        }
+        names |= {schema.held(part.column).name for part in (one, one.sub) if part}
 
     def narrow(image: dict[str, Any] | None) -> dict[str, Any] | None:
         return image and {name: image[name] for name in names if name in image}
@@ -678,11 +691,11 @@ def _logged_before(
     return {key: values for key, (values, _, _) in older.rows.items()}
 
 
-def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema, scn: int) -> bool:
+def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema) -> bool:
     """Does a row belong to a partition, and to its subpartition?"""
-    if rows.sub is not None and not _is_in(rows.sub, values, schema, scn):
+    if rows.sub is not None and not _is_in(rows.sub, values, schema):
         return False
-    column = schema.column(schema.present_name(rows.column, scn=scn))
+    column = schema.held(rows.column)
     value, kind = values[column.name], arrow_type(column)
     if value is None:
         return rows.has_null
@@ -695,14 +708,14 @@ def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema, scn
     )
 
 
-def _settled(found: MemoryTable, schema: TableSchema, read_scn: int = 0) -> TableSchema:
+def _settled(found: MemoryTable, schema: TableSchema) -> TableSchema:
     """The version that the tables have from here on, as ``lake.evolution`` settles it."""
     known = found.schema
     if known is None:
         return schema
-    refuse_mixed_values(known, schema, read_scn)
     other = holding(schema, known)
-    if other.scn_from <= known.scn_from and set(other.column_names) <= set(known.column_names):
+    has_all = {*other.stored_names.values()} <= {*known.stored_names.values()}
+    if other.scn_from <= known.scn_from and has_all:
         return known
     evolution = judge(known, other)
     if evolution.refusal is not None:
@@ -718,7 +731,8 @@ def _settled(found: MemoryTable, schema: TableSchema, read_scn: int = 0) -> Tabl
 
 def _as_held(rows: pa.Table, own: TableSchema, schema: TableSchema) -> pa.Table:
     """A chunk's rows under the names, and in the types, that the tables have."""
-    named = rows.rename_columns([schema.present_name(name, own) for name in rows.column_names])
+    stored = own.stored_names
+    named = rows.rename_columns([schema.held(stored[name]).name for name in rows.column_names])
     return pa.table(
         {
             name: widened(named[name].combine_chunks(), arrow_type(schema.column(name)))
@@ -730,28 +744,28 @@ def _as_held(rows: pa.Table, own: TableSchema, schema: TableSchema) -> pa.Table:
 def _rename(found: MemoryTable, known: TableSchema, schema: TableSchema) -> None:
     """What the tables have, under the names that columns have now."""
 
+    names = {one.name: schema.held(one.stored_as).name for one in known.columns}
+
     def named(values: dict[str, Any] | None) -> dict[str, Any] | None:
-        return values and {
-            schema.present_name(name, known): value for name, value in values.items()
-        }
+        return values and {names.get(name, name): value for name, value in values.items()}
 
     found.rows = {
         key: (named(values) or {}, scn, ordinal)
         for key, (values, scn, ordinal) in found.rows.items()
     }
     for change in found.history:
-        absent = [schema.present_name(name, known) for name in change["_cdc_absent"]]
+        absent = [names.get(name, name) for name in change["_cdc_absent"]]
         change |= {"before": named(change["before"]), "after": named(change["after"])}
         change["_cdc_absent"] = absent
 
 
 def _add(found: MemoryTable, known: TableSchema, schema: TableSchema) -> None:
     """Rows that are there have the default of columns that are added; what the change log says of them stays as it is."""
-    there = {schema.present_name(name, known) for name in known.column_names}
+    there = {*known.stored_names.values()}
     defaults = {
         column.name: scalar.cast(arrow_type(column)).as_py()
         for column in schema.columns
-        if column.name not in there and (scalar := scalar_of_older_rows(column)) is not None
+        if column.stored_as not in there and (scalar := scalar_of_older_rows(column)) is not None
     }
     if not defaults:
         return
@@ -879,19 +893,13 @@ def _decoded(
 
 def _in_order(rows: pa.Table | pa.RecordBatch, schema: TableSchema) -> list[dict[str, Any]]:
     """Changes as they are read back from a change log."""
-    whole = (
-        pa.concat_batches(rows.to_batches())
-        if isinstance(rows, pa.Table) and rows.num_rows
-        else rows
-    )
-    if isinstance(whole, pa.RecordBatch):
-        [rows] = as_listed([whole], schema)
-    widths = rows["_cdc_columns"].to_pylist()
-    for column, image in (("_cdc_absent", "_cdc_op"), ("_cdc_before_absent", "before")):
-        there = pc.is_valid(rows[image]).to_pylist()
-        found = absent_now(rows[column].to_pylist(), widths, there, schema)
-        rows = rows.set_column(rows.schema.get_field_index(column), column, found)
-    changes = rows.to_pylist()
+    names, changes = schema.present_names, rows.to_pylist()
+    for change in changes:
+        for image in ("before", "after"):
+            values = change[image]
+            change[image] = values and {names[name]: value for name, value in values.items()}
+        for lists in LISTS:
+            change[lists] = [names.get(name, name) for name in change[lists]]
     return sorted(changes, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"]))
 
 

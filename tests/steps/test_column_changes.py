@@ -294,7 +294,7 @@ def test_a_new_snapshot_knows_the_names_still(oracle: Oracle, source: Source) ->
     assert source.record("T").generation == 1
     source.check_current("T")
     versions = source.pipeline.store.schemas.versions("src", T)
-    assert versions[-1].schema.renamed == (("B", "B2"),)
+    assert versions[-1].schema.stored_names["B2"] == "B"
 
 
 def test_a_chunk_that_landed_before_is_applied_under_the_new_names(

@@ -108,7 +108,7 @@ def test_chunks_replays_and_a_lost_store_know_both_names(oracle: Oracle, source:
     assert source.pipeline.rebuild_state().is_written
     [*_, newest] = source.pipeline.store.schemas.versions("src", T)
     assert newest.schema.key == ("NUM", "PART")
-    assert newest.schema.renamed == (("ID", "NUM"),)
+    assert newest.schema.stored_names["NUM"] == "ID"
     oracle.run("UPDATE T SET V = 'last' WHERE NUM = 1")
     source.windows()
     check_followed(source, "NUM", "PART")

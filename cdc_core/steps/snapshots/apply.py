@@ -13,7 +13,7 @@ from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.model.scn import Scn
-from cdc_core.schema.evolution import judge
+from cdc_core.schema.evolution import identified, judge
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.keys import key_values
 from cdc_core.snapshot.plan import ChunkKeys, chunk_part
@@ -22,11 +22,11 @@ from cdc_core.steps.foreign_commits import refuse_foreign
 from cdc_core.steps.overtaken import overtaken_at_chunk
 from cdc_core.steps.snapshots.files import ChunkFiles, taken
 from cdc_core.steps.snapshots.shared import (
-    applied_chunks_scn,
     chunk_manifest,
     chunk_record,
     is_of_whole_table,
     need_windows,
+    refuse_mixed,
 )
 from cdc_core.steps.spark_memory import retried_out_of_memory
 from cdc_core.steps.stopping import stop_alone
@@ -66,13 +66,13 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
             chunk_folder(ctx.source, key.table, key.snapshot_id, key.number), manifest.files
         )
         asked = _asked(record, manifest.schema)
+        refuse_mixed(ctx, table)
         applied = retried_out_of_memory(
             lambda: ctx.lake.apply_chunk(
                 manifest,
                 paths,
                 generation=table.generation,
                 position=table.mirror_scn,
-                read_scn=applied_chunks_scn(ctx, manifest.schema, table),
                 asked=asked,
                 ahead=ahead,
                 fence=lease.check,
@@ -124,6 +124,7 @@ def _taken_in(ctx: Context, schema: TableSchema, scn: Scn) -> TableSchema:
     known = ctx.store.schemas.at(ctx.source, schema.table, scn)
     if known is None:
         return taken
+    taken = identified(known, taken)
     evolution = judge(known, taken)
     if evolution.refusal is not None:
         need_windows(ctx, schema.table, scn, evolution.refusal)

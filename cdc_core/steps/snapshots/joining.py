@@ -27,7 +27,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.preflight.tables import check_tables
 from cdc_core.schema.dictionary import read_each_schema
-from cdc_core.schema.evolution import held_by, judge
+from cdc_core.schema.evolution import held_by, identified, judge
 from cdc_core.schema.segments import (
     knowing,
     knowing_data_objects,
@@ -321,6 +321,7 @@ def _following(ctx: Context, schema: TableSchema) -> TableSchema | None:
         return schema
     if schema.is_by_all_columns:  # nothing tells which rows of the mirror the snapshot has again
         return None
+    schema = identified(held, schema)
     evolution = judge(held, schema.keeping(held))
     policy = ctx.config.policy(schema.table, "widened_column")
     if evolution.refusal is not None or (evolution.widened and policy != "rewrite"):
@@ -347,6 +348,7 @@ def _plan_chunks(
     before = ctx.store.schemas.at(ctx.source, record.table, scn)
     schema = knowing(schema, before.segments if before else ())
     if before is not None:
+        schema = identified(before, schema)
         schema = judge(before, schema).followed(before, schema)
     ranges = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
     chunks = [

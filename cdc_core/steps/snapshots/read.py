@@ -15,7 +15,6 @@ from cdc_core.errors import (
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest
 from cdc_core.model.chunks import ChunkKey
-from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
@@ -23,7 +22,7 @@ from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.schema.evolution import judge
+from cdc_core.schema.evolution import identified, judge
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange, chunk_part
 from cdc_core.snapshot.read import read_chunk
@@ -103,7 +102,8 @@ def _read_at_some_scn(
     for attempt in range(SNAPSHOT_ATTEMPTS):
         before = ctx.store.schemas.at(ctx.source, record.table, scn)
         schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
-        _refuse_changed_key(ctx, schema.table, schema.key, scn)
+        schema = identified(before, schema) if before else schema
+        _refuse_changed_key(ctx, schema, scn)
         if planned is not None:
             _refuse_altered(record, before or planned, ctx.visible(schema))
         if is_altered and (schema.is_by_all_columns or _is_of_row_ids(record)):
@@ -161,7 +161,7 @@ def _is_of_row_ids(record: ChunkRecord) -> bool:
 def _refuse_altered(record: ChunkRecord, known: TableSchema, now: TableSchema) -> None:
     """Refuse a definition of which nothing that was captured says how the table came to it: another table under the name, or columns that may
     be others under new names."""
-    evolution = judge(known, now.without(known.excluded))
+    evolution = judge(known, identified(known, now.without(known.excluded)))
     if evolution.trouble == "drop":
         raise SchemaMismatchError(
             f"a chunk cannot be read: {evolution.refusal}",
@@ -192,16 +192,17 @@ def _broken(record: ChunkRecord) -> SnapshotBrokenError:
     )
 
 
-def _refuse_changed_key(ctx: Context, table: TableId, key: tuple[str, ...], scn: Scn) -> None:
+def _refuse_changed_key(ctx: Context, schema: TableSchema, scn: Scn) -> None:
     """A chunk from before a column of the key got its name has the older one."""
+    table = schema.table
     versions = ctx.store.schemas.versions(ctx.source, table)
     newest = versions[-1].schema if versions else None
-    if newest is not None and newest.key != tuple(map(newest.present_name, key)):
+    if newest is not None and newest.as_logged().key != schema.as_logged().key:
         need_windows(ctx, table, scn, "its key has other columns")
         raise SchemaMismatchError(
             "the table's key has changed since it was first captured",
             hint=f"`redolake table resnapshot {table.argument} --fresh` puts it into new Delta tables.",
             table=table,
             key_before=", ".join(newest.key),
-            key_now=", ".join(key),
+            key_now=", ".join(schema.key),
         )

@@ -8,7 +8,7 @@ from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, digest_of, r
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.evolution import names_taken, refuse_mixed_values
 from cdc_core.snapshot.plan import ChunkRange, chunk_part
 from cdc_core.steps.context import Context
 
@@ -36,13 +36,24 @@ def is_of_whole_table(chunk: ChunkRecord) -> bool:
     return chunk.condition is None and isinstance(chunk_part(chunk.range), ChunkRange)
 
 
-def applied_chunks_scn(ctx: Context, schema: TableSchema, table: TableRecord) -> int:
-    """The highest SCN as of which a chunk was read that the table's mirror has since it joined; 0 where the definition does not ask for it,
-    since no column of it took the name of another one."""
-    if not schema.displaced:
-        return 0
-    applied = ctx.store.chunks.find(ctx.source, schema.table, states=("applied",))
-    return max((one.scn for one in applied if one.scn >= (table.snapshot_scn or 0)), default=0)
+def refuse_mixed(ctx: Context, table: TableRecord) -> None:
+    """Refuse to go on where the mirror has a chunk that was read behind a DDL which gave a column's
+    name to another one, as values of the first.
+
+    Raises:
+        SchemaMismatchError: It has one (:func:`~cdc_core.schema.evolution.refuse_mixed_values`).
+    """
+    versions = [one.schema for one in ctx.store.schemas.versions(ctx.source, table.table)]
+    joined = table.snapshot_scn or 0
+    taken = [scn for scn in names_taken(versions) if scn > joined]
+    if not taken:
+        return
+    applied = ctx.store.chunks.find(ctx.source, table.table, states=("applied",))
+    read = max((one.scn for one in applied if one.scn >= joined), default=0)
+    known = ctx.lake.definition(table.table, table.generation)
+    if known is not None:
+        newest = max((scn for scn in taken if scn <= read), default=0)
+        refuse_mixed_values(known, versions, newest)
 
 
 def need_windows(ctx: Context, table: TableId, scn: int, reason: str) -> None:

@@ -35,7 +35,7 @@ from cdc_core.stage.skipping import NameFilter, Skipping
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_window, overtaken_where_forgotten
 from cdc_core.steps.policies import answer_policies
-from cdc_core.steps.snapshots.shared import applied_chunks_scn
+from cdc_core.steps.snapshots.shared import refuse_mixed
 from cdc_core.steps.spark_memory import out_of_memory_alone
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
 from cdc_core.steps.windows.missing_in_lake import lost_parts
@@ -204,11 +204,11 @@ def _take_defined(
     for change in manifest.schema_changes:
         is_new = change.schema.table == state.table and not change.empties
         if is_new and change.scn <= part.scn_high:
+            refuse_mixed(ctx, state)
             ctx.lake.prepare_schema(
                 ctx.visible(change.schema),
                 generation=state.generation,
                 drops_columns=ctx.config.drops_columns(state.table),
-                read_scn=applied_chunks_scn(ctx, change.schema, state),
                 fence=fence,
             )
     return _take_part(ctx, record, manifest, state, part, fence=fence)

@@ -38,5 +38,5 @@ def chunk_of(source: str, manifest: WindowManifest, change: SchemaChange) -> Chu
         number=0,
         scn=manifest.window.scn_high,
         range=ChunkRange.whole().as_json(),
-        condition=partition_condition(change.partitions, schema, change.scn),
+        condition=partition_condition(change.partitions, schema),
     )
