@@ -21,7 +21,15 @@ from pydantic import BaseModel, ConfigDict
 from assets.checks import reconcile_checks
 from assets.chunks import oracle_tables, snapshot_chunks
 from assets.config_file import Render, attributes_json_schema, load_config
-from assets.jobs import EXECUTORS, asset_jobs, maintain_job, snapshot_job, windows_job_name
+from assets.jobs import (
+    EXECUTORS,
+    asset_jobs,
+    maintain_job,
+    signal_job,
+    skip_gap_job,
+    snapshot_job,
+    windows_job_name,
+)
 from assets.protocols import Opener
 from assets.resource import REDOLAKE, RESOURCE_KEY
 from assets.scaffolding import SourceScaffolder
@@ -160,7 +168,11 @@ class OracleCdc(dg.Component, dg.Resolvable):
                     *(snapshot_chunks(names, one.table, opened) for one in config.tables),
                 ],
                 asset_checks=[checks],
-                jobs=[snapshot_job(config, names, opened)],
+                jobs=[
+                    snapshot_job(config, names, opened),
+                    signal_job(names, opened),
+                    skip_gap_job(names, opened),
+                ],
                 sensors=[
                     windows_sensor(config, names, opened, windows_job_name(names), beside),
                     snapshots_sensor(config, names, opened),

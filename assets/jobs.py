@@ -2,6 +2,8 @@
 
 # No postponed annotations in this module: Dagster wants the context's class itself, not its name.
 
+from typing import Any
+
 import dagster as dg
 from pydantic import Field
 
@@ -16,6 +18,7 @@ from assets.waiting import window_keys
 from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableMaintained
+from cdc_core.model.signals import Signal
 
 EXECUTORS = {"in_process": dg.in_process_executor, "multiprocess": dg.multiprocess_executor}
 
@@ -115,6 +118,82 @@ def snapshot_job(
         plan_snapshot()
 
     return start_snapshot
+
+
+class SendSignal(dg.Config):
+    """A signal, in Debezium's form."""
+
+    type: str = Field(description="For example execute-snapshot, stop-snapshot or pause-snapshot.")
+    data: dict[str, Any] = Field(
+        default={},
+        description='The signal\'s data, for example {"data-collections": ["SHOP.ORDERS"]}.',
+    )
+    id: str | None = Field(
+        default=None, description="The signal's id, which is taken once. Empty: the run's id."
+    )
+
+
+def signal_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
+    """Send a signal and take it at once; the snapshots sensor then runs the chunks that it planned."""
+
+    @dg.op(name=f"{names.source}_take_signal", retry_policy=names.retries)
+    def take_signal(
+        context: dg.OpExecutionContext, config: SendSignal, redolake: RedolakeResource
+    ) -> None:
+        with dagster_failures(context, names.retries):
+            pipeline = redolake.source(names.source, open_pipeline)
+            signal = Signal(
+                id=config.id or context.run_id,
+                source=names.source,
+                type=config.type,
+                data=config.data,
+                channel="dagster",
+            )
+            if not pipeline.add_signal(signal):
+                context.log.info(f"signal {signal.id} was sent before")
+            pipeline.take_signals()
+            [found] = [one for one in pipeline.records.signals() if one.id == signal.id]
+        if found.state == "rejected":
+            raise dg.Failure(f"signal {found.id} was rejected: {found.reason}", allow_retries=False)
+        context.log.info(f"signal {found.id} is {found.state}: {found.reason or 'as it asks'}")
+
+    @dg.job(
+        name=f"{names.source}_send_signal",
+        description="Send a signal in Debezium's form: start, stop, pause or resume snapshots.",
+        tags={"cdc/signal": names.source, **names.options.run_tags},
+    )
+    def send_signal() -> None:
+        take_signal()
+
+    return send_signal
+
+
+def skip_gap_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
+    """Let windows go on behind redo that is gone for good."""
+
+    @dg.op(name=f"{names.source}_make_gap", retry_policy=names.retries)
+    def make_gap(context: dg.OpExecutionContext, redolake: RedolakeResource) -> None:
+        with dagster_failures(context, names.retries):
+            pipeline = redolake.source(names.source, open_pipeline)
+            found = pipeline.skip_gap()
+        if found is None:
+            context.log.info("there is no gap: no window stopped because redo is gone")
+            return
+        window, tables = found
+        context.log.warning(f"{window.key} is a gap now")
+        for table in tables:
+            context.log.warning(f"{table.table} left before it: {table.way_out}")
+
+    @dg.job(
+        name=f"{names.source}_skip_gap",
+        description="Skip redo that is gone for good: tables that need it leave, and windows continue "
+        "behind it. Does nothing where Oracle has the redo.",
+        tags={"cdc/gap": names.source, **names.options.run_tags},
+    )
+    def skip_gap() -> None:
+        make_gap()
+
+    return skip_gap
 
 
 class MaintainTables(dg.Config):

@@ -223,6 +223,10 @@ class WindowFirstError(NotYetError):
     did."""
 
 
+class SnapshotPausedError(NotYetError):
+    """Somebody has paused snapshots: no further chunk is read until they are resumed."""
+
+
 class LeaseHeldError(TransientError):
     """Another living process works on the same source."""
 

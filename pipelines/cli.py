@@ -17,6 +17,7 @@ from pipelines.commands import (
     listings,
     maintain,
     schema,
+    signal,
     state,
     tables,
 )
@@ -128,8 +129,16 @@ WITH_PDB: dict[Callable[..., None], Callable[..., None]] = {
 }
 for command, short_help in SHORT_HELP.items():
     app.command(short_help=short_help)(WITH_PDB.get(command, command))
-signals.command("execute-snapshot")(for_one(data.execute_snapshot))
-signals.command("schema-changes")(for_one(data.schema_changes))
+SIGNALS: dict[str, Callable[..., None]] = {
+    "execute-snapshot": signal.execute_snapshot,
+    "stop-snapshot": signal.stop_snapshot,
+    "pause-snapshot": signal.pause_snapshot,
+    "resume-snapshot": signal.resume_snapshot,
+    "schema-changes": signal.schema_changes,
+    "send": signal.send,
+}
+for name, action in SIGNALS.items():
+    signals.command(name)(for_one(action))
 signals.callback()(lambda: None)
 table.command("list", short_help="List tables with state and way out.")(
     for_each(tables.list_tables)
@@ -168,7 +177,7 @@ definitions.callback()(lambda: None)
 oracle.command("serve")(host.serve)
 oracle.callback()(lambda: None)
 app.add_typer(
-    signals, name="signal", short_help="Ask for an ad hoc snapshot, or give a table's definition."
+    signals, name="signal", short_help="Ask for, stop or pause snapshots; give definitions."
 )
 app.add_typer(table, name="table", short_help="Add, remove, pause, resume single tables.")
 app.add_typer(definitions, name="schema", short_help="Show a table's definition and its history.")

@@ -25,6 +25,7 @@ from cdc_core.config.lake import (
     S3LandingConfig,
 )
 from cdc_core.config.oracle import OracleConfig, SnapshotConfig
+from cdc_core.config.signals import SignalConfig
 from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.streams import Trouble
@@ -63,13 +64,6 @@ class StateConfig(ConfigModel):
         user, at, host = rest.rpartition("@")
         secret = quote(self.password.get_secret_value(), safe="")
         return f"{scheme}://{user}:{secret}@{host}" if at else f"{scheme}://:{secret}@{rest}"
-
-
-class SignalConfig(ConfigModel):
-    """Where signals come from besides the metadata store."""
-
-    table: str | None = None
-    """A signal table in Oracle (``id VARCHAR2``, ``type VARCHAR2``, ``data VARCHAR2`` or ``CLOB``), read only. By default there is none."""
 
 
 class EventsConfig(ConfigModel):

@@ -17,6 +17,7 @@ Folders below the landing root; SCNs have 20 digits, chunk numbers 6, revisions 
         applied/<owner.table>/<snapshot id>     all chunks of the snapshot are applied
         definitions/<digest>                    definitions that many windows share
         retired/<ordinal>                       windows below were retired; the highest counts
+    <source>/signals/<id>/manifest.json         a signal that somebody sends; removed once kept
 
 Files are written under a temporary name, synced and renamed; a folder without a manifest has not
 landed and may be overwritten, one with a manifest is immutable.
@@ -119,6 +120,11 @@ def window_folder(source: str, window: ScnWindow) -> str:
 def chunk_folder(source: str, table: TableId, snapshot_id: str, number: int) -> str:
     """The landing folder of a chunk."""
     return f"{source}/chunks/{table.path}/{snapshot_id}/{number:06d}"
+
+
+def signals_folder(source: str) -> str:
+    """The landing folder above the signals that senders put there."""
+    return f"{source}/signals"
 
 
 def windows_folder(source: str) -> str:

@@ -11,6 +11,9 @@ from cdc_core.model.identifiers import TableId
 NEW_ROWS = "x"
 """With this begins the id of a snapshot that reads rows which came into a table without redo."""
 
+BLOCKING = "b"
+"""The same of a snapshot until whose end its table takes no windows: a signal asked for that."""
+
 _KEY = re.compile(r"([^:]+):([0-9]+)")
 _PARTITION_KEY = re.compile(r"([^:]+)_([0-9]+)-of-([0-9]+)")
 

@@ -14,7 +14,8 @@ from cdc_core.model.streams import ReadAgain, Trouble
 TableState = Literal["new", "snapshotting", "ready", "paused", "failed", "removed"]
 AskedBy = Literal["command", "configuration", "policy"]
 WindowState = Literal["planned", "captured", "applied"]
-ChunkState = Literal["planned", "landed", "applied"]
+ChunkState = Literal["planned", "landed", "applied", "dropped"]
+"""``dropped`` is a chunk that was not read, and is not to be: its snapshot was stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

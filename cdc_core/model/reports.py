@@ -131,7 +131,8 @@ class TableStatus:
     policies had it read again for; ``rest_waits`` why a table that has left does not take what
     belongs to it still; ``in_quarantine`` counts redo rows that could not be decoded, so that as
     many rows of the mirror may be missing, stale or left over; ``snapshots`` are ad hoc ones (and
-    repairs) that have chunks to apply."""
+    repairs) that have chunks to apply. A table ``is_partial`` when it takes windows and no snapshot
+    has read all its rows."""
 
     table: str
     state: str
@@ -153,6 +154,7 @@ class TableStatus:
     rest_waits: str | None = None
     in_quarantine: int = 0
     snapshots: tuple[SnapshotProgress, ...] = ()
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +164,8 @@ class SourceStatus:
     for; ``windows_inexact`` counts windows that lacked commits which came to light with a later
     one. ``transactions_released`` are those that were given up: Oracle no longer knows them, and no
     end of them was mined; of ``transactions_evicted`` another one took the undo slot, and no end of
-    them was mined. ``oldest_open`` are the first of the open ones, oldest first."""
+    them was mined. ``oldest_open`` are the first of the open ones, oldest first.
+    ``snapshots_paused`` says since when no chunks are read (ISO 8601), None where they are."""
 
     source: str
     scn_oracle: int | None
@@ -179,6 +182,7 @@ class SourceStatus:
     transactions_released: tuple[OpenTransaction, ...] = ()
     transactions_evicted: tuple[OpenTransaction, ...] = ()
     oldest_open: tuple[TransactionStatus, ...] = ()
+    snapshots_paused: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

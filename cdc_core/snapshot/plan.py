@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
 from cdc_core.config import SnapshotConfig
-from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.errors import ConfigError, PreflightError, SchemaMismatchError
 from cdc_core.model.identifiers import quote
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.after_ddl import read_after_ddl
@@ -64,12 +64,14 @@ class ChunkRange:
     """A part of a table: ``low <= position < high``, either of which may be open (None).
 
     Bounds of ``key`` ranges are the key columns' values as text, in the key's order; of ``rowid`` ranges one ROWID. They
-    are row values: they stay in the metadata store and out of logs.
+    are row values: they stay in the metadata store and out of logs. ``column`` stands for the key
+    where a signal chose another column; rows that have no value there are in the last range.
     """
 
     kind: Literal["key", "rowid"]
     low: Bound | None
     high: Bound | None
+    column: str | None = None
 
     @classmethod
     def whole(cls) -> ChunkRange:
@@ -82,6 +84,7 @@ class ChunkRange:
             "kind": self.kind,
             "low": None if self.low is None else list(self.low),
             "high": None if self.high is None else list(self.high),
+            **({} if self.column is None else {"column": self.column}),
         }
 
     @classmethod
@@ -92,6 +95,7 @@ class ChunkRange:
             data["kind"],
             None if low is None else tuple(low),
             None if high is None else tuple(high),
+            data.get("column"),
         )
 
     def __repr__(self) -> str:
@@ -130,23 +134,29 @@ def plan_chunks(
     scn: Scn,
     config: SnapshotConfig,
     condition: str | None = None,
+    chunk_by: str | None = None,
 ) -> list[ChunkRange]:
     """Cut a table, as of ``scn``, into chunks of about ``config.chunk_rows`` rows; an empty one into one empty chunk. Seconds after
     a DDL of the table, Oracle may refuse to look back; that is waited for. Columns may have got other names since.
 
     Args:
         condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`) that rows must meet.
+        chunk_by: A column of the table, or ``ROWID``, in place of what the configuration says.
 
     Raises:
         SnapshotTooOldError: Oracle has no undo for the SCN any more.
-        ConfigError: The key has a column that ranges cannot be made of.
+        ConfigError: The table has no such column, or the key has a column that ranges cannot be made of.
     """
+    column = _surrogate(schema, chunk_by)
+    if column is not None:
+        schema = replace(schema, key=(column,))
     names = renames(schema, present_names(session, schema.table))
     schema = under_names(schema, names)
     condition = condition and condition_under_names(condition, names)
     bounds: Sequence[Bound] | None = None
     kind: Literal["key", "rowid"] = "rowid"
-    if config.chunk_by == "rowid":
+    by_rowid = config.chunk_by == "rowid" if chunk_by is None else column is None
+    if by_rowid:
         bounds = read_after_ddl(
             session,
             [schema.table],
@@ -160,11 +170,30 @@ def plan_chunks(
             lambda: _key_bounds(session, schema, scn, config, condition),
         )
     ends: list[Bound | None] = [None, *bounds, None]
-    ranges = [ChunkRange(kind, low, high) for low, high in pairwise(ends)]
+    ranges = [
+        ChunkRange(kind, low, high, column if kind == "key" else None)
+        for low, high in pairwise(ends)
+    ]
     _LOG.info(
         "chunks planned table=%s chunks=%d by=%s scn=%d", schema.table, len(ranges), kind, scn
     )
     return ranges
+
+
+def _surrogate(schema: TableSchema, chunk_by: str | None) -> str | None:
+    """The column in place of the key; None for ROWIDs, for the key itself, and where equal rows are
+    counted, which are cut by ROWIDs in any case."""
+    if chunk_by is None or schema.is_by_all_columns or chunk_by.upper() == "ROWID":
+        return None
+    name = chunk_by if chunk_by in schema.column_names else chunk_by.upper()
+    if name not in schema.column_names:
+        raise ConfigError(
+            "the surrogate key is no captured column of the table",
+            hint=f"Name one of {', '.join(schema.column_names)[:300]}, or ROWID.",
+            table=schema.table,
+            column=chunk_by[:128],
+        )
+    return None if schema.key == (name,) else name
 
 
 def part_predicate(part: ChunkPart, schema: TableSchema) -> tuple[str, dict[str, str]]:
@@ -207,6 +236,14 @@ def range_predicate(chunk: ChunkRange, schema: TableSchema) -> tuple[str, dict[s
     """
     terms: list[str] = []
     binds: dict[str, str] = {}
+    key = schema.key if chunk.column is None else (chunk.column,)
+    if missing := [one for one in key if one not in schema.column_names]:
+        raise SchemaMismatchError(
+            "the column by which the chunks were cut is not there any more",
+            hint=f"`redolake snapshot --table {schema.table.argument}` reads the table again.",
+            table=schema.table,
+            column=", ".join(missing),
+        )
     for name, bound, strict, loose, last in (
         ("low", chunk.low, ">", ">=", ">="),
         ("high", chunk.high, "<", "<=", "<"),
@@ -218,9 +255,12 @@ def range_predicate(chunk: ChunkRange, schema: TableSchema) -> tuple[str, dict[s
         else:
             columns = [
                 (column.sql, bound_expression(column, f":{name}{at}"))
-                for at, column in enumerate(map(schema.column, schema.key))
+                for at, column in enumerate(map(schema.column, key))
             ]
-        terms.append(_compare(columns, strict, loose, last))
+        term = _compare(columns, strict, loose, last)
+        if chunk.column is not None and name == "low" and chunk.high is None:
+            term = f"({term} OR {columns[0][0]} IS NULL)"
+        terms.append(term)
         binds |= {f"{name}{at}": value for at, value in enumerate(bound)}
     return " AND ".join(terms), binds
 
@@ -274,7 +314,8 @@ def _key_bounds(
     each = _SAMPLED_PER_CHUNK if samples else config.chunk_rows
     # A bound with U+FFFD in it would lie elsewhere.
     rows = session.fetch_all(sql, {"scn": scn, "chunk_rows": each}, values=True)
-    return [tuple(str(value) for value in row) for row in rows]
+    # Where the column may be NULL, such rows come last.
+    return [tuple(str(value) for value in row) for row in rows if None not in row]
 
 
 def _is_one_chunk(session: OracleSession, schema: TableSchema, scn: Scn, chunk_rows: int) -> bool:

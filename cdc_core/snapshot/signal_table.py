@@ -1,4 +1,4 @@
-"""Which rows of a signal table in Oracle are signals that nobody has taken yet?
+"""The channel of a signal table in Oracle: which of its rows are signals that nobody has taken yet?
 
 Debezium acts on rows that it meets in the redo behind its position. Here the table is queried, and the same holds: rows that
 were in it at the source's position when it was looked at first are not acted on, and are recorded as rejected.
@@ -6,17 +6,16 @@ were in it at the source's position when it was looked at first are not acted on
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError, PreflightError, SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.model.signals import SIGNAL_TYPE_MAX, Signal
+from cdc_core.model.signals import Signal
 from cdc_core.oracle.session import OracleSession
-from cdc_core.snapshot.signals import refusal_of_id, shortened_id
+from cdc_core.snapshot.channels import KnownSignals, json_data, signal_from, used_before
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.texts import storable
 
@@ -33,50 +32,57 @@ _PRESENT = "SELECT ID FROM {table} WHERE {signals}"
 _COMMITTED = "SELECT ORA_ROWSCN FROM {table} WHERE ID = :id"
 
 
-class KnownSignals(Protocol):
-    """What reading a signal table needs of the metadata store."""
+class OracleChannel:
+    """Rows of the table ``signals.table``, in the order of commits as far as ORA_ROWSCN tells. The
+    table is only read.
 
-    def find(self, source: str) -> Sequence[Signal]:
-        """All signals of a source."""
-
-    def table_scn(self, source: str, name: str) -> Scn | None:
-        """The SCN from which on rows of a signal table are signals; None before the first look."""
-
-    def begin_table(self, source: str, name: str, scn: Scn) -> None:
-        """Note the first look."""
-
-    def add(self, record: Signal) -> bool:
-        """Add a signal unless its id is known."""
-
-
-def take_rows(
-    session: OracleSession, config: SourceConfig, kept: KnownSignals, position: Scn
-) -> None:
-    """Put every new row of the configured table into the store, in the order of commits as far as ORA_ROWSCN tells.
-
-    The table is only read. A row that cannot be a signal, one whose id was used for another request, and one that was there
-    before the first look are put there as rejected signals, with the reason.
+    A row that cannot be a signal, one whose id was used for another request, and one that was there
+    before the first look are rejected signals, with the reason.
 
     Args:
-        position: Up to which SCN the source has captured. At the first look, rows that the table had then are old.
-
-    Raises:
-        ConfigError: No signal table is configured.
-        PreflightError: It is not there or may not be read.
+        session: Of the database of the table.
+        config: The source, whose signal table is configured.
+        position: Up to which SCN the source has captured. At the first look, rows that the table
+            had then are old.
     """
-    if config.signals.table is None:
-        raise ConfigError("no signal table is configured", hint="Name one under signals.table.")
-    table = TableId.parse(config.signals.table)
-    begun = kept.table_scn(config.name, str(table))
-    old = _rows_before(session, table, position) if begun is None else frozenset[str]()
-    known = {signal.id: signal for signal in kept.find(config.name)}
-    for signal in read_signal_table(session, config):
-        before = known.get(signal.id)
-        if before is None:
-            kept.add(_as_old(signal, position) if signal.id in old else signal)
-        elif _is_another(signal, before):
-            kept.add(_as_used(signal))
-    kept.begin_table(config.name, str(table), position)
+
+    name = ORACLE_CHANNEL
+
+    def __init__(self, session: OracleSession, config: SourceConfig, position: Scn) -> None:
+        if config.signals.table is None:
+            raise ConfigError("no signal table is configured", hint="Name one under signals.table.")
+        self._session = session
+        self._config = config
+        self._position = position
+        self._table = TableId.parse(config.signals.table)
+        self._known: KnownSignals | None = None
+
+    def read(self, known: KnownSignals) -> list[Signal]:
+        """Every row that is not known yet.
+
+        Raises:
+            PreflightError: The table is not there or may not be read.
+        """
+        source, position = self._config.name, self._position
+        begun = known.table_scn(source, str(self._table))
+        old = frozenset[str]()
+        if begun is None:
+            old = _rows_before(self._session, self._table, position)
+        before = {signal.id: signal for signal in known.find(source)}
+        self._known = known
+        found = []
+        for signal in read_signal_table(self._session, self._config):
+            if (one := before.get(signal.id)) is None:
+                found.append(_as_old(signal, position) if signal.id in old else signal)
+            elif _is_another(signal, one):
+                found.append(used_before(signal))
+        return found
+
+    def acknowledge(self) -> None:
+        """Note the first look; rows stay, and their ids tell that they are known."""
+        if self._known is not None:
+            name = str(self._table)
+            self._known.begin_table(self._config.name, name, self._position)
 
 
 def read_signal_table(session: OracleSession, config: SourceConfig) -> list[Signal]:
@@ -87,7 +93,7 @@ def read_signal_table(session: OracleSession, config: SourceConfig) -> list[Sign
     """
     table = TableId.parse(str(config.signals.table))
     rows = _ordered_rows(session, table)
-    return [_record(config.name, str(row[0]), str(row[1] or ""), row[2]) for row in rows]
+    return [_record(config.name, *row) for row in rows]
 
 
 def committed_scn(session: OracleSession, config: SourceConfig, signal: Signal) -> Scn | None:
@@ -127,14 +133,13 @@ def _rows_before(session: OracleSession, table: TableId, scn: Scn) -> frozenset[
         break
     else:
         rows = session.fetch_all(_PRESENT.format(**words))
-    return frozenset(_record("", str(row[0]), "", None).id for row in rows)
+    return frozenset(_record("", row[0], "", None).id for row in rows)
 
 
 def _as_old(signal: Signal, scn: Scn) -> Signal:
-    return _rejected(
-        signal,
-        signal.id,
-        f"its row was in the signal table before Redolake's position (SCN {scn}); to act on it, insert it under a new id",
+    reason = f"its row was in the signal table before Redolake's position (SCN {scn})"
+    return replace(
+        signal, state="rejected", reason=f"{reason}; to act on it, insert it under a new id"
     )
 
 
@@ -150,46 +155,5 @@ def _is_another(signal: Signal, before: Signal) -> bool:
     return (signal.type, asks) != (before.type, asked)
 
 
-def _as_used(signal: Signal) -> Signal:
-    content = json.dumps([signal.id, signal.type, signal.data], sort_keys=True)
-    return _rejected(
-        signal,
-        shortened_id(signal.id, content),
-        "its id was used for another signal before; insert the row under a new id",
-    )
-
-
-def _rejected(signal: Signal, signal_id: str, reason: str) -> Signal:
-    return Signal(
-        id=signal_id,
-        source=signal.source,
-        type=signal.type,
-        data=signal.data,
-        channel=signal.channel,
-        state="rejected",
-        reason=reason,
-    )
-
-
-def _record(source: str, signal_id: str, kind: str, text: str | None) -> Signal:
-    """A row of the table, whatever is in it: what cannot be a signal is a rejected one, under an id that the store can hold."""
-    refusal = refusal_of_id(signal_id)
-    try:
-        data = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        data = None
-    if len(kind) > SIGNAL_TYPE_MAX:
-        refusal = refusal or f"its type has more than {SIGNAL_TYPE_MAX} characters"
-    if not isinstance(data, dict):
-        refusal = refusal or "its data is not a JSON object"
-    if refusal is None:
-        return Signal(id=signal_id, source=source, type=kind, data=data, channel=ORACLE_CHANNEL)
-    return Signal(
-        id=signal_id if refusal_of_id(signal_id) is None else shortened_id(signal_id, signal_id),
-        source=source,
-        type=storable(kind)[:SIGNAL_TYPE_MAX],
-        data={},
-        channel=ORACLE_CHANNEL,
-        state="rejected",
-        reason=refusal,
-    )
+def _record(source: str, signal_id: Any, kind: Any, text: str | None) -> Signal:
+    return signal_from(source, ORACLE_CHANNEL, str(signal_id), str(kind or ""), json_data(text))

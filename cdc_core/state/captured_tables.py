@@ -103,7 +103,8 @@ class CapturedTables:
             return planned
 
     def finish_snapshot(self, source: str, table: TableId) -> bool:
-        """Make a joining table ready for windows, from its snapshot's SCN on, if all chunks of that snapshot are applied.
+        """Make a joining table ready for windows, from its snapshot's SCN on, if all chunks of that snapshot are applied or
+        dropped.
 
         Returns:
             Whether the table has become ready just now.
@@ -117,7 +118,7 @@ class CapturedTables:
                 CHUNKS.c.owner == table.owner,
                 CHUNKS.c.name == table.name,
                 CHUNKS.c.snapshot_id == record.snapshot_id,
-                CHUNKS.c.state != "applied",
+                CHUNKS.c.state.not_in(("applied", "dropped")),
             )
             if connection.execute(unfinished.limit(1)).first() is not None:
                 return False

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, and_, bindparam, case, func, insert, or_, sel
 
 from cdc_core.errors import LandingDamagedError, NotYetError
 from cdc_core.landing.manifest import ChunkManifest
+from cdc_core.model.chunks import NEW_ROWS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
 from cdc_core.state.database import Database
@@ -18,7 +19,9 @@ from cdc_core.state.sql_tables import CHUNKS, TABLES
 _PLACE = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
 _OF_SOURCE = CHUNKS.c.source == bindparam("of")
 _SNAPSHOTS = select(*_PLACE).where(_OF_SOURCE).distinct()
-_OPEN_SNAPSHOTS = select(*_PLACE).where(_OF_SOURCE, CHUNKS.c.state != "applied").distinct()
+_SETTLED = ("applied", "dropped")
+"""States of chunks with which nothing is left to do."""
+_OPEN_SNAPSHOTS = select(*_PLACE).where(_OF_SOURCE, CHUNKS.c.state.not_in(_SETTLED)).distinct()
 _OF_TABLE = (CHUNKS.c.owner == bindparam("owned"), CHUNKS.c.name == bindparam("named"))
 _SNAPSHOTS_OF_TABLE = _SNAPSHOTS.where(*_OF_TABLE)
 _OPEN_SNAPSHOTS_OF_TABLE = _OPEN_SNAPSHOTS.where(*_OF_TABLE)
@@ -78,18 +81,45 @@ class Chunks:
         All its chunks are applied, none has a condition, and none is of single keys. Chunks may have been read at different SCNs: the
         lowest counts.
         """
-        is_part = CHUNKS.c.condition.is_not(None) | CHUNKS.c.range.like('%"kind":"keys"%')
-        lacks = case((is_part | (CHUNKS.c.state != "applied"), 1), else_=0)
         whole = (
             select(func.min(CHUNKS.c.scn).label("scn"))
             .where(CHUNKS.c.source == source)
             .where(CHUNKS.c.owner == table.owner, CHUNKS.c.name == table.name)
             .group_by(CHUNKS.c.snapshot_id)
-            .having(func.sum(lacks) == 0)
+            .having(func.sum(_lacks()) == 0)
             .subquery()
         )
         with self._database.reading() as connection:
             return int(connection.execute(select(func.max(whole.c.scn))).scalar_one() or 0)
+
+    def covered_scns(self, source: str) -> dict[TableId, int]:
+        """:meth:`covered_scn` of every table that has one."""
+        whole = select(CHUNKS.c.owner, CHUNKS.c.name, func.min(CHUNKS.c.scn).label("scn")).where(
+            CHUNKS.c.source == source
+        )
+        whole = whole.group_by(*_PLACE).having(func.sum(_lacks()) == 0)
+        with self._database.reading() as connection:
+            rows = connection.execute(whole).all()
+        found: dict[TableId, int] = {}
+        for owner, name, scn in rows:
+            table = TableId(owner, name)
+            found[table] = max(found.get(table, 0), int(scn))
+        return found
+
+    def drop_unread(self, source: str, table: TableId, *, keeps_first: bool) -> list[ChunkRecord]:
+        """Drop a table's chunks that nobody has read, but for those of rows that came without redo, for
+        which windows wait; return them.
+
+        Args:
+            source: The source.
+            table: The table.
+            keeps_first: Leave the first of them, with which the table's Delta tables begin.
+        """
+        with self._database.writing() as connection:
+            unread = _unread(connection, source, table)[1 if keeps_first else 0 :]
+            for chunk in unread:
+                set_chunk(connection, chunk, state="dropped")
+            return unread
 
     def snapshots(
         self, source: str, table: TableId | None = None
@@ -108,22 +138,26 @@ class Chunks:
         }
 
     def counts(self, source: str) -> dict[tuple[TableId, str], tuple[int, int]]:
-        """Every snapshot by table and id: how many of its chunks are applied, and how many there are."""
+        """Every snapshot by table and id: how many of its chunks are applied, and how many there are,
+        but for dropped ones."""
         applied = func.sum(case((CHUNKS.c.state == "applied", 1), else_=0))
         place = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
-        query = select(*place, applied, func.count()).where(CHUNKS.c.source == source)
+        query = select(*place, applied, _wanted()).where(CHUNKS.c.source == source)
         with self._database.reading() as connection:
             rows = connection.execute(query.group_by(*place)).all()
-        return {(TableId(owner, name), one): (int(done), n) for owner, name, one, done, n in rows}
+        return {
+            (TableId(owner, name), one): (int(done), int(n)) for owner, name, one, done, n in rows
+        }
 
     def signal_progress(self, source: str) -> dict[str, tuple[int, int]]:
-        """Every signal that planned chunks: how many of them are applied, and how many there are."""
+        """Every signal that planned chunks: how many of them are applied, and how many there are, but
+        for dropped ones."""
         applied = func.sum(case((CHUNKS.c.state == "applied", 1), else_=0))
         mine = (CHUNKS.c.source == source) & CHUNKS.c.signal_id.is_not(None)
-        query = select(CHUNKS.c.signal_id, applied, func.count()).where(mine)
+        query = select(CHUNKS.c.signal_id, applied, _wanted()).where(mine)
         with self._database.reading() as connection:
             rows = connection.execute(query.group_by(CHUNKS.c.signal_id)).all()
-        return {signal: (int(done), n) for signal, done, n in rows}
+        return {signal: (int(done), int(n)) for signal, done, n in rows}
 
     def plan(self, chunks: Sequence[ChunkRecord]) -> list[ChunkRecord]:
         """Add planned chunks of snapshots, all or none of each; return what the snapshots have: one that is planned stays as it is,
@@ -146,7 +180,7 @@ class Chunks:
                 manifest.number,
             )
             record = _known(connection, *place)
-            if record.state == "planned":
+            if record.state in ("planned", "dropped"):  # dropped while it was read
                 set_chunk(
                     connection,
                     record,
@@ -192,6 +226,30 @@ class Chunks:
         """Write chunks in whatever state into a store that is made anew."""
         with self._database.writing() as connection:
             write_chunks(connection, chunks)
+
+
+def _lacks() -> Any:
+    """1 for a chunk that keeps its snapshot from speaking for the whole table."""
+    is_part = CHUNKS.c.condition.is_not(None) | CHUNKS.c.range.like('%"kind":"keys"%')
+    return case((is_part | (CHUNKS.c.state != "applied"), 1), else_=0)
+
+
+def _wanted() -> Any:
+    """How many chunks are not dropped."""
+    return func.sum(case((CHUNKS.c.state == "dropped", 0), else_=1))
+
+
+def _unread(connection: Connection, source: str, table: TableId) -> list[ChunkRecord]:
+    query = select(CHUNKS).where(
+        CHUNKS.c.source == source,
+        CHUNKS.c.owner == table.owner,
+        CHUNKS.c.name == table.name,
+        CHUNKS.c.state == "planned",
+        func.substr(CHUNKS.c.snapshot_id, 1, len(NEW_ROWS)) != NEW_ROWS,
+    )
+    order = (CHUNKS.c.snapshot_id, CHUNKS.c.number)
+    rows = connection.execute(query.order_by(*order)).mappings()
+    return [_chunk_from_row(row) for row in rows]
 
 
 def write_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, and_, insert, select, update
+from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from cdc_core.errors import TerminalError
 from cdc_core.landing.manifest import SignalOutcome
@@ -13,7 +14,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal, SignalState
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.sql_tables import SIGNAL_TABLES, SIGNALS
+from cdc_core.state.sql_tables import SIGNAL_TABLES, SIGNALS, SNAPSHOT_PAUSES
 
 
 class Signals:
@@ -114,6 +115,28 @@ class Signals:
                 select(SIGNAL_TABLES.c.scn).where(_table_is(source, name))
             ).first():
                 connection.execute(insert(SIGNAL_TABLES).values(source=source, name=name, scn=scn))
+
+    def paused_since(self, source: str) -> datetime | None:
+        """Since when no chunks are read; None where they are."""
+        query = select(SNAPSHOT_PAUSES.c.since).where(SNAPSHOT_PAUSES.c.source == source)
+        with self._database.reading() as connection:
+            found = connection.execute(query).scalar()
+            return None if found is None else moment(found)
+
+    def pause_snapshots(self, source: str) -> bool:
+        """Have no chunks read any more; False where they are not read already."""
+        if self.paused_since(source) is not None:
+            return False
+        with self._database.writing() as connection:
+            since = self._database.now()
+            connection.execute(insert(SNAPSHOT_PAUSES).values(source=source, since=since))
+            return True
+
+    def resume_snapshots(self, source: str) -> bool:
+        """Have chunks read again; False where they are read."""
+        query = delete(SNAPSHOT_PAUSES).where(SNAPSHOT_PAUSES.c.source == source)
+        with self._database.writing() as connection:
+            return connection.execute(query).rowcount > 0
 
 
 def settle_signals(connection: Connection, source: str, outcomes: Sequence[SignalOutcome]) -> None:

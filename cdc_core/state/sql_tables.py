@@ -197,6 +197,14 @@ SIGNAL_TABLES = Table(
     Column("scn", BigInteger, nullable=False),
 )
 
+SNAPSHOT_PAUSES = Table(
+    "snapshot_pauses",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("since", Float, nullable=False),
+)
+"""Sources of which no chunks are read until a signal ``resume-snapshot``."""
+
 LEASES = Table(
     "leases",
     METADATA,

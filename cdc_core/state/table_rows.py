@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from cdc_core.model.chunks import NEW_ROWS
+from cdc_core.model.chunks import BLOCKING, NEW_ROWS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn
@@ -34,8 +34,8 @@ _AWAITS_ROWS = (
         CHUNKS.c.source == TABLES.c.source,
         CHUNKS.c.owner == TABLES.c.owner,
         CHUNKS.c.name == TABLES.c.name,
-        func.substr(CHUNKS.c.snapshot_id, 1, len(NEW_ROWS)) == NEW_ROWS,
-        CHUNKS.c.state != "applied",
+        func.substr(CHUNKS.c.snapshot_id, 1, 1).in_((NEW_ROWS, BLOCKING)),
+        CHUNKS.c.state.not_in(("applied", "dropped")),
     )
     .exists()
     .label("awaits_rows")

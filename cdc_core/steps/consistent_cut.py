@@ -18,6 +18,7 @@ from cdc_core.model.reports import Cut, LeftOut, MirrorVersion
 from cdc_core.model.scn import Scn
 from cdc_core.steps.context import Context
 from cdc_core.steps.readable import readable_spans, within
+from cdc_core.steps.snapshots.control import partial_tables
 
 
 def cut_at(ctx: Context, scn: int | None = None) -> Cut:
@@ -61,7 +62,8 @@ def exact_tables(
     at = Scn(min(going or read.values(), default=0)) if scn is None else Scn(scn)
     if scn is not None and read:
         _check_boundary(ctx, at, Scn(max(read.values())))
-    left_out = [found for one in records if (found := _not_exact(one, at)) is not None]
+    partial = partial_tables(ctx, records)
+    left_out = [found for one in records if (found := _not_exact(one, at, partial)) is not None]
     named = {one.table for one in left_out}
     exact = [table for table in tables if str(table) not in named]
     if not exact:
@@ -74,9 +76,15 @@ def exact_tables(
     return at, exact, left_out
 
 
-def _not_exact(record: TableRecord, at: Scn) -> LeftOut | None:
+def _not_exact(record: TableRecord, at: Scn, partial: frozenset[TableId]) -> LeftOut | None:
     """Why a mirror is no image of its table as of an SCN; None if it is."""
     ahead = record.consistent_scn or 0
+    if record.table in partial:
+        return LeftOut(
+            str(record.table),
+            "its mirror holds a part of the rows, since no snapshot has read them all",
+            f"`redolake snapshot --table {record.table.argument}` reads all rows.",
+        )
     if record.mirror_scn is None:
         return LeftOut(
             str(record.table),

@@ -15,7 +15,7 @@ from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-from cdc_core.errors import TableStoppedError, WindowFirstError
+from cdc_core.errors import SnapshotPausedError, TableStoppedError, WindowFirstError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
@@ -48,7 +48,8 @@ def carry_chunks(
 ) -> Iterator[StepReport]:
     """Read and apply chunks, some tables side by side, reading one chunk of each ahead; yields each finished step.
 
-    A table that is stopped by its own trouble yields that, and one whose chunk needs a window first waits; the others go on.
+    A table that is stopped by its own trouble yields that, and one whose chunk needs a window first, or is paused, waits;
+    the others go on.
 
     Raises:
         CdcError: A step failed: the first error, after the steps that were going on have ended.
@@ -69,7 +70,7 @@ def carry_chunks(
                         finished.put(report)
                 except TableStoppedError as error:
                     finished.put(_stopped(keys[0].table, error))
-                except WindowFirstError as error:
+                except (WindowFirstError, SnapshotPausedError) as error:
                     _LOG.warning("the chunks of a table wait: %s", error)
         except BaseException:
             stop.set()

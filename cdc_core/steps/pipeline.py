@@ -339,10 +339,16 @@ class Pipeline(Context):
         yield from looking_again(lambda: self._carry_chunks(self.pending_chunks(tables)))
 
     def _carry_chunks(self, keys: list[ChunkKey]) -> Iterator[StepReport]:
+        heeded = signals.SignalWatch(self, self.take_signals)
+
+        def read(key: ChunkKey) -> StepReport:
+            heeded.look()
+            return self.snapshot_chunk(key, files)
+
         with closing(ChunkFiles(self)) as files:
             yield from carry_chunks(
                 keys,
-                lambda key: self.snapshot_chunk(key, files),
+                read,
                 lambda key: self.apply_chunk(key, files),
                 tables_at_once=self.config.lake.tables_at_once,
             )

@@ -1,38 +1,54 @@
-"""How does a request from outside become an ad hoc snapshot or a table's definition, exactly once?
+"""How does a request from outside get its answer, exactly once?
 
-A signal is taken under a lease; the chunks planned for it carry its id. A process that dies between taking and planning
-leaves a taken signal without chunks, which the next one plans. A definition is taken with the SCN from which on it holds. The window with
-that SCN lands what became of it, and is recorded together with that.
+What the channels bring is kept in the metadata store first, under its id. A signal is then taken
+under a lease; the chunks planned for it carry its id. A process that dies between taking and planning
+leaves a taken signal without chunks, which the next one plans. A definition is taken with the SCN from
+which on it holds. The window with that SCN lands what became of it, and is recorded together with that.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import assert_never
 
-from cdc_core.errors import CdcError, ConfigError, FencedError, TransientError
+from cdc_core.errors import CdcError, ConfigError, FencedError, LeaseHeldError, TransientError
 from cdc_core.model.chunks import ChunkKey
-from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.oracle.database import current_scn
 from cdc_core.schema.signalled_definitions import GivenTable
-from cdc_core.snapshot.signal_table import committed_scn, take_rows
+from cdc_core.snapshot.actions import run_action
+from cdc_core.snapshot.channels import Channel, FileChannel, LandingChannel, used_before
+from cdc_core.snapshot.collections import is_plain_name, tables_of_collections
+from cdc_core.snapshot.schema_changes import SchemaChanges, definitions_of
+from cdc_core.snapshot.signal_data import refusal_of_id
+from cdc_core.snapshot.signal_table import OracleChannel, committed_scn
 from cdc_core.snapshot.signals import (
     SCHEMA_CHANGES,
+    CustomAction,
+    DropTransaction,
     ExecuteSnapshot,
-    SchemaChanges,
-    definitions_of,
+    LogMessage,
+    PauseSnapshot,
+    Request,
+    ResumeSnapshot,
+    StopSnapshot,
+    conditions_asked,
     parse_signal,
-    refusal_of_id,
 )
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.snapshots.control import stop_snapshots
 from cdc_core.steps.snapshots.plan import start_snapshot
 
 LOG = logging.getLogger("cdc_core.steps")
+LOOK_SECONDS = 2.0
+"""How often signals are looked for between the chunks of a snapshot."""
 _OUR_NAMES = (
     "SELECT SYS_CONTEXT('USERENV', 'CON_NAME'), SYS_CONTEXT('USERENV', 'DB_NAME'),"
     " SYS_CONTEXT('USERENV', 'SERVICE_NAME') FROM DUAL"
@@ -40,48 +56,152 @@ _OUR_NAMES = (
 """What Debezium may call the database: its ``database.pdb.name`` or ``database.dbname``."""
 
 
-def add_signal(ctx: Context, signal: Signal) -> None:
-    """Put a signal into the metadata store after checking that it can be understood, and that conditions fit the tables'
-    last known columns.
+def add_signal(ctx: Context, signal: Signal) -> bool:
+    """Put a signal into the metadata store after checking that it can be understood, and that it fits
+    the tables' last known columns.
+
+    Returns:
+        Whether it is new: False where the same signal was sent before under the same id.
 
     Raises:
-        ConfigError: It cannot, or they do not.
+        ConfigError: It cannot be understood, does not fit, comes through a channel that is off, or
+            has the id of another signal.
     """
+    if signal.channel not in ctx.config.signals.enabled:
+        raise ConfigError(
+            "signals are not taken from this channel",
+            hint=f"Add {signal.channel} to signals.channels.",
+            channel=signal.channel,
+        )
     if refusal := refusal_of_id(signal.id):
         raise ConfigError(f"the signal cannot be sent: {refusal}", hint="Choose another --id.")
-    request = parse_signal(signal.type, signal.data)
-    tables = ctx.configured(list(request.tables))
+    request = parse_signal(signal.type, signal.data, ctx.config.signals.actions)
+    if isinstance(request, SchemaChanges):
+        ctx.configured(list(request.tables))
     if isinstance(request, ExecuteSnapshot):
-        _check_conditions(ctx, request, tables)
-    ctx.store.signals.add(signal)
+        _check_conditions(ctx, request)
+    if ctx.store.signals.add(signal):
+        return True
+    known = ctx.store.signals.get(ctx.source, signal.id)
+    if known is not None and not _is_same(signal, known):
+        raise ConfigError(
+            "another signal has this id",
+            hint="Choose another id; `redolake signals` lists those that were used.",
+            id=signal.id,
+        )
+    return False
 
 
-def _check_conditions(ctx: Context, request: ExecuteSnapshot, tables: list[TableId]) -> None:
-    # Few signals have a condition, and its parser takes a moment to import.
-    from cdc_core.snapshot.conditions import checked_condition
+def _is_same(signal: Signal, known: Signal) -> bool:
+    data = {key: value for key, value in known.data.items() if key != "scn"}
+    asked = {key: value for key, value in signal.data.items() if key != "scn"}
+    return (signal.type, asked) == (known.type, data)
 
-    for table in tables:
-        condition = request.condition_of(table)
-        versions = ctx.store.schemas.versions(ctx.source, table)
-        if condition is not None and versions:
-            checked_condition(condition, versions[-1].schema)
+
+def _is_resent(signal: Signal, known: Signal) -> bool:
+    return signal.channel == known.channel and _is_same(signal, known)
+
+
+def _check_conditions(ctx: Context, request: ExecuteSnapshot) -> None:
+    """Nobody asks Oracle here what its database is called: what may name it is judged when the signal
+    is taken."""
+    conditions = [one.data_collection for one in request.additional_conditions]
+    if not all(map(is_plain_name, (*request.data_collections, *conditions))):
+        return
+    captured = ctx.configured(None)
+    tables = tables_of_collections(request.data_collections, captured, ())
+    for table, text in conditions_asked(request, tables, captured, ()).items():
+        if versions := ctx.store.schemas.versions(ctx.source, table):
+            # Few signals have a condition, and its parser takes a moment to import.
+            from cdc_core.snapshot.filters import checked_filter
+
+            checked_filter(text, versions[-1].schema, is_statement=request.type == "blocking")
 
 
 def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
-    """Take every waiting signal, of the store and of Oracle's signal table, and plan what it asks for.
+    """Take every waiting signal of every channel, and do what it asks for.
 
     A signal that cannot be understood is recorded as rejected with the reason and stops nothing.
     """
     taken = []
     with ctx.lease("signals", wait_seconds=30):
-        if ctx.config.signals.table is not None and (position := _position(ctx)) is not None:
-            with ctx.database.session() as session:
-                take_rows(session, ctx.config, ctx.store.signals, position)
+        with _channels(ctx) as channels:
+            for channel in channels:
+                _keep(ctx, channel.read(ctx.store.signals))
+                channel.acknowledge()
         for signal in ctx.store.signals.find(ctx.source, states=("pending", "taken")):
             keys = _act(ctx, signal)
             if keys is not None:
                 taken.append((signal, keys))
     return taken
+
+
+def is_signal_waiting(ctx: Context) -> bool:
+    """Is there a signal that nobody has taken, in the metadata store or a file? Quick: Oracle is not asked."""
+    file = ctx.config.signals.file
+    if file is not None and "file" in ctx.config.signals.enabled and file.is_file():
+        return True
+    return bool(ctx.store.signals.find(ctx.source, states=("pending",)))
+
+
+class SignalWatch:
+    """Takes waiting signals between the chunks of a snapshot: one may stop or pause it. Safe for use
+    from several threads, of which one looks at a time.
+
+    Args:
+        ctx: The source.
+        take: Takes all waiting signals.
+    """
+
+    def __init__(self, ctx: Context, take: Callable[[], object]) -> None:
+        self._ctx = ctx
+        self._take = take
+        self._lock = threading.Lock()
+        self._next = 0.0
+
+    def look(self) -> None:
+        """Take what waits, unless somebody has looked just now."""
+        if time.monotonic() < self._next or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._next = time.monotonic() + LOOK_SECONDS
+            if is_signal_waiting(self._ctx):
+                self._take()
+        except LeaseHeldError as error:
+            LOG.info("signals are taken by another process: %s", error)
+        finally:
+            self._lock.release()
+
+
+@contextmanager
+def _channels(ctx: Context) -> Iterator[list[Channel]]:
+    """The channels that signals are read from; those of ``store`` and ``dagster`` are there already."""
+    config = ctx.config.signals
+    found: list[Channel] = []
+    if "file" in config.enabled and config.file is not None:
+        found.append(FileChannel(ctx.source, config.file))
+    if "landing" in config.enabled:
+        found.append(LandingChannel(ctx.source, ctx.landing))
+    position = _position(ctx)
+    if "oracle" not in config.enabled or position is None:
+        yield found
+        return
+    with ctx.database.session() as session:
+        yield [*found, OracleChannel(session, ctx.config, position)]
+
+
+def _keep(ctx: Context, signals: Sequence[Signal]) -> None:
+    """Keep signals in the metadata store. One whose id is another's is kept as rejected; one that was
+    kept by a process that died before it acknowledged still waits there."""
+    for signal in signals:
+        if ctx.store.signals.add(signal) or signal.state == "rejected":
+            continue
+        known = ctx.store.signals.get(ctx.source, signal.id)
+        if known is not None and known.state in ("pending", "taken") and _is_resent(signal, known):
+            LOG.info("signal %s waits already", signal.id)
+            continue
+        LOG.warning("signal %s came again; an id is taken once", signal.id)
+        ctx.store.signals.add(used_before(signal))
 
 
 def _position(ctx: Context) -> Scn | None:
@@ -95,35 +215,15 @@ def _position(ctx: Context) -> Scn | None:
     return record.snapshot_scn if record else None
 
 
-def _check_databases(ctx: Context, named: Sequence[str]) -> None:
-    """A name in three parts is of this database.
-
-    Raises:
-        ConfigError: It is of another one.
-    """
-    if not named:
-        return
-    with ctx.database.session() as session:
-        ours = {str(name) for name in session.fetch_all(_OUR_NAMES)[0] if name}
-    strange = [name for name in named if name not in ours]
-    if strange:
-        raise ConfigError(
-            "data-collections names tables of another database",
-            hint=f"This source reads {' or '.join(sorted(ours))}; write OWNER.TABLE or that database's name.",
-            databases=", ".join(strange),
-        )
-
-
 def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
     started = time.monotonic()
     try:
-        request = parse_signal(signal.type, signal.data)
+        request = parse_signal(signal.type, signal.data, ctx.config.signals.actions)
         if isinstance(request, SchemaChanges):
             return _take_definitions(ctx, signal, request)
-        _check_databases(ctx, request.databases)
         if signal.state == "pending":
             ctx.store.signals.take(ctx.source, signal.id)
-        keys = _planned_before(ctx, signal) or _plan(ctx, signal, request)
+        keys, outcome = _done(ctx, signal, request)
     except (TransientError, FencedError):
         raise
     except CdcError as error:
@@ -133,13 +233,110 @@ def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
             StepReport(kind="signal-rejected", key=signal.id, seconds=seconds_since(started))
         )
         return None
-    ctx.store.signals.finish(ctx.source, signal.id, state="done")
+    ctx.store.signals.finish(ctx.source, signal.id, state="done", reason=outcome)
     ctx.reported(
         StepReport(
             kind="signal-taken", key=signal.id, seconds=seconds_since(started), rows=len(keys)
         )
     )
     return keys
+
+
+def _done(ctx: Context, signal: Signal, request: Request) -> tuple[list[ChunkKey], str | None]:
+    """Do what a signal asks for; the chunks that it planned, and what became of it in words."""
+    match request:
+        case ExecuteSnapshot():
+            if keys := _planned_before(ctx, signal):
+                return keys, None
+            return _execute(ctx, signal, request)
+        case StopSnapshot():
+            captured = ctx.configured(None)
+            named = request.data_collections
+            tables = tables_of_collections(named, captured, _databases(ctx)) if named else captured
+            return [], str(stop_snapshots(ctx, tables))
+        case PauseSnapshot():
+            is_new = ctx.store.signals.pause_snapshots(ctx.source)
+            return [], None if is_new else "snapshots were paused already"
+        case ResumeSnapshot():
+            is_new = ctx.store.signals.resume_snapshots(ctx.source)
+            return [], None if is_new else "snapshots were not paused"
+        case LogMessage():
+            position = _position(ctx)
+            told = request.message.replace("{}", f"SCN {position}" if position else "no position")
+            LOG.info("signal %s: %s", signal.id, " ".join(told.split()))
+            return [], None
+        case DropTransaction():
+            raise _refused_drop(ctx, request)
+        case CustomAction():
+            path = ctx.config.signals.actions[request.type]
+            position = _position(ctx)
+            return [], run_action(
+                path, signal.id, request.data, source=ctx.source, position=position
+            )
+        case SchemaChanges():
+            raise AssertionError("definitions are taken by the window with their SCN")
+        case _:
+            assert_never(request)
+
+
+def _databases(ctx: Context) -> tuple[str, ...]:
+    """What the tables' database may be called."""
+    with ctx.database.session() as session:
+        return tuple(str(name) for name in session.fetch_all(_OUR_NAMES)[0] if name)
+
+
+def _execute(
+    ctx: Context, signal: Signal, request: ExecuteSnapshot
+) -> tuple[list[ChunkKey], str | None]:
+    """All chunks of the signal in one transaction: found again whole by :func:`_planned_before`, or not
+    at all. Nothing is planned for a signal that asks for what an earlier one waits for."""
+    if (same := _waiting_like(ctx, signal)) is not None:
+        return [], f"it asks for the same as {same}, of which no chunk has been read yet"
+    captured, databases = ctx.configured(None), _databases(ctx)
+    tables = tables_of_collections(request.data_collections, captured, databases)
+    conditions = conditions_asked(request, tables, captured, databases)
+    keys = start_snapshot(
+        ctx,
+        list(tables),
+        conditions=conditions,
+        signal_id=signal.id,
+        is_blocking=request.type == "blocking",
+        chunk_by=request.surrogate_key,
+    )
+    return keys, None
+
+
+def _waiting_like(ctx: Context, signal: Signal) -> str | None:
+    """The id of an earlier signal with the same data none of whose chunks has been read."""
+    chunks = [one for one in ctx.store.chunks.find(ctx.source) if one.signal_id is not None]
+    begun = {one.signal_id for one in chunks if one.state != "planned"}
+    waits = {one.signal_id for one in chunks} - begun
+    for one in ctx.store.signals.find(ctx.source, states=("done",)):
+        if one.id in waits and (one.type, one.data) == (signal.type, signal.data):
+            return one.id
+    return None
+
+
+def _refused_drop(ctx: Context, request: DropTransaction) -> ConfigError:
+    """Debezium drops a transaction to free its memory. Here one costs no memory, and a commit that is
+    left out would make mirrors wrong."""
+    known = {
+        one.xid: one for one in ctx.store.ledger.open_transactions(ctx.source) if not one.is_over
+    }
+    found = known.get(request.xid)
+    if found is None:
+        raise ConfigError(
+            "no such transaction is open",
+            hint="`redolake status` shows the oldest open ones.",
+            transaction=request.xid,
+        )
+    session = f"'{found.session_id},{found.serial}'" if found.session_id else "'sid,serial#'"
+    return ConfigError(
+        "a transaction is never dropped: it needs no memory here, and its commit would be lost",
+        hint=f"End it in Oracle: ALTER SYSTEM KILL SESSION {session}. Its ROLLBACK then frees what is"
+        " kept for it.",
+        transaction=request.xid,
+    )
 
 
 def _take_definitions(
@@ -193,14 +390,3 @@ def _planned_before(ctx: Context, signal: Signal) -> list[ChunkKey]:
         for chunk in ctx.store.chunks.find(ctx.source)
         if chunk.signal_id == signal.id
     ]
-
-
-def _plan(ctx: Context, signal: Signal, request: ExecuteSnapshot) -> list[ChunkKey]:
-    """All chunks of the signal in one transaction: found again whole by :func:`_planned_before`, or not at all."""
-    conditions = {table: request.condition_of(table) for table in request.tables}
-    return start_snapshot(
-        ctx,
-        list(request.tables),
-        conditions={table: text for table, text in conditions.items() if text is not None},
-        signal_id=signal.id,
-    )

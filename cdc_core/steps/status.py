@@ -19,11 +19,15 @@ from cdc_core.model.reports import (
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.database import current_scn
 from cdc_core.steps.context import Context
+from cdc_core.steps.snapshots.control import partial_tables
 
 OLDEST_OPEN_MAX = 5
 """Open transactions that are named; the others are counted. What a younger one keeps, the oldest keeps too."""
 
-_AWAITS_ROWS = "rows came into a partition without redo, and are still to be read"
+_AWAITS_ROWS = (
+    "its windows wait for rows that are still to be read: of a partition that was exchanged, or of a"
+    " blocking snapshot"
+)
 _READS_ROWS = (
     "`redolake run` or `redolake snapshot` reads them; the table then takes the windows that wait."
 )
@@ -47,6 +51,8 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     positions = {one.mirror_scn for one in records.values() if one.mirror_scn is not None}
     ends = ctx.store.windows.ending_at(ctx.source, positions)
     counts_of_chunks = ctx.store.chunks.counts(ctx.source)
+    partial = partial_tables(ctx, records.values())
+    paused = ctx.store.signals.paused_since(ctx.source)
     tables = []
     named = [config.table for config in ctx.config.tables]
     for table in [*named, *(table for table in records if table not in named)]:
@@ -84,6 +90,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 asked_by=record.asked_by if record else None,
                 rest_waits=record.rest_waits if record else None,
                 in_quarantine=record.in_quarantine if record else 0,
+                is_partial=table in partial,
                 snapshots=_beside(counts_of_chunks, table, snapshot_id),
                 read_again=tuple(
                     Answered(f"on_{one.trouble}", one.at.isoformat(timespec="seconds"), one.reason)
@@ -107,6 +114,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         transactions_evicted=evicted,
         windows_inexact=ctx.store.windows.inexact_count(ctx.source),
         oldest_open=_oldest_open(ctx, ledger, now),
+        snapshots_paused=paused.isoformat(timespec="seconds") if paused else None,
     )
 
 

@@ -1,11 +1,8 @@
-"""Commands that carry data: snapshot, capture, apply, run, replay, signal."""
+"""Commands that carry data: snapshot, capture, apply, run, replay."""
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +11,6 @@ import typer
 
 from cdc_core.errors import ConfigError, LeaseHeldError, TransientError, noticing_memory
 from cdc_core.model.scn import ScnWindow
-from cdc_core.model.signals import Signal
 from pipelines.commands.inspect import EXIT_DIFFERENT, show_left_out, show_reconciliation
 from pipelines.commands.pdbs import all_opened, each, print_stopped
 from pipelines.commands.shared import (
@@ -305,13 +301,6 @@ def _pause(every: float, failures: int) -> float:
     return min(every * 2.0 ** min(failures, 20), max(every, LOOP_RETRY_SECONDS_MAX))
 
 
-def _why_unread(error: OSError | ValueError) -> str:
-    """Why a file is no JSON, without any of its text."""
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, line {error.lineno} column {error.colno}"
-    return error.strerror or "?" if isinstance(error, OSError) else "not UTF-8"
-
-
 def _idle(pipeline: Pipeline) -> str:
     """Up to where captured tables have no change that is not applied, and what makes later redo
     readable."""
@@ -395,108 +384,6 @@ def repair(table: TablesOption = None, config: ConfigOption = None) -> None:
         show_reconciliation(found, out())
     if found.differences or found.left_out:
         raise typer.Exit(EXIT_DIFFERENT)
-
-
-def execute_snapshot(
-    tables: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[OWNER.TABLE]...", help="One table or several.", show_default=False
-        ),
-    ] = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--table", "-t", metavar="OWNER.TABLE", help="The same as naming it without --table."
-        ),
-    ] = None,
-    condition: ConditionOption = None,
-    signal_id: Annotated[
-        str | None,
-        typer.Option("--id", help="The signal's id; Redolake takes each id once."),
-    ] = None,
-    config: ConfigOption = None,
-) -> None:
-    """Request an ad hoc snapshot of tables, in full or of the rows that match a condition.
-
-    The request is stored in the metadata store and processed once: by the snapshots sensor in
-    Dagster, or by `redolake run`.
-    """
-    named = list(dict.fromkeys(map(str, tables_of([*(tables or []), *(table or [])]) or [])))
-    if not named:
-        raise ConfigError(
-            "no table was named", hint="Write `redolake signal execute-snapshot OWNER.TABLE`."
-        )
-    with opened(config, oracle=False) as pipeline:
-        data: dict[str, object] = {"data-collections": named}
-        if condition is not None:
-            data["additional-conditions"] = [
-                {"data-collection": name, "filter": condition} for name in named
-            ]
-        signal = Signal(
-            id=signal_id or uuid.uuid4().hex,
-            source=pipeline.config.name,
-            type="execute-snapshot",
-            data=data,
-        )
-        pipeline.add_signal(signal)
-        out().print(f"signal {signal.id} waits for the snapshots sensor or for `redolake run`")
-
-
-def schema_changes(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help='JSON of the signal: {"changes": [{"type": "ALTER", "id": "OWNER.TABLE", "table": {…}}]}; - for standard input.',
-            show_default=False,
-            allow_dash=True,
-        ),
-    ],
-    scn: Annotated[
-        int | None,
-        typer.Option(
-            "--scn",
-            help="The SCN as of which the file describes the tables. Default: the SCN at which "
-            "Redolake takes the signal.",
-        ),
-    ] = None,
-    signal_id: Annotated[
-        str | None,
-        typer.Option("--id", help="The signal's id; Redolake takes each id once."),
-    ] = None,
-    config: ConfigOption = None,
-) -> None:
-    """Provide table definitions that Oracle no longer shows, in the format of Debezium's schema
-    history.
-
-    The request is stored in the metadata store and processed once: by the snapshots sensor in
-    Dagster, or by `redolake run`. Windows that are already captured are not affected.
-    """
-    try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-        data = json.loads(text)
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            "the signal's file cannot be read as JSON",
-            hint="Name a file with one JSON object in UTF-8, or - for standard input.",
-            file=str(file),
-            reason=_why_unread(error),
-        ) from error
-    if not isinstance(data, dict):
-        raise ConfigError(
-            "the signal's file does not contain a JSON object",
-            hint='Write {"changes": [{"type": "ALTER", "id": "OWNER.TABLE", "table": {…}}]}.',
-            file=str(file),
-        )
-    with opened(config, oracle=False) as pipeline:
-        signal = Signal(
-            id=signal_id or uuid.uuid4().hex,
-            source=pipeline.config.name,
-            type="schema-changes",
-            data=data if scn is None else {**data, "scn": scn},
-        )
-        pipeline.add_signal(signal)
-        out().print(f"signal {signal.id} waits for the snapshots sensor or for `redolake run`")
 
 
 def _check_condition(table: list[str] | None, condition: str | None) -> None:

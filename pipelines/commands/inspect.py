@@ -170,6 +170,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
         + (f" (oldest since SCN {found.oldest_open_scn})" if found.oldest_open_scn else "")
         + (f"; signals waiting: {found.signals_pending}" if found.signals_pending else "")
     )
+    if found.snapshots_paused:
+        console.print(
+            f"[yellow]snapshots are paused[/] since {found.snapshots_paused}; "
+            "`redolake signal resume-snapshot` continues them.",
+            soft_wrap=True,
+        )
     table = Table(box=None, pad_edge=False)
     for column in ("table", "state", "chunks", "position", "as of (UTC)", "lag"):
         table.add_column(column, justify="left", overflow="fold")
@@ -224,6 +230,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
                 f"[yellow]{one.table}[/] is not an exact image until its position reaches SCN "
                 f"{one.consistent_from}: a snapshot read some of its rows at that SCN. `redolake "
                 "run` advances it.",
+                soft_wrap=True,
+            )
+        if one.is_partial:
+            console.print(
+                f"[yellow]{one.table}[/] holds a part of its rows: no snapshot has read them all. "
+                f"`redolake snapshot --table {shlex.quote(one.table)}` does.",
                 soft_wrap=True,
             )
         for snapshot in one.snapshots:

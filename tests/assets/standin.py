@@ -377,8 +377,11 @@ class StandIn(Pipeline):
         ]
         return self._window_report("window-replayed", window, done)
 
-    def add_signal(self, signal: Signal) -> None:
-        self.store.signals.add(signal)
+    def add_signal(self, signal: Signal) -> bool:
+        return self.store.signals.add(signal)
+
+    def skip_gap(self) -> tuple[WindowRecord, list[TableRecord]] | None:
+        return None
 
     def take_signals(self) -> list[tuple[Signal, list[ChunkKey]]]:
         taken = []

@@ -10,7 +10,7 @@ import pytest
 from cdc_core.errors import PartitionKeyError
 from cdc_core.model.chunks import ChunkKey
 from tests.assets.site import MemorySite
-from tests.oracle.embedded import running_oracle
+from tests.oracle.embedded import OWNER, running_oracle
 from tests.steps.harness import source_of, table_id
 
 T = table_id("T")
@@ -64,3 +64,33 @@ def test_nothing_that_dagster_keeps_of_chunks_holds_values(
     events = [str(log) for run in instance.get_runs() for log in instance.all_logs(run.run_id)]
     assert events
     assert not [text for text in (*events, str(request)) if MARKED in text]
+
+
+def test_a_signal_from_the_launchpad_is_taken_once(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    """The run's id is the signal's; a rejected one fails the run with the reason."""
+    with running_oracle() as oracle:
+        oracle.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO T VALUES (1)")
+        with source_of(oracle, tmp_path, "T") as source:
+            source.run()
+            site = MemorySite(source, instance)
+            job = site.repository.get_job("src_send_signal")
+
+            def send(kind: str, **data: object) -> dg.ExecuteInProcessResult:
+                config = {"ops": {"src_take_signal": {"config": {"type": kind, "data": data}}}}
+                return job.execute_in_process(config, instance=instance, raise_on_error=False)
+
+            done = send("execute-snapshot", **{"data-collections": [rf"{OWNER}\.T"]})
+            assert done.success
+            [signal] = source.pipeline.records.signals()
+            assert (signal.id, signal.channel, signal.state) == (done.run_id, "dagster", "done")
+            [request] = site.tick("snapshots")
+            assert send("pause-snapshot").success
+            assert site.tick("snapshots") == []
+            assert send("resume-snapshot").success
+            [request] = site.tick("snapshots")
+            assert site.run(request).success
+            source.check_exact("T")
+            assert not send("execute-snapshot", **{"data-collections": ["NO.TABLE"]}).success
+            assert site.repository.get_job("src_skip_gap").execute_in_process(instance=instance)

@@ -30,7 +30,14 @@ def test_names_of_everything(repository: dg.RepositoryDefinition) -> None:
         for table in ("employees", "jobs")
     }
     jobs = {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")}
-    assert jobs == {"hr_windows", "hr_reconcile", "hr_maintain", "hr_start_snapshot"}
+    assert jobs == {
+        "hr_windows",
+        "hr_reconcile",
+        "hr_maintain",
+        "hr_start_snapshot",
+        "hr_send_signal",
+        "hr_skip_gap",
+    }
     assert {sensor.name for sensor in repository.sensor_defs} == {
         "hr_windows_sensor",
         "hr_snapshots_sensor",

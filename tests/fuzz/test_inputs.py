@@ -33,8 +33,9 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.ddl_reading import moves_rows, removes_rows, removes_table
 from cdc_core.schema.ddl_text import version_after
 from cdc_core.schema.table import TableSchema
+from cdc_core.snapshot.collections import tables_of_collections
 from cdc_core.snapshot.conditions import checked_condition
-from cdc_core.snapshot.signals import ExecuteSnapshot, parse_signal
+from cdc_core.snapshot.signals import ExecuteSnapshot, conditions_asked, parse_signal
 from tests.decode.golden_table import GOLDEN
 from tests.landing.facts import LANDED, PLANNED
 from tests.stage.landed import orders_schema
@@ -130,8 +131,10 @@ def test_a_signal_for_tables_is_understood_or_refused(
     try:
         request = parse_signal("execute-snapshot", wanted)
         assert isinstance(request, ExecuteSnapshot)
-        assert len(request.tables) == 1
-        assert request.condition_of(request.tables[0]) == (condition or None)
+        captured = [TableId("SHOP", "ORDERS"), TableId("SHOP", "LINES")]
+        tables = tables_of_collections(request.data_collections, captured, ("PDB",))
+        found = conditions_asked(request, tables, captured, ("PDB",))
+        assert found == (dict.fromkeys(tables, condition) if condition else {})
     except ConfigError:
         pass
 

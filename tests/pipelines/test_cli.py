@@ -33,7 +33,7 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.stage.layout import change_schema
 from cdc_core.state.schemas import SchemaVersion
 from pipelines.cli import app
-from pipelines.commands import data, inspect, listings, maintain, schema, tables
+from pipelines.commands import data, inspect, listings, maintain, schema, signal, tables
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
 from tests.docs.json_page import keys_page
 from tests.state.writing import save_table
@@ -58,6 +58,11 @@ COMMANDS = [
     "replay",
     "signal execute-snapshot",
     "signal schema-changes",
+    "signal stop-snapshot",
+    "signal pause-snapshot",
+    "signal resume-snapshot",
+    "signal send",
+    "notifications",
     "table list",
     "table add",
     "table remove",
@@ -81,7 +86,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]
     def opened(_: Path | None, *, oracle: bool = True) -> Iterator[StandIn]:
         yield made
 
-    for module in (data, inspect, listings, maintain, schema, tables):
+    for module in (data, inspect, listings, maintain, schema, signal, tables):
         monkeypatch.setattr(module, "opened", opened)
     yield made
     made.store.close()

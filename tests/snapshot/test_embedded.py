@@ -33,7 +33,7 @@ from cdc_core.snapshot import plan
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.plan import ChunkRange, plan_chunks
 from cdc_core.snapshot.read import read_chunk
-from cdc_core.snapshot.signal_table import take_rows
+from cdc_core.snapshot.signal_table import OracleChannel
 from cdc_core.state.store import Store
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.backends import BACKENDS, Database, open_backend
@@ -292,7 +292,7 @@ def test_a_signal_table_is_read_once(oracle: Database, tmp_path: Path, wide: str
     )
     reader = Reader(oracle, tmp_path, wide, signals={"table": "DEMO.SIGNALS"})
     with Store.open(reader.config.state.url) as store:
-        take_rows(reader.session, reader.config, store.signals, Scn(1))
+        _look(reader, store)
         found = store.signals.find("src")
         assert found[0] == Signal(
             id="a",
@@ -306,10 +306,17 @@ def test_a_signal_table_is_read_once(oracle: Database, tmp_path: Path, wide: str
             ("b", "rejected"),
             ("d", "pending"),
         ]
-        take_rows(reader.session, reader.config, store.signals, Scn(1))
+        _look(reader, store)
         assert store.signals.find("src") == found
     with pytest.raises(ConfigError, match=r"signals\.table"):
-        take_rows(reader.session, oracle.config(tmp_path, wide), store.signals, Scn(1))
+        OracleChannel(reader.session, oracle.config(tmp_path, wide), Scn(1))
+
+
+def _look(reader: Reader, store: Store) -> None:
+    channel = OracleChannel(reader.session, reader.config, Scn(1))
+    for signal in channel.read(store.signals):
+        store.signals.add(signal)
+    channel.acknowledge()
 
 
 def test_scns_are_numbers_and_grow(oracle: Database, tmp_path: Path, wide: str) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import oracledb
 import pytest
 
-from cdc_core.errors import ConfigError
+from cdc_core.errors import ConfigError, NotYetError, SnapshotPausedError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.signals import Signal
+from cdc_core.snapshot.channels import FileChannel
 from cdc_core.steps import Pipeline
 from tests.oracle.embedded import OWNER, Oracle
 from tests.oracle.fixtures import oracle_with
+from tests.steps import told
+from tests.steps.harness import Source, source_of
 from tests.steps.memory_lake import MemoryLake
 
 ONE, TWO = TableId(OWNER, "ONE"), TableId(OWNER, "TWO")
@@ -189,3 +195,281 @@ def test_a_snapshot_is_running_until_its_chunks_are_applied(pipeline: Pipeline) 
     list(pipeline.run_snapshot())
     assert pipeline.records.signal_progress() == {"s1": (1, 1)}
     assert pipeline.status(ask_oracle=False).tables[0].snapshots == ()
+
+
+@pytest.fixture
+def wide(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    """A source whose first table has several chunks."""
+    oracle.run(
+        "CREATE TABLE MANY (ID NUMBER(9) PRIMARY KEY, GRP NUMBER(9))",
+        "INSERT INTO MANY SELECT LEVEL, CASE WHEN LEVEL > 20 THEN MOD(LEVEL, 30) END FROM DUAL"
+        " CONNECT BY LEVEL <= 350",
+    )
+    more = {
+        "snapshot": {"chunk_rows": 100},
+        "signals": {
+            "file": str(tmp_path / "signals.txt"),
+            "actions": {"tell-shop": "tests.steps.told:tell", "fail-shop": "tests.steps.told:fail"},
+        },
+    }
+    with source_of(oracle, tmp_path, "MANY", "ONE", **more) as source:
+        yield source
+    oracle.run("DROP TABLE MANY PURGE")
+
+
+def send(source: Source, signal_id: str, kind: str, **data: object) -> None:
+    source.pipeline.add_signal(Signal(id=signal_id, source="src", type=kind, data=data))
+
+
+def outcome(source: Source, signal_id: str) -> tuple[str, str]:
+    found = source.pipeline.records.signals()
+    [one] = [one for one in found if one.id == signal_id]
+    return one.state, one.reason or ""
+
+
+def test_regular_expressions_name_tables(wide: Source) -> None:
+    wide.run()
+    send(wide, "all", "execute-snapshot", **{"data-collections": [rf".*\.{OWNER}\.(MANY|ONE)"]})
+    [(_, keys)] = wide.pipeline.take_signals()
+    assert {key.table.name for key in keys} == {"MANY", "ONE"}
+    wide.run()
+    wide.check_current("MANY", "ONE")
+
+
+def test_equal_signals_are_one_snapshot_and_all_are_told(wide: Source) -> None:
+    wide.run()
+    for name in ("a", "b", "c"):
+        send(wide, name, "execute-snapshot", **{"data-collections": [f"{OWNER}.ONE"]})
+    taken = wide.pipeline.take_signals()
+    assert [len(keys) for _, keys in taken] == [1, 0, 0]
+    assert outcome(wide, "a") == ("done", "")
+    assert "the same as a" in outcome(wide, "b")[1]
+    assert "the same as a" in outcome(wide, "c")[1]
+    wide.run()
+    send(wide, "d", "execute-snapshot", **{"data-collections": [f"{OWNER}.ONE"]})
+    assert [len(keys) for _, keys in wide.pipeline.take_signals()] == [1], "rows may differ now"
+
+
+def test_an_id_that_comes_twice_is_told(wide: Source, tmp_path: Path) -> None:
+    wide.run()
+    signal = Signal(id="a", source="src", type="log", data={"message": "m"})
+    assert wide.pipeline.add_signal(signal)
+    assert not wide.pipeline.add_signal(signal)
+    with pytest.raises(ConfigError, match="another signal has this id"):
+        wide.pipeline.add_signal(replace(signal, data={"message": "n"}))
+    line = '{"id": "a", "type": "log", "data": {"message": "m"}}\n'
+    (tmp_path / "signals.txt").write_text(line)
+    wide.pipeline.take_signals()
+    [again] = [one for one in wide.pipeline.records.signals() if one.id.startswith("a…")]
+    assert (again.state, again.channel) == ("rejected", "file")
+    assert outcome(wide, "a") == ("done", "")
+
+
+def test_a_file_that_was_kept_and_not_acknowledged_is_acted_on_once(
+    wide: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide.run()
+    line = json.dumps(
+        {"id": "f", "type": "execute-snapshot", "data": {"data-collections": [f"{OWNER}.ONE"]}}
+    )
+    (tmp_path / "signals.txt").write_text(f"{line}\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(FileChannel, "acknowledge", _dies)
+        with pytest.raises(KeyboardInterrupt):
+            wide.pipeline.take_signals()
+    [(signal, keys)] = wide.pipeline.take_signals()
+    assert (signal.id, len(keys)) == ("f", 1)
+    assert [one.id for one in wide.pipeline.records.signals()] == ["f"]
+    assert wide.pipeline.take_signals() == []
+
+
+def test_a_stopped_snapshot_keeps_what_was_read_and_removes_nothing(wide: Source) -> None:
+    wide.run()
+    send(wide, "read", "execute-snapshot", **{"data-collections": [f"{OWNER}.MANY"]})
+    [(_, keys)] = wide.pipeline.take_signals()
+    wide.pipeline.snapshot_chunk(keys[0])
+    send(wide, "stop", "stop-snapshot", **{"data-collections": [rf"{OWNER}\.M.*"]})
+    wide.pipeline.take_signals()
+    assert outcome(wide, "stop") == ("done", f"{OWNER}.MANY: {len(keys) - 1} chunks dropped")
+    assert wide.pipeline.pending_chunks() == [keys[0]]
+    with pytest.raises(NotYetError, match="dropped"):
+        wide.pipeline.apply_chunk(keys[1])
+    wide.run()
+    assert wide.pipeline.records.signal_progress() == {"read": (1, 1)}
+    wide.oracle.run("INSERT INTO MANY VALUES (1000, 1)", "DELETE FROM MANY WHERE ID = 340")
+    wide.run()
+    wide.check_current("MANY")
+    assert not wide.status("MANY").is_partial, "its first snapshot read all rows"
+
+
+def test_a_first_snapshot_that_is_stopped_leaves_a_partial_table_in_the_stream(
+    wide: Source,
+) -> None:
+    keys = [one for one in wide.pipeline.start_snapshot() if one.table.name == "MANY"]
+    assert len(keys) > 2
+    send(wide, "stop", "stop-snapshot")
+    wide.pipeline.take_signals()
+    assert len(wide.pipeline.pending_chunks()) == 2, "each table keeps one chunk"
+    wide.oracle.run("UPDATE MANY SET GRP = 7 WHERE ID = 300", "INSERT INTO MANY VALUES (900, 9)")
+    wide.run()
+    assert wide.status("MANY").is_partial
+    assert not wide.status("ONE").is_partial
+    found = {row[0]: row[1] for row in wide.lake.image(wide.record("MANY").table, of_oracle=True)}
+    assert {str(one) for one in found} >= {"1", "300", "900"}, "changed rows come with the windows"
+    assert "200" not in {str(one) for one in found}
+    _, _, left = exact_tables(wide.pipeline, wide.pipeline.configured(None), None)
+    assert [(one.table, "part of the rows" in one.reason) for one in left] == [
+        (f"{OWNER}.MANY", True)
+    ]
+    send(wide, "whole", "execute-snapshot", **{"data-collections": [f"{OWNER}.MANY"]})
+    wide.run()
+    wide.oracle.run("DELETE FROM MANY WHERE ID = 900")
+    wide.run()
+    wide.check_current("MANY")
+    assert not wide.status("MANY").is_partial
+
+
+def test_a_pause_holds_chunks_back_and_nothing_else(wide: Source) -> None:
+    wide.run()
+    send(wide, "read", "execute-snapshot", **{"data-collections": [f"{OWNER}.MANY"]})
+    [(_, keys)] = wide.pipeline.take_signals()
+    send(wide, "pause", "pause-snapshot")
+    wide.pipeline.take_signals()
+    assert wide.pipeline.pending_chunks() == []
+    with pytest.raises(SnapshotPausedError, match="paused"):
+        wide.pipeline.snapshot_chunk(keys[0])
+    wide.oracle.run("INSERT INTO MANY VALUES (1001, 1)")
+    wide.run()
+    assert wide.pipeline.status(ask_oracle=False).snapshots_paused is not None
+    wide.check_exact("MANY")
+    send(wide, "again", "pause-snapshot")
+    send(wide, "on", "resume-snapshot")
+    wide.pipeline.take_signals()
+    assert outcome(wide, "again") == ("done", "snapshots were paused already")
+    assert len(wide.pipeline.pending_chunks()) == len(keys)
+    wide.run()
+    assert wide.pipeline.status(ask_oracle=False).snapshots_paused is None
+
+
+def test_a_pause_is_taken_between_the_chunks_of_a_snapshot(
+    wide: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdc_core.steps.signals.LOOK_SECONDS", 0.0)
+    wide.run()
+    send(wide, "read", "execute-snapshot", **{"data-collections": [f"{OWNER}.MANY"]})
+    chunks = 0
+    for report in wide.pipeline.run_once():
+        if report.kind == "chunk-applied" and not chunks:
+            send(wide, "pause", "pause-snapshot")
+        chunks += report.kind == "chunk-applied"
+    applied, planned = wide.pipeline.records.signal_progress()["read"]
+    assert 1 <= applied < planned
+    send(wide, "stop", "stop-snapshot")
+    send(wide, "resume", "resume-snapshot")
+    wide.run()
+    assert wide.pipeline.pending_chunks() == []
+
+
+def test_a_blocking_snapshot_holds_its_table_s_windows_back(wide: Source) -> None:
+    wide.run()
+    statement = f"SELECT * FROM {OWNER}.MANY WHERE ID <= 250"
+    send(
+        wide,
+        "block",
+        "execute-snapshot",
+        **{
+            "type": "blocking",
+            "data-collections": [f"{OWNER}.MANY"],
+            "additional-conditions": [{"data-collection": f"{OWNER}.MANY", "filter": statement}],
+        },
+    )
+    [(_, keys)] = wide.pipeline.take_signals()
+    before = wide.record("MANY").mirror_scn
+    wide.oracle.run("UPDATE MANY SET GRP = 8 WHERE ID = 5", "INSERT INTO ONE VALUES (77)")
+    wide.windows()
+    assert wide.record("MANY").mirror_scn == before
+    assert (wide.record("ONE").mirror_scn or 0) > (before or 0)
+    assert "blocking snapshot" in (wide.status("MANY").reason or "")
+    rows = sum(wide.pipeline.snapshot_chunk(key).rows for key in keys)
+    assert rows == 250, "the statement's rows alone"
+    wide.run()
+    wide.oracle.run("INSERT INTO ONE VALUES (78)")
+    wide.run()
+    wide.check_current("MANY", "ONE")
+
+
+@pytest.mark.parametrize("key", ["GRP", "rowid", "ID"])
+def test_a_surrogate_key_cuts_the_chunks(wide: Source, key: str) -> None:
+    """Of a column that many rows lack, too: no row is in no chunk."""
+    wide.run()
+    wide.lake.image(wide.record("MANY").table)
+    data = {"data-collections": [f"{OWNER}.MANY"], "surrogate-key": key}
+    send(wide, "read", "execute-snapshot", **data)
+    [(_, keys)] = wide.pipeline.take_signals()
+    rows = sum(wide.pipeline.snapshot_chunk(one).rows for one in keys)
+    assert rows >= 350
+    wide.run()
+    wide.oracle.run("INSERT INTO ONE SELECT MAX(ID) + 1 FROM ONE")
+    wide.run()
+    wide.check_exact("MANY")
+
+
+def test_an_unknown_surrogate_key_is_rejected(wide: Source) -> None:
+    wide.run()
+    data = {"data-collections": [f"{OWNER}.MANY"], "surrogate-key": "NOPE"}
+    send(wide, "read", "execute-snapshot", **data)
+    assert wide.pipeline.take_signals() == []
+    assert "no captured column" in outcome(wide, "read")[1]
+
+
+def test_a_line_of_the_log_has_the_position(wide: Source, caplog: pytest.LogCaptureFixture) -> None:
+    wide.run()
+    send(wide, "say", "log", message="we are at {}\nnow")
+    with caplog.at_level("INFO", logger="cdc_core.steps"):
+        wide.pipeline.take_signals()
+    assert any("signal say: we are at SCN " in one.getMessage() for one in caplog.records)
+
+
+def test_a_transaction_is_never_dropped(wide: Source) -> None:
+    wide.run()
+    login = wide.oracle.login(OWNER)
+    with oracledb.connect(**login) as connection:
+        connection.cursor().execute("INSERT INTO ONE VALUES (8000)")
+        wide.oracle.run("INSERT INTO ONE VALUES (8001)")
+        wide.run()
+        [xid] = [one.xid for one in wide.pipeline.status().oldest_open]
+        send(wide, "drop", "drop-transaction", **{"transaction-id": xid.upper()})
+        wide.pipeline.take_signals()
+        assert outcome(wide, "drop")[0] == "rejected"
+        assert "ALTER SYSTEM KILL SESSION" in outcome(wide, "drop")[1]
+        connection.commit()
+    wide.run()
+    wide.check_current("ONE")
+    send(wide, "none", "drop-transaction", **{"transaction-id": "0" * 16})
+    wide.pipeline.take_signals()
+    assert "no such transaction" in outcome(wide, "none")[1]
+
+
+def test_an_action_of_the_user_s_own_is_called_once(wide: Source) -> None:
+    wide.run()
+    told.CALLS.clear()
+    send(wide, "own", "tell-shop", to="them")
+    send(wide, "bad", "fail-shop")
+    wide.pipeline.take_signals()
+    wide.pipeline.take_signals()
+    [(signal_id, data, source, position)] = told.CALLS
+    assert (signal_id, data, source) == ("own", {"to": "them"}, "src")
+    assert position is not None
+    assert position > 0
+    assert outcome(wide, "own") == ("done", "told them")
+    assert outcome(wide, "bad")[0] == "rejected"
+    assert "secret" not in outcome(wide, "bad")[1]
+
+
+def test_a_channel_that_is_off_takes_nothing(wide: Source) -> None:
+    wide.close()
+    wide.more = {**wide.more, "signals": {"channels": ["dagster"]}}
+    with pytest.raises(ConfigError, match=r"signals\.channels"):
+        send(wide, "a", "log", message="m")
+    signal = Signal(id="b", source="src", type="log", data={"message": "m"}, channel="dagster")
+    assert wide.pipeline.add_signal(signal)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from cdc_core.errors import ConfigError
-from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.chunks import BLOCKING, ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord
 from cdc_core.model.reports import StepReport
@@ -15,8 +16,10 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkPart, plan_chunks
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.snapshots.control import held_snapshots
 from cdc_core.steps.snapshots.joining import FirstStart, join_tables, plan_joining, preflight
 
 
@@ -37,6 +40,8 @@ def start_snapshot(
     *,
     conditions: Mapping[TableId, str] | None = None,
     signal_id: str | None = None,
+    is_blocking: bool = False,
+    chunk_by: str | None = None,
     first: FirstStart | None = None,
 ) -> list[ChunkKey]:
     """Let every table that is new join with a snapshot, and plan an ad hoc one of the other ``tables`` that are named.
@@ -45,6 +50,15 @@ def start_snapshot(
     on where it stood. All chunks of ad hoc snapshots are planned in one transaction of the store, or none. ``conditions``
     limit tables to some of their rows. A table whose equal rows are counted has no ad hoc snapshots, since nothing tells which of its rows one
     would read again: it joins again, with new Delta tables. ``first`` is where the source begins, if it is new; now by default.
+
+    Args:
+        ctx: The source.
+        tables: None for all tables without a snapshot.
+        conditions: Of tables to be read again in part. Of a blocking snapshot they may be SELECTs.
+        signal_id: Who asks.
+        is_blocking: Tables take no windows until their chunks of an ad hoc snapshot are applied.
+        chunk_by: A column, or ``ROWID``, by which an ad hoc snapshot is cut into chunks.
+        first: Where the source begins, if it is new.
 
     Raises:
         PreflightError: The source is new, and something is missing in the database.
@@ -70,7 +84,8 @@ def start_snapshot(
         ]
         planned = plan_joining(ctx, session, joining)
         others = [table for table in ad_hoc if table not in counted]
-        extra = _plan_ad_hoc(session, ctx, others, conditions or {}, signal_id)
+        asked = AdHoc(conditions or {}, signal_id, is_blocking=is_blocking, chunk_by=chunk_by)
+        extra = _plan_ad_hoc(session, ctx, others, asked)
         planned += ctx.store.chunks.plan(extra)
         if planned:
             ctx.reported(
@@ -119,7 +134,8 @@ def plan_parts(
 
 
 def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[ChunkKey]:
-    """Chunks that are planned or landed and not applied, in order of table and number; not those of tables that wait."""
+    """Chunks that are planned or landed and not applied, in order of table and number; not those of tables that
+    wait, nor unread ones while snapshots are paused."""
     wanted = set(ctx.configured(tables))
     goes_on = {
         record.table
@@ -127,7 +143,13 @@ def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[Ch
         if record.state in {"snapshotting", "ready"}
     }
     records = ctx.store.chunks.find(ctx.source, states=("planned", "landed"))
-    return [_key(record) for record in records if record.table in wanted & goes_on]
+    held = held_snapshots(ctx)
+    return [
+        _key(record)
+        for record in records
+        if record.table in wanted & goes_on
+        and not (record.state == "planned" and held(record.snapshot_id))
+    ]
 
 
 def _refuse_conditions(fresh: Sequence[TableId], conditions: Mapping[TableId, str]) -> None:
@@ -159,39 +181,56 @@ def _refuse_stopped(stopped: Sequence[TableId]) -> None:
         )
 
 
-def _plan_ad_hoc(
-    session: OracleSession,
-    ctx: Context,
-    tables: Sequence[TableId],
-    conditions: Mapping[TableId, str],
-    signal_id: str | None,
-) -> list[ChunkRecord]:
-    # The parser of conditions takes a moment to import, and most runs plan no snapshot.
-    from cdc_core.snapshot.conditions import checked_condition
+@dataclass(frozen=True, slots=True)
+class AdHoc:
+    """What an ad hoc snapshot is asked to read, and how (:func:`start_snapshot`)."""
 
+    conditions: Mapping[TableId, str]
+    signal_id: str | None
+    is_blocking: bool = False
+    chunk_by: str | None = None
+
+    def condition_of(self, schema: TableSchema) -> str | None:
+        """The checked condition of a table; None for all rows."""
+        if (text := self.conditions.get(schema.table)) is None:
+            return None
+        # The parser takes a moment to import, and most runs plan no snapshot.
+        from cdc_core.snapshot.filters import checked_filter
+
+        return checked_filter(text, schema, is_statement=self.is_blocking)
+
+
+def _plan_ad_hoc(
+    session: OracleSession, ctx: Context, tables: Sequence[TableId], asked: AdHoc
+) -> list[ChunkRecord]:
     planned: list[ChunkRecord] = []
+    prefix = BLOCKING if asked.is_blocking else "s"
     for table in tables:
         scn = current_scn(session)
-        while ctx.store.chunks.find(ctx.source, table, snapshot_id=f"s{scn}"):
+        while ctx.store.chunks.find(ctx.source, table, snapshot_id=f"{prefix}{scn}"):
             time.sleep(0.2)
             scn = current_scn(session)
         before = ctx.store.schemas.at(ctx.source, table, scn)
         schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
-        condition = conditions.get(table)
-        checked = None if condition is None else checked_condition(condition, schema)
+        condition = asked.condition_of(schema)
         ranges = plan_chunks(
-            session, schema, scn=scn, config=ctx.config.snapshot, condition=checked
+            session,
+            schema,
+            scn=scn,
+            config=ctx.config.snapshot,
+            condition=condition,
+            chunk_by=asked.chunk_by,
         )
         planned += [
             ChunkRecord(
                 source=ctx.source,
                 table=table,
-                snapshot_id=f"s{scn}",
+                snapshot_id=f"{prefix}{scn}",
                 number=number,
                 scn=scn,
                 range=part.as_json(),
-                condition=checked,
-                signal_id=signal_id,
+                condition=condition,
+                signal_id=asked.signal_id,
             )
             for number, part in enumerate(ranges)
         ]

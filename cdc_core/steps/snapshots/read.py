@@ -28,6 +28,7 @@ from cdc_core.snapshot.plan import ChunkRange, chunk_part
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_chunk
+from cdc_core.steps.snapshots.control import refuse_held
 from cdc_core.steps.snapshots.files import ChunkFiles, writing
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record, need_windows
 from cdc_core.steps.stopping import stop_alone
@@ -47,11 +48,13 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
 
     Raises:
         LandingDamagedError: It has landed and is damaged.
+        SnapshotPausedError: Snapshots are paused.
         OvertakenError: Another process read it meanwhile.
         WindowFirstError: Its key can be told when windows up to its SCN are captured.
         TableStoppedError: The table failed, by something that is about it alone.
     """
     started = time.monotonic()
+    refuse_held(ctx, key)
     folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
     with (
         overtaken_at_chunk(ctx, key),

@@ -22,6 +22,13 @@ def chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:
             table=key.table,
             chunk=key.key,
         )
+    if record.state == "dropped":
+        raise NotYetError(
+            "this chunk was dropped: a signal has stopped the snapshot",
+            hint=f"`redolake snapshot --table {key.table.argument}` reads the table.",
+            table=key.table,
+            chunk=key.key,
+        )
     return record
 
 

@@ -91,6 +91,11 @@ def upgrade() -> None:
         sa.Column("scn", sa.BigInteger(), nullable=False),
     )
     op.create_table(
+        "snapshot_pauses",
+        sa.Column("source", sa.String(length=40), primary_key=True),
+        sa.Column("since", sa.Float(), nullable=False),
+    )
+    op.create_table(
         "signals",
         sa.Column("source", sa.String(length=40), primary_key=True),
         sa.Column("id", sa.String(length=200), primary_key=True),

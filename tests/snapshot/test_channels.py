@@ -1,0 +1,193 @@
+"""What every channel of signals promises, over all of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from cdc_core.config import LocalLandingConfig
+from cdc_core.landing.open import open_landing
+from cdc_core.model.scn import Scn
+from cdc_core.model.signals import Signal
+from cdc_core.snapshot.channels import Channel, FileChannel, LandingChannel
+from cdc_core.snapshot.signal_table import OracleChannel
+from cdc_core.state.store import Store
+from tests.oracle.embedded import OWNER, Oracle, running_oracle
+
+ASK = {"data-collections": ["HR.EMP"]}
+
+
+class Place(Protocol):
+    """What a sender does, and a reader."""
+
+    def send(self, signal_id: str, kind: str, data: Any) -> None:
+        """Send a signal."""
+
+    def send_nonsense(self) -> None:
+        """Send what is no signal."""
+
+    def channel(self) -> Channel:
+        """A reader as another process would have it."""
+
+
+class FilePlace:
+    def __init__(self, path: Path) -> None:
+        self.file = path / "signals.txt"
+
+    def _write(self, line: str) -> None:
+        with self.file.open("a") as file:
+            file.write(f"{line}\n")
+
+    def send(self, signal_id: str, kind: str, data: Any) -> None:
+        self._write(json.dumps({"id": signal_id, "type": kind, "data": data}))
+
+    def send_nonsense(self) -> None:
+        self._write('{"id": "half", "type":')
+
+    def channel(self) -> Channel:
+        return FileChannel("src", self.file)
+
+
+class LandingPlace:
+    def __init__(self, path: Path) -> None:
+        self.landing = open_landing(LocalLandingConfig(type="local", path=str(path / "landing")))
+
+    def send(self, signal_id: str, kind: str, data: Any) -> None:
+        content = json.dumps({"type": kind, "data": data}).encode()
+        self.landing.write_manifest(f"src/signals/{signal_id}", content)
+
+    def send_nonsense(self) -> None:
+        self.landing.write_manifest("src/signals/half", b"\xff{")
+
+    def channel(self) -> Channel:
+        return LandingChannel("src", self.landing)
+
+
+class OraclePlace:
+    def __init__(self, path: Path, oracle: Oracle) -> None:
+        self.oracle = oracle
+        oracle.run(
+            "CREATE TABLE ASKED (ID VARCHAR2(42), TYPE VARCHAR2(32), DATA VARCHAR2(2048))",
+        )
+        self.config = oracle.config(path, "EMP", signals={"table": f"{OWNER}.ASKED"})
+
+    def send(self, signal_id: str, kind: str, data: Any) -> None:
+        self.oracle.run(f"INSERT INTO ASKED VALUES ('{signal_id}', '{kind}', '{json.dumps(data)}')")
+
+    def send_nonsense(self) -> None:
+        self.oracle.run("INSERT INTO ASKED VALUES ('half', 'log', '{')")
+
+    def channel(self) -> Channel:
+        session = self.oracle.capture_session(self.config)
+        return OracleChannel(session, self.config, Scn(1))
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run("CREATE TABLE EMP (ID NUMBER(9) PRIMARY KEY)")
+        yield running
+
+
+@pytest.fixture(params=["file", "landing", "oracle"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, oracle: Oracle) -> Iterator[Place]:
+    if request.param == "file":
+        yield FilePlace(tmp_path)
+    elif request.param == "landing":
+        yield LandingPlace(tmp_path)
+    else:
+        yield OraclePlace(tmp_path, oracle)
+        oracle.run("DROP TABLE ASKED PURGE")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{tmp_path}/state.db") as opened:
+        yield opened
+
+
+def read(channel: Channel, store: Store) -> Sequence[Signal]:
+    found = channel.read(store.signals)
+    for one in found:
+        store.signals.add(one)
+    return found
+
+
+def test_nothing_is_there_before_somebody_sends(place: Place, store: Store) -> None:
+    channel = place.channel()
+    assert list(read(channel, store)) == []
+    channel.acknowledge()
+    assert list(read(place.channel(), store)) == []
+
+
+def test_signals_come_in_order_with_id_type_and_data(place: Place, store: Store) -> None:
+    place.send("a", "execute-snapshot", ASK)
+    place.send("b", "log", {"message": "m"})
+    channel = place.channel()
+    assert [(one.id, one.type, one.data, one.state) for one in read(channel, store)] == [
+        ("a", "execute-snapshot", ASK, "pending"),
+        ("b", "log", {"message": "m"}, "pending"),
+    ]
+    assert {one.channel for one in store.signals.find("src")} == {channel.name}
+
+
+def test_what_nobody_acknowledged_is_read_again_under_the_same_ids(
+    place: Place, store: Store
+) -> None:
+    """As if the first process had died before it kept them."""
+    place.send("a", "log", {"message": "m"})
+    first = place.channel().read(store.signals)
+    again = place.channel().read(store.signals)
+    assert list(again) == list(first) != []
+
+
+def test_what_was_acknowledged_does_not_come_again(place: Place, store: Store) -> None:
+    place.send("a", "log", {"message": "m"})
+    channel = place.channel()
+    read(channel, store)
+    channel.acknowledge()
+    channel.acknowledge()
+    assert list(place.channel().read(store.signals)) == []
+    place.send("b", "log", {"message": "m"})
+    assert [one.id for one in place.channel().read(store.signals)] == ["b"]
+
+
+def test_what_is_no_signal_is_rejected_and_stops_no_other(place: Place, store: Store) -> None:
+    place.send("a", "log", {"message": "m"})
+    place.send_nonsense()
+    place.send("z", "log", [1])
+    found = read(place.channel(), store)
+    assert sorted(one.state for one in found) == ["pending", "rejected", "rejected"]
+    assert all("JSON object" in (one.reason or "") for one in found if one.state == "rejected")
+    assert all(one.data == {} for one in found if one.state == "rejected")
+
+
+def test_a_line_in_the_making_waits_until_it_is_whole(tmp_path: Path, store: Store) -> None:
+    file = tmp_path / "signals.txt"
+    whole = '{"id": "a", "type": "log", "data": {"message": "m"}}'
+    file.write_text(whole[:20])
+    assert FileChannel("src", file).read(store.signals) == []
+    file.write_text(whole)
+    assert [one.id for one in FileChannel("src", file).read(store.signals)] == ["a"]
+
+
+def test_a_line_that_never_becomes_whole_is_rejected(tmp_path: Path, store: Store) -> None:
+    file = tmp_path / "signals.txt"
+    file.write_text('{"id": "a"')
+    os.utime(file, (1, 1))
+    [found] = FileChannel("src", file).read(store.signals)
+    assert (found.state, found.reason) == ("rejected", "it is no JSON object in UTF-8")
+
+
+def test_a_line_without_an_id_gets_one_that_stays(tmp_path: Path, store: Store) -> None:
+    file = tmp_path / "signals.txt"
+    file.write_text('{"type": "log", "data": "{\\"message\\": \\"m\\"}"}\n' * 2)
+    first = FileChannel("src", file).read(store.signals)
+    assert len({one.id for one in first}) == 2
+    assert [one.data for one in first] == [{"message": "m"}] * 2
+    assert FileChannel("src", file).read(store.signals) == first
