@@ -241,7 +241,12 @@ def absolute_paths(config: ComponentConfig, folder: Path) -> ComponentConfig:
 def attributes_json_schema() -> dict[str, Any]:
     """JSON schema of ``attributes``, for editors and ``dg``: with the names of variables in place of secrets."""
     schema = ComponentConfig.model_json_schema()
-    models = {"oracle": "OracleConfig", "masks": "MaskConfig", "state": "StateConfig"}
+    models = {
+        "oracle": "OracleConfig",
+        "masks": "MaskConfig",
+        "notifications": "NotificationConfig",
+        "state": "StateConfig",
+    }
     for field in SECRET_FIELDS:
         model = schema["$defs"][models[field.section]]
         if field.allowed_in_file:

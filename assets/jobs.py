@@ -103,11 +103,13 @@ def snapshot_job(
         with dagster_failures(context, names.retries):
             pipeline = redolake.source(names.source, open_pipeline)
             tables = [TableId.parse(text) for text in config.tables]
+            made = pipeline.decision() if tables else pipeline.begin()
             keys = pipeline.start_snapshot(tables or None, condition=config.condition)
             add_partitions(context.instance, pipeline.records, source, names)
             captured = [one.table for one in source.tables]
             show_streams(context.instance, pipeline.records, names, captured)
-        context.log.info(f"{len(keys)} chunks planned; the snapshots sensor runs them")
+        context.log.info(f"{made}; {len(keys)} chunks planned; the snapshots sensor runs them")
+        context.add_output_metadata({"cdc/decision": str(made), "cdc/chunks": len(keys)})
 
     @dg.job(
         name=f"{names.source}_start_snapshot",
@@ -169,7 +171,7 @@ def signal_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
 
 
 def skip_gap_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
-    """Let windows go on behind redo that is gone for good."""
+    """Let windows continue behind redo that is lost."""
 
     @dg.op(name=f"{names.source}_make_gap", retry_policy=names.retries)
     def make_gap(context: dg.OpExecutionContext, redolake: RedolakeResource) -> None:
@@ -186,7 +188,7 @@ def skip_gap_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
 
     @dg.job(
         name=f"{names.source}_skip_gap",
-        description="Skip redo that is gone for good: tables that need it leave, and windows continue "
+        description="Skip redo that is lost: tables that need it leave, and windows continue "
         "behind it. Does nothing where Oracle has the redo.",
         tags={"cdc/gap": names.source, **names.options.run_tags},
     )

@@ -38,6 +38,7 @@ SECRET_FIELDS = (
     SecretField("oracle", "password"),
     SecretField("oracle", "wallet_password"),
     SecretField("masks", "salt"),
+    SecretField("notifications", "webhook_secret"),
     SecretField("state", "password"),
     SecretField("state", "url", allowed_in_file=True),
 )

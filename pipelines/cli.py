@@ -107,6 +107,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     listings.windows: "List windows: times, states, changes.",
     listings.at: "Show the Delta versions of one consistent cut.",
     listings.signals: "List signals and their outcomes.",
+    listings.notifications: "List what notifications say.",
     inspect.reconcile: "Compare the tables with Oracle at one SCN.",
     data.repair: "Reread rows that differ from Oracle.",
     explain.explain: "Explain the redo rows of an export.",
@@ -114,7 +115,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     data.replay: "Replay windows that were already applied.",
 }
 ON_EACH = (
-    data.apply, listings.windows, listings.at, listings.signals, data.repair, maintain.maintain,
+    data.apply, listings.windows, listings.at, listings.signals, listings.notifications, data.repair, maintain.maintain,
 )  # fmt: skip
 """Where a configuration lists several pluggable databases, these work on all of them; most others want ``--pdb``."""
 WITH_PDB: dict[Callable[..., None], Callable[..., None]] = {

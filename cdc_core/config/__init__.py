@@ -15,8 +15,9 @@ from cdc_core.config.lake import (
     MaintenanceConfig,
     S3LandingConfig,
 )
-from cdc_core.config.oracle import OracleConfig, SnapshotConfig
+from cdc_core.config.oracle import OracleConfig
 from cdc_core.config.pdbs import refuse_several, sources_of
+from cdc_core.config.snapshot import SnapshotConfig
 from cdc_core.config.source import EventsConfig, SourceConfig, StateConfig
 from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConfig
 

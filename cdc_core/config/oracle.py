@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
@@ -94,18 +94,3 @@ class OracleConfig(ConfigModel):
     @classmethod
     def _has_no_secret(cls, dsn: str) -> str:
         return dsn_without_secret(dsn)
-
-
-class SnapshotConfig(ConfigModel):
-    """How existing rows are read."""
-
-    chunk_rows: Annotated[int, Field(ge=100)] = 500_000
-    """Rows that a chunk should have, about."""
-
-    chunk_by: Literal["key", "rowid"] = "key"
-    """Cut chunks by ranges of the key, or by ROWID ranges from the table's extents."""
-
-    sample_from_rows: Annotated[int, Field(ge=1)] | None = 5_000_000
-    """From so many rows on, by the table's statistics, chunks are cut by a sample of its blocks,
-    and are of about the same size; below, and for null, all keys are read and sorted, unless one
-    chunk holds the table. A table without statistics is read."""

@@ -32,19 +32,22 @@ class SignalConfig(ConfigModel):
     channels: tuple[SignalChannel, ...] = ()
     """Where Redolake takes signals from: ``store`` (``redolake signal``), ``dagster`` (the job
     ``<source>_send_signal``), ``oracle`` (the signal table), ``file``, and ``landing`` (objects in
-    the landing store, on S3 for example). Empty, the default: ``store`` and ``dagster``, ``oracle`` where
-    ``table`` is set, and ``file`` where ``file`` is set."""
+    the landing store, on S3 for example). Empty, the default: ``store`` and ``dagster``,
+    ``oracle`` where ``table`` is set, and ``file`` where ``file`` is set."""
 
     table: str | None = None
-    """A signal table in Oracle (``id VARCHAR2``, ``type VARCHAR2``, ``data VARCHAR2`` or ``CLOB``), read only. By default there is none."""
+    """A signal table in Oracle (``id VARCHAR2``, ``type VARCHAR2``, ``data VARCHAR2`` or
+    ``CLOB``), read only. By default there is none."""
 
     file: Path | None = None
-    """The absolute path of a file to which senders append one JSON object a line: ``{"id": "…", "type":
-    "execute-snapshot", "data": {…}}``. Redolake renames the file, reads it and removes it."""
+    """The absolute path of a file to which senders append one JSON object a line: ``{"id": "…",
+    "type": "execute-snapshot", "data": {…}}``. Redolake renames the file, reads it and removes
+    it."""
 
     actions: dict[ActionName, ImportPath] = Field(default_factory=dict)
     """Types of signals of your own, each with the function that acts on it, as
-    ``package.module:function``. Redolake calls it with the signal's id, its data, and the source's position."""
+    ``package.module:function``. Redolake calls it with the signal's id, its data, and the source's
+    position."""
 
     @property
     def enabled(self) -> tuple[SignalChannel, ...]:

@@ -24,8 +24,10 @@ from cdc_core.config.lake import (
     RetentionConfig,
     S3LandingConfig,
 )
-from cdc_core.config.oracle import OracleConfig, SnapshotConfig
+from cdc_core.config.notifications import NotificationConfig
+from cdc_core.config.oracle import OracleConfig
 from cdc_core.config.signals import SignalConfig
+from cdc_core.config.snapshot import SnapshotConfig
 from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.streams import Trouble
@@ -127,6 +129,7 @@ class SourceConfig(ConfigModel):
     lake: LakeConfig
     state: StateConfig
     signals: SignalConfig = SignalConfig()
+    notifications: NotificationConfig = NotificationConfig()
     retention: RetentionConfig = RetentionConfig()
     maintenance: MaintenanceConfig = MaintenanceConfig()
     events: EventsConfig = EventsConfig()
@@ -233,6 +236,8 @@ class SourceConfig(ConfigModel):
         if trouble == "drop" and isinstance(entry, MatchedTable) and not is_said:
             # A pattern names the tables that there are.
             default = "remove"
+        if trouble == "redo_gone" and not is_said and self.snapshot.rereads_behind_gaps:
+            default = "resnapshot"
         return own or default
 
     def with_policy(self, trouble: Trouble, *policies: Policy) -> frozenset[TableId]:

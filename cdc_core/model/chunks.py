@@ -14,6 +14,9 @@ NEW_ROWS = "x"
 BLOCKING = "b"
 """The same of a snapshot until whose end its table takes no windows: a signal asked for that."""
 
+NO_ROWS = "n"
+"""The same of a snapshot with which a table joins without its rows."""
+
 _KEY = re.compile(r"([^:]+):([0-9]+)")
 _PARTITION_KEY = re.compile(r"([^:]+)_([0-9]+)-of-([0-9]+)")
 

@@ -14,7 +14,7 @@ from cdc_core.model.transactions import LedgerState, OpenTransaction
 StepKind = Literal[
     "snapshot-planned", "chunk-landed", "chunk-applied", "windows-planned", "window-captured", "window-applied",
     "window-replayed", "signal-taken", "signal-rejected", "table-joined", "table-stopped", "table-resumed",
-    "mirror-rebuilt", "table-rebuilt", "repair-planned",
+    "mirror-rebuilt", "table-rebuilt", "repair-planned", "snapshot-skipped",
 ]  # fmt: skip
 
 QueryEngine = Literal["spark", "duckdb"]
@@ -165,7 +165,8 @@ class SourceStatus:
     one. ``transactions_released`` are those that were given up: Oracle no longer knows them, and no
     end of them was mined; of ``transactions_evicted`` another one took the undo slot, and no end of
     them was mined. ``oldest_open`` are the first of the open ones, oldest first.
-    ``snapshots_paused`` says since when no chunks are read (ISO 8601), None where they are."""
+    ``snapshots_paused`` says since when no chunks are read (ISO 8601), None where they are;
+    ``snapshot_decision`` what a start would do by ``snapshot.mode``, and why."""
 
     source: str
     scn_oracle: int | None
@@ -183,6 +184,7 @@ class SourceStatus:
     transactions_evicted: tuple[OpenTransaction, ...] = ()
     oldest_open: tuple[TransactionStatus, ...] = ()
     snapshots_paused: str | None = None
+    snapshot_decision: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -197,6 +197,18 @@ SIGNAL_TABLES = Table(
     Column("scn", BigInteger, nullable=False),
 )
 
+NOTIFICATIONS = Table(
+    "notifications",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+    Column("id", String(300), nullable=False),
+    Column("aggregate_type", String(40), nullable=False),
+    Column("type", String(40), nullable=False),
+    Column("data", Text, nullable=False),
+    Column("created", Float, nullable=False),
+)
+
 SNAPSHOT_PAUSES = Table(
     "snapshot_pauses",
     METADATA,

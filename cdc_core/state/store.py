@@ -12,6 +12,7 @@ from cdc_core.state.database import Database, open_database
 from cdc_core.state.images import Images
 from cdc_core.state.lease_queries import Leases
 from cdc_core.state.machine import Machine
+from cdc_core.state.notifications import Notifications
 from cdc_core.state.open_transactions import Ledger
 from cdc_core.state.pattern_matches import PatternMatches
 from cdc_core.state.schemas import SchemaHistory
@@ -42,6 +43,7 @@ class Store:
         self.matches = PatternMatches(database)
         self.images = Images(database)
         self.comparisons = Comparisons(database)
+        self.notifications = Notifications(database)
         self.leases = Leases(database)
 
     @classmethod

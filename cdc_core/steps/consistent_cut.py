@@ -113,6 +113,14 @@ def _not_exact(record: TableRecord, at: Scn, partial: frozenset[TableId]) -> Lef
 
 def _check_boundary(ctx: Context, at: Scn, position: Scn) -> None:
     windows = ctx.store.windows.find(ctx.source)
+    for record in windows:
+        if record.is_gap and record.window.scn_low < at <= record.window.scn_high:
+            raise ConfigError(
+                "redo is gone around this SCN, so no mirror shows Oracle as of it",
+                hint=f"The gap begins at SCN {record.window.scn_low} and ends at SCN"
+                f" {record.window.scn_high}: name an SCN outside.",
+                scn=at,
+            )
     ends = [record.window.scn_high for record in windows]
     spans = readable_spans(ctx.source_record().snapshot_scn, windows)
     if at > position or (at not in ends and not within(spans, at, at)):

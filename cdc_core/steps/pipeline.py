@@ -38,10 +38,12 @@ from cdc_core.steps import (
 from cdc_core.steps import status as source_status
 from cdc_core.steps.context import Context, OpenLake, seconds_since
 from cdc_core.steps.lookahead import carry_chunks, carry_windows
+from cdc_core.steps.notifying import Notifier
 from cdc_core.steps.overtaken import look_again, looking_again, overtaken_where_forgotten
 from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import plan as snapshot_plan
 from cdc_core.steps.snapshots import read as chunk_read
+from cdc_core.steps.snapshots import starting
 from cdc_core.steps.snapshots.files import ChunkFiles
 from cdc_core.steps.snapshots.joining import FirstStart, read_first_start
 from cdc_core.steps.source_view import SourceView
@@ -118,7 +120,7 @@ class Pipeline(Context):
     ) -> None:
         super().__init__(
             config,
-            report=report,
+            report=Notifier(lambda: self, report),
             on_statement=on_statement,
             open_lake=open_lake or partial(DeltaLake.open, spark=spark),
             open_source=open_source,
@@ -174,6 +176,8 @@ class Pipeline(Context):
     # -- snapshot path ---------------------------------------------------------------------------
 
     check = snapshot_plan.check
+    begin = _kept(starting.begin)
+    decision = starting.decision
     pending_chunks = snapshot_plan.pending_chunks
     snapshot_chunk = _kept_of_table(chunk_read.snapshot_chunk)
     apply_chunk = _kept_of_table(chunk_apply.apply_chunk)

@@ -15,6 +15,7 @@ from cdc_core.lake.column_widths import widths_in
 from cdc_core.lake.envelope import LoggedTable, Origin, events_sql
 from cdc_core.lake.evolution import known_schema
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.notifications import Notification
 from cdc_core.model.records import (
     ChunkRecord,
     Compared,
@@ -152,6 +153,10 @@ class SourceView:
     def signals(self, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
         """Signals in the order in which they came, of all or of some states."""
         return self._store.signals.find(self._source, states=states)
+
+    def notifications(self, *, limit: int) -> list[Notification]:
+        """The newest notifications that the channel ``store`` kept, oldest of them first."""
+        return self._store.notifications.newest(self._source, limit=limit)
 
     def tables_behind(self, windows: Sequence[WindowRecord]) -> dict[int, list[TableId]]:
         """By ordinal of a window that was applied: the tables in their stream that have not taken it, such as paused ones."""

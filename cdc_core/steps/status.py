@@ -20,6 +20,7 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.database import current_scn
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.control import partial_tables
+from cdc_core.steps.snapshots.starting import decision
 
 OLDEST_OPEN_MAX = 5
 """Open transactions that are named; the others are counted. What a younger one keeps, the oldest keeps too."""
@@ -114,6 +115,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         transactions_evicted=evicted,
         windows_inexact=ctx.store.windows.inexact_count(ctx.source),
         oldest_open=_oldest_open(ctx, ledger, now),
+        snapshot_decision=str(decision(ctx)),
         snapshots_paused=paused.isoformat(timespec="seconds") if paused else None,
     )
 

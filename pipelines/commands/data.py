@@ -56,6 +56,8 @@ def snapshot(
     """
     _check_condition(table, condition)
     with opened(config) as pipeline:
+        if not table:
+            _begin(pipeline)
         steps = pipeline.run_snapshot(tables_of(table), condition=condition)
         chunks = [step.rows for step in steps if step.kind == "chunk-applied"]
         out().print(
@@ -232,6 +234,7 @@ def run(
     if chunks or windows are left that it could not finish.
     """
     with opened(config) as pipeline:
+        _begin(pipeline)
         failures, is_first = 0, True
         while True:
             try:
@@ -263,6 +266,8 @@ def run_all(names: Sequence[str], *, loop: bool, every: float, config: Path | No
 
     codes = []
     with all_opened(names, config) as pipelines:
+        for pipeline in pipelines.values():
+            _begin(pipeline)
         failures = 0
         while pipelines:
             found = run_together(pipelines)
@@ -287,6 +292,13 @@ def run_all(names: Sequence[str], *, loop: bool, every: float, config: Path | No
                 time.sleep(_pause(every, failures))
     if any(codes):
         raise typer.Exit(max(codes))
+
+
+def _begin(pipeline: Pipeline) -> None:
+    """Do what ``snapshot.mode`` says of a start, and say it where it is not the default."""
+    if pipeline.config.snapshot.mode != "initial":
+        made = pipeline.begin()
+        out().print(f"snapshot.mode {pipeline.config.snapshot.mode}: {made}", soft_wrap=True)
 
 
 def _code_of(ends: Callable[[Pipeline], None], pipeline: Pipeline) -> int:

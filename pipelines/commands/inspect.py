@@ -170,6 +170,8 @@ def show_status(found: SourceStatus, console: Console) -> None:
         + (f" (oldest since SCN {found.oldest_open_scn})" if found.oldest_open_scn else "")
         + (f"; signals waiting: {found.signals_pending}" if found.signals_pending else "")
     )
+    if not found.snapshot_decision.endswith("the source continues where it was"):
+        console.print(f"at a start: {escape(found.snapshot_decision)}", soft_wrap=True)
     if found.snapshots_paused:
         console.print(
             f"[yellow]snapshots are paused[/] since {found.snapshots_paused}; "

@@ -209,6 +209,33 @@ def signals(
             out().print(f"[red]{escape(one.id)}[/]: {escape(one.reason)}", soft_wrap=True)
 
 
+def notifications(
+    limit: LimitOption = SIGNALS_SHOWN, config: ConfigOption = None, json: JsonOption = False
+) -> None:
+    """List notifications, newest last: snapshots that began, progressed and ended, tables that stopped, gaps.
+
+    Only where `notifications.channels` names `store`. --json prints Debezium's fields.
+    """
+    with opened(config, oracle=False) as pipeline:
+        found = pipeline.records.notifications(limit=limit)
+    if json:
+        print_json({"notifications": [one.as_json() for one in found]})
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("time (UTC)", "about", "what", "id", "facts"):
+        table.add_column(column, overflow="fold")
+    for one in found:
+        facts = ", ".join(f"{k}: {v}" for k, v in one.data.items() if k != "connector_name")
+        table.add_row(
+            f"{one.timestamp:%Y-%m-%d %H:%M:%S}",
+            one.aggregate_type,
+            one.type,
+            escape(one.id),
+            escape(facts),
+        )
+    out().print(table if found else "No notifications.")
+
+
 def _changes(pipeline: Pipeline, found: list[WindowRecord]) -> dict[int, dict[str, int]]:
     applied = pipeline.records.brought(found)
     return {

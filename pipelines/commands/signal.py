@@ -59,9 +59,10 @@ def execute_snapshot(
     signal_id: IdOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Ask for an ad hoc snapshot of tables, whole or of the rows of a condition.
+    """Request an ad hoc snapshot of tables, in full or of the rows that match a condition.
 
-    The request is kept in the metadata store and taken once: by the snapshots sensor in Dagster, or by `redolake run`.
+    The request is stored in the metadata store and processed once: by the snapshots sensor in
+    Dagster, or by `redolake run`.
     """
     named = list(dict.fromkeys(map(_as_written, [*(tables or []), *(table or [])])))
     if not named:
@@ -142,10 +143,11 @@ def schema_changes(
     signal_id: IdOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Give the definition of tables, in the form of Debezium's schema history, where Oracle does not show it any more.
+    """Provide table definitions that Oracle no longer shows, in the format of Debezium's schema
+    history.
 
-    The request is kept in the metadata store and taken once: by the snapshots sensor in Dagster, or by `redolake run`. Windows that are
-    captured already stay as they are.
+    The request is stored in the metadata store and processed once: by the snapshots sensor in
+    Dagster, or by `redolake run`. Windows that are already captured are not affected.
     """
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
@@ -159,7 +161,7 @@ def schema_changes(
         ) from error
     if not isinstance(data, dict):
         raise ConfigError(
-            "the signal's file holds no JSON object",
+            "the signal's file does not contain a JSON object",
             hint='Write {"changes": [{"type": "ALTER", "id": "OWNER.TABLE", "table": {…}}]}.',
             file=str(file),
         )

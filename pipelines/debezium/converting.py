@@ -439,9 +439,17 @@ def _interval(made: Imported, name: str, value: str) -> None:
     made.remark(name, Outcome.TAKEN, f"dagster.snapshots.interval_seconds: {seconds}")
 
 
+_OLDER_MODES = {"schema_only": "no_data", "schema_only_recovery": "recovery"}
+_MODES = ("always", "initial_only", "no_data", "recovery", "when_needed")
+
+
 def _snapshot_mode(made: Imported, name: str, value: str) -> None:
-    if value.lower() == "initial":
+    mode = _OLDER_MODES.get(value.lower(), value.lower())
+    if mode == "initial":
         made.remark(name, Outcome.TAKEN, "the default")
+    elif mode in _MODES:
+        made.put("snapshot.mode", mode)
+        made.remark(name, Outcome.TAKEN, f"snapshot.mode: {mode}")
     else:
         made.remark(
             name, Outcome.NOT_TAKEN, f"{value!r} is not offered; see the page of properties"

@@ -191,12 +191,15 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
     ),
     "Snapshot": (
         (
-            "snapshot.mode", MISSING, "",
-            "Redolake does what `initial` does: tables are read once, then the redo is followed.",
+            "snapshot.mode", TAKEN, "snapshot.mode",
+            "All modes. What a start decided, and why, is shown.",
         ),
         (
-            "snapshot.mode.configuration.based.{switch} snapshot.mode.custom.name", MISSING, "",
-            "See `snapshot.mode`.",
+            "snapshot.mode.configuration.based.{switch} snapshot.mode.custom.name", DIFFERS,
+            "snapshot.configuration_based.data snapshot.configuration_based.definitions "
+            "snapshot.configuration_based.stream snapshot.configuration_based.on_lost_definitions "
+            "snapshot.configuration_based.on_lost_redo snapshot.custom",
+            "Five switches, and a Python class in place of a Java one.",
         ),
         (
             "snapshot.locking.mode snapshot.locking.mode.custom.name snapshot.lock.timeout.ms", ANSWERED, "",
@@ -207,8 +210,8 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "Rows are read in chunks, each by a flashback query.",
         ),
         (
-            "snapshot.include.collection.list", MISSING, "",
-            "Every captured table gets its rows.",
+            "snapshot.include.collection.list", DIFFERS, "snapshot.include",
+            "Names and patterns, not regular expressions.",
         ),
         (
             "snapshot.select.statement.overrides snapshot.select.statement.overrides.{table}", MISSING, "",
@@ -267,21 +270,27 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "Without the database's name in front. Redolake only reads the table.",
         ),
         (
-            "signal.enabled.channels", DIFFERS, "signals.table",
-            "The signal table in Oracle, the command `redolake signal`, and jobs in Dagster.",
+            "signal.enabled.channels", DIFFERS, "signals.channels",
+            "The signal table in Oracle, a file, the command `redolake signal`, a job in Dagster, and "
+            "objects in the landing store.",
         ),
         (
             "signal.poll.interval.ms", TAKEN, "dagster.snapshots.interval_seconds", "In seconds.",
         ),
         (
-            "signal.file signal.kafka.topic signal.kafka.bootstrap.servers signal.kafka.groupId "
-            "signal.kafka.poll.timeout.ms signal.consumer.{option} "
-            "signal.emit.failure.max.retries signal.emit.failure.retry.backoff.ms",
-            MISSING, "", "Use the signal table, the command line or Dagster.",
+            "signal.file", TAKEN, "signals.file",
+            "Redolake renames the file before it reads it, so that no line is lost.",
         ),
         (
-            "notification.enabled.channels notification.sink.topic.name", MISSING, "",
-            "Dagster shows runs, partitions and asset checks, and sends alerts.",
+            "signal.kafka.topic signal.kafka.bootstrap.servers signal.kafka.groupId "
+            "signal.kafka.poll.timeout.ms signal.consumer.{option} "
+            "signal.emit.failure.max.retries signal.emit.failure.retry.backoff.ms",
+            MISSING, "", "Use another channel.",
+        ),
+        (
+            "notification.enabled.channels notification.sink.topic.name", DIFFERS,
+            "notifications.channels",
+            "With Debezium's fields: to the metadata store, the log, a webhook or a Python class.",
         ),
         (
             "guardrail.collections.max guardrail.collections.limit.action", MISSING, "",

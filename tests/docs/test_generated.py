@@ -41,7 +41,7 @@ def test_every_option_says_what_it_means(option: object) -> None:
 def test_the_options_page_has_every_option_once() -> None:
     text = (PAGES / "reference" / "configuration.md").read_text()
     for option in OPTIONS:
-        assert text.count(f"| `{option.path}` |") == 1
+        assert text.count(f"\n| `{option.path}` |") == 1
 
 
 @pytest.mark.parametrize("path", COUNTERPARTS)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.notifications import Notification
 from cdc_core.model.records import Inexact, WindowRecord
 from cdc_core.model.reports import (
     Answered,
@@ -47,6 +48,9 @@ WINDOW = WindowRecord(
     last_error=None,
     key="k",
 )
+NOTIFICATION = Notification(
+    id="a", aggregate_type="Table", type="JOINED", timestamp=datetime(2026, 1, 1)
+)
 SIGNAL = Signal(id="a", source="s", type="execute-snapshot", data={})
 CHECKS = [doctor.Check(name="a", ok=True, found="b")]
 
@@ -66,6 +70,9 @@ def of(*kinds: type[Any]) -> set[str]:
         ),
         pytest.param("windows", {"windows", *listings._window_json(WINDOW, {}, [])}, id="windows"),
         pytest.param("signals", {"signals", *listings._signal_json(SIGNAL, {})}, id="signals"),
+        pytest.param(
+            "notifications", {"notifications", *NOTIFICATION.as_json()}, id="notifications"
+        ),
         pytest.param(
             "reconcile",
             {"scn", "tables", "left_out"} | of(TableComparison, LeftOut),

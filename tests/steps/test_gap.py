@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cdc_core.capture import logs
-from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
+from cdc_core.errors import ConfigError, LogsNotReadyError, RedoUnavailableError
 from cdc_core.model.scn import ScnWindow
 from oracle_embedded.database import ADMIN
 from pipelines.cli import app
@@ -99,6 +99,9 @@ def check(source: Source, window: ScnWindow) -> None:
     assert all(source.record(name).state == "ready" for name in NAMES)
     windows = source.pipeline.records.windows()
     gaps = [one for one in windows if one.is_gap]
+    for at in (window.scn_low + 1, gaps[0].window.scn_high):
+        with pytest.raises(ConfigError, match="redo is gone around this SCN"):
+            source.pipeline.cut_at(at)
     assert window.scn_low in {one.window.scn_low for one in gaps}
     records = {name: source.record(name) for name in NAMES}
     source.pipeline.rebuild_state(replace=True)

@@ -15,6 +15,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.signals import Signal
 from cdc_core.snapshot.channels import FileChannel
 from cdc_core.steps import Pipeline
+from cdc_core.steps.consistent_cut import exact_tables
 from tests.oracle.embedded import OWNER, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps import told

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_core.errors import CdcError, PreflightError, SnapshotTooOldError
+from cdc_core.model.chunks import NO_ROWS
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord
@@ -35,9 +36,10 @@ from cdc_core.schema.segments import (
     with_segments,
 )
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.plan import plan_chunks
+from cdc_core.snapshot.plan import ChunkRange, plan_chunks
 from cdc_core.source import Start
 from cdc_core.steps.context import Context
+from cdc_core.steps.snapshots.rows import NO_ROW_MEETS, snapshot_prefix
 from cdc_core.steps.stopping import READING_ERRORS, stop_alone
 
 _LOG = logging.getLogger(__name__)
@@ -180,7 +182,8 @@ def _plan_table(
             except SnapshotTooOldError:
                 if attempt + 1 == PLAN_ATTEMPTS:
                     raise
-                record = _at(ctx, record, current_scn(session))
+                prefix = NO_ROWS if is_without_rows(record) else "s"
+                record = _at(ctx, record, current_scn(session), prefix)
                 found = _definitions_of(ctx, session, [record])[record.table]
     return []
 
@@ -304,7 +307,8 @@ def _begin_source(ctx: Context, start: Start) -> None:
 
 def _joining(ctx: Context, table: TableId, scn: Scn, because: ReadAgain | None) -> TableRecord:
     before = ctx.store.tables.get(ctx.source, table) or TableRecord(source=ctx.source, table=table)
-    record = replace(_at(ctx, before, scn), first_ordinal=0, mining_low=None)
+    prefix = "s" if because is not None else snapshot_prefix(ctx, before, table)
+    record = replace(_at(ctx, before, scn, prefix), first_ordinal=0, mining_low=None)
     if because is None:
         return record
     others = [one for one in before.read_again if one.trouble != because.trouble]
@@ -329,9 +333,14 @@ def _following(ctx: Context, schema: TableSchema) -> TableSchema | None:
     return evolution.followed(held, schema)
 
 
-def _at(ctx: Context, record: TableRecord, scn: Scn) -> TableRecord:
+def is_without_rows(record: TableRecord) -> bool:
+    """Does, or did, the table join without its rows?"""
+    return (record.snapshot_id or "").startswith(NO_ROWS)
+
+
+def _at(ctx: Context, record: TableRecord, scn: Scn, prefix: str) -> TableRecord:
     """The record with a snapshot as of ``scn`` that has a name of its own."""
-    name = number = f"s{scn}"
+    name = number = f"{prefix}{scn}"
     again = 1
     while ctx.store.chunks.find(ctx.source, record.table, snapshot_id=name):
         again += 1
@@ -350,7 +359,11 @@ def _plan_chunks(
     if before is not None:
         schema = identified(before, schema)
         schema = judge(before, schema).followed(before, schema)
-    ranges = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
+    if is_without_rows(record):
+        ranges, condition = [ChunkRange.whole()], NO_ROW_MEETS
+    else:
+        ranges = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
+        condition = None
     chunks = [
         ChunkRecord(
             source=ctx.source,
@@ -359,6 +372,7 @@ def _plan_chunks(
             number=number,
             scn=scn,
             range=part.as_json(),
+            condition=condition,
         )
         for number, part in enumerate(ranges)
     ]

@@ -9,10 +9,13 @@ from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.snapshots.rows import streams
 
 
 def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
     """Cut windows from the last planned one to the present (or to ``until``) and record them; return the new ones.
+
+    None where the source captures no changes (``snapshot.mode: initial_only``).
 
     An idle database gives a window too, so that the position never ages out. Windows wait for no table: one that is still in
     its snapshot, or paused, takes them later.
@@ -23,6 +26,8 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         LogsNotReadyError: Redo is not archived yet.
     """
     started = time.monotonic()
+    if not streams(ctx):
+        return []
     with ctx.lease("window-plan", wait_seconds=30):
         source = ctx.source_record()
         last = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)

@@ -91,6 +91,16 @@ def upgrade() -> None:
         sa.Column("scn", sa.BigInteger(), nullable=False),
     )
     op.create_table(
+        "notifications",
+        sa.Column("source", sa.String(length=40), primary_key=True),
+        sa.Column("number", sa.BigInteger(), primary_key=True),
+        sa.Column("id", sa.String(length=300), nullable=False),
+        sa.Column("aggregate_type", sa.String(length=40), nullable=False),
+        sa.Column("type", sa.String(length=40), nullable=False),
+        sa.Column("data", sa.Text(), nullable=False),
+        sa.Column("created", sa.Float(), nullable=False),
+    )
+    op.create_table(
         "snapshot_pauses",
         sa.Column("source", sa.String(length=40), primary_key=True),
         sa.Column("since", sa.Float(), nullable=False),

@@ -1,0 +1,113 @@
+"""What can a user configure of snapshots?"""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from cdc_core.config.base import ConfigModel, checked
+from cdc_core.config.signals import ImportPath
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.patterns import TablePattern
+
+_LOG = logging.getLogger(__name__)
+
+SnapshotMode = Literal[
+    "initial",
+    "always",
+    "initial_only",
+    "no_data",
+    "recovery",
+    "when_needed",
+    "configuration_based",
+    "custom",
+]
+_ALIASES = {"schema_only": "no_data", "schema_only_recovery": "recovery"}
+
+
+class ConfigurationBasedMode(ConfigModel):
+    """The five switches of ``mode: configuration_based``."""
+
+    data: bool = False
+    """Read rows at each start."""
+
+    definitions: bool = False
+    """Take tables in by their definitions where rows are not read."""
+
+    stream: bool = False
+    """Capture changes."""
+
+    on_lost_definitions: bool = False
+    """Read definitions again where the metadata store has lost them."""
+
+    on_lost_redo: bool = False
+    """Read all tables again where redo behind the position is gone."""
+
+
+class SnapshotConfig(ConfigModel):
+    """How existing rows are read."""
+
+    mode: SnapshotMode = "initial"
+    """What a start does (`redolake run`, `redolake snapshot`, the job
+    ``<source>_start_snapshot``). ``initial``, the default: reads each table once. ``always``:
+    reads all tables again at each start. ``initial_only``: reads each table once, and captures no
+    changes. ``no_data``: takes tables in without their rows. ``recovery``: reads the definitions
+    of tables again, for a source that has begun. ``when_needed``: as ``initial``, and reads the
+    tables again where redo is gone. ``configuration_based``: by five switches. ``custom``: by a
+    class of your own. Debezium's ``schema_only`` and ``schema_only_recovery`` are taken for
+    ``no_data`` and ``recovery``, with a warning."""
+
+    configuration_based: ConfigurationBasedMode = ConfigurationBasedMode()
+    """The switches of ``mode: configuration_based``."""
+
+    custom: ImportPath | None = None
+    """The class of ``mode: custom``, as ``package.module:Class``."""
+
+    include: tuple[str, ...] = ()
+    """Names or patterns of the captured tables whose rows are read; others join without rows, as
+    in ``mode: no_data``. Empty, the default: all. A table that has joined stays as it is."""
+
+    chunk_rows: Annotated[int, Field(ge=100)] = 500_000
+    """Rows that a chunk should have, about."""
+
+    chunk_by: Literal["key", "rowid"] = "key"
+    """Cut chunks by ranges of the key, or by ROWID ranges from the table's extents."""
+
+    sample_from_rows: Annotated[int, Field(ge=1)] | None = 5_000_000
+    """From so many rows on, by the table's statistics, chunks are cut by a sample of its blocks,
+    and are of about the same size; below, and for null, all keys are read and sorted, unless one
+    chunk holds the table. A table without statistics is read."""
+
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _older_name(cls, mode: Any) -> Any:
+        if isinstance(mode, str) and mode in _ALIASES:
+            _LOG.warning("snapshot.mode: %s is now called %s", mode, _ALIASES[mode])
+            return _ALIASES[mode]
+        return mode
+
+    @field_validator("include")
+    @classmethod
+    def _are_patterns(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(checked(name, TablePattern.parse) for name in names)
+
+    @model_validator(mode="after")
+    def _custom_has_a_class(self) -> Self:
+        if (self.mode == "custom") != (self.custom is not None):
+            raise ValueError("mode: custom and snapshot.custom need each other")
+        return self
+
+    @property
+    def rereads_behind_gaps(self) -> bool:
+        """Are tables read again where redo is gone, unless a policy says otherwise?"""
+        if self.mode == "configuration_based":
+            return self.configuration_based.on_lost_redo
+        return self.mode == "when_needed"
+
+    def includes(self, table: TableId) -> bool:
+        """Are the rows of a captured table read?"""
+        return not self.include or any(
+            TablePattern.parse(name).matches(table) for name in self.include
+        )

@@ -1,0 +1,59 @@
+"""Which notifications were there lately?"""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, func, insert, select
+
+from cdc_core.model.notifications import Notification
+from cdc_core.state.database import Database, moment
+from cdc_core.state.json_text import json_from_text, text_from_json
+from cdc_core.state.sql_tables import NOTIFICATIONS
+
+
+class Notifications:
+    """The newest notifications of each source."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, source: str, notification: Notification, *, keep: int) -> None:
+        """Add a notification, and forget the oldest beyond ``keep``."""
+        own = NOTIFICATIONS.c.source == source
+        with self._database.writing() as connection:
+            newest = select(func.max(NOTIFICATIONS.c.number)).where(own)
+            number = int(connection.execute(newest).scalar() or 0) + 1
+            connection.execute(
+                insert(NOTIFICATIONS).values(
+                    source=source,
+                    number=number,
+                    id=notification.id,
+                    aggregate_type=notification.aggregate_type,
+                    type=notification.type,
+                    data=text_from_json(notification.data),
+                    created=notification.timestamp.timestamp(),
+                )
+            )
+            connection.execute(
+                delete(NOTIFICATIONS).where(own, NOTIFICATIONS.c.number <= number - keep)
+            )
+
+    def newest(self, source: str, *, limit: int) -> list[Notification]:
+        """The newest notifications, oldest of them first."""
+        query = select(NOTIFICATIONS).where(NOTIFICATIONS.c.source == source)
+        query = query.order_by(NOTIFICATIONS.c.number.desc()).limit(limit)
+        with self._database.reading() as connection:
+            rows = list(connection.execute(query).mappings())
+        found = []
+        for row in reversed(rows):
+            created = moment(row["created"])
+            assert created is not None
+            found.append(
+                Notification(
+                    id=row["id"],
+                    aggregate_type=row["aggregate_type"],
+                    type=row["type"],
+                    timestamp=created,
+                    data=json_from_text(row["data"]),
+                )
+            )
+        return found
