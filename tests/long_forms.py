@@ -102,20 +102,6 @@ STAYS: dict[str, tuple[str, ...]] = {
         "and-renamed",
     ),
     f"{_STEPS}wider_columns.py::test_a_policy_may_leave_the_tables_as_they_are": ("resnapshot*",),
-    f"{_STEPS}column_changes.py::test_a_column_that_goes_is_followed": (
-        "drop",
-        "drop-unused",
-        "drop-and-add",
-    ),
-    f"{_STEPS}taken_names.py::test_a_new_column_takes_the_name_of_another_one": (
-        "dropped",
-        "renamed-long-ago",
-        "dropped-twice-in-windows",
-    ),
-    f"{_STEPS}column_changes.py::test_a_column_with_another_name_keeps_its_values": (
-        "rename",
-        "and-others",
-    ),
     f"{_STEPS}crashes.py::test_a_crash_at_any_commit_of_the_snapshot_path_loses_and_doubles_nothing": (
         "tables.plan_chunks-after",
         "chunks.record_landed-before",

@@ -56,47 +56,6 @@ def kept(source: Source, column: str) -> dict[int, object]:
     return {key[0]: values.get(column) for key, (values, _, _) in rows.items()}
 
 
-@pytest.mark.parametrize(
-    ("statements", "gone", "cut"),
-    [
-        pytest.param([DROP], {"B"}, "", id="drop"),
-        pytest.param([DROP], {"B"}, "in-front", id="drop-behind-a-window"),
-        pytest.param([DROP], {"B"}, "behind", id="drop-in-front-of-a-window"),
-        pytest.param(["ALTER TABLE T DROP (B, C)"], {"B", "C"}, "", id="drop-two"),
-        pytest.param([UNUSED], {"B"}, "", id="set-unused"),
-        pytest.param([UNUSED, "ALTER TABLE T DROP UNUSED COLUMNS"], {"B"}, "", id="drop-unused"),
-        pytest.param([UNUSED, "ALTER TABLE T DROP COLUMN C"], {"B", "C"}, "", id="drop-both"),
-        pytest.param([DROP, "ALTER TABLE T ADD (B2 VARCHAR2(9))"], {"B"}, "", id="drop-and-add"),
-        pytest.param([DROP], {"B"}, "named", id="rows-with-names"),
-    ],
-)
-def test_a_column_that_goes_is_followed(
-    oracle: Oracle, source: Source, statements: list[str], gone: set[str], cut: str
-) -> None:
-    """Rows that nothing changes any more keep what they had, all others have NULL."""
-    oracle.database.redo.set_wart(Wart.UNNAMED_COLUMNS, shown=cut != "named")
-    before(oracle)
-    if cut == "in-front":
-        source.windows()
-    for statement in statements:
-        oracle.run(statement)
-    if cut == "behind":
-        source.windows()
-    after(oracle)
-    source.windows()
-    source.check_followed("T")
-    schema = source.lake.tables[T].schema
-    assert schema is not None
-    assert schema.column_names[:5] == ("ID", "A", "B", "C", "D"), "each stays in its place"
-    assert set(schema.dropped) == gone
-    assert kept(source, "B") == {1: "last", 20: "b2", 4: None, 60: None, 7: None}
-    changes = source.lake.tables[T].changes
-    for change in changes[-4:]:
-        for image in (change["before"], change["after"]):
-            assert image is None or image["B"] is None
-        assert "B" not in change["_cdc_absent"]
-
-
 def test_transactions_that_are_open_over_the_ddl_of_another_table_and_late_redo(
     oracle: Oracle, source: Source
 ) -> None:
@@ -211,43 +170,6 @@ def after_rename(oracle: Oracle, name: str) -> None:
         "UPDATE T SET ID = 60, D = DATE '2026-02-06' WHERE ID = 6",
         "DELETE FROM T WHERE ID = 5",
     )
-
-
-@pytest.mark.parametrize(
-    ("statements", "name", "cut"),
-    [
-        pytest.param([RENAME], "B2", "", id="rename"),
-        pytest.param([RENAME], "B2", "in-front", id="rename-behind-a-window"),
-        pytest.param([RENAME], "B2", "behind", id="rename-in-front-of-a-window"),
-        pytest.param([RENAME, 'ALTER TABLE T RENAME COLUMN B2 TO "b3"'], '"b3"', "", id="twice"),
-        pytest.param([RENAME, "ALTER TABLE T DROP COLUMN A", "ALTER TABLE T ADD (A2 DATE)"], "B2", "", id="and-others"),
-        pytest.param([RENAME], "B2", "named", id="rows-with-names"),
-    ],
-)  # fmt: skip
-def test_a_column_with_another_name_keeps_its_values(
-    oracle: Oracle, source: Source, statements: list[str], name: str, cut: str
-) -> None:
-    oracle.database.redo.set_wart(Wart.UNNAMED_COLUMNS, shown=cut != "named")
-    before(oracle)
-    if cut == "in-front":
-        source.windows()
-    for statement in statements:
-        oracle.run(statement)
-    if cut == "behind":
-        source.windows()
-    if "A2" in statements[-1]:
-        oracle.run(
-            "UPDATE T SET B2 = 'after' WHERE ID = 4", "INSERT INTO T (ID, B2) VALUES (7, 'b7')"
-        )
-        oracle.run("UPDATE T SET ID = 60 WHERE ID = 6", "DELETE FROM T WHERE ID = 5")
-    else:
-        after_rename(oracle, name)
-    source.windows()
-    source.check_followed("T")
-    assert kept(source, name.strip('"')) == {1: "last", 20: "b2", 4: "after", 60: "b6", 7: "b7"}
-    schema = source.lake.tables[T].schema
-    assert schema is not None
-    assert schema.column_names[2] == name.strip('"')
 
 
 def test_a_lob_that_changes_do_not_carry_keeps_its_value_under_another_name(

@@ -28,7 +28,15 @@ REPLACED = ("ADD (N NUMBER(9))", DROP, called("N", "B"))
 
 CASES = {
     "dropped": DdlStory((DROP,), "ID A -B C D E"),
+    "two-dropped": DdlStory(("DROP (B, C)",), "ID A -B -C D E"),
+    "unused-and-dropped": DdlStory((UNUSED, "DROP UNUSED COLUMNS"), "ID A -B C D E"),
+    "unused-and-another-dropped": DdlStory((UNUSED, "DROP COLUMN C"), "ID A -B -C D E"),
+    "dropped-beside-a-new-one": DdlStory((DROP, "ADD (B2 VARCHAR2(9))"), "ID A -B C D E B2"),
     "renamed": DdlStory((called("B", "B2"),), "ID A B2=B C D E"),
+    "renamed-twice": DdlStory((called("B", "B2"), called("B2", "B3")), "ID A B3=B C D E"),
+    "renamed-beside-others": DdlStory(
+        (called("B", "B2"), "DROP COLUMN A", "ADD (A2 DATE)"), "ID -A B2=B C D E A2"
+    ),
     "added-again": DdlStory((DROP, NEW), "ID A -B__dropped=B C D E B=B__2"),
     "unused-and-added-again": DdlStory((UNUSED, NEW), "ID A -B__dropped=B C D E B=B__2"),
     "added-again-twice": DdlStory(
