@@ -1,7 +1,9 @@
-"""How are windows of several pluggable databases cut at one SCN, and captured from one reading of the redo?
+"""How are windows of several pluggable databases cut at one SCN, and captured from one reading of
+the redo?
 
-SCNs and redo logs belong to the container database. Nothing here is needed for one source to be right: what cannot be cut or captured
-together is left to each source's own turn, which then says why.
+SCNs and redo logs belong to the container database. Nothing here is needed for one source to be
+right: what cannot be cut or captured together is left to each source's own turn, which then says
+why.
 """
 
 from __future__ import annotations
@@ -20,15 +22,17 @@ from cdc_core.steps.pipeline import Pipeline
 _LOG = logging.getLogger("cdc_core.steps")
 
 SHARED_LEASE = "shared-capture"
-"""Held, of the source whose name is first, by who reads redo for several: another process finds it landed, and reads nothing."""
+"""Held, of the source whose name is first, by who reads redo for several: another process finds it
+landed, and reads nothing."""
 
 
 def cut_together(source: Pipeline, others: Sequence[Pipeline], *, pending_max: int) -> None:
-    """Cut a source's windows to where the furthest of the others is, and on to the present; then those of the others to the same SCN. One
-    with ``pending_max`` windows that wait gets no more.
+    """Cut a source's windows to where the furthest of the others is, and on to the present; then
+    those of the others to the same SCN. One with ``pending_max`` windows that wait gets no more.
 
     Raises:
-        CdcError: The source's windows cannot be cut. Of the others, that is left to their own turns.
+        CdcError: The source's windows cannot be cut. Of the others, that is left to their own
+            turns.
     """
     ends = [end for end in map(newest_end, others) if end is not None]
     ahead, own = max(ends, default=Scn(0)), newest_end(source)
@@ -51,14 +55,16 @@ def capture_beside(
     *,
     wait_seconds: float = 0,
 ) -> StepReport:
-    """Capture a window, and that of the others with the same bounds where it is their next one, if one reading serves them all.
+    """Capture a window, and that of the others with the same bounds where it is their next one, if
+    one reading serves them all.
 
     Args:
         wait_seconds: How long to wait while another process reads redo for several.
 
     Raises:
         LeaseHeldError: Another process still does.
-        CdcError: The source's window cannot be captured. Of the others, that is left to their own turns.
+        CdcError: The source's window cannot be captured. Of the others, that is left to their own
+            turns.
     """
     if not _is_next(source, window) or not any(_is_next(other, window) for other in others):
         return source.capture_window(window)
@@ -81,8 +87,8 @@ def is_awaited(others: Sequence[Pipeline], window: ScnWindow) -> bool:
 def capture_shared(
     pipelines: Mapping[str, Pipeline], *, until: int | None = None
 ) -> dict[str, list[StepReport]]:
-    """Cut windows with common ends, up to the present or to ``until``, and capture those that several sources have from one pass over the
-    redo; what was captured of each."""
+    """Cut windows with common ends, up to the present or to ``until``, and capture those that
+    several sources have from one pass over the redo; what was captured of each."""
     done: dict[str, list[StepReport]] = {name: [] for name in pipelines}
     waiting: dict[str, list[ScnWindow]] = {}
     cut: Scn | None = None
@@ -107,7 +113,8 @@ def capture_shared(
 
 
 def newest_end(source: Pipeline) -> Scn | None:
-    """The end of the newest window that was planned; before the first one where the source begins, None if it has not begun."""
+    """The end of the newest window that was planned; before the first one where the source begins,
+    None if it has not begun."""
     newest = source.records.windows(newest_first=True, limit=1)
     return newest[0].window.scn_high if newest else source.records.begins_at
 
@@ -140,7 +147,8 @@ def _is_next(source: Pipeline, window: ScnWindow) -> bool:
 
 @contextmanager
 def _shared_redo(window: ScnWindow, sharing: Sequence[Pipeline]) -> Iterator[Sequence[bool]]:
-    """The block captures the window of these sources, from one reading for those for which that can be."""
+    """The block captures the window of these sources, from one reading for those for which that can
+    be."""
     is_read: Sequence[bool] = [False for _ in sharing]
     with ExitStack() as opened:
         if len(sharing) > 1:

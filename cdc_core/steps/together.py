@@ -1,8 +1,9 @@
-"""How are the sources of several pluggable databases of one container database carried, so that all stand at one SCN?
+"""How are the sources of several pluggable databases of one container database carried, so that all
+stand at one SCN?
 
-SCNs and redo logs belong to the container database, so a window of each can end at the same SCN, and redo is read once for windows with the
-same bounds (:mod:`cdc_core.steps.beside`). Each source has its own fate: one whose pluggable database is closed or gone leaves the others
-alone.
+SCNs and redo logs belong to the container database, so a window of each can end at the same SCN,
+and redo is read once for windows with the same bounds (:mod:`cdc_core.steps.beside`). Each source
+has its own fate: one whose pluggable database is closed or gone leaves the others alone.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from cdc_core.steps.snapshots.joining import FirstStart
 
 REDO_ATTEMPTS = 10
 REDO_SECONDS = 1.0
-"""How often, and after how long, redo behind a snapshot is looked for again. An open database writes some every few seconds."""
+"""How often, and after how long, redo behind a snapshot is looked for again. An open database
+writes some every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What was done of each source, and the errors that stopped some of them, by the names of the pluggable databases."""
+    """What was done of each source, and the errors that stopped some of them, by the names of the
+    pluggable databases."""
 
     done: Mapping[str, list[StepReport]]
     errors: Mapping[str, CdcError]
@@ -36,15 +39,16 @@ class Round:
 def run_together(
     pipelines: Mapping[str, Pipeline], *, sleep: Callable[[float], None] = time.sleep
 ) -> Round:
-    """Everything that there is to do now, source by source; then all of those that nothing stopped end at one SCN, as of which all of
-    them can be read.
+    """Everything that there is to do now, source by source; then all of those that nothing stopped
+    end at one SCN, as of which all of them can be read.
 
-    New ones are read as of one SCN. Windows of those that have begun are cut up to the present first, and captured together; else the first
-    one cuts windows up to the present, the others up to where it did. One that is ahead,
-    because a snapshot was read later or it was carried alone, takes the others along with a window each.
+    New ones are read as of one SCN. Windows of those that have begun are cut up to the present
+    first, and captured together; else the first one cuts windows up to the present, the others up
+    to where it did. One that is ahead, because a snapshot was read later or it was carried alone,
+    takes the others along with a window each.
 
-    Where windows end at the redo written last, what was read a moment ago waits for redo behind it, for
-    :data:`REDO_ATTEMPTS` seconds; a window ends nowhere else.
+    Where windows end at the redo written last, what was read a moment ago waits for redo behind it,
+    for :data:`REDO_ATTEMPTS` seconds; a window ends nowhere else.
     """
     done: dict[str, list[StepReport]] = {name: [] for name in pipelines}
     errors: dict[str, CdcError] = {}
@@ -79,7 +83,8 @@ def run_together(
 
 
 def capture_together(pipelines: Mapping[str, Pipeline], *, until: int | None = None) -> Round:
-    """Windows of all, cut up to one SCN, the present or ``until``, and captured; nothing is applied."""
+    """Windows of all, cut up to one SCN, the present or ``until``, and captured; nothing is
+    applied."""
     done = capture_shared(pipelines, until=until)
     errors: dict[str, CdcError] = {}
     ends = [end for end in map(newest_end, pipelines.values()) if end is not None]
@@ -95,8 +100,8 @@ def capture_together(pipelines: Mapping[str, Pipeline], *, until: int | None = N
 
 
 def begin_together(pipelines: Mapping[str, Pipeline]) -> None:
-    """Begin the sources that are new as of one SCN: the newest of those where each may begin, which Oracle has reached in all of them. One
-    that cannot begin now is left to its own turn."""
+    """Begin the sources that are new as of one SCN: the newest of those where each may begin, which
+    Oracle has reached in all of them. One that cannot begin now is left to its own turn."""
     firsts: dict[str, FirstStart] = {}
 
     def look(name: str, pipeline: Pipeline) -> None:
@@ -111,7 +116,8 @@ def begin_together(pipelines: Mapping[str, Pipeline]) -> None:
 
 
 def common_scn(pipelines: Mapping[str, Pipeline]) -> Scn | None:
-    """The newest SCN as of which every captured mirror of every source can be read; None where there is none."""
+    """The newest SCN as of which every captured mirror of every source can be read; None where
+    there is none."""
     spans = common([pipeline.records.readable() for pipeline in pipelines.values()])
     return spans[-1].high if spans else None
 
@@ -145,8 +151,8 @@ def what_delays(pipelines: Mapping[str, Pipeline]) -> str:
 def _shared_end(
     pipelines: Mapping[str, Pipeline], captured: Mapping[str, list[StepReport]]
 ) -> Scn | None:
-    """Where the windows end that several sources captured together: what was written since waits for the next round, so that it is read together
-    too. None where there are none."""
+    """Where the windows end that several sources captured together: what was written since waits
+    for the next round, so that it is read together too. None where there are none."""
     ends = [newest_end(pipelines[name]) for name, reports in captured.items() if reports]
     return max(filter(None, ends)) if len(ends) > 1 else None
 
