@@ -85,7 +85,7 @@ def redo_windows(
             pipeline = redolake.source(names.source, open_pipeline)
             partitions = in_order(context, pipeline)
             alone = [window for window, _ in partitions if not is_awaited(others, window)]
-            with pipeline.reading_early(alone):
+            with pipeline.prefetching(alone):
                 for window, key in partitions:
                     capture = partial(
                         capture_beside, pipeline, others, window, wait_seconds=SHARED_WAIT_SECONDS

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.airport import Airport, open_airport
 from benchmarks.common import Form, Result, measured
+from cdc_core.capture.asked_rows import Wanted
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import resetlogs_change
@@ -72,9 +73,9 @@ def _driver_alone(airport: Airport, windows: list[ScnWindow]) -> tuple[int, floa
                 resetlogs_change=resetlogs_change(session),
             )
             with mining(session, logs, Scn(low), window.scn_high):
-                reading = Reading(low, (), {})
+                wanted = Wanted(tables, {}, False, Reading(low, (), {}))
                 batches = mined_batches(
-                    session, tables, reading, window.scn_high, rows=config.oracle.fetch_rows
+                    session, wanted, window.scn_high, rows=config.oracle.fetch_rows
                 )
                 counted += sum(batch.num_rows for batch in batches)
             low = window.scn_high

@@ -167,7 +167,7 @@ class _Source:
         shutil.copytree(self.folder / "planned", self.folder / name)
         with self._opened(name, sessions) as pipeline:
             pending = pipeline.pending_windows()
-            with pipeline.reading_early(pending):
+            with pipeline.prefetching(pending):
                 for window in pending:
                     pipeline.capture_window(window)
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.landing.manifest import PlannedWindow, WindowManifest
@@ -84,22 +84,6 @@ class WindowWork:
     given: Sequence[GivenTable] = ()
 
 
-class EarlyRedo(Protocol):
-    """A window's redo that was read before the windows before it were captured. Only the source that read it knows what it holds."""
-
-    def close(self) -> None:
-        """Give it up. May be called twice."""
-
-
-@dataclass(frozen=True, slots=True)
-class SharedWork:
-    """A window of another source whose redo is read in the same pass."""
-
-    source: Source
-    work: WindowWork
-    landing: LandingStore
-
-
 class Source(Protocol):
     """Reads the committed changes of one database, window by window.
 
@@ -139,45 +123,67 @@ class Source(Protocol):
             LogsNotReadyError: Redo is not there yet.
         """
 
-    def read_early(
-        self, work: WindowWork, landing: LandingStore, stop: threading.Event
-    ) -> EarlyRedo | None:
-        """Read a window's redo while the windows before it are still being captured, for :meth:`capture_window`; None where that
-        cannot be done, or once ``stop`` is set. It lands nothing, leaves nothing behind, and may be called from several threads.
-
-        Args:
-            work: The planned window, without anything of the one before it.
-
-        Raises:
-            CdcError: The redo cannot be read now; :meth:`capture_window` will say whether that lasts.
-        """
-
-    def read_shared(
-        self, work: WindowWork, landing: LandingStore, beside: Sequence[SharedWork]
-    ) -> list[EarlyRedo | None]:
-        """Read the redo of windows with the same bounds in one pass: of this source, and of sources of other pluggable databases in the same
-        container database, under the same ``capture``. Otherwise like :meth:`read_early`.
-
-        Returns:
-            What was read for this source, and for each beside it; None where that cannot be done.
-        """
-
-    def capture_window(
-        self, work: WindowWork, landing: LandingStore, early: EarlyRedo | None = None
-    ) -> None:
+    def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
         """Read a window's changes into landing, and finish with its manifest. Nothing has landed before the manifest.
 
         All changes of a transaction that commits in the window have landed with it or with earlier windows. A table whose
         changes cannot be followed leaves at the SCN where that begins (``left`` of the manifest), and the window holds the
         others whole.
 
-        Args:
-            early: What :meth:`read_early` gave for the window; what lands is the same with it and without.
-
         Raises:
             LogsNotReadyError: A part of the redo is not there yet, after some waiting.
             RedoUnavailableError: Redo is gone, or belongs to another incarnation of the database.
             OracleUnavailableError: The database was lost at every attempt.
+        """
+
+
+class PrefetchedRedo(Protocol):
+    """A window's redo that was read before the window's turn. Only the source that read it knows what it holds."""
+
+    def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
+        """As :meth:`Source.capture_window`, with what was read where it is what the window needs in its turn; what
+        lands is the same. May be called once."""
+
+    def close(self) -> None:
+        """Give it up. May be called twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetWindow:
+    """The next window of one of several sources that read one database's redo."""
+
+    source: Source
+    work: WindowWork
+    landing: LandingStore
+
+
+@runtime_checkable
+class Prefetcher(Protocol):
+    """What a source may offer besides: to read redo before a window's turn. It lands nothing, leaves nothing behind,
+    and may be called from several threads."""
+
+    def prefetch(
+        self, work: WindowWork, landing: LandingStore, stop: threading.Event
+    ) -> PrefetchedRedo | None:
+        """Read a window's redo while the windows before it are still being captured; None where that cannot be done,
+        or once ``stop`` is set.
+
+        Args:
+            work: The planned window, without anything of the one before it.
+
+        Raises:
+            CdcError: The redo cannot be read now; :meth:`Source.capture_window` will say whether that lasts.
+        """
+
+    def prefetch_shared(self, windows: Sequence[FleetWindow]) -> list[PrefetchedRedo | None]:
+        """Read the redo of windows with the same bounds in one pass: of sources of several pluggable databases in one
+        container database, under the same ``capture``. The windows' turns come next.
+
+        Returns:
+            What was read for each; None where that cannot be done.
+
+        Raises:
+            CdcError: The pass failed.
         """
 
 

@@ -6,10 +6,11 @@ that dictionary no more, the DDL's text and the present definition say it, or a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cdc_core.capture.emptied_partitions import rows_of_partitions
+from cdc_core.capture.rules import CaptureRules
 from cdc_core.config import TableConfig
 from cdc_core.decode.defaults import unfilled
 from cdc_core.errors import (
@@ -86,13 +87,11 @@ def follow_ddl(
     session: OracleSession,
     rows: Sequence[DdlRow],
     history: SchemaHistory,
-    configs: Sequence[TableConfig],
+    rules: CaptureRules,
     altered_after: AlteredAfter,
-    follows_truncate: Set[TableId] = frozenset(),
+    *,
     given: Sequence[GivenTable] = (),
-    follows_wider: Set[TableId] | None = None,
     scn_low: int = 0,
-    reads_again: Set[TableId] = frozenset(),
 ) -> Followed:
     """Add the new versions to ``history``; return them, and the tables that a DDL ends the stream of.
 
@@ -101,28 +100,17 @@ def follow_ddl(
 
     Args:
         altered_after: Asked where neither the dictionary nor its times tell whether another DDL came right after one.
-        follows_truncate: Tables whose TRUNCATE is followed, and whose partitions that are truncated or dropped are, where it can be said which rows
-            they had. It locks the table: whoever changed a row has committed before, and whoever
-            changes one later commits behind it (SQL Language Reference 19c, TRUNCATE TABLE). One whose commit lies behind the window ends
-            the stream all the same: what a chunk saw in between, nothing tells.
         given: What tables are by signals, each as of an SCN inside the window. It takes effect there, behind the DDL that was met up to
             there. Where Oracle does not show what the last of that DDL made of the table, the definition says it, from that DDL on.
-        follows_wider: Tables whose Delta tables may be written anew for a column that needs a wider type; None for all.
-        reads_again: Those of ``follows_truncate`` of which rows may be read again: what an exchange puts into a partition.
         scn_low: The window's lower end, where a table leaves whose definition is found to be wrong from an earlier window on.
     """
     changes: list[SchemaChange] = []
     ends: dict[TableId, StreamEnd] = {}
     outcomes: list[SignalOutcome] = []
 
-    def may_widen(table: TableId) -> bool:
-        return follows_wider is None or table in follows_wider
-
     def take(one: GivenTable) -> None:
         end = ends.get(one.table)
-        change, outcome = _take_given(
-            session, one, history, configs, altered_after, end, may_widen=may_widen(one.table)
-        )
+        change, outcome = _take_given(session, one, history, rules, altered_after, end)
         outcomes.append(outcome)
         changes.extend([change] if change is not None else ())
 
@@ -133,35 +121,22 @@ def follow_ddl(
         old = history.latest(row.table)
         if row.table in ends or (row.scn is not None and row.scn <= old.scn_from):
             continue
-        if row.table in follows_truncate and row.scn is not None and empties_table(row.text):
-            changes.append(SchemaChange(row.scn, row.ordinal, row.text, old, empties=True))
+        emptied = _emptied(session, row, old, rules)
+        if isinstance(emptied, StreamEnd):
+            ends[row.table] = emptied
             continue
-        if row.table in follows_truncate and (chosen := emptied_partitions(row.text)):
-            emptied = _partitions_emptied(session, row, old, configs, chosen)
-            if isinstance(emptied, StreamEnd):
-                ends[row.table] = emptied
-            else:
-                changes.append(emptied)
-            continue
-        if row.table in follows_truncate and (exchanged := exchanged_partition(row.text)):
-            if row.table not in reads_again:
-                ends[row.table] = _end(row, "truncate", _EXCHANGED)
-                continue
-            emptied = _partitions_emptied(session, row, old, configs, exchanged)
-            if isinstance(emptied, StreamEnd):
-                ends[row.table] = emptied
-            else:
-                changes.append(replace(emptied, has_new_rows=True))
+        if emptied is not None:
+            changes.append(emptied)
             continue
         later = [other for other in rows[at + 1 :] if other.table == row.table]
         stands_in = _standing_in(row, later, waiting)
-        new, text = _followed(session, row, old, configs, altered_after, stands_in, later)
+        new, text = _followed(session, row, old, rules, altered_after, stands_in, later)
         if isinstance(new, _Misread):
             scn = Scn(max(scn_low, old.scn_from - 1))
             ends[row.table] = replace(_end(row, "unsupported_ddl", new.reason), scn=scn)
             changes = [one for one in changes if one.schema.table != row.table or one.scn <= scn]
             continue
-        if isinstance(new, TableSchema) and not may_widen(row.table):
+        if isinstance(new, TableSchema) and row.table not in rules.rewrites_wider:
             new = _unless_wider(row, old, new)
         if isinstance(new, StreamEnd):
             ends[row.table] = new
@@ -178,7 +153,7 @@ def _followed(
     session: OracleSession,
     row: DdlRow,
     old: TableSchema,
-    configs: Sequence[TableConfig],
+    rules: CaptureRules,
     altered_after: AlteredAfter,
     stands_in: GivenTable | None,
     later: Sequence[DdlRow],
@@ -190,7 +165,7 @@ def _followed(
         return _end(row, "truncate", "rows were removed without redo for each"), text
     if old.is_by_row_id and moves_rows(row.text):
         return _end(row, "unsupported_ddl", MOVES_ROWS), text
-    config = next(config for config in configs if config.table == row.table)
+    config = rules.entry(row.table)
     # A DDL whose commit lies behind the window is not in the dictionary as of its row: the present has it.
     at = Scn(row.scn) if row.scn is not None else current_scn(session)
     asked = _always if later else altered_after
@@ -252,17 +227,39 @@ def _captured(schema: TableSchema, config: TableConfig) -> TableSchema:
     return schema
 
 
+def _emptied(
+    session: OracleSession, row: DdlRow, old: TableSchema, rules: CaptureRules
+) -> SchemaChange | StreamEnd | None:
+    """A TRUNCATE that is followed, of the table or of partitions of which it can be said which rows they had; None if it is none.
+
+    It locks the table: whoever changed a row has committed before, and whoever changes one later commits behind it (SQL Language
+    Reference 19c, TRUNCATE TABLE). One whose commit lies behind the window ends the stream all the same: what a chunk saw in between,
+    nothing tells.
+    """
+    if row.table not in rules.follows_truncate:
+        return None
+    if row.scn is not None and empties_table(row.text):
+        return SchemaChange(row.scn, row.ordinal, row.text, old, empties=True)
+    if chosen := emptied_partitions(row.text):
+        return _partitions_emptied(session, row, old, rules.entry(row.table), chosen)
+    if not (exchanged := exchanged_partition(row.text)):
+        return None
+    if row.table not in rules.rereads_partitions:
+        return _end(row, "truncate", _EXCHANGED)
+    emptied = _partitions_emptied(session, row, old, rules.entry(row.table), exchanged)
+    return emptied if isinstance(emptied, StreamEnd) else replace(emptied, has_new_rows=True)
+
+
 def _partitions_emptied(
     session: OracleSession,
     row: DdlRow,
     old: TableSchema,
-    configs: Sequence[TableConfig],
+    config: TableConfig,
     chosen: EmptiedPartitions,
 ) -> SchemaChange | StreamEnd:
     """A DROP, TRUNCATE or EXCHANGE of partitions with the rows that go, or the end of the stream where nothing says which they are."""
     if row.scn is None:
         return _end(row, "truncate", "rows went with a partition, and it commits behind the window")
-    config = next(config for config in configs if config.table == row.table)
     try:
         rows = rows_of_partitions(
             session, config, old, chosen, row_scn=Scn(row.row_scn), scn=Scn(row.scn)
@@ -295,11 +292,9 @@ def _take_given(
     session: OracleSession,
     given: GivenTable,
     history: SchemaHistory,
-    configs: Sequence[TableConfig],
+    rules: CaptureRules,
     altered_after: AlteredAfter,
     end: StreamEnd | None,
-    *,
-    may_widen: bool,
 ) -> tuple[SchemaChange | None, SignalOutcome]:
     """Let a definition hold from its SCN on, or say why it does not: whatever it is, it stops no table."""
 
@@ -313,14 +308,14 @@ def _take_given(
     if end is not None:
         return refused(f"its stream ended at SCN {end.scn}")
     old = history.latest(given.table)
-    config = next(config for config in configs if config.table == given.table)
+    config = rules.entry(given.table)
     try:
         new = identified(old, version_given(old, given, config))
     except (ConfigError, SchemaMismatchError, UnsupportedTypeError) as error:
         return refused(error.message)
     evolution = judge(old, new)
     reason = evolution.refusal or unfilled(evolution.added)
-    if reason is None and evolution.widened and not may_widen:
+    if reason is None and evolution.widened and given.table not in rules.rewrites_wider:
         reason = _too_wide(evolution)
     if reason is not None:
         return refused(reason)

@@ -63,10 +63,10 @@ def is_altered_soon_after(
                     break
                 sleep(_WAIT_SECONDS)
         # Of the primary all logs may be read, and the present dictionary names its tables.
-        by = how if on_standby else None
+        by = how if on_standby else LogMinerConfig(logs=how.logs)
         copies = read_logs(miner, scn, how) if on_standby else read_logs(session, scn)
         logs = cover(copies, read_threads(session), scn, high)
-        with mining(miner, logs, scn, high, how=by, logs_by=how.logs):
+        with mining(miner, logs, scn, high, how=by):
             binds = {
                 "low": scn,
                 "high": high,

@@ -12,19 +12,17 @@ from contextlib import closing, contextmanager
 
 import pyarrow as pa
 
-from cdc_core.capture.asked_rows import QueryFilter, Wanted, condition_of, taken_batches
+from cdc_core.capture.asked_rows import Wanted, condition_of, taken_batches
 from cdc_core.capture.dictionaries import start_options
 from cdc_core.capture.log_naming import name_logs, refuse_missing
 from cdc_core.capture.logs import RedoLog
 from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.shown_names import ShownNames
 from cdc_core.config import LogMinerConfig, LogsBy
 from cdc_core.errors import CdcError, OracleError
 from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.scn import Scn
 from cdc_core.model.texts import readable_batch
 from cdc_core.oracle.session import ROOT, Binds, OracleSession
-from cdc_core.schema.table import TableSchema
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,20 +88,21 @@ def mining(
     scn_high: Scn,
     *,
     how: LogMinerConfig | None = None,
-    logs_by: LogsBy = "files",
 ) -> Iterator[None]:
     """Hold a LogMiner session over ``logs`` for the block; the session must be where LogMiner runs.
 
-    ``how`` says which dictionary names the rows; without it the online catalog does.
+    ``how`` says how LogMiner learns its logs, and which dictionary names the rows: by default it is told each file, and the online
+    catalog does.
 
     Raises:
         LogsNotReadyError: Oracle misses or cannot open a log.
         PreflightError: The user may not use LogMiner.
     """
     _end(session)  # what an earlier failure in this session may have left
+    how = how or LogMinerConfig()
     try:
-        name_logs(session, logs, logs_by)
-        sql, binds = _start(how or LogMinerConfig())
+        name_logs(session, logs, how.logs)
+        sql, binds = _start(how)
         session.execute_block(sql, {"scn_low": scn_low + 1, "scn_high": scn_high, **binds})
         refuse_missing(session)
         yield
@@ -115,36 +114,31 @@ def mining(
 
 def mined_batches(
     session: OracleSession,
-    tables: Sequence[TableSchema],
-    reading: Reading,
+    wanted: Wanted,
     scn_high: Scn,
     *,
     rows: int,
-    shown: ShownNames | None = None,
-    unnamed: bool = False,
-    query_filter: QueryFilter | None = None,
     logs_by: LogsBy = "files",
 ) -> Generator[pa.RecordBatch]:
-    """Rows of the started LogMiner session with ``reading.mining_low < SCN <= scn_high``: transaction control of all
-    transactions, and every row of ``tables``.
+    """Rows of the started LogMiner session with ``wanted.reading.mining_low < SCN <= scn_high``: transaction control of all
+    transactions, and every row of ``wanted.tables``.
 
-    Which rows these are, whoever filters them (``query_filter``), says :mod:`~cdc_core.capture.asked_rows`; whose a row is, is decided by
+    Which rows these are, whoever filters them (``wanted.query_filter``), says :mod:`~cdc_core.capture.asked_rows`; whose a row is, is decided by
     ``RowReader`` alone. Where redo is looked at again for what came late, most rows that were read before are left out here already; which of the
-    others are new is decided by ``reading`` alone.
+    others are new is decided by ``wanted.reading`` alone.
 
     Returns:
         Batches of :data:`MINED_SCHEMA`, in the view's order.
     """
-    wanted = Wanted(tables, shown or {}, unnamed, reading, query_filter or QueryFilter())
     condition, named = condition_of(wanted)
-    binds: dict[str, object] = {"scn_low": reading.mining_low, "scn_high": scn_high, **named}
+    binds: dict[str, object] = {"scn_low": wanted.reading.mining_low, "scn_high": scn_high, **named}
     container = ""
     if session.is_cdb and session.container != ROOT:
         # A hole is one of the log, which is nobody's alone. Inside a pluggable database the view has the rows of that one alone; that they name it is documented for the root.
         of_none = " OR SRC_CON_NAME IS NULL" if logs_by == "scn_range" else ""
         container = f" AND (SRC_CON_NAME = :container{of_none} OR {_IS_HOLE})"
         binds["container"] = session.container
-    unread, unread_binds = _unread(reading)
+    unread, unread_binds = _unread(wanted.reading)
     sql = _SELECT.format(more="", container=container) + condition + unread
     mined = _fetched(session, sql, {**binds, **unread_binds}, rows=rows, schema=MINED_SCHEMA)
     return taken_batches(wanted, mined, rows)

@@ -335,7 +335,7 @@ def _read_newest(session: OracleSession, miner: OracleSession, how: LogMinerConf
         high = max(high, Scn(low + 1))
     from_ = needed_from(session, how, low)
     logs = cover(read_logs(miner, from_, how), read_threads(session), from_, high)
-    with mining(miner, logs, low, high, how=how, logs_by=how.logs):
+    with mining(miner, logs, low, high, how=how):
         miner.fetch_all(_CONTENTS_PROBE)
 
 

@@ -74,8 +74,6 @@ class RowReader:
         self._objects = {one.object_id: at for at, one in enumerate(tables) if one.object_id}
         self._segments = {number: at for at, one in enumerate(tables) for number in one.segments}
         self.unnamed: dict[int, Seen] = {}
-        self._owners = pa.array([one.table.owner for one in tables], pa.string())
-        self._table_names = pa.array([one.table.name for one in tables], pa.string())
         self._unfinished: pa.RecordBatch | None = None
         self._log_writes = LogWrites()
 
@@ -116,28 +114,6 @@ class RowReader:
                 scn=self._unfinished.column("scn")[0].as_py(),
             )
         yield from self._log_writes.end()
-
-    def landing_rows(self, batch: MinedBatch) -> pa.RecordBatch | None:
-        """The rows of captured tables as they land, ``REDO_SCHEMA``; None if there are none."""
-        wanted = batch.tables != NO_TABLE
-        if not wanted.any():
-            return None
-        rows, ordinals, tables = batch.rows, batch.ordinals, batch.tables
-        if not wanted.all():
-            rows = rows.filter(pa.array(wanted))
-            ordinals, tables = ordinals[wanted], tables[wanted]
-        at = pa.array(tables)
-        ready = {
-            "ordinal": pa.array(ordinals),
-            "seg_owner": self._owners.take(at),
-            "table_name": self._table_names.take(at),
-            "rollback": pc.equal(rows.column("rollback"), 1),
-        }
-        columns = [
-            ready[field.name] if field.name in ready else rows.column(field.name)
-            for field in REDO_SCHEMA
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=REDO_SCHEMA)
 
     def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Join the pieces of split statements (CSF = 1: the next row goes on); keep an unfinished one back."""
@@ -256,6 +232,30 @@ class RowReader:
                 texts[at] = texts[at].replace(f'"UNKNOWN"."OBJ# {numbers[at]}"', name, 1)
         place = rows.schema.get_field_index("sql_redo")
         return rows.set_column(place, rows.schema.field(place), pa.array(texts, pa.large_string()))
+
+
+def landing_rows(batch: MinedBatch, tables: Sequence[TableSchema]) -> pa.RecordBatch | None:
+    """The rows of captured tables as they land, ``REDO_SCHEMA``; None if there are none.
+
+    Args:
+        tables: The captured tables, by their places in the batch.
+    """
+    wanted = batch.tables != NO_TABLE
+    if not wanted.any():
+        return None
+    batch = batch.filter(wanted)
+    at, rows = pa.array(batch.tables), batch.rows
+    ready = {
+        "ordinal": pa.array(batch.ordinals),
+        "seg_owner": pa.array([one.table.owner for one in tables], pa.string()).take(at),
+        "table_name": pa.array([one.table.name for one in tables], pa.string()).take(at),
+        "rollback": pc.equal(rows.column("rollback"), 1),
+    }
+    columns = [
+        ready[field.name] if field.name in ready else rows.column(field.name)
+        for field in REDO_SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=REDO_SCHEMA)
 
 
 def _give(

@@ -1,9 +1,10 @@
 """How is the redo of one range read once for several pluggable databases?
 
-LogMiner in the root shows the redo of all containers, so one pass can answer the questions of several windows with the same bounds: each
-row goes to the window of its container (``SRC_CON_NAME``). What each gets is what a pass of its own before its turn would have given
-(:mod:`cdc_core.capture.prefetch`), in batches of the same size: the same files land. What cannot be answered so is asked again by its window,
-in its turn: one whose tables were renamed meanwhile, or whose rows cannot be taken, leaves the others alone.
+LogMiner in the root shows the redo of all containers, so one pass can answer the questions of several windows with
+the same bounds: each row goes to the window of its container (``SRC_CON_NAME``). What each gets is what a pass of
+its own would have given, in batches of the same size: the same files land. The windows' turns follow, so the redo
+may still change (:class:`~cdc_core.capture.question.Unfinished`). What cannot be answered so is asked again by its
+window, in its turn: one whose tables were renamed meanwhile, or whose rows cannot be taken, leaves the others alone.
 """
 
 from __future__ import annotations
@@ -15,15 +16,29 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.asked_rows import Wanted
+from cdc_core.capture.answer import Answer, PassReader
+from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.log_naming import logs_read, where_logminer_runs
-from cdc_core.capture.logs import RedoLog
+from cdc_core.capture.logs import RedoLog, read_log_starts
 from cdc_core.capture.mining import CONTAINER, MINED_SCHEMA, mined_of_all, mining
-from cdc_core.capture.prefetch import EarlyPass, EarlyRows
-from cdc_core.capture.proving import ProvedLogs, refuse_changed
+from cdc_core.capture.prefetch import is_unchanging, stored_answer
+from cdc_core.capture.proving import (
+    ProvedLogs,
+    check_database,
+    check_incarnation,
+    prove_logs,
+    refuse_changed,
+)
+from cdc_core.capture.question import Question, ask, unfinished_of
+from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.rules import CaptureRules
+from cdc_core.capture.stored_rows import StoredRows
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import CdcError
+from cdc_core.landing.store import LandingStore
 from cdc_core.model.operations import Operation
+from cdc_core.oracle.session import OracleSession
+from cdc_core.source import WindowWork
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,11 +48,11 @@ def can_share(how: LogMinerConfig) -> bool:
     return how.logs == "files" and how.standby_dsn is None
 
 
-def read_shared(passes: Sequence[EarlyPass]) -> list[EarlyRows | None]:
+def read_shared(shares: Sequence[Share]) -> list[Answer | None]:
     """Read the redo of windows with the same bounds in one pass, in the first one's session.
 
     Args:
-        passes: Each in a session in its own pluggable database, and all under the same ``capture``.
+        shares: Each in a session in its own pluggable database, and all under the same ``capture``.
 
     Returns:
         The answer to each; None where it must be read in its turn.
@@ -45,9 +60,8 @@ def read_shared(passes: Sequence[EarlyPass]) -> list[EarlyRows | None]:
     Raises:
         CdcError: The pass failed, and nothing was answered.
     """
-    shares = [_Share(one) for one in passes]
     try:
-        asking = [share for share in shares if share.asks_with(shares[0]) and share.prove()]
+        asking = [one for one in shares if one.asks_with(shares[0]) and one.prove()]
         if len(asking) > 1:
             logs = _read(asking)
             for share in asking:
@@ -58,43 +72,59 @@ def read_shared(passes: Sequence[EarlyPass]) -> list[EarlyRows | None]:
     return [share.answer for share in shares]
 
 
-def _read(asking: Sequence[_Share]) -> list[RedoLog]:
-    first = asking[0]
-    session, asked = first.own.session, first.own.asked
-    proved = first.proved
+def _read(asking: Sequence[Share]) -> list[RedoLog]:
+    session, question, proved = asking[0].session, asking[0].question, asking[0].proved
     assert proved is not None
-    low, high, how = asked.reads_above, asked.window.scn_high, asked.how
+    low, high, how = question.reads_above, question.window.scn_high, question.how
     wanted = {share.container: share.wanted for share in asking}
     with where_logminer_runs(session, how.logs):
-        with mining(session, proved.logs, low, high, how=how, logs_by=how.logs):
-            found = mined_of_all(session, wanted, low, high, rows=asked.rows)
+        with mining(session, proved.logs, low, high, how=how):
+            found = mined_of_all(session, wanted, low, high, rows=question.rows)
             with closing(found) as batches:
                 for batch in batches:
                     for share in asking:
                         share.take(batch)
             used = logs_read(session, proved.logs, proved.copies, how.logs)
-        refuse_changed(session, used, proved.low, high, first.own.incarnation, how)
+        refuse_changed(session, used, proved.low, high, asking[0].incarnation, how)
     return proved.logs
 
 
-class _Share:
-    """The part of one pluggable database."""
+class Share:
+    """The part of one pluggable database in a pass: what its window asks, and the rows that answer it so far.
 
-    def __init__(self, own: EarlyPass) -> None:
-        self.own = own
-        self.container = own.session.container
+    Args:
+        session: In the pluggable database.
+        work: The planned window, whose turn follows the pass.
+    """
+
+    def __init__(
+        self, session: OracleSession, work: WindowWork, rules: CaptureRules, landing: LandingStore
+    ) -> None:
+        self.session, self._work, self.container = session, work, session.container
+        self.incarnation = work.source.resetlogs_change
         self.proved: ProvedLogs | None = None
-        self.answer: EarlyRows | None = None
-        self._held: list[pa.RecordBatch] = []
+        self.answer: Answer | None = None
+        with where_logminer_runs(session, rules.how.logs):
+            unfinished = unfinished_of(work, read_log_starts(session))
+        reading = Reading(work.record.mining_low, (), {})
+        if unfinished is not None:
+            low, scns = work.record.mining_low, unfinished.first_scns
+            reading = Reading(low, unfinished.before, scns)
+        question = ask(session, work, rules, reading, unfinished=unfinished)
+        self._reader = PassReader(question, reading)
+        self.wanted = self._reader.wanted
+        self._stored = StoredRows(landing.scratch())
+        self._pending: list[pa.RecordBatch] = []
         self._is_out = False
-        asked = own.asked
-        self.wanted = Wanted(
-            asked.tables, asked.shown, asked.unnamed, own.reading, asked.query_filter
-        )
 
-    def asks_with(self, other: _Share) -> bool:
+    @property
+    def question(self) -> Question:
+        """What its window asks."""
+        return self._reader.question
+
+    def asks_with(self, other: Share) -> bool:
         """Does it ask for the same redo in the same way?"""
-        mine, its = self.own.asked, other.own.asked
+        mine, its = self.question, other.question
         return (mine.window, mine.reads_above, mine.rows, mine.how) == (
             its.window,
             its.reads_above,
@@ -105,9 +135,9 @@ class _Share:
     def prove(self) -> bool:
         """May its redo be read now?"""
         try:
-            if not self.own.asked.again:
-                with where_logminer_runs(self.own.session, self.own.asked.how.logs):
-                    self.proved = self.own.prove(self.own.session)
+            if not self.question.again:
+                with where_logminer_runs(self.session, self.question.how.logs):
+                    self.proved = self._proved()
         except CdcError as error:
             self._leave(error)
         return self.proved is not None
@@ -120,10 +150,10 @@ class _Share:
         hole = pc.equal(batch.column("operation_code"), int(Operation.MISSING_SCN))
         mine = pc.or_(pc.fill_null(mine, False), hole)
         rows = batch.select(MINED_SCHEMA.names).filter(mine)
-        self._held.append(self.wanted.taken_from(rows))
+        self._pending.append(self.wanted.taken_from(rows))
         try:
             for whole in self._whole_batches():
-                self.own.take(whole)
+                self._store(self._reader.take(whole))
         except CdcError as error:
             self._leave(error)
 
@@ -132,27 +162,42 @@ class _Share:
         if self._is_out:
             return
         try:
-            for rest in _joined(self._held):
-                self.own.take(rest)
-            self.own.end()
-            self.answer = self.own.answer(logs)
+            for rest in _joined(self._pending):
+                self._store(self._reader.take(rest))
+            self._store(self._reader.end())
+            self._stored.finish()
+            self.answer = stored_answer(self.session, self._reader, logs, self._stored)
         except CdcError as error:
             self._leave(error)
 
     def close(self) -> None:
         """Give up what answers nothing."""
         if self.answer is None:
-            self.own.close()
+            self._stored.close()
+
+    def _proved(self) -> ProvedLogs | None:
+        session, question, source = self.session, self.question, self._work.source
+        high = question.window.scn_high
+        if question.unfinished is None and not is_unchanging(session, high):
+            return None
+        check_database(session, source)
+        self.incarnation = check_incarnation(session, source.resetlogs_change)
+        low, how = question.reads_above, question.how
+        return prove_logs(session, session, low, high, self.incarnation, how)
+
+    def _store(self, batches: Iterator[MinedBatch]) -> None:
+        for batch in batches:
+            self._stored.write(batch)
 
     def _whole_batches(self) -> Iterator[pa.RecordBatch]:
-        size = self.own.asked.rows
-        while sum(one.num_rows for one in self._held) >= size:
-            [rows] = _joined(self._held)
-            self._held = [rows.slice(size)]
+        size = self.question.rows
+        while sum(one.num_rows for one in self._pending) >= size:
+            [rows] = _joined(self._pending)
+            self._pending = [rows.slice(size)]
             yield rows.slice(0, size)
 
     def _leave(self, error: CdcError) -> None:
-        self._is_out, self._held = True, []
+        self._is_out, self._pending = True, []
         _LOG.info(
             "a window is read in its turn, not with others container=%s: %s", self.container, error
         )

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
 
 from cdc_core.capture import logminer, positions
-from cdc_core.capture import prefetch as early_rows
-from cdc_core.capture.asked_rows import QueryFilter
+from cdc_core.capture.answer import Answer
 from cdc_core.capture.dictionaries import refuse_start_without
 from cdc_core.capture.flushing import flush
 from cdc_core.capture.logs import read_logs
-from cdc_core.capture.prefetch import EarlyPass, EarlyRows
+from cdc_core.capture.prefetch import prefetch
 from cdc_core.capture.preflight import check_redo
-from cdc_core.capture.shared_pass import can_share, read_shared
+from cdc_core.capture.rules import CaptureRules
+from cdc_core.capture.shared_pass import Share, can_share, read_shared
 from cdc_core.capture.standby import miner_of, readable_end
 from cdc_core.capture.times import times_of
 from cdc_core.capture.windows import cut_windows
 from cdc_core.config import SourceConfig, TableConfig
-from cdc_core.decode.masking import masks_by_table
 from cdc_core.errors import CdcError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
@@ -28,7 +29,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
-from cdc_core.source import EarlyRedo, NextWindow, SharedWork, Start, WindowWork
+from cdc_core.source import FleetWindow, NextWindow, PrefetchedRedo, Start, WindowWork
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,6 +42,10 @@ class LogMinerSource:
 
     def __init__(self, config: SourceConfig, database: OracleDatabase) -> None:
         self._config, self._database = config, database
+
+    @cached_property
+    def _rules(self) -> CaptureRules:
+        return CaptureRules.of(self._config)
 
     def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
         """See :meth:`Source.check`."""
@@ -76,84 +81,71 @@ class LogMinerSource:
             times = times_of(session, [window.scn_high for window in windows])
         return [NextWindow(window, ended) for window, ended in zip(windows, times, strict=True)]
 
-    def read_early(
+    def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
+        """See :meth:`Source.capture_window`; in one LogMiner pass for all tables."""
+        self._capture(work, landing, None)
+
+    def prefetch(
         self, work: WindowWork, landing: LandingStore, stop: threading.Event
-    ) -> EarlyRows | None:
-        """See :meth:`Source.read_early`."""
+    ) -> PrefetchedAnswer | None:
+        """See :meth:`Prefetcher.prefetch`."""
 
-        def read(session: OracleSession) -> EarlyRows | None:
-            with miner_of(session, self._database, self._config.capture) as miner:
-                return early_rows.read_early(
-                    session,
-                    work,
-                    landing,
-                    stop,
-                    masks=masks_by_table(self._config),
-                    rows=self._config.oracle.fetch_rows,
-                    how=self._config.capture,
-                    query_filter=QueryFilter.of(self._config),
-                    miner=miner,
-                )
+        def read(session: OracleSession) -> Answer | None:
+            with miner_of(session, self._database, self._rules.how) as miner:
+                return prefetch(session, work, self._rules, landing, stop, miner=miner)
 
-        return self._database.read(read)
+        answer = self._database.read(read)
+        return None if answer is None else PrefetchedAnswer(answer, self._capture)
 
-    def read_shared(
-        self, work: WindowWork, landing: LandingStore, beside: Sequence[SharedWork]
-    ) -> list[EarlyRedo | None]:
-        """See :meth:`Source.read_shared`."""
-        together = [SharedWork(self, work, landing), *beside]
-        if not can_share(self._config.capture):
-            return [None for _ in together]
+    def prefetch_shared(self, windows: Sequence[FleetWindow]) -> list[PrefetchedRedo | None]:
+        """See :meth:`Prefetcher.prefetch_shared`."""
+        if not can_share(self._rules.how):
+            return [None for _ in windows]
         with ExitStack() as opened:
-            passes = [self._pass_of(one, opened) for one in together]
-            found = iter(read_shared([one for one in passes if one is not None]))
-            return [None if one is None else next(found) for one in passes]
+            shares = [self._share_of(one, opened) for one in windows]
+            answers = iter(read_shared([one for one in shares if one is not None]))
+            return [
+                PrefetchedAnswer(answer, one.source._capture)
+                if share is not None
+                and isinstance(one.source, LogMinerSource)
+                and (answer := next(answers)) is not None
+                else None
+                for one, share in zip(windows, shares, strict=True)
+            ]
 
-    def _pass_of(self, shared: SharedWork, opened: ExitStack) -> EarlyPass | None:
+    def _share_of(self, window: FleetWindow, opened: ExitStack) -> Share | None:
         """What a window asks, in a session that the stack closes; None where nobody can ask now."""
-        source = shared.source
-        if not isinstance(source, LogMinerSource) or source._config.capture != self._config.capture:
+        source = window.source
+        if not isinstance(source, LogMinerSource) or source._rules.how != self._rules.how:
             return None
         try:
-            return EarlyPass(
-                opened.enter_context(source._database.session()),
-                shared.work,
-                shared.landing,
-                masks=masks_by_table(source._config),
-                rows=source._config.oracle.fetch_rows,
-                how=source._config.capture,
-                query_filter=QueryFilter.of(source._config),
-                is_next=True,
-            )
+            session = opened.enter_context(source._database.session())
+            return Share(session, window.work, source._rules, window.landing)
         except CdcError as error:
             _LOG.info("a window is read in its turn, not with others: %s", error)
             return None
 
-    def capture_window(
-        self, work: WindowWork, landing: LandingStore, early: EarlyRedo | None = None
-    ) -> None:
-        """See :meth:`Source.capture_window`; in one LogMiner pass for all tables."""
-        assert early is None or isinstance(early, EarlyRows)
-
+    def _capture(self, work: WindowWork, landing: LandingStore, prefetched: Answer | None) -> None:
         def capture(session: OracleSession) -> None:
-            with miner_of(session, self._database, self._config.capture) as miner:
+            with miner_of(session, self._database, self._rules.how) as miner:
                 logminer.capture_window(
-                    session,
-                    work,
-                    configs=self._config.tables,
-                    masks=masks_by_table(self._config),
-                    unlogged_ignored=self._config.with_policy("unlogged", "ignore"),
-                    follows_truncate=self._config.with_policy(
-                        "truncate", "follow", "follow_or_resnapshot"
-                    ),
-                    reads_again=self._config.with_policy("truncate", "follow_or_resnapshot"),
-                    follows_wider=self._config.with_policy("widened_column", "rewrite"),
-                    landing=landing,
-                    early=early,
-                    rows=self._config.oracle.fetch_rows,
-                    how=self._config.capture,
-                    query_filter=QueryFilter.of(self._config),
-                    miner=miner,
+                    session, work, self._rules, landing, prefetched=prefetched, miner=miner
                 )
 
         self._database.read(capture)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchedAnswer:
+    """A :class:`~cdc_core.source.PrefetchedRedo`: the answer to what the window is expected to ask in its turn."""
+
+    answer: Answer
+    capture: Callable[[WindowWork, LandingStore, Answer | None], None]
+
+    def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
+        """See :meth:`PrefetchedRedo.capture_window`."""
+        self.capture(work, landing, self.answer)
+
+    def close(self) -> None:
+        """See :meth:`PrefetchedRedo.close`."""
+        self.answer.close()

@@ -11,7 +11,7 @@ import numpy as np
 from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.ddl_rows import DdlRow
 from cdc_core.capture.ledger import TransactionLedger
-from cdc_core.capture.rows import RowReader
+from cdc_core.capture.rows import landing_rows
 from cdc_core.errors import (
     REPORT_HINT,
     RowCountError,
@@ -23,7 +23,6 @@ from cdc_core.landing.manifest import (
 )
 from cdc_core.landing.redo_files import RedoFiles
 from cdc_core.landing.store import LandingStore
-from cdc_core.model.identifiers import TableId
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import TableSchema
 
@@ -49,7 +48,6 @@ class WindowRows:
         window: The window's key, for errors.
         tables: The captured tables, by their places in batches.
         ledger: What follows the transactions.
-        reader: What makes rows of landing.
         landing: Where they land.
         folder: The window's folder there.
     """
@@ -60,14 +58,12 @@ class WindowRows:
         window: str,
         tables: Sequence[TableSchema],
         ledger: TransactionLedger,
-        reader: RowReader,
         landing: LandingStore,
         folder: str,
     ) -> None:
         self._window = window
         self._tables = tables
         self._ledger = ledger
-        self._reader = reader
         self._landing = landing
         self._folder = folder
         self._counts = np.zeros(len(tables), dtype=np.int64)
@@ -110,13 +106,8 @@ class WindowRows:
         counted = zip(self._tables, self._counts.tolist(), strict=True)
         return {str(schema.table): count for schema, count in counted if count}
 
-    @property
-    def ddl_texts(self) -> list[tuple[TableId, str]]:
-        """DDL of captured tables, whether its transaction has committed or not."""
-        return [(row.table, row.text) for row, _ in self._ddl]
-
     def ddl_rows(self) -> list[DdlRow]:
-        """The same with the SCN at which it committed, as the ledger knows it."""
+        """DDL of captured tables, with the SCN at which it committed, as the ledger knows it."""
         return [
             DdlRow(
                 table=row.table,
@@ -133,7 +124,7 @@ class WindowRows:
         self._note_ddl(batch)
         changed = batch.tables[batch.is_change]
         self._counts += np.bincount(changed, minlength=len(self._counts))
-        rows = self._reader.landing_rows(batch)
+        rows = landing_rows(batch, self._tables)
         if rows is not None:
             redo.write(rows)
 

@@ -28,7 +28,7 @@ from cdc_core.capture.batches import NO_TABLE, MinedBatch
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader
+from cdc_core.capture.rows import RowReader, landing_rows
 from cdc_core.errors import CdcError
 from cdc_core.explain.definitions import DdlFound, Definitions, definitions
 from cdc_core.explain.ends import Ends
@@ -148,7 +148,7 @@ class _Landed:
                 self._note_dropped(batch, kept, excluded)
                 taken = ledger.take(kept)
                 self._note(taken, kept)
-                if (rows := reader.landing_rows(taken)) is not None:
+                if (rows := landing_rows(taken, self._tables)) is not None:
                     redo.write_batch(rows)
                 self._note_ended(ledger.drain(), scn, committed, waiting)
             ledger.finish()

@@ -217,7 +217,7 @@ class Pipeline(Context):
 
     pending_windows = window_plan.pending_windows
     capture_window = _kept(window_capture.capture_window)
-    reading_early = window_capture.reading_early
+    prefetching = window_capture.prefetching
     apply_window = _kept(window_apply.apply_window)
     changed_tables = window_apply.changed_tables
     replay_window = window_replay.replay_window
@@ -281,7 +281,7 @@ class Pipeline(Context):
             again = self.plan_recapture(needed_only=needed_only, first=first).again
             if again:
                 window_recapture.begin_recapture(self, again)
-        with self.reading_early([record.window for record in again]):
+        with self.prefetching([record.window for record in again]):
             for record in again:
                 yield self.capture_window(record.window)
 
@@ -369,7 +369,7 @@ class Pipeline(Context):
             pending = self._carried = self.pending_windows()
             with (
                 overtaken_where_forgotten(self.records.window, pending),
-                self.reading_early(pending),
+                self.prefetching(pending),
             ):
                 yield from carry_windows(pending, self.capture_window, self.apply_window)
         self.retire_windows()
@@ -390,7 +390,7 @@ class Pipeline(Context):
     def _capture(self, until: int | None) -> Iterator[StepReport]:
         self.plan_windows(until=until)
         windows = [one.window for one in self.records.windows(states=("planned",))]
-        with overtaken_where_forgotten(self.records.window, windows), self.reading_early(windows):
+        with overtaken_where_forgotten(self.records.window, windows), self.prefetching(windows):
             yield from map(self.capture_window, windows)
 
     def run_apply(self) -> Iterator[StepReport]:

@@ -92,7 +92,7 @@ def capture_together(pipelines: Mapping[str, Pipeline], *, until: int | None = N
         try:
             pipeline.plan_windows(until=max(ends, default=until))
             windows = [one.window for one in pipeline.records.windows(states=("planned",))]
-            with pipeline.reading_early(windows):
+            with pipeline.prefetching(windows):
                 done[name] += map(pipeline.capture_window, windows)
         except CdcError as error:
             errors[name] = error

@@ -277,7 +277,7 @@ class StandIn(Pipeline):
         return [record.window for record in records]
 
     @contextmanager
-    def reading_early(self, windows: Sequence[ScnWindow]) -> Iterator[None]:
+    def prefetching(self, windows: Sequence[ScnWindow]) -> Iterator[None]:
         self.read_early.append([window.key for window in windows])
         yield
 

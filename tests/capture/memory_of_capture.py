@@ -15,12 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.capture.prefetch import EarlyRows, read_early
-from cdc_core.config import LocalLandingConfig, LogMinerConfig
+from cdc_core.capture.answer import Answer
+from cdc_core.capture.prefetch import prefetch
+from cdc_core.config import LocalLandingConfig
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.operations import Operation
-from tests.capture.test_logminer import answers, capture, work_of
+from tests.capture.test_logminer import RULES, answers, capture, work_of
 from tests.capture.test_rows import batch, row
 from tests.oracle.fake_session import FakeSession
 
@@ -60,12 +61,10 @@ def _session(rows: int) -> LargeTransaction:
     return session
 
 
-def _read(rows: int, landing: LandingStore) -> EarlyRows | None:
+def _read(rows: int, landing: LandingStore) -> Answer | None:
     """With no rows a pass would find none: what lands was read here."""
     session: Any = _session(rows)
-    return read_early(
-        session, work_of(), landing, Event(), masks={}, rows=1000, how=LogMinerConfig()
-    )
+    return prefetch(session, work_of(), RULES, landing, Event())
 
 
 def main() -> None:
@@ -73,12 +72,12 @@ def main() -> None:
     rows = int(sys.argv[1])
     landing = open_landing(LocalLandingConfig(path=str(Path(sys.argv[2]))))
     sessions = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    early: list[EarlyRows | None] = [None]
+    early: list[Answer | None] = [None]
     if sessions > 1:
         with ThreadPoolExecutor(sessions) as pool:
             early = list(pool.map(lambda _: _read(rows, landing), range(sessions)))
         assert all(early)
-    manifest, _ = capture(_session(0 if early[0] else rows), landing, early=early[0])
+    manifest, _ = capture(_session(0 if early[0] else rows), landing, prefetched=early[0])
     assert manifest.transactions_committed == 1
     assert sum(manifest.rows_by_table.values()) == rows
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

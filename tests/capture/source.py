@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.capture.logminer import capture_window
 from cdc_core.capture.positions import read_start, upper_bound
+from cdc_core.capture.rules import CaptureRules
 from cdc_core.config import SourceConfig
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest, digest_of, window_manifest_bytes
@@ -92,10 +93,8 @@ class Source:
         capture_window(
             self.session,
             work,
-            configs=self.config.tables,
-            landing=self.landing,
-            rows=100,
-            how=self.config.capture,
+            replace(CaptureRules.of(self.config), rows=100),
+            self.landing,
         )
         manifest, ledger = landed_window(self.landing, "src", record.window)
         sha256 = digest_of(window_manifest_bytes(manifest))

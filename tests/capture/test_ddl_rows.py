@@ -8,6 +8,7 @@ import pytest
 
 from cdc_core.capture import ddl_rows
 from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
+from cdc_core.capture.rules import CaptureRules
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.scn import Scn
@@ -16,6 +17,7 @@ from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN, Column, TableSchema
 from tests.schema.ddl_catalog import CASES
 
 CONFIG = TableConfig(name="HR.EMP")
+RULES = CaptureRules(tables=(CONFIG,), rewrites_wider=frozenset({CONFIG.table}))
 ID = Column("ID", "NUMBER", 22, 0, 9, 0, nullable=False)
 EMP = TableSchema(CONFIG.table, Scn(10), (ID,), ("ID",), object_id=7, stored=("ID",))
 
@@ -23,7 +25,7 @@ EMP = TableSchema(CONFIG.table, Scn(10), (ID,), ("ID",), object_id=7, stored=("I
 def ends(text: str, known: TableSchema = EMP) -> list[tuple[str | None, int]]:
     row = DdlRow(table=CONFIG.table, ordinal=1, row_scn=20, scn=Scn(21), text=text)
     session = cast("Any", None)
-    followed = follow_ddl(session, [row], SchemaHistory([known]), [CONFIG], lambda *_: False)
+    followed = follow_ddl(session, [row], SchemaHistory([known]), RULES, lambda *_: False)
     assert not followed.changes
     assert all(len(end.reason) < 700 and str(CONFIG.table) in end.reason for end in followed.ends)
     return [(end.trouble, end.scn) for end in followed.ends]

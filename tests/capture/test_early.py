@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.prefetch import EarlyRows, read_early
+from cdc_core.capture.answer import Answer
+from cdc_core.capture.prefetch import prefetch
 from cdc_core.capture.unnamed_rows import Seen
-from cdc_core.config import LocalLandingConfig, LogMinerConfig
+from cdc_core.config import LocalLandingConfig
 from cdc_core.errors import LogsChangedError
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
@@ -19,7 +20,7 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
-from tests.capture.test_logminer import answers, capture, work_of
+from tests.capture.test_logminer import RULES, answers, capture, work_of
 from tests.capture.test_rows import EMP, X1, batch, row
 from tests.oracle.fake_session import FakeSession
 
@@ -44,10 +45,8 @@ def session_of(*texts: str, **more: Any) -> FakeSession:
     return FakeSession({**more, **answers(**{"FROM V$LOG L": ENDED} | more)}, batches)
 
 
-def early_of(session: Any, landing: LandingStore) -> EarlyRows:
-    early = read_early(
-        session, work_of(), landing, Event(), masks={}, rows=1000, how=LogMinerConfig()
-    )
+def early_of(session: Any, landing: LandingStore) -> Answer:
+    early = prefetch(session, work_of(), RULES, landing, Event())
     assert early is not None
     return early
 
@@ -62,7 +61,7 @@ def test_a_window_takes_the_rows_that_were_read_early_and_mines_nothing(
 ) -> None:
     early = early_of(session_of("early"), landing)
     session = session_of("in its turn")
-    manifest, _ = capture(session, landing, early=early)
+    manifest, _ = capture(session, landing, prefetched=early)
     assert not mined(session)
     assert manifest.rows_by_table == {"HR.EMP": 1}
     assert [one.address is not None for one in manifest.positions] == [True]
@@ -84,10 +83,7 @@ def test_a_table_that_is_renamed_while_it_is_read_early_answers_nothing(
     session.answers["OBJECT_ID IN"] = lambda _: (
         [("HR", "OTHER", 501), *NAMES[1:]] if mined(session) else NAMES
     )
-    assert (
-        read_early(session, work_of(), landing, Event(), masks={}, rows=1000, how=LogMinerConfig())
-        is None
-    )
+    assert prefetch(session, work_of(), RULES, landing, Event()) is None
 
 
 def test_an_attempt_that_failed_with_early_rows_is_followed_by_one_that_reads(
@@ -103,7 +99,7 @@ def test_an_attempt_that_failed_with_early_rows_is_followed_by_one_that_reads(
 
     session = session_of("read again", "and more")
     session.answers["OBJECT_ID IN"] = names
-    manifest, _ = capture(session, landing, early=early)
+    manifest, _ = capture(session, landing, prefetched=early)
     assert len(asked) == 4
     assert mined(session)
     assert manifest.rows_by_table == {"HR.EMP": 2}
@@ -115,7 +111,7 @@ def test_what_was_seen_early_counts_in_the_window_s_turn(landing: LandingStore) 
     early.ends.append(end)
     early.unnamed[777] = Seen(150, 150, 1)
     session = session_of(**{"P.OBJECT_ID IN": [(777, "TABLE", "ANOTHER", 900)]})
-    manifest, _ = capture(session, landing, early=early)
+    manifest, _ = capture(session, landing, prefetched=early)
     assert not mined(session)
     assert [one.table for one in manifest.left] == [EMP.table]
     assert any("P.OBJECT_ID IN (777)" in sql for sql, _ in session.sent)
@@ -126,7 +122,7 @@ def test_redo_that_may_have_come_late_is_read_in_the_window_s_turn(landing: Land
     early = early_of(session_of("early"), landing)
     session = session_of("in its turn", "and late")
     before = [position_of(first_scn=85, read_from=40)]
-    capture(session, landing, early=early, positions=before)
+    capture(session, landing, prefetched=early, positions=before)
     assert mined(session)
 
 
@@ -134,10 +130,7 @@ def test_nothing_is_read_early_once_that_is_to_stop(landing: LandingStore) -> No
     stop = Event()
     stop.set()
     session: Any = session_of("early")
-    assert (
-        read_early(session, work_of(), landing, stop, masks={}, rows=1000, how=LogMinerConfig())
-        is None
-    )
+    assert prefetch(session, work_of(), RULES, landing, stop) is None
     assert any("END_LOGMNR" in sql for sql, _ in session.sent)
 
 
@@ -148,6 +141,6 @@ def position_of(*, first_scn: int, read_from: int) -> ThreadPosition:
 def test_the_same_xid_is_followed_from_early_rows(landing: LandingStore) -> None:
     """The ledger of the window before it meets the rows in their turn only."""
     early = early_of(session_of("early"), landing)
-    manifest, ledger = capture(session_of(), landing, early=early)
+    manifest, ledger = capture(session_of(), landing, prefetched=early)
     assert manifest.transactions_committed == 1
     assert X1.lower() not in {one.xid for one in ledger}

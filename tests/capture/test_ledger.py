@@ -11,7 +11,7 @@ import pytest
 
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader
+from cdc_core.capture.rows import RowReader, landing_rows
 from cdc_core.landing.ledger import ledger_batch, ledger_from_rows
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
@@ -56,7 +56,7 @@ class Followed:
         reader = RowReader(ordinal, [EMP, DEPT], Reading(0, (), {}))
         self.landed: list[dict[str, Any]] = []
         for one in reader.read(iter([batch(*rows) for rows in batches])):
-            landing = reader.landing_rows(self.ledger.take(one))
+            landing = landing_rows(self.ledger.take(one), [EMP, DEPT])
             self.landed += landing.to_pylist() if landing is not None else []
         self.ledger.finish()
         self.ended: list[dict[str, Any]] = self.ledger.drain().to_pylist()

@@ -14,7 +14,7 @@ import pytest
 from cdc_core.capture import log_writes
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader
+from cdc_core.capture.rows import RowReader, landing_rows
 from cdc_core.landing.layout import REDO_SCHEMA
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
@@ -44,7 +44,7 @@ def result_of(batches: Sequence[Rows]) -> Result:
     landed = [
         rows
         for one in reader.read(iter([batch(*rows) for rows in batches]))
-        if (rows := reader.landing_rows(ledger.take(one))) is not None
+        if (rows := landing_rows(ledger.take(one), [EMP, DEPT])) is not None
     ]
     ledger.finish()
     redo = pa.Table.from_batches(landed, REDO_SCHEMA).to_pylist()

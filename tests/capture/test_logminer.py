@@ -13,7 +13,8 @@ import pytest
 
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.logminer import capture_window
-from cdc_core.capture.rows import RowReader
+from cdc_core.capture.rows import landing_rows
+from cdc_core.capture.rules import CaptureRules
 from cdc_core.config import LocalLandingConfig, TableConfig
 from cdc_core.errors import (
     LogsNotReadyError,
@@ -58,6 +59,12 @@ SOURCE = SourceRecord(name="src", snapshot_scn=Scn(50), mining_low=Scn(40), rese
 NO_SESSION = OracleError("no LogMiner session", ora="ORA-01307")
 COLUMNS = [("HR", "EMP", "ID", "NUMBER", 22, 0, 10, 0, "N", None, "NO", "NO", 1)]
 ADDED = [("HR", "EMP", "NOTE", "VARCHAR2", 10, 10, None, None, "Y", None, "NO", "NO", 2)]
+
+
+CONFIGS = (TableConfig(name="HR.EMP"), TableConfig(name='HR."Dept"'))
+RULES = CaptureRules(
+    tables=CONFIGS, rows=1000, rewrites_wider=frozenset(one.table for one in CONFIGS)
+)
 
 
 def answers(**more: Any) -> dict[str, Any]:
@@ -125,10 +132,9 @@ def capture(session: FakeSession, landing: LandingStore, **more: Any) -> Any:
     capture_window(
         session,  # type: ignore[arg-type]
         work_of(**more),
-        early=more.get("early"),
-        configs=[TableConfig(name="HR.EMP"), TableConfig(name='HR."Dept"')],
-        landing=landing,
-        rows=1000,
+        RULES,
+        landing,
+        prefetched=more.get("prefetched"),
     )
     return landed_window(landing, "src", WINDOW)
 
@@ -191,9 +197,9 @@ def test_rows_that_get_lost_on_their_way_to_landing_stop_the_window(
     landing: LandingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows are counted when they are read, when they land, and by the ledger."""
-    original: Callable[..., Any] = RowReader.landing_rows
+    original: Callable[..., Any] = landing_rows
     monkeypatch.setattr(
-        RowReader, "landing_rows", lambda self, batch: original(self, batch).slice(1)
+        "cdc_core.capture.window_rows.landing_rows", lambda *given: original(*given).slice(1)
     )
     with pytest.raises(RowCountError) as caught:
         capture(FakeSession(answers(), [batch(row(Operation.START), row(1), row(1))]), landing)

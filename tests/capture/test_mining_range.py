@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cdc_core.capture.asked_rows import Wanted
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import upper_bound
@@ -23,8 +24,8 @@ def inserts(session: OracleSession, schema: TableSchema, low: int, high: int) ->
     with session.in_root():
         logs = cover(read_logs(session, low), read_threads(session), low, high)
         with mining(session, logs, low, high):
-            reading = Reading(low, None, {})
-            batches = list(mined_batches(session, [schema], reading, high, rows=100))
+            wanted = Wanted([schema], {}, False, Reading(low, None, {}))
+            batches = list(mined_batches(session, wanted, high, rows=100))
     rows = [row for batch in batches for row in batch.to_pylist()]
     return sorted(row["scn"] for row in rows if row["operation_code"] == Operation.INSERT)
 

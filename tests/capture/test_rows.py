@@ -10,7 +10,7 @@ import pytest
 
 from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader
+from cdc_core.capture.rows import RowReader, landing_rows
 from cdc_core.capture.shown_names import shown_names
 from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import REDO_SCHEMA
@@ -56,7 +56,7 @@ def landed(*batches: pa.RecordBatch, ordinal: int = 0) -> list[dict[str, Any]]:
     reader = RowReader(ordinal, [EMP, DEPT], Reading(0, (), {}))
     found: list[dict[str, Any]] = []
     for one in reader.read(iter(batches)):
-        rows = reader.landing_rows(one)
+        rows = landing_rows(one, [EMP, DEPT])
         if rows is not None:
             assert rows.schema.equals(REDO_SCHEMA)
             found += rows.to_pylist()
@@ -137,7 +137,7 @@ def test_internal_ddl_is_left_out_and_user_ddl_is_kept() -> None:
     [found] = reader.read(iter([rows]))
     assert found.ddl.tolist() == [1]
     assert found.is_change.tolist() == [False, False, True]
-    kept = reader.landing_rows(found)
+    kept = landing_rows(found, [EMP, DEPT])
     assert kept is not None
     assert kept.column("operation_code").to_pylist() == [Operation.DDL, 1]
 
@@ -177,7 +177,7 @@ def test_partitions_of_a_renamed_table_are_taken_by_its_new_name() -> None:
     ]  # fmt: skip
     [taken] = reader.read(iter([batch(*rows)]))
     assert taken.tables.tolist() == [0, -1, 0]
-    assert [one["sql_redo"] for one in reader.landing_rows(taken).to_pylist()] == [  # type: ignore[union-attr]
+    assert [one["sql_redo"] for one in landing_rows(taken, [EMP]).to_pylist()] == [  # type: ignore[union-attr]
         'insert into "HR"."EMP"("ID") values (\'1\');',
         "alter table emp rename to emp_old",
     ]

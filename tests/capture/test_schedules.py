@@ -26,6 +26,7 @@ from cdc_core.capture.logs import RedoThread, read_logs
 from cdc_core.capture.orphans import judged
 from cdc_core.capture.positions import read_start, upper_bound
 from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.rules import CaptureRules
 from cdc_core.capture.stream import Event, Stream
 from cdc_core.capture.windows import cut_windows
 from cdc_core.config import CloseAt, LogMinerConfig, LogsBy, TableConfig
@@ -104,11 +105,15 @@ class Run:
         )  # fmt: skip
         try:
             logminer.capture_window(
-                session, work, configs=[TableConfig(name="HR.EMP")],
-                landing=self.landing,  # type: ignore[arg-type]
-                rows=9,
-                how=LogMinerConfig(close_at=self.close_at, logs=self.logs_by),
-            )  # fmt: skip
+                session,
+                work,
+                CaptureRules(
+                    tables=(TableConfig(name="HR.EMP"),),
+                    rows=9,
+                    how=LogMinerConfig(close_at=self.close_at, logs=self.logs_by),
+                ),
+                self.landing,  # type: ignore[arg-type]
+            )
         except TransientError:
             return
         folder = window_folder("src", window)

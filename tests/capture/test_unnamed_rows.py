@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cdc_core.capture.asked_rows import Wanted
 from cdc_core.capture.mining import mined_batches
 from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader
+from cdc_core.capture.rows import RowReader, landing_rows
 from cdc_core.capture.shown_names import read_shown_names
 from cdc_core.capture.unnamed_rows import KnownSegments, Seen, note_rows
 from cdc_core.errors import OracleUnavailableError, PreflightError, SnapshotTooOldError
@@ -206,7 +207,8 @@ def test_names_and_numbers_of_many_tables_are_asked_for_in_lists() -> None:
         replace(EMP, table=replace(EMP.table, name=f"T{n}"), object_id=n) for n in range(1, 1002)
     ]
     read_shown_names(session, tables)
-    list(mined_batches(session, tables, Reading(Scn(100), (), {}), Scn(200), rows=10))
+    wanted = Wanted(tables, {}, False, Reading(Scn(100), (), {}))
+    list(mined_batches(session, wanted, Scn(200), rows=10))
     (shown, _), (mined, _) = session.sent
     for sql, name, number in (
         (shown, "OBJECT_NAME", "OBJECT_ID"),
@@ -221,8 +223,8 @@ def test_names_and_numbers_of_many_tables_are_asked_for_in_lists() -> None:
 def test_numbers_and_rows_without_a_name_are_asked_for(unnamed: bool, asked: bool) -> None:
     many = knowing(EMP, range(10_000, 11_500))
     session: Any = FakeSession()
-    reading = Reading(Scn(100), (), {})
-    list(mined_batches(session, [many, DEPT], reading, Scn(200), rows=10, unnamed=unnamed))
+    wanted = Wanted([many, DEPT], {}, unnamed, Reading(Scn(100), (), {}))
+    list(mined_batches(session, wanted, Scn(200), rows=10))
     [(sql, _)] = session.sent
     assert sql.count("DATA_OBJ# IN (") == 2
     assert "11499" in sql
@@ -245,7 +247,7 @@ def test_rows_of_a_segment_that_is_gone_land_under_the_tables_name() -> None:
     [taken] = reader.read(iter([batch(*rows)]))
     assert taken.tables.tolist() == [-1, 0, 0, -1, -1, -1, -1, -1], "a START stands before its rows"
     assert reader.unnamed == {700: Seen(150, 160, 2)}
-    found = reader.landing_rows(taken)
+    found = landing_rows(taken, [SEGMENTED, DEPT])
     assert found is not None
     assert (
         found.column("sql_redo").to_pylist()

@@ -15,7 +15,7 @@ from cdc_core.capture import single_batch_transactions as whole
 from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader
+from cdc_core.capture.rows import RowReader, landing_rows
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
@@ -94,7 +94,7 @@ def followed(seed: int) -> Any:
     parts = [batch(*rows[at : at + size]) for at in range(0, len(rows), size)]
     landed: list[dict[str, Any]] = []
     for part in reader.read(iter(parts)):
-        landing = reader.landing_rows(ledger.take(part))
+        landing = landing_rows(ledger.take(part), [EMP, DEPT])
         landed += landing.to_pylist() if landing is not None else []
     ledger.finish()
     ended = sorted(ledger.drain().to_pylist(), key=lambda one: one["commit_ordinal"])

@@ -130,7 +130,7 @@ class Worker:
     def capture_planned(self) -> int:
         """Capture the windows that are planned."""
         planned = self.pipeline.store.windows.find(self.source, states=("planned",))
-        with self.pipeline.reading_early([record.window for record in planned]):
+        with self.pipeline.prefetching([record.window for record in planned]):
             for record in planned:
                 self.pipeline.capture_window(record.window)
         return len(planned)

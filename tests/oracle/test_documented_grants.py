@@ -11,13 +11,14 @@ from typing import Any
 import oracledb
 import pytest
 
+from cdc_core.capture.asked_rows import Wanted
 from cdc_core.capture.log_naming import where_logminer_runs
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.orphans import read_living
 from cdc_core.capture.positions import read_start, upper_bound
 from cdc_core.capture.reading_position import Reading
-from cdc_core.config import LogsBy, SourceConfig
+from cdc_core.config import LogMinerConfig, LogsBy, SourceConfig
 from cdc_core.errors import PreflightError
 from cdc_core.model.findings import Finding
 from cdc_core.model.operations import Operation
@@ -118,9 +119,9 @@ def read_everything(setup: Setup, oracle: Oracle, path: Path, low: Scn) -> list[
         high = Scn(wait_until(start.snapshot_scn, lambda: upper_bound(session, "online")))
         with where_logminer_runs(session, setup.logs_by):
             logs = cover(read_logs(session, low), read_threads(session), low, high)
-            with mining(session, logs, low, high, logs_by=setup.logs_by):
-                reading = Reading(low, None, {})
-                batches = list(mined_batches(session, [schema], reading, high, rows=1000))
+            with mining(session, logs, low, high, how=LogMinerConfig(logs=setup.logs_by)):
+                wanted = Wanted([schema], {}, False, Reading(low, None, {}))
+                batches = list(mined_batches(session, wanted, high, rows=1000))
     mined = [row for batch in batches for row in batch.to_pylist()]
     inserts = sum(row["operation_code"] == Operation.INSERT for row in mined)
     return [("rows", len(rows)), ("inserts", inserts)]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cdc_core.capture.asked_rows import Wanted
 from cdc_core.capture.logs import cover, read_logs, read_threads
 from cdc_core.capture.mining import mined_batches, mining
 from cdc_core.capture.positions import upper_bound
@@ -71,8 +72,8 @@ class Paths:
                 read_logs(self.session, self.start), read_threads(self.session), self.start, high
             )
             with mining(self.session, logs, self.start, high):
-                reading = Reading(self.start, None, {})
-                batches = list(mined_batches(self.session, [schema], reading, high, rows=1000))
+                wanted = Wanted([schema], {}, False, Reading(self.start, None, {}))
+                batches = list(mined_batches(self.session, wanted, high, rows=1000))
         redo = [
             row["sql_redo"]
             for batch in batches

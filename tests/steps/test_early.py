@@ -10,8 +10,10 @@ from contextlib import contextmanager
 import pytest
 
 from cdc_core.errors import LogsNotReadyError
+from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.steps.windows.prefetch import EarlyReads
+from cdc_core.source import WindowWork
+from cdc_core.steps.windows.prefetch import Prefetches
 
 WINDOWS = [ScnWindow(Scn(low), Scn(low + 10)) for low in range(0, 100, 10)]
 SECONDS = 60.0
@@ -22,6 +24,9 @@ class Redo:
 
     def __init__(self, window: ScnWindow) -> None:
         self.window, self.is_closed = window, False
+
+    def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
+        raise AssertionError(f"{work} is captured by nobody here: {landing}")
 
     def close(self) -> None:
         self.is_closed = True
@@ -68,7 +73,7 @@ class Reader:
                 self.at_once -= 1
 
 
-def carry(reads: EarlyReads, reader: Reader, windows: list[ScnWindow]) -> list[ScnWindow | None]:
+def carry(reads: Prefetches, reader: Reader, windows: list[ScnWindow]) -> list[ScnWindow | None]:
     """Capture windows in order; what was there of each."""
     found: list[ScnWindow | None] = []
     for window in windows:
@@ -81,7 +86,7 @@ def carry(reads: EarlyReads, reader: Reader, windows: list[ScnWindow]) -> list[S
 @pytest.mark.parametrize("sessions", [2, 3, 4])
 def test_windows_get_their_own_redo_in_order_and_sessions_are_never_more(sessions: int) -> None:
     reader = Reader()
-    reads = EarlyReads(WINDOWS, reader.read, sessions=sessions)
+    reads = Prefetches(WINDOWS, reader.read, sessions=sessions)
     assert carry(reads, reader, WINDOWS) == [None, *WINDOWS[1:]]
     reads.close()
     assert reader.begun == WINDOWS[1:]
@@ -92,7 +97,7 @@ def test_windows_get_their_own_redo_in_order_and_sessions_are_never_more(session
 def test_the_session_that_captures_is_one_of_them() -> None:
     reader = Reader()
     reader.gate.clear()
-    reads = EarlyReads(WINDOWS, reader.read, sessions=3)
+    reads = Prefetches(WINDOWS, reader.read, sessions=3)
     with reads.turn(WINDOWS[0]):
         assert reads._busy == 3
         _until(lambda: len(reader.begun) == 2)
@@ -102,7 +107,7 @@ def test_the_session_that_captures_is_one_of_them() -> None:
 
 def test_no_more_windows_wait_than_there_are_sessions() -> None:
     reader = Reader()
-    reads = EarlyReads(WINDOWS, reader.read, sessions=3)
+    reads = Prefetches(WINDOWS, reader.read, sessions=3)
     with reads.turn(WINDOWS[0]):
         _until(lambda: len(reader.given) == 3)
     assert reader.begun == WINDOWS[1:4]
@@ -113,7 +118,7 @@ def test_no_more_windows_wait_than_there_are_sessions() -> None:
 def test_who_captures_is_not_kept_waiting_by_windows_further_ahead() -> None:
     """As soon as one session is free it captures, and begins no other window before that."""
     reader = Reader()
-    reads = EarlyReads(WINDOWS, reader.read, sessions=2)
+    reads = Prefetches(WINDOWS, reader.read, sessions=2)
     carry(reads, reader, WINDOWS[:1])
     _until(lambda: len(reader.given) == 2)
     reader.gate.clear()
@@ -133,7 +138,7 @@ def test_a_window_that_cannot_be_read_early_is_read_in_its_turn_and_nothing_behi
 ):
     reader = Reader()
     reader.failing = {WINDOWS[2]}
-    reads = EarlyReads(WINDOWS, reader.read, sessions=2)
+    reads = Prefetches(WINDOWS, reader.read, sessions=2)
     found = carry(reads, reader, WINDOWS)
     reads.close()
     assert found[:3] == [None, WINDOWS[1], None]
@@ -143,7 +148,7 @@ def test_a_window_that_cannot_be_read_early_is_read_in_its_turn_and_nothing_behi
 def test_a_source_that_cannot_read_some_windows_early_reads_others() -> None:
     reader = Reader()
     reader.unable = {WINDOWS[1], WINDOWS[3]}
-    reads = EarlyReads(WINDOWS, reader.read, sessions=2)
+    reads = Prefetches(WINDOWS, reader.read, sessions=2)
     found = carry(reads, reader, WINDOWS[:5])
     reads.close()
     assert found == [None, None, WINDOWS[2], None, WINDOWS[4]]
@@ -152,7 +157,7 @@ def test_a_source_that_cannot_read_some_windows_early_reads_others() -> None:
 def test_what_nobody_captures_is_given_up() -> None:
     """A window that another process has captured is passed over."""
     reader = Reader()
-    reads = EarlyReads(WINDOWS, reader.read, sessions=2)
+    reads = Prefetches(WINDOWS, reader.read, sessions=2)
     carry(reads, reader, WINDOWS[:1])
     _until(lambda: len(reader.given) == 2)
     found = carry(reads, reader, WINDOWS[3:5])
@@ -164,7 +169,7 @@ def test_what_nobody_captures_is_given_up() -> None:
 def test_the_end_waits_for_those_that_read() -> None:
     reader = Reader()
     reader.gate.clear()
-    reads = EarlyReads(WINDOWS, reader.read, sessions=4)
+    reads = Prefetches(WINDOWS, reader.read, sessions=4)
     carry(reads, reader, WINDOWS[:1])
     reads.close()
     assert reader.at_once == 0
@@ -174,7 +179,7 @@ def test_an_error_of_the_program_is_raised_in_the_window_s_turn() -> None:
     def read(_window: ScnWindow, _stop: threading.Event) -> Redo | None:
         raise ZeroDivisionError
 
-    reads = EarlyReads(WINDOWS, read, sessions=2)
+    reads = Prefetches(WINDOWS, read, sessions=2)
     with reads.turn(WINDOWS[0]):
         pass
     with pytest.raises(ZeroDivisionError), reads.turn(WINDOWS[1]):

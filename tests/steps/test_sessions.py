@@ -18,8 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.capture import logminer
-from cdc_core.capture import prefetch as early_rows
+from cdc_core.capture import logminer, stored_rows
 from cdc_core.capture.window_rows import TRANSACTIONS_NAME
 from cdc_core.errors import CdcError, PreflightError
 from cdc_core.landing.layout import windows_folder
@@ -58,13 +57,13 @@ def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
 def answered(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Per window that was captured, whether its redo had been read before its turn."""
     seen: list[bool] = []
-    window = logminer._Window
+    answer = logminer._Turn._answer
 
-    def noted(*arguments: Any, **more: Any) -> Any:
-        seen.append(more["early"] is not None)
-        return window(*arguments, **more)
+    def noted(self: Any, prefetched: Any, incarnation: int) -> Any:
+        seen.append(prefetched is not None and prefetched.question == self._question)
+        return answer(self, prefetched, incarnation)
 
-    monkeypatch.setattr(logminer, "_Window", noted)
+    monkeypatch.setattr(logminer._Turn, "_answer", noted)
     return seen
 
 
@@ -337,13 +336,13 @@ def test_values_that_are_left_out_do_not_wait_in_a_file_either(
         oracle.run(SWITCH, user=ADMIN)
     source.more["capture"] = capture_of(SESSIONS)
     kept: list[str] = []
-    write = early_rows.WaitingRows.write
+    write = stored_rows.StoredRows.write
 
     def noted(self: Any, batch: Any) -> None:
         kept.extend(text for text in batch.rows.column("sql_redo").to_pylist() if text)
         write(self, batch)
 
-    monkeypatch.setattr(early_rows.WaitingRows, "write", noted)
+    monkeypatch.setattr(stored_rows.StoredRows, "write", noted)
     source.windows()
     assert any('"ONE"' in text for text in kept)
     assert not any("secret" in text for text in kept)
@@ -392,7 +391,7 @@ from cdc_core.config import SourceConfig
 from cdc_core.steps import Pipeline
 with Pipeline(SourceConfig.model_validate_json(sys.argv[1])) as pipeline:
     windows = pipeline.pending_windows()
-    with pipeline.reading_early(windows):
+    with pipeline.prefetching(windows):
         for window in windows:
             pipeline.capture_window(window)
 """

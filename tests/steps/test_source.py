@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,7 +28,7 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin
 from cdc_core.oracle.database import OracleDatabase, current_scn
-from cdc_core.source import EarlyRedo, NextWindow, SharedWork, Start, WindowWork
+from cdc_core.source import NextWindow, Start, WindowWork
 from cdc_core.steps import Pipeline
 from cdc_core.steps.examining import oracle_findings
 from tests.landing.facts import LANDED
@@ -79,20 +78,7 @@ class ScriptedSource:
             for one in bounds[:-1]
         ]
 
-    def read_early(
-        self, work: WindowWork, landing: LandingStore, stop: threading.Event
-    ) -> EarlyRedo | None:
-        return None
-
-    def read_shared(
-        self, work: WindowWork, landing: LandingStore, beside: Sequence[SharedWork]
-    ) -> list[EarlyRedo | None]:
-        del work, landing
-        return [None] * (len(beside) + 1)
-
-    def capture_window(
-        self, work: WindowWork, landing: LandingStore, early: EarlyRedo | None = None
-    ) -> None:
+    def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
         self.asked.append(f"window {work.record.ordinal} with {len(work.tables)} tables")
         folder = window_folder(work.source.name, work.record.window)
         rows: list[dict[str, Any]] = [

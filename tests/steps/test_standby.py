@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from cdc_core.capture import prefetch as early_rows
 from cdc_core.capture.later_ddl import is_altered_soon_after
+from cdc_core.capture.prefetch import prefetch
 from cdc_core.capture.standby import miner_of
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import (
@@ -217,14 +217,13 @@ def test_windows_are_read_early_on_the_standby_too(
     source.close()
     source.more["capture"] = capture_on(standby, window_redo_bytes_max=1, sessions=2)
     read = []
-    early = early_rows.read_early
 
     def noted(*arguments: Any, **more: Any) -> Any:
-        found = early(*arguments, **more)
+        found = prefetch(*arguments, **more)
         read.append(found is not None)
         return found
 
-    monkeypatch.setattr(early_rows, "read_early", noted)
+    monkeypatch.setattr("cdc_core.capture.source.prefetch", noted)
     for key in range(5, 9):
         oracle.run(f"INSERT INTO T VALUES ({key}, 'new')")
         oracle.run(SWITCH, user=ADMIN)

@@ -27,14 +27,14 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
-from cdc_core.source import EarlyRedo, WindowWork
+from cdc_core.source import PrefetchedRedo, Prefetcher, WindowWork
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_window
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.signals import definitions_given
 from cdc_core.steps.windows.gap import begun_anew, land_gap, leave
-from cdc_core.steps.windows.prefetch import EarlyReads
+from cdc_core.steps.windows.prefetch import Prefetches
 from cdc_core.steps.windows.reselecting import with_reselected
 from cdc_core.steps.windows.shared import verify_files
 
@@ -86,20 +86,20 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
 
 def _read_in_turn(ctx: Context, record: WindowRecord) -> None:
     try:
-        with ctx.turns.turn(record.window) as early:
-            _read(ctx, record, early)
+        with ctx.turns.turn(record.window) as prefetched:
+            _read(ctx, record, prefetched)
     except (OracleUnavailableError, PreflightError) as error:
         if not ctx.turns.read_no_further(record.window, error):
             raise
-        with ctx.turns.turn(record.window) as early:
-            _read(ctx, record, early)
+        with ctx.turns.turn(record.window) as prefetched:
+            _read(ctx, record, prefetched)
 
 
-def _read(ctx: Context, record: WindowRecord, early: EarlyRedo | None) -> None:
+def _read(ctx: Context, record: WindowRecord, prefetched: PrefetchedRedo | None) -> None:
     """Read a window into landing. Where its redo is gone, the tables leave whose policy says so, and it is read for the others."""
     work = _work(ctx, record)
     try:
-        land_window(ctx, work, early)
+        land_window(ctx, work, prefetched)
     except RedoUnavailableError as error:
         if "sequence" not in error.facts or isinstance(error, RedoUnreadableError):
             raise  # another database or incarnation, or a file that may come back
@@ -110,12 +110,14 @@ def _read(ctx: Context, record: WindowRecord, early: EarlyRedo | None) -> None:
         land_window(ctx, _work(ctx, record), None)
 
 
-def land_window(ctx: Context, work: WindowWork, early: EarlyRedo | None = None) -> None:
+def land_window(ctx: Context, work: WindowWork, prefetched: PrefetchedRedo | None = None) -> None:
     """Read a window into landing; one without tables is a gap, of which nothing is read."""
-    if work.tables:
-        ctx.redo_source.capture_window(work, ctx.landing, early)
-    else:
+    if not work.tables:
         land_gap(work, ctx.landing)
+    elif prefetched is None:
+        ctx.redo_source.capture_window(work, ctx.landing)
+    else:
+        prefetched.capture_window(work, ctx.landing)
 
 
 def gap_ahead(ctx: Context) -> tuple[WindowRecord, RedoUnavailableError] | None:
@@ -263,26 +265,27 @@ def _schema(
 
 
 @contextmanager
-def reading_early(ctx: Context, windows: Sequence[ScnWindow]) -> Iterator[None]:
+def prefetching(ctx: Context, windows: Sequence[ScnWindow]) -> Iterator[None]:
     """Read the redo of these windows before their turn, for the block in which they are captured in
     order: of those that are planned, in ``capture.sessions`` sessions."""
     sessions = ctx.config.capture.sessions
     planned = {one.window for one in ctx.store.windows.find(ctx.source, states=("planned",))}
     waiting = [window for window in windows if window in planned]
-    if sessions == 1 or len(waiting) < 2:
+    if sessions == 1 or len(waiting) < 2 or not isinstance(ctx.redo_source, Prefetcher):
         yield
         return
-    reads = EarlyReads(waiting, partial(_read_early, ctx), sessions=sessions)
-    ctx.turns.early = reads
+    reads = Prefetches(waiting, partial(_prefetch, ctx), sessions=sessions)
+    ctx.turns.prefetches = reads
     try:
         yield
     finally:
-        ctx.turns.early = None
+        ctx.turns.prefetches = None
         reads.close()
 
 
-def _read_early(ctx: Context, window: ScnWindow, stop: threading.Event) -> EarlyRedo | None:
+def _prefetch(ctx: Context, window: ScnWindow, stop: threading.Event) -> PrefetchedRedo | None:
     work = window_work(ctx, ctx.window_record(window), None, ())
-    if not work.tables:
+    source = ctx.redo_source
+    if not work.tables or not isinstance(source, Prefetcher):
         return None
-    return ctx.redo_source.read_early(work, ctx.landing, stop)
+    return source.prefetch(work, ctx.landing, stop)

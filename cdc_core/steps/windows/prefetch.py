@@ -16,14 +16,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from cdc_core.errors import CdcError
 from cdc_core.model.scn import ScnWindow
-from cdc_core.source import EarlyRedo
+from cdc_core.source import PrefetchedRedo
 
 _LOG = logging.getLogger(__name__)
 
-Read = Callable[[ScnWindow, threading.Event], EarlyRedo | None]
+Read = Callable[[ScnWindow, threading.Event], PrefetchedRedo | None]
 
 
-class EarlyReads:
+class Prefetches:
     """Reads windows in the given order, ahead of who captures them in that order. Safe for several threads.
 
     At most ``sessions`` read or capture at once, and at most as many windows wait to be captured.
@@ -35,14 +35,14 @@ class EarlyReads:
     def __init__(self, windows: Sequence[ScnWindow], read: Read, *, sessions: int) -> None:
         self._read, self._sessions = read, sessions
         self._windows = deque(windows)
-        self._reads: dict[ScnWindow, Future[EarlyRedo | None]] = {}
-        self._passed: list[Future[EarlyRedo | None]] = []
+        self._reads: dict[ScnWindow, Future[PrefetchedRedo | None]] = {}
+        self._passed: list[Future[PrefetchedRedo | None]] = []
         self._busy = self._claims = 0
         self._changed = threading.Condition()
         self._stop = threading.Event()
 
     @contextmanager
-    def turn(self, window: ScnWindow) -> Iterator[EarlyRedo | None]:
+    def turn(self, window: ScnWindow) -> Iterator[PrefetchedRedo | None]:
         """Hold one of the sessions, to capture this window: with its redo, if that was read early. Later windows are read meanwhile."""
         with self._changed:
             while self._windows and self._windows[0] <= window:
@@ -106,8 +106,8 @@ class EarlyReads:
             ).start()
         self._changed.notify_all()
 
-    def _run(self, window: ScnWindow, read: Future[EarlyRedo | None]) -> None:
-        redo: EarlyRedo | None = None
+    def _run(self, window: ScnWindow, read: Future[PrefetchedRedo | None]) -> None:
+        redo: PrefetchedRedo | None = None
         error: BaseException | None = None
         try:
             redo = self._read(window, self._stop)
@@ -127,7 +127,7 @@ class EarlyReads:
             self._begin()
 
 
-def _give_up(read: Future[EarlyRedo | None]) -> None:
+def _give_up(read: Future[PrefetchedRedo | None]) -> None:
     if read.exception() is None and (redo := read.result()) is not None:
         redo.close()
 
@@ -136,21 +136,21 @@ class RedoTurns:
     """What was read of a source's windows before their turn to be captured, by whichever pass."""
 
     def __init__(self) -> None:
-        self.shared: dict[ScnWindow, EarlyRedo] = {}
+        self.shared: dict[ScnWindow, PrefetchedRedo] = {}
         """Read in one pass for several sources; who read it closes it."""
-        self.early: EarlyReads | None = None
+        self.prefetches: Prefetches | None = None
 
-    def turn(self, window: ScnWindow) -> AbstractContextManager[EarlyRedo | None]:
+    def turn(self, window: ScnWindow) -> AbstractContextManager[PrefetchedRedo | None]:
         """Hold what was read of this window while it is captured; None where nothing was."""
         if (redo := self.shared.get(window)) is not None:
             return nullcontext(redo)
-        return nullcontext() if self.early is None else self.early.turn(window)
+        return nullcontext() if self.prefetches is None else self.prefetches.turn(window)
 
     def read_no_further(self, window: ScnWindow, error: CdcError) -> bool:
         """Read no window early any more, since a session was refused: the database may allow fewer
         than are open. False where that was not why this window failed."""
-        if window in self.shared or self.early is None or self.early.is_closed:
+        if window in self.shared or self.prefetches is None or self.prefetches.is_closed:
             return False
         _LOG.warning("no window is read early any more, since a session was refused: %s", error)
-        self.early.close()
+        self.prefetches.close()
         return True

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cdc_core.model.scn import ScnWindow
-from cdc_core.source import EarlyRedo, SharedWork, WindowWork
+from cdc_core.source import FleetWindow, PrefetchedRedo, Prefetcher, WindowWork
 from cdc_core.steps.context import Context
 from cdc_core.steps.windows.capture import window_work
 
 
 def read_shared(
     ctx: Context, window: ScnWindow, beside: Sequence[Context]
-) -> list[EarlyRedo | None]:
+) -> list[PrefetchedRedo | None]:
     """Read a window's redo in one pass for a source and for those beside it, which have planned a window with the same bounds.
 
     Returns:
@@ -22,8 +22,11 @@ def read_shared(
     Raises:
         CdcError: The pass failed; each window says in its turn whether that lasts.
     """
-    others = [SharedWork(one.redo_source, _work(one, window), one.landing) for one in beside]
-    return ctx.redo_source.read_shared(_work(ctx, window), ctx.landing, others)
+    source, together = ctx.redo_source, (ctx, *beside)
+    if not isinstance(source, Prefetcher):
+        return [None for _ in together]
+    windows = [FleetWindow(one.redo_source, _work(one, window), one.landing) for one in together]
+    return source.prefetch_shared(windows)
 
 
 def _work(ctx: Context, window: ScnWindow) -> WindowWork:

@@ -1,0 +1,175 @@
+"""How is a window's question answered by LogMiner: in one pass for all tables, and only from proved logs?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from cdc_core.capture.asked_rows import Wanted
+from cdc_core.capture.batches import MinedBatch
+from cdc_core.capture.dictionaries import has_old_names
+from cdc_core.capture.excluding import ExcludedValues
+from cdc_core.capture.joining import JoiningRows
+from cdc_core.capture.log_naming import logs_read
+from cdc_core.capture.logs import RedoLog
+from cdc_core.capture.mining import mined_batches, mining
+from cdc_core.capture.proving import ProvedLogs, prove_logs, refuse_changed
+from cdc_core.capture.question import Question
+from cdc_core.capture.reading_position import Reading, new_rows
+from cdc_core.capture.rows import RowReader
+from cdc_core.capture.standby import check_same
+from cdc_core.capture.stored_rows import StoredRows
+from cdc_core.capture.unnamed_rows import Seen
+from cdc_core.errors import RedoUnavailableError
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.scn import Scn
+from cdc_core.model.streams import StreamEnd
+from cdc_core.model.transactions import OpenTransaction
+from cdc_core.oracle.session import OracleSession
+
+
+@dataclass(slots=True, kw_only=True)
+class Answer:
+    """The rows that answer a question, and what was seen on the way.
+
+    ``rows`` gives them as they may land: of a pass that has ended (``stored``) as often as one likes, of one that
+    is being made once. The rest is whole when they have been read: each thread's highest address (``reading``), rows
+    without a name, and tables whose values could not be left out (``ends``). ``unreachable`` are joining tables
+    whose redo is gone, with the reason.
+    """
+
+    question: Question
+    logs: list[RedoLog]
+    reading: Reading
+    unnamed: dict[int, Seen]
+    ends: list[StreamEnd]
+    rows: Callable[[], Generator[MinedBatch]]
+    unreachable: list[tuple[TableId, Scn, RedoUnavailableError]] = field(default_factory=list)
+    stored: StoredRows | None = None
+
+    def close(self) -> None:
+        """Give the rows up. May be called twice."""
+        if self.stored is not None:
+            self.stored.close()
+
+
+class PassReader:
+    """Makes rows that may land of the batches that a pass shows, for one question.
+
+    Args:
+        reading: The position of reading; it goes on with the rows.
+        opened: The ledger at the window's lower end, for tables that join.
+    """
+
+    def __init__(
+        self, question: Question, reading: Reading, opened: Sequence[OpenTransaction] = ()
+    ) -> None:
+        self.question, self.reading = question, reading
+        self._reader = RowReader(
+            question.ordinal,
+            question.tables,
+            reading,
+            question.shown,
+            by_number=has_old_names(question.how.strategy),
+        )
+        self._excluded = ExcludedValues(question.tables, question.masks)
+        places = {schema.table: place for place, schema in enumerate(question.tables)}
+        lows = {places[table]: low for table, low in question.again.items()}
+        self._joining = JoiningRows(lows, opened) if lows else None
+
+    @property
+    def wanted(self) -> Wanted:
+        """Whose rows LogMiner is asked for."""
+        asked = self.question
+        return Wanted(asked.tables, asked.shown, asked.unnamed, self.reading, asked.query_filter)
+
+    def read(self, mined: Generator[pa.RecordBatch]) -> Generator[MinedBatch]:
+        """All rows of a pass.
+
+        Raises:
+            DecodeError: The last statement ends in the middle.
+            RedoUnavailableError: LogMiner found a hole in the redo.
+        """
+        with closing(mined) as batches:
+            for batch in batches:
+                yield from self.take(batch)
+            yield from self.end()
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[MinedBatch]:
+        """The rows of the next batch; :meth:`end` follows the last one."""
+        return map(self._landing, self._reader.take(batch))
+
+    def end(self) -> Iterator[MinedBatch]:
+        """All batches were taken: the rows that are left."""
+        return map(self._landing, self._reader.end())
+
+    def answer(self, logs: list[RedoLog], rows: Callable[[], Generator[MinedBatch]]) -> Answer:
+        """The answer with these rows, which this reader makes or has made."""
+        return Answer(
+            question=self.question,
+            logs=logs,
+            reading=self.reading,
+            unnamed=self._reader.unnamed,
+            ends=self._excluded.ends,
+            rows=rows,
+        )
+
+    def _landing(self, batch: MinedBatch) -> MinedBatch:
+        if self._joining is not None:
+            is_new = new_rows(batch.rows, self.reading.scn_low, self.reading.before)
+            batch = batch.filter(self._joining.keep(batch, is_new))
+        return self._excluded.remove_from(batch)
+
+
+@contextmanager
+def answering(
+    session: OracleSession, miner: OracleSession, reader: PassReader, incarnation: int
+) -> Iterator[Answer]:
+    """Answer a question with a pass of its own, for the block in which the rows are read.
+
+    Args:
+        session: Of the primary, where LogMiner runs if there is no standby.
+        miner: Where LogMiner runs.
+
+    Raises:
+        LogsNotReadyError: A log is not there yet.
+        RedoUnavailableError: Redo is gone.
+        LogsChangedError: At the end of the block: a log was overwritten while it was read.
+    """
+    question = reader.question
+    high, how = question.window.scn_high, question.how
+    unreachable, low, proved = _reach(session, miner, reader, incarnation)
+    with mining(miner, proved.logs, low, high, how=how):
+        mined = mined_batches(miner, reader.wanted, high, rows=question.rows, logs_by=how.logs)
+        with closing(reader.read(mined)) as rows:
+            answer = reader.answer(proved.logs, lambda: rows)
+            answer.unreachable = unreachable
+            yield answer
+        used = logs_read(miner, proved.logs, proved.copies, how.logs)
+    refuse_changed(miner, used, proved.low, high, incarnation, how)
+    check_same(session, miner)
+
+
+def _reach(
+    session: OracleSession, miner: OracleSession, reader: PassReader, incarnation: int
+) -> tuple[list[tuple[TableId, Scn, RedoUnavailableError]], Scn, ProvedLogs]:
+    """How far back redo is read, and the logs that it needs: for the joining tables as far as redo is there
+    still, and those for which it is not."""
+    question, reading = reader.question, reader.reading
+    high, how = question.window.scn_high, question.how
+    unreachable: list[tuple[TableId, Scn, RedoUnavailableError]] = []
+    for table, low in sorted(question.again.items(), key=lambda join: join[1]):
+        reading.again_above = low
+        reach = Scn(reading.mining_low)
+        try:
+            proved = prove_logs(session, miner, reach, high, incarnation, how)
+        except RedoUnavailableError as error:
+            unreachable.append((table, low, error))
+        else:
+            return unreachable, reach, proved
+    reading.again_above = None
+    low = Scn(reading.mining_low)
+    return unreachable, low, prove_logs(session, miner, low, high, incarnation, how)
