@@ -1,4 +1,5 @@
-"""How is a window's question answered by LogMiner: in one pass for all tables, and only from proved logs?"""
+"""How is a window's question answered by LogMiner: in one pass for all tables, and only from proved
+logs?"""
 
 from __future__ import annotations
 
@@ -35,10 +36,10 @@ from cdc_core.oracle.session import OracleSession
 class Answer:
     """The rows that answer a question, and what was seen on the way.
 
-    ``rows`` gives them as they may land: of a pass that has ended (``stored``) as often as one likes, of one that
-    is being made once. The rest is whole when they have been read: each thread's highest address (``reading``), rows
-    without a name, and tables whose values could not be left out (``ends``). ``unreachable`` are joining tables
-    whose redo is gone, with the reason.
+    ``rows`` gives them as they may land: of a pass that has ended (``stored``) as often as one
+    likes, of one that is being made once. The rest is whole when they have been read: each thread's
+    highest address (``reading``), rows without a name, and tables whose values could not be left
+    out (``ends``). ``unreachable`` are joining tables whose redo is gone, with the reason.
     """
 
     question: Question
@@ -156,8 +157,8 @@ def answering(
 def _reach(
     session: OracleSession, miner: OracleSession, reader: PassReader, incarnation: int
 ) -> tuple[list[tuple[TableId, Scn, RedoUnavailableError]], Scn, ProvedLogs]:
-    """How far back redo is read, and the logs that it needs: for the joining tables as far as redo is there
-    still, and those for which it is not."""
+    """How far back redo is read, and the logs that it needs: for the joining tables as far as redo
+    is there still, and those for which it is not."""
     question, reading = reader.question, reader.reading
     high, how = question.window.scn_high, question.how
     unreachable: list[tuple[TableId, Scn, RedoUnavailableError]] = []

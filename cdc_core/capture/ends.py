@@ -1,8 +1,8 @@
 """Which tables leave the stream with a window, where, and for which reason?
 
-:data:`DETECTORS` are all reasons but one, each judged in its own module. What changed without a row in the redo
-(:mod:`cdc_core.capture.altered`) is asked last, of the tables that nothing else has ended: what a DDL row of the
-window has ended is said by that row.
+:data:`DETECTORS` are all reasons but one, each judged in its own module. What changed without a row
+in the redo (:mod:`cdc_core.capture.altered`) is asked last, of the tables that nothing else has
+ended: what a DDL row of the window has ended is said by that row.
 """
 
 from __future__ import annotations
@@ -192,7 +192,8 @@ def _out_of_reach(
 
 
 def _incomplete_end(table: TableId, one: IncompleteTransaction, window: ScnWindow) -> StreamEnd:
-    """A table leaves right before a commit that may lack changes, or with the window if that lies before it."""
+    """A table leaves right before a commit that may lack changes, or with the window if that lies
+    before it."""
     before = one.commit_scn - 1 if one.commit_scn is not None else window.scn_low
     return StreamEnd(
         table,

@@ -1,8 +1,9 @@
 """How is one window read from redo into landing?
 
-It asks a question (:mod:`cdc_core.capture.question`), accepts the answer of a pass that was made before its turn if
-that answers it, or has a pass of its own made (:mod:`cdc_core.capture.answer`); follows the transactions, lands the
-rows, judges which tables leave (:mod:`cdc_core.capture.ends`), and finishes with the manifest.
+It asks a question (:mod:`cdc_core.capture.question`), accepts the answer of a pass that was made
+before its turn if that answers it, or has a pass of its own made (:mod:`cdc_core.capture.answer`);
+follows the transactions, lands the rows, judges which tables leave (:mod:`cdc_core.capture.ends`),
+and finishes with the manifest.
 """
 
 from __future__ import annotations
@@ -54,21 +55,23 @@ def capture_window(
 ) -> None:
     """Read a window's redo once, write it to landing, and finish with its manifest.
 
-    What passes (a log switched or not archived yet) is tried again a few times; nothing has landed before the
-    manifest. What changes under LogMiner (ORA-01368, ORA-00310, ORA-00334, ORA-01289) is mined again, as often as
-    :mod:`~cdc_core.capture.attempts` says.
+    What passes (a log switched or not archived yet) is tried again a few times; nothing has landed
+    before the manifest. What changes under LogMiner (ORA-01368, ORA-00310, ORA-00334, ORA-01289) is
+    mined again, as often as :mod:`~cdc_core.capture.attempts` says.
 
     Args:
         session: In the container of the tables.
-        work: The planned window: redo in ``(mining_low, window.scn_high]`` is its own; redo below that came late is
-            read too.
+        work: The planned window: redo in ``(mining_low, window.scn_high]`` is its own; redo below
+            that came late is read too.
         landing: Where the window lands.
-        prefetched: The rows of a pass before the window's turn: they are taken if they answer what it asks.
+        prefetched: The rows of a pass before the window's turn: they are taken if they answer what
+            it asks.
         miner: Where LogMiner runs, if that is a standby; ``session`` itself by default.
 
     Raises:
         LogsNotReadyError: A log is not there yet, after some waiting.
-        RedoUnavailableError: Redo is gone, a file cannot be opened, or the database was opened with RESETLOGS.
+        RedoUnavailableError: Redo is gone, a file cannot be opened, or the database was opened with
+            RESETLOGS.
         OracleError: Every pass was spoiled by a log that changed.
     """
     segments = KnownSegments(work.tables)
@@ -145,7 +148,8 @@ class _Turn:
 
     @contextmanager
     def _answer(self, prefetched: Answer | None, incarnation: int) -> Iterator[Answer]:
-        """The prefetched rows if they answer what the window asks; else those of a pass of its own."""
+        """The prefetched rows if they answer what the window asks; else those of a pass of its
+        own."""
         if prefetched is not None and prefetched.question == self._question:
             self._reading.count(prefetched.reading)
             yield prefetched

@@ -1,10 +1,10 @@
 """How is a window's redo prefetched, while the windows before it are still being captured?
 
 By the pass that the window's turn would make, over redo that does not change any more
-(:mod:`cdc_core.capture.question`). The turn accepts the answer if it asks the very same question; if it asks
-another one (a table left, joined, or was altered or renamed; redo came late and lies below the window), the rows
-are thrown away and the window is read in its turn. The rows wait as they may land: values that are left out or
-masked are not among them.
+(:mod:`cdc_core.capture.question`). The turn accepts the answer if it asks the very same question;
+if it asks another one (a table left, joined, or was altered or renamed; redo came late and lies
+below the window), the rows are thrown away and the window is read in its turn. The rows wait as
+they may land: values that are left out or masked are not among them.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def _store(
 def stored_answer(
     session: OracleSession, reader: PassReader, logs: list[RedoLog] | None, stored: StoredRows
 ) -> Answer | None:
-    """The answer of a pass that has ended, from stored rows; None if it gave none, or if a table was renamed
-    meanwhile: under which name its rows were shown, nobody knows."""
+    """The answer of a pass that has ended, from stored rows; None if it gave none, or if a table
+    was renamed meanwhile: under which name its rows were shown, nobody knows."""
     if logs is None or not reader.question.still_names(session):
         return None
     answer = reader.answer(logs, stored.read)

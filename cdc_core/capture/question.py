@@ -1,21 +1,22 @@
 """What does a pass over the redo depend on, so that its rows are those that a window asks for?
 
-What a window needs of the one before it (the ledger of open transactions, the positions of the threads, which
-tables are in the stream and how they are defined) says what its rows mean. Which rows there are depends on two
-things alone:
+What a window needs of the one before it (the ledger of open transactions, the positions of the
+threads, which tables are in the stream and how they are defined) says what its rows mean. Which
+rows there are depends on two things alone:
 
-* *The redo of its range.* It does not change any more once every redo thread has begun a log above the range: a
-  switch has bound all redo below it (:mod:`cdc_core.capture.reading_position`), and logs that have ended are only
-  read.
-* *The question*: which tables, under which names and numbers, from which SCN on (:class:`Question`).
+* *The redo of its range.* It does not change any more once every redo thread has begun a log above
+  the range: a switch has bound all redo below it (:mod:`cdc_core.capture.reading_position`), and
+  logs that have ended are only read.
+* *The question*: which tables, under which names and numbers, from which SCN on
+  (:class:`Question`).
 
-A pass over redo that may still change depends on the moment as well, which the question then holds too
-(:class:`Unfinished`): the positions after the window before, and the logs that were written when it began. Redo
-that enters a log behind the pass is late for the next window; a log that is switched in between makes the question
-another one.
+A pass over redo that may still change depends on the moment as well, which the question then holds
+too (:class:`Unfinished`): the positions after the window before, and the logs that were written
+when it began. Redo that enters a log behind the pass is late for the next window; a log that is
+switched in between makes the question another one.
 
-So whoever answers the question that a window asks in its turn, has read its redo: the window's own pass, a
-prefetch, or one pass for several pluggable databases.
+So whoever answers the question that a window asks in its turn, has read its redo: the window's own
+pass, a prefetch, or one pass for several pluggable databases.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ from cdc_core.source import WindowWork
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What a pass over redo that may still change depends on: the positions ``before`` it, and per thread
-    FIRST_CHANGE# of the log that was written when it began."""
+    """What a pass over redo that may still change depends on: the positions ``before`` it, and per
+    thread FIRST_CHANGE# of the log that was written when it began."""
 
     before: tuple[ThreadPosition, ...] | None
     first_scns: Mapping[int, int]
@@ -55,8 +56,8 @@ class Question:
 
     Args:
         ordinal: Of the window: its rows are numbered by it.
-        reads_above: Redo above this SCN is asked for: the window's own, or lower where redo may have
-            come late.
+        reads_above: Redo above this SCN is asked for: the window's own, or lower where redo may
+            have come late.
         again: Tables that join with the window, and the SCN above which their redo is read again.
         tables: Definitions of the captured tables, with all segments that are known.
         shown: The names under which LogMiner shows their rows.
@@ -124,8 +125,8 @@ def ask(
 
 
 def unfinished_of(work: WindowWork, starts: Mapping[int, LogStart]) -> Unfinished | None:
-    """What a pass over the window depends on besides, by the logs that are written: nothing once every thread
-    has begun one above it."""
+    """What a pass over the window depends on besides, by the logs that are written: nothing once
+    every thread has begun one above it."""
     if all(one.first_change > work.record.window.scn_high for one in starts.values()):
         return None
     before = None if work.positions is None else tuple(work.positions)

@@ -1,10 +1,12 @@
 """How is the redo of one range read once for several pluggable databases?
 
-LogMiner in the root shows the redo of all containers, so one pass can answer the questions of several windows with
-the same bounds: each row goes to the window of its container (``SRC_CON_NAME``). What each gets is what a pass of
-its own would have given, in batches of the same size: the same files land. The windows' turns follow, so the redo
-may still change (:class:`~cdc_core.capture.question.Unfinished`). What cannot be answered so is asked again by its
-window, in its turn: one whose tables were renamed meanwhile, or whose rows cannot be taken, leaves the others alone.
+LogMiner in the root shows the redo of all containers, so one pass can answer the questions of
+several windows with the same bounds: each row goes to the window of its container
+(``SRC_CON_NAME``). What each gets is what a pass of its own would have given, in batches of the
+same size: the same files land. The windows' turns follow, so the redo may still change
+(:class:`~cdc_core.capture.question.Unfinished`). What cannot be answered so is asked again by its
+window, in its turn: one whose tables were renamed meanwhile, or whose rows cannot be taken, leaves
+the others alone.
 """
 
 from __future__ import annotations
@@ -90,7 +92,8 @@ def _read(asking: Sequence[Share]) -> list[RedoLog]:
 
 
 class Share:
-    """The part of one pluggable database in a pass: what its window asks, and the rows that answer it so far.
+    """The part of one pluggable database in a pass: what its window asks, and the rows that answer
+    it so far.
 
     Args:
         session: In the pluggable database.

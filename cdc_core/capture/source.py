@@ -137,7 +137,8 @@ class LogMinerSource:
 
 @dataclass(frozen=True, slots=True)
 class PrefetchedAnswer:
-    """A :class:`~cdc_core.source.PrefetchedRedo`: the answer to what the window is expected to ask in its turn."""
+    """A :class:`~cdc_core.source.PrefetchedRedo`: the answer to what the window is expected to ask
+    in its turn."""
 
     answer: Answer
     capture: Callable[[WindowWork, LandingStore, Answer | None], None]

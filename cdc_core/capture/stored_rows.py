@@ -18,7 +18,8 @@ _COMPRESSION = "lz4"
 
 @dataclass(slots=True)
 class StoredRows:
-    """Batches in a file, written once, then read in the same pieces; closing it gives its room back."""
+    """Batches in a file, written once, then read in the same pieces; closing it gives its room
+    back."""
 
     file: BinaryIO
     _writer: pa.ipc.RecordBatchStreamWriter = field(init=False)
@@ -38,7 +39,8 @@ class StoredRows:
         self.file.flush()
 
     def read(self) -> Generator[MinedBatch]:
-        """The batches from the first one on. May be called again, when the last reading has ended."""
+        """The batches from the first one on. May be called again, when the last reading has
+        ended."""
         self.file.seek(0)
         for batch in pa.ipc.open_stream(self.file):
             yield MinedBatch(
