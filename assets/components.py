@@ -154,7 +154,7 @@ class OracleCdc(dg.Component, dg.Resolvable):
         del context  # the file has said everything
         config, names, opened = self.config, self.translator, self.open_pipeline
         own = self.options.own_resource
-        beside = tuple(one.open_pipeline for one in self.siblings)
+        siblings = tuple(one.open_pipeline for one in self.siblings)
         with warnings.catch_warnings():
             # Backfill policies are beta for Dagster; their behaviour here is held by tests.
             warnings.simplefilter("ignore", dg.BetaWarning)
@@ -163,7 +163,7 @@ class OracleCdc(dg.Component, dg.Resolvable):
             defs = dg.Definitions(
                 assets=[
                     *oracle_tables(config, names),
-                    redo_windows(config, names, opened, beside),
+                    redo_windows(config, names, opened, siblings),
                     lake_tables(config, names, opened),
                     *(snapshot_chunks(names, one.table, opened) for one in config.tables),
                 ],
@@ -174,10 +174,12 @@ class OracleCdc(dg.Component, dg.Resolvable):
                     skip_gap_job(names, opened),
                 ],
                 sensors=[
-                    windows_sensor(config, names, opened, windows_job_name(names), beside),
+                    windows_sensor(config, names, opened, windows_job_name(names), siblings),
                     snapshots_sensor(config, names, opened),
                 ],
-                schedules=windows_schedules(config, names, opened, windows_job_name(names), beside),
+                schedules=windows_schedules(
+                    config, names, opened, windows_job_name(names), siblings
+                ),
                 resources={} if own else {RESOURCE_KEY: REDOLAKE},
                 executor=EXECUTORS[self.options.executor],
             )

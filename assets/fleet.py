@@ -1,8 +1,7 @@
 """Which other sources of one configuration does a tick or a run look after?
 
-Where ``oracle.pdbs`` lists several pluggable databases, each is a source with sensors and runs of
-its own. Whoever cuts or reads windows of one does so for the others as well where one SCN and one
-reading serve them all.
+Where ``oracle.pdbs`` lists several pluggable databases, each is a source with sensors and runs of its own. Whoever cuts or reads windows
+of one does so for the others as well where one SCN and one reading serve them all.
 """
 
 from __future__ import annotations
@@ -19,12 +18,11 @@ _LOG = logging.getLogger("cdc_core.steps")
 
 
 @contextmanager
-def opened_beside(beside: Sequence[Opener]) -> Iterator[list[Pipeline]]:
-    """The other sources, opened for the block; not those that cannot be, which their own ticks and
-    runs say."""
+def opened_siblings(siblings: Sequence[Opener]) -> Iterator[list[Pipeline]]:
+    """The other sources, opened for the block; not those that cannot be, which their own ticks and runs say."""
     with ExitStack() as stack:
         found: list[Pipeline] = []
-        for open_pipeline in beside:
+        for open_pipeline in siblings:
             try:
                 found.append(stack.enter_context(open_pipeline()))
             except CdcError as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.beside import opened_beside
+from assets.fleet import opened_siblings
 from assets.protocols import Opener
 from assets.translator import Translator
 from assets.waiting import Asked, Tick
@@ -25,7 +25,7 @@ def windows_schedules(
     names: Translator,
     open_pipeline: Opener,
     job_name: str,
-    beside: Sequence[Opener] = (),
+    siblings: Sequence[Opener] = (),
 ) -> list[dg.ScheduleDefinition]:
     """The schedule ``<source>_windows_schedule``; none where the configuration has no ``cron``."""
     options = names.options.windows
@@ -46,7 +46,7 @@ def windows_schedules(
     )
     def windows(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         kept = _Kept(context.instance, name)
-        with open_pipeline() as pipeline, opened_beside(beside) as others:
+        with open_pipeline() as pipeline, opened_siblings(siblings) as others:
             tick = Tick(context.instance, context.log, kept.read(), config, names, pipeline)
             tick.release()
             if busy := tick.busy():

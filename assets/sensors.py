@@ -15,7 +15,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.beside import opened_beside
+from assets.fleet import opened_siblings
 from assets.history import add_keys
 from assets.protocols import Opener
 from assets.runs import (
@@ -50,11 +50,11 @@ def windows_sensor(
     names: Translator,
     open_pipeline: Opener,
     job_name: str,
-    beside: Sequence[Opener] = (),
+    siblings: Sequence[Opener] = (),
 ) -> dg.SensorDefinition:
     """Cuts windows from the watermark to the present and requests one run over the next few.
 
-    Windows of the sources ``beside`` it are cut at the same SCNs, and those that it reads are read for them too.
+    Windows of its ``siblings`` are cut at the same SCNs, and those that it reads are read for them too.
     """
     tags = {SOURCE_TAG: names.source}
     options = names.options.windows
@@ -70,7 +70,7 @@ def windows_sensor(
         "partition or a run. Reports tables that have left the stream.",
     )
     def windows(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        with open_pipeline() as pipeline, opened_beside(beside) as others:
+        with open_pipeline() as pipeline, opened_siblings(siblings) as others:
             tick = _tick(context, pipeline, config, names)
             tick.release()
             if busy := tick.busy():

@@ -30,11 +30,11 @@ from assets.runs import (
 from assets.shown import Shown, shown_now
 from assets.streams import show_streams
 from assets.translator import Translator
+from cdc_core import fleet
 from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
 from cdc_core.steps import Pipeline
-from cdc_core.steps.beside import capture_beside, cut_together
 from cdc_core.steps.delta_logs import beside_names
 from cdc_core.steps.overtaken import overtaken_where_forgotten
 
@@ -106,8 +106,10 @@ class Tick:
         """
         records, names = self.pipeline.records, self.names
         try:
-            cut_together(self.pipeline, others, pending_max=sys.maxsize if limit is None else limit)
-            capture = partial(capture_beside, self.pipeline, others)
+            fleet.cut_windows(
+                self.pipeline, others, pending_max=sys.maxsize if limit is None else limit
+            )
+            capture = partial(fleet.capture_window, self.pipeline, others)
             is_waiting = self.pipeline.pass_idle_windows(capture) is not None
             self.pipeline.retire_windows()
         finally:

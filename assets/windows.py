@@ -18,19 +18,19 @@ from typing import Any
 import dagster as dg
 
 from assets import metadata
-from assets.beside import opened_beside
+from assets.fleet import opened_siblings
 from assets.protocols import Opener
 from assets.resource import RedolakeResource, dagster_failures
 from assets.streams import proof_check, stopping_line, stream_check, verdicts
 from assets.translator import CODE_VERSION, Layer, Translator
 from assets.waiting import CHANGED_TAG
+from cdc_core import fleet
 from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.errors import ConfigError, OvertakenError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow, window_end
 from cdc_core.steps import Pipeline
-from cdc_core.steps.beside import capture_beside, is_awaited
 from cdc_core.steps.delta_logs import beside_names, beside_rows, beside_uri, delta_rows, delta_uri
 from cdc_core.steps.overtaken import look_again, overtaken_where_forgotten
 
@@ -50,11 +50,11 @@ def redo_windows(
     config: SourceConfig,
     names: Translator,
     open_pipeline: Opener,
-    beside: Sequence[Opener] = (),
+    siblings: Sequence[Opener] = (),
 ) -> dg.AssetsDefinition:
     """The landing asset: mines the redo of all tables once per window.
 
-    What it mines lands for the sources ``beside`` it as well, where they wait for a window with the
+    What it mines lands for its ``siblings`` as well, where they wait for a window with the
     same bounds.
     """
 
@@ -81,14 +81,18 @@ def redo_windows(
     def capture(
         context: dg.AssetExecutionContext, redolake: RedolakeResource
     ) -> Iterator[dg.MaterializeResult]:
-        with dagster_failures(context, names.retries), opened_beside(beside) as others:
+        with dagster_failures(context, names.retries), opened_siblings(siblings) as others:
             pipeline = redolake.source(names.source, open_pipeline)
             partitions = in_order(context, pipeline)
-            alone = [window for window, _ in partitions if not is_awaited(others, window)]
+            alone = [window for window, _ in partitions if not fleet.is_awaited(others, window)]
             with pipeline.prefetching(alone):
                 for window, key in partitions:
                     capture = partial(
-                        capture_beside, pipeline, others, window, wait_seconds=SHARED_WAIT_SECONDS
+                        fleet.capture_window,
+                        pipeline,
+                        others,
+                        window,
+                        wait_seconds=SHARED_WAIT_SECONDS,
                     )
                     report = unless_forgotten(context, pipeline, window, capture)
                     if report is None:

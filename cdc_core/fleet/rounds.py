@@ -2,7 +2,7 @@
 stand at one SCN?
 
 SCNs and redo logs belong to the container database, so a window of each can end at the same SCN,
-and redo is read once for windows with the same bounds (:mod:`cdc_core.steps.beside`). Each source
+and redo is read once for windows with the same bounds (:mod:`cdc_core.fleet.windows`). Each source
 has its own fate: one whose pluggable database is closed or gone leaves the others alone.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from cdc_core.errors import CdcError
+from cdc_core.fleet.windows import capture_common_windows, newest_end, worked
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
-from cdc_core.steps.beside import capture_shared, newest_end, worked
 from cdc_core.steps.pipeline import Pipeline
 from cdc_core.steps.readable import common
 from cdc_core.steps.snapshots.joining import FirstStart
@@ -64,7 +64,7 @@ def run_together(
             ends.pop(name, None)
 
     begin_together(pipelines)
-    cut = _shared_end(pipelines, capture_shared(pipelines))
+    cut = _shared_end(pipelines, capture_common_windows(pipelines))
     for name, pipeline in pipelines.items():
         carry(name, partial(pipeline.run_once, until=max(ends.values(), default=cut)))
     for attempt in range(REDO_ATTEMPTS):
@@ -85,7 +85,7 @@ def run_together(
 def capture_together(pipelines: Mapping[str, Pipeline], *, until: int | None = None) -> Round:
     """Windows of all, cut up to one SCN, the present or ``until``, and captured; nothing is
     applied."""
-    done = capture_shared(pipelines, until=until)
+    done = capture_common_windows(pipelines, until=until)
     errors: dict[str, CdcError] = {}
     ends = [end for end in map(newest_end, pipelines.values()) if end is not None]
     for name, pipeline in pipelines.items():
@@ -138,7 +138,7 @@ def what_delays(pipelines: Mapping[str, Pipeline]) -> str:
     if late is None or slow is None or (late.consistent_scn or 0) <= (slow.mirror_scn or 0):
         return "`redolake run` ends the windows of all of them at one"
     way_out = (
-        f"`redolake table resume {slow.table.argument} --pdb {behind}` lets it follow"
+        f"`redolake --pdb {behind} table resume {slow.table.argument}` lets it follow"
         if slow.state == "paused"
         else "`redolake run` takes it there, as soon as windows can end behind that SCN"
     )

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from cdc_core.errors import CdcError
+from cdc_core.fleet.shared_redo import shared_redo
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.pipeline import Pipeline
@@ -26,7 +26,7 @@ SHARED_LEASE = "shared-capture"
 landed, and reads nothing."""
 
 
-def cut_together(source: Pipeline, others: Sequence[Pipeline], *, pending_max: int) -> None:
+def cut_windows(source: Pipeline, others: Sequence[Pipeline], *, pending_max: int) -> None:
     """Cut a source's windows to where the furthest of the others is, and on to the present; then
     those of the others to the same SCN. One with ``pending_max`` windows that wait gets no more.
 
@@ -48,7 +48,7 @@ def cut_together(source: Pipeline, others: Sequence[Pipeline], *, pending_max: i
         worked(other.config.name, partial(other.plan_windows, until=end))
 
 
-def capture_beside(
+def capture_window(
     source: Pipeline,
     others: Sequence[Pipeline],
     window: ScnWindow,
@@ -71,7 +71,7 @@ def capture_beside(
     keeper = min([source, *others], key=lambda one: one.config.name)
     with keeper.lease(SHARED_LEASE, wait_seconds=wait_seconds, of_process=True):
         sharing = [one for one in (source, *others) if _is_next(one, window)]
-        with _shared_redo(window, sharing) as is_read:
+        with shared_redo(window, sharing) as is_read:
             for one, was_read in zip(sharing, is_read, strict=True):
                 if was_read and one is not source:
                     worked(one.config.name, partial(one.capture_window, window))
@@ -84,7 +84,7 @@ def is_awaited(others: Sequence[Pipeline], window: ScnWindow) -> bool:
     return any(one is not None and one.state == "planned" for one in found)
 
 
-def capture_shared(
+def capture_common_windows(
     pipelines: Mapping[str, Pipeline], *, until: int | None = None
 ) -> dict[str, list[StepReport]]:
     """Cut windows with common ends, up to the present or to ``until``, and capture those that
@@ -105,7 +105,7 @@ def capture_shared(
             if not worked(name, partial(_capture, pipelines[name], before, done[name])):
                 del waiting[name]
         sharing = [name for name, windows in waiting.items() if window in windows]
-        with _shared_redo(window, [pipelines[name] for name in sharing]):
+        with shared_redo(window, [pipelines[name] for name in sharing]):
             for name in sharing:
                 if not worked(name, partial(_capture, pipelines[name], [window], done[name])):
                     del waiting[name]
@@ -143,20 +143,3 @@ def _is_next(source: Pipeline, window: ScnWindow) -> bool:
     """Is it the first of the source's windows that is not captured?"""
     planned = source.records.windows(states=("planned",), limit=1)
     return [one.window for one in planned] == [window]
-
-
-@contextmanager
-def _shared_redo(window: ScnWindow, sharing: Sequence[Pipeline]) -> Iterator[Sequence[bool]]:
-    """The block captures the window of these sources, from one reading for those for which that can
-    be."""
-    is_read: Sequence[bool] = [False for _ in sharing]
-    with ExitStack() as opened:
-        if len(sharing) > 1:
-            try:
-                shared = sharing[0].reading_shared(window, sharing[1:])
-                is_read = opened.enter_context(shared)
-            except CdcError as error:
-                _LOG.info(
-                    "each source reads the window for itself window=%s: %s", window.key, error
-                )
-        yield is_read

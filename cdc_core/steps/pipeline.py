@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -56,7 +56,6 @@ from cdc_core.steps.windows import plan as window_plan
 from cdc_core.steps.windows import recapture as window_recapture
 from cdc_core.steps.windows import replay as window_replay
 from cdc_core.steps.windows import retire as window_retire
-from cdc_core.steps.windows import sharing as window_sharing
 from cdc_core.steps.windows.interleaving import WindowInterleaving
 
 _LOG = logging.getLogger(__name__)
@@ -248,22 +247,6 @@ class Pipeline(Context):
                 source=self.config.name,
             )
         return record.window
-
-    @contextmanager
-    def reading_shared(
-        self, window: ScnWindow, beside: Sequence[Pipeline]
-    ) -> Iterator[Sequence[bool]]:
-        """For a block in which this window is captured for this source and for those beside it: its redo, read once for those of them
-        for which that can be done (:func:`window_sharing.read_shared`); for which that is so."""
-        sharing = (self, *beside)
-        found = window_sharing.read_shared(self, window, beside)
-        with ExitStack() as opened:
-            for one, redo in zip(sharing, found, strict=True):
-                if redo is not None:
-                    opened.callback(redo.close)
-                    opened.callback(one.turns.shared.pop, window)
-                    one.turns.shared[window] = redo
-            yield [redo is not None for redo in found]
 
     def pass_idle_windows(
         self, capture: Callable[[ScnWindow], StepReport] | None = None

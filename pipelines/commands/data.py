@@ -74,7 +74,7 @@ def snapshot_all(
 ) -> None:
     """The same for all pluggable databases that the configuration lists; those that are new are
     read as of one SCN."""
-    from cdc_core.steps.together import begin_together
+    from cdc_core.fleet import begin_together
 
     _check_condition(table, condition)
     if not table:
@@ -101,7 +101,7 @@ def capture(
 def capture_all(names: Sequence[str], *, until: int | None, config: Path | None) -> None:
     """The same for all pluggable databases that the configuration lists, up to one SCN, from one
     reading of the redo where that can be."""
-    from cdc_core.steps.together import capture_together
+    from cdc_core.fleet import capture_together
 
     codes = []
     with all_opened(names, config) as pipelines:
@@ -262,7 +262,7 @@ def run_all(names: Sequence[str], *, loop: bool, every: float, config: Path | No
     """The same for all pluggable databases that the configuration lists, up to one SCN. One that
     stops does not affect the others: temporary failures are retried in a loop, anything else ends
     its part."""
-    from cdc_core.steps.together import run_together
+    from cdc_core.fleet import run_together
 
     codes = []
     with all_opened(names, config) as pipelines:

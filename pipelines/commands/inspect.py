@@ -57,7 +57,7 @@ def status(config: ConfigOption = None, json: JsonOption = False) -> None:
 def status_of_all(names: Sequence[str], *, config: Path | None, json: bool) -> None:
     """The same for all pluggable databases that the configuration lists, and the SCN as of which
     all of them can be read."""
-    from cdc_core.steps.together import common_scn, what_delays
+    from cdc_core.fleet import common_scn, what_delays
 
     with all_opened(names, config) as pipelines:
         found = {name: _status_of(name, pipeline) for name, pipeline in pipelines.items()}
@@ -145,7 +145,7 @@ def reconcile_all(
 ) -> None:
     """The same for all pluggable databases that the configuration lists: as of the newest SCN that
     is common to them, if there is one."""
-    from cdc_core.steps.together import common_scn, what_delays
+    from cdc_core.fleet import common_scn, what_delays
 
     if scn is None:
         with all_opened(names, config) as pipelines:

@@ -14,12 +14,11 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from assets.components import OracleCdc
 from assets.protocols import Opener
 from cdc_core.config import SourceConfig
+from cdc_core.fleet import SHARED_LEASE, common_scn, newest_end
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import Pipeline
-from cdc_core.steps.beside import SHARED_LEASE, newest_end
-from cdc_core.steps.together import common_scn
 from cdc_core.steps.windows import retire
 from tests.oracle.embedded import container_database, source_config
 from tests.steps.test_pdbs import IDLE, ONE, TWO, Both, PdbSource

@@ -19,19 +19,13 @@ from cdc_core.capture import shared_pass
 from cdc_core.capture import source as source_module
 from cdc_core.config import OracleConfig, SourceConfig, sources_of
 from cdc_core.errors import ConfigError, OracleUnavailableError, PreflightError
+from cdc_core.fleet import Round, common_scn, newest_end, run_together
+from cdc_core.fleet.rounds import REDO_ATTEMPTS, REDO_SECONDS
 from cdc_core.landing import redo_files
 from cdc_core.landing.manifest import LandedFile
 from cdc_core.model.scn import ScnWindow
 from cdc_core.oracle.session import ROW_ARCHIVAL, SETTINGS, OracleSession, connect
 from cdc_core.steps import Pipeline
-from cdc_core.steps.beside import newest_end
-from cdc_core.steps.together import (
-    REDO_ATTEMPTS,
-    REDO_SECONDS,
-    Round,
-    common_scn,
-    run_together,
-)
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import (
     ADMIN,
