@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cdc_core.errors import ConfigError
 from pipelines.commands import (
     data,
     explain,
@@ -21,7 +22,7 @@ from pipelines.commands import (
     state,
     tables,
 )
-from pipelines.commands.pdbs import for_each, for_one, together
+from pipelines.commands.pdbs import EachPdbCommand, PdbCommand, together
 from pipelines.commands.shared import ErrorReportingGroup, set_up_logging
 
 app = typer.Typer(
@@ -66,6 +67,12 @@ oracle = typer.Typer(
 )
 
 
+WITHOUT_PDB = frozenset(
+    {"setup", "init", "import-debezium", "doctor", "demo", "ui", "explain", "oracle"}
+)
+"""Commands that work on no source, or on a whole configuration."""
+
+
 def print_version(wanted: bool) -> None:
     """Print the installed version and end."""
     if wanted:
@@ -77,6 +84,7 @@ def print_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
+    ctx: typer.Context,
     _version: Annotated[
         bool,
         typer.Option(
@@ -86,9 +94,23 @@ def root(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show tracebacks and every decision.")
     ] = False,
+    _pdb: Annotated[
+        str | None,
+        typer.Option(
+            "--pdb",
+            metavar="NAME",
+            help="Work on this one of the pluggable databases that oracle.pdbs lists.",
+        ),
+    ] = None,
 ) -> None:
     """Set logging up."""
     set_up_logging(debug=debug)
+    if _pdb is not None and ctx.invoked_subcommand in WITHOUT_PDB:
+        raise ConfigError(
+            "this command does not work on one pluggable database",
+            hint="Leave --pdb out.",
+            command=ctx.invoked_subcommand,
+        )
 
 
 SHORT_HELP: dict[Callable[..., None], str] = {
@@ -114,22 +136,25 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     maintain.maintain: "Compact and clean up Delta tables.",
     data.replay: "Replay windows that were already applied.",
 }
-ON_EACH = (
-    data.apply, listings.windows, listings.at, listings.signals, listings.notifications, data.repair, maintain.maintain,
-)  # fmt: skip
-"""Where a configuration lists several pluggable databases, these work on all of them; most others want ``--pdb``."""
-WITH_PDB: dict[Callable[..., None], Callable[..., None]] = {
-    **{command: for_each(command) for command in ON_EACH},
-    data.snapshot: together(data.snapshot, data.snapshot_all),
-    data.capture: together(data.capture, data.capture_all),
-    data.run: together(data.run, data.run_all),
-    inspect.reconcile: together(inspect.reconcile, inspect.reconcile_all),
-    inspect.status: together(inspect.status, inspect.status_of_all),
-    data.recapture: for_one(data.recapture),
-    data.replay: for_one(data.replay),
+CLASSES: dict[Callable[..., None], type[PdbCommand]] = {
+    data.apply: EachPdbCommand,
+    listings.windows: EachPdbCommand,
+    listings.at: EachPdbCommand,
+    listings.signals: EachPdbCommand,
+    listings.notifications: EachPdbCommand,
+    data.repair: EachPdbCommand,
+    maintain.maintain: EachPdbCommand,
+    data.snapshot: together(data.snapshot_all),
+    data.capture: together(data.capture_all),
+    data.run: together(data.run_all),
+    inspect.reconcile: together(inspect.reconcile_all),
+    inspect.status: together(inspect.status_of_all),
+    data.recapture: PdbCommand,
+    data.replay: PdbCommand,
 }
+"""What each command on a source does where its configuration lists several pluggable databases."""
 for command, short_help in SHORT_HELP.items():
-    app.command(short_help=short_help)(WITH_PDB.get(command, command))
+    app.command(short_help=short_help, cls=CLASSES.get(command))(command)
 SIGNALS: dict[str, Callable[..., None]] = {
     "execute-snapshot": signal.execute_snapshot,
     "stop-snapshot": signal.stop_snapshot,
@@ -139,41 +164,45 @@ SIGNALS: dict[str, Callable[..., None]] = {
     "send": signal.send,
 }
 for name, action in SIGNALS.items():
-    signals.command(name)(for_one(action))
+    signals.command(name, cls=PdbCommand)(action)
 signals.callback()(lambda: None)
-table.command("list", short_help="List tables with state and way out.")(
-    for_each(tables.list_tables)
+table.command("list", short_help="List tables with state and way out.", cls=EachPdbCommand)(
+    tables.list_tables
 )
-table.command("find", short_help="Show which tables the patterns match.")(for_each(tables.find))
-table.command("add", short_help="Add tables, with a snapshot.")(for_one(tables.add))
-table.command("remove", short_help="Stop capturing tables.")(for_one(tables.remove))
-table.command("pause", short_help="Capture, but do not apply.")(for_one(tables.pause))
-table.command("resume", short_help="Continue paused or failed tables.")(for_one(tables.resume))
-table.command("resnapshot", short_help="Read tables again.")(for_one(tables.resnapshot))
-table.command("rebuild", short_help="Rebuild a lost mirror from its change log.")(
-    for_one(tables.rebuild)
+table.command("find", short_help="Show which tables the patterns match.", cls=EachPdbCommand)(
+    tables.find
 )
-table.command("quarantine", short_help="Show which redo rows could not be decoded, and why.")(
-    for_one(tables.quarantine)
+table.command("add", short_help="Add tables, with a snapshot.", cls=PdbCommand)(tables.add)
+table.command("remove", short_help="Stop capturing tables.", cls=PdbCommand)(tables.remove)
+table.command("pause", short_help="Capture, but do not apply.", cls=PdbCommand)(tables.pause)
+table.command("resume", short_help="Continue paused or failed tables.", cls=PdbCommand)(
+    tables.resume
 )
-table.command("events", short_help="Print SQL that shows changes as Debezium events.")(
-    for_one(tables.events)
+table.command("resnapshot", short_help="Read tables again.", cls=PdbCommand)(tables.resnapshot)
+table.command("rebuild", short_help="Rebuild a lost mirror from its change log.", cls=PdbCommand)(
+    tables.rebuild
 )
-table.command("purge-column", short_help="Remove an excluded column from the lake.")(
-    for_one(tables.purge_column)
-)
+table.command(
+    "quarantine", short_help="Show which redo rows could not be decoded, and why.", cls=PdbCommand
+)(tables.quarantine)
+table.command(
+    "events", short_help="Print SQL that shows changes as Debezium events.", cls=PdbCommand
+)(tables.events)
+table.command(
+    "purge-column", short_help="Remove an excluded column from the lake.", cls=PdbCommand
+)(tables.purge_column)
 table.callback()(lambda: None)
-metadata.command("rebuild", short_help="Rebuild the store from landing and lake.")(
-    for_one(state.rebuild)
+metadata.command("rebuild", short_help="Rebuild the store from landing and lake.", cls=PdbCommand)(
+    state.rebuild
 )
 metadata.callback()(lambda: None)
-source.command("skip-gap", short_help="Continue after redo that is permanently lost.")(
-    for_one(data.skip_gap)
-)
+source.command(
+    "skip-gap", short_help="Continue after redo that is permanently lost.", cls=PdbCommand
+)(data.skip_gap)
 source.callback()(lambda: None)
-definitions.command("show", short_help="Columns of a table, and the history of its definition.")(
-    for_one(schema.show)
-)
+definitions.command(
+    "show", short_help="Columns of a table, and the history of its definition.", cls=PdbCommand
+)(schema.show)
 definitions.callback()(lambda: None)
 oracle.command("serve")(host.serve)
 oracle.callback()(lambda: None)

@@ -7,6 +7,7 @@ Which one: ``--config``, else ``REDOLAKE_CONFIG``, else the demo's.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,20 @@ def load_config(path: Path, *, environ: Mapping[str, str] | None) -> SourceConfi
     from assets.named_file import load_component
 
     return load_component(path).read(environ)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """The configuration file that ``--config`` names, None for the default; and which source in it is
+    meant, where it lists several pluggable databases."""
+
+    named: Path | None = None
+    pdb: str | None = None
+
+    @classmethod
+    def at(cls, path: str) -> SourceFile:
+        """The file at a path."""
+        return cls(Path(path))
 
 
 def config_path(named: Path | None, environ: Mapping[str, str]) -> Path:

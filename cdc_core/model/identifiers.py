@@ -118,7 +118,7 @@ def refuse_container(parts: Sequence[object], text: str) -> None:
         raise ConfigError(
             "a table's name has no container: one source captures the tables of one pluggable database",
             hint="Write OWNER.TABLE. List the pluggable databases under oracle.pdbs, which makes each a source of its own, and tables may then be "
-            "configured as PDB.OWNER.TABLE; commands take --pdb.",
+            "configured as PDB.OWNER.TABLE; name its pluggable database with `redolake --pdb`.",
             name=text[:200],
         )
 

@@ -26,6 +26,7 @@ from pipelines.commands.shared import (
     print_error,
     tables_of,
 )
+from pipelines.config_file import SourceFile
 
 if TYPE_CHECKING:
     from cdc_core.model.records import WindowRecord, WindowState
@@ -70,7 +71,7 @@ def snapshot(
 
 
 def snapshot_all(
-    names: Sequence[str], *, table: list[str] | None, condition: str | None, config: Path | None
+    names: Sequence[str], *, table: list[str] | None, condition: str | None, config: SourceFile
 ) -> None:
     """The same for all pluggable databases that the configuration lists; those that are new are
     read as of one SCN."""
@@ -98,7 +99,7 @@ def capture(
         exit_if_tables_failed(pipeline)
 
 
-def capture_all(names: Sequence[str], *, until: int | None, config: Path | None) -> None:
+def capture_all(names: Sequence[str], *, until: int | None, config: SourceFile) -> None:
     """The same for all pluggable databases that the configuration lists, up to one SCN, from one
     reading of the redo where that can be."""
     from cdc_core.fleet import capture_together
@@ -258,7 +259,7 @@ def run(
             time.sleep(_pause(every, failures))
 
 
-def run_all(names: Sequence[str], *, loop: bool, every: float, config: Path | None) -> None:
+def run_all(names: Sequence[str], *, loop: bool, every: float, config: SourceFile) -> None:
     """The same for all pluggable databases that the configuration lists, up to one SCN. One that
     stops does not affect the others: temporary failures are retried in a loop, anything else ends
     its part."""

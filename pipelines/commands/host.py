@@ -37,7 +37,7 @@ def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:
     from pipelines import doctor as examination
     from pipelines.demo_oracle import database_of
 
-    path = config_path(config, os.environ)
+    path = config_path(config.named if config else None, os.environ)
     if config is None and not path.exists():
         checks = examination.examine()
     else:
@@ -97,7 +97,11 @@ def ui(
     """
     from pipelines.ui import serve_ui
 
-    raise typer.Exit(serve_ui(config_path(config, os.environ), port=port, console=out()))
+    raise typer.Exit(
+        serve_ui(
+            config_path(config.named if config else None, os.environ), port=port, console=out()
+        )
+    )
 
 
 def serve(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,6 +32,7 @@ from pipelines.commands.shared import (
     print_json,
     tables_of,
 )
+from pipelines.config_file import SourceFile
 
 if TYPE_CHECKING:
     from cdc_core.steps import Pipeline
@@ -54,7 +54,7 @@ def status(config: ConfigOption = None, json: JsonOption = False) -> None:
         show_status(found, out())
 
 
-def status_of_all(names: Sequence[str], *, config: Path | None, json: bool) -> None:
+def status_of_all(names: Sequence[str], *, config: SourceFile, json: bool) -> None:
     """The same for all pluggable databases that the configuration lists, and the SCN as of which
     all of them can be read."""
     from cdc_core.fleet import common_scn, what_delays
@@ -140,7 +140,7 @@ def reconcile_all(
     table: list[str] | None,
     scn: int | None,
     keys: int,
-    config: Path | None,
+    config: SourceFile,
     json: bool,
 ) -> None:
     """The same for all pluggable databases that the configuration lists: as of the newest SCN that

@@ -9,7 +9,6 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,10 +20,9 @@ from typer.core import TyperGroup
 
 from cdc_core.errors import DEBUG_HINT, REPORT_HINT, TRACEBACKS, CdcError, noticing_memory
 from cdc_core.model.identifiers import TableId
-from pipelines.config_file import config_path, is_demo, load_config
+from pipelines.config_file import SourceFile, config_path, is_demo, load_config
 
 if TYPE_CHECKING:
-    from cdc_core.config import SourceConfig
     from cdc_core.model.chunks import ChunkKey
     from cdc_core.model.scn import ScnWindow
     from cdc_core.steps import Pipeline
@@ -42,10 +40,11 @@ STATE_COLOURS = {
 }
 
 ConfigOption = Annotated[
-    Path | None,
+    SourceFile | None,
     typer.Option(
         "--config",
         "-c",
+        parser=SourceFile.at,
         metavar="FILE",
         help="Configuration file of the source (defs.yaml). Default: $REDOLAKE_CONFIG, else the demo's.",
     ),
@@ -124,59 +123,30 @@ def set_up_logging(*, debug: bool) -> None:
     logger.propagate = False
 
 
-_PDB: ContextVar[str | None] = ContextVar("pdb", default=None)
-_PRINTED: ContextVar[list[Any] | None] = ContextVar("printed", default=None)
-
-
 @contextmanager
-def working_on(pdb: str) -> Iterator[None]:
-    """For the block, :func:`opened` opens the source of a pluggable database that the configuration lists."""
-    token = _PDB.set(pdb)
-    try:
-        yield
-    finally:
-        _PDB.reset(token)
-
-
-@contextmanager
-def collecting_json(wanted: bool) -> Iterator[list[Any] | None]:
-    """For the block, :func:`print_json` puts what it is given into the list; None unless ``wanted``."""
-    token = _PRINTED.set([] if wanted else None)
-    try:
-        yield _PRINTED.get()
-    finally:
-        _PRINTED.reset(token)
-
-
-def source_in(config: SourceConfig) -> SourceConfig:
-    """The source that the command works on: of several pluggable databases that of the chosen one."""
-    from cdc_core.config import sources_of
-
-    chosen = _PDB.get()
-    return config if chosen is None else sources_of(config)[chosen]
-
-
-@contextmanager
-def opened(config: Path | None, *, oracle: bool = True) -> Iterator[Pipeline]:
-    """The source that a configuration file describes, opened for the block.
+def opened(file: SourceFile | None, *, oracle: bool = True) -> Iterator[Pipeline]:
+    """The source that a configuration file describes, of several that of the chosen pluggable
+    database, opened for the block.
 
     Raises:
         ConfigError: There is no such file, or it is wrong.
     """
-    path = config_path(config, os.environ)
+    file = file or SourceFile()
+    path = config_path(file.named, os.environ)
     load_config(path, environ=None if is_demo(path) else os.environ)  # before anything is started
 
     from pipelines.without_pandas import make_arrays_without_pandas
 
     make_arrays_without_pandas()
+    from cdc_core.config import sources_of
     from cdc_core.steps import Pipeline
     from pipelines.demo_oracle import database_of
 
-    with (
-        database_of(path, os.environ, needed=oracle) as environ,
-        Pipeline(source_in(load_config(path, environ=environ))) as pipeline,
-    ):
-        yield pipeline
+    with database_of(path, os.environ, needed=oracle) as environ:
+        config = load_config(path, environ=environ)
+        chosen = config if file.pdb is None else sources_of(config)[file.pdb]
+        with Pipeline(chosen) as pipeline:
+            yield pipeline
 
 
 def tables_of(names: list[str] | None) -> list[TableId] | None:
@@ -239,10 +209,7 @@ def _left(chunks: list[ChunkKey], windows: list[ScnWindow]) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object, or put it to those of other pluggable databases."""
-    if (printed := _PRINTED.get()) is not None:
-        printed.append(value)
-        return
+    """Print one JSON object."""
     sys.stdout.write(json.dumps(value, indent=2, default=_text_of) + "\n")
 
 

@@ -145,15 +145,16 @@ def test_what_concerns_one_table_wants_to_know_where(folder: Path) -> None:
     refused = redolake("table", "pause", "DEMO.T")
     assert refused.exit_code == 2
     assert f"Add --pdb with one of {ONE}, {TWO}" in refused.output
-    assert redolake("table", "pause", "DEMO.T", "--pdb", TWO.lower()).exit_code == 0
+    assert redolake("--pdb", TWO.lower(), "table", "pause", "DEMO.T").exit_code == 0
     found = found_json("status")["pdbs"]
     states = {
         name: {one["table"]: one["state"] for one in source["tables"]}
         for name, source in found.items()
     }
     assert states == {ONE: {"DEMO.T": "ready"}, TWO: {"DEMO.T": "paused", "DEMO.U": "ready"}}
-    assert [one["table"] for one in found_json("table", "list", "--pdb", ONE)] == ["DEMO.T"]
-    unknown = redolake("status", "--pdb", "HR")
+    assert [one["table"] for one in found_json("--pdb", ONE, "table", "list")] == ["DEMO.T"]
+    unknown = redolake("--pdb", "HR", "status")
+    assert "Leave --pdb out" in redolake("--pdb", ONE, "doctor").output
     assert unknown.exit_code == 2
     assert f"oracle.pdbs lists {ONE}, {TWO}" in unknown.output
     assert folder.exists()
@@ -172,7 +173,7 @@ def test_both_are_equal_to_oracle_at_the_scn_that_is_common(
     scn = found_json("status")["common_scn"]
     cdb.pdbs[TWO].run("DELETE FROM T")
     assert mirror(folder, "erp_orclpdb2") == [(1, f"{TWO} changed"), (2, TWO)]
-    assert redolake("run", "--pdb", TWO).exit_code == 0
+    assert redolake("--pdb", TWO, "run").exit_code == 0
     assert mirror(folder, "erp_orclpdb2") == []
     compared = found_json("reconcile")
     assert compared["common_scn"] == scn
