@@ -2,7 +2,7 @@
 
 To read redo takes long and depends on nothing; to land it is quick and goes in order, since the transactions that are open at the end of
 one window are the next one's beginning. So the redo of the next windows is read in sessions of their own while one window is captured,
-as long as its redo does not change any more. What cannot be read early is read when its turn comes: only then is it an error.
+as long as its redo does not change any more. What cannot be prefetched is read when its turn comes: only then is it an error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Prefetches:
 
     @contextmanager
     def turn(self, window: ScnWindow) -> Iterator[PrefetchedRedo | None]:
-        """Hold one of the sessions, to capture this window: with its redo, if that was read early. Later windows are read meanwhile."""
+        """Hold one of the sessions, to capture this window: with its redo, if that was prefetched. Later windows are read meanwhile."""
         with self._changed:
             while self._windows and self._windows[0] <= window:
                 self._windows.popleft()
@@ -67,7 +67,7 @@ class Prefetches:
 
     @property
     def is_closed(self) -> bool:
-        """Is no window read early any more?"""
+        """Is no window prefetched any more?"""
         return self._stop.is_set()
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class Prefetches:
             redo = self._read(window, self._stop)
         except (CdcError, OSError) as caught:
             # Whether it lasts is found out in the window's turn; until then nobody is asked for more.
-            _LOG.info("a window is read in its turn, not early window=%s: %s", window.key, caught)
+            _LOG.info("a window is read in its turn, not prefetched window=%s: %s", window.key, caught)
             with self._changed:
                 self._windows.clear()
         except BaseException as caught:
@@ -147,10 +147,10 @@ class RedoTurns:
         return nullcontext() if self.prefetches is None else self.prefetches.turn(window)
 
     def read_no_further(self, window: ScnWindow, error: CdcError) -> bool:
-        """Read no window early any more, since a session was refused: the database may allow fewer
+        """Prefetch no window any more, since a session was refused: the database may allow fewer
         than are open. False where that was not why this window failed."""
         if window in self.shared or self.prefetches is None or self.prefetches.is_closed:
             return False
-        _LOG.warning("no window is read early any more, since a session was refused: %s", error)
+        _LOG.warning("no window is prefetched any more, since a session was refused: %s", error)
         self.prefetches.close()
         return True
