@@ -113,7 +113,9 @@ class Prefetches:
             redo = self._read(window, self._stop)
         except (CdcError, OSError) as caught:
             # Whether it lasts is found out in the window's turn; until then nobody is asked for more.
-            _LOG.info("a window is read in its turn, not prefetched window=%s: %s", window.key, caught)
+            _LOG.info(
+                "a window is read in its turn, not prefetched window=%s: %s", window.key, caught
+            )
             with self._changed:
                 self._windows.clear()
         except BaseException as caught:
