@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from assets.components import OracleCdc
+from cdc_core import fleet
 from cdc_core.errors import CdcError, OracleUnavailableError, PreflightError
-from cdc_core.steps import together
 from pipelines.cli import app
 from tests.oracle.embedded import ContainerDatabase, container_database
 
@@ -198,13 +198,13 @@ def test_a_loop_goes_on_without_what_cannot_come_back(
     ]
     asked: list[list[str]] = []
 
-    def run_together(pipelines: dict[str, Any]) -> together.Round:
+    def run_together(pipelines: dict[str, Any]) -> fleet.Round:
         asked.append(list(pipelines))
         errors = {name: error for name, error in rounds[len(asked) - 1].items() if error}
-        return together.Round({name: [] for name in pipelines}, errors)
+        return fleet.Round({name: [] for name in pipelines}, errors)
 
     pauses: list[float] = []
-    monkeypatch.setattr(together, "run_together", run_together)
+    monkeypatch.setattr(fleet, "run_together", run_together)
     monkeypatch.setattr(time, "sleep", pauses.append)
     assert redolake("run", "--loop", "--every", "1").exit_code == 2
     assert asked == [[ONE, TWO], [ONE, TWO], [ONE]]
