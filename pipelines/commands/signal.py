@@ -16,6 +16,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.signals import Signal
 from pipelines.commands.data import ConditionOption
 from pipelines.commands.shared import ConfigOption, opened, out
+from pipelines.config_file import SourceFile
 
 _NAME = re.compile(r'(\w[\w$#]*|"[^"]+")\.(\w[\w$#]*|"[^"]+")')
 IdOption = Annotated[
@@ -173,7 +174,9 @@ def _as_written(entry: str) -> str:
     return str(TableId.parse(entry)) if _NAME.fullmatch(entry) else entry
 
 
-def _send(kind: str, data: dict[str, Any], signal_id: str | None, config: Path | None) -> None:
+def _send(
+    kind: str, data: dict[str, Any], signal_id: str | None, config: SourceFile | None
+) -> None:
     with opened(config, oracle=False) as pipeline:
         signal = Signal(
             id=signal_id or uuid.uuid4().hex, source=pipeline.config.name, type=kind, data=data
