@@ -1,7 +1,8 @@
 """Which other sources of one configuration does a tick or a run look after?
 
-Where ``oracle.pdbs`` lists several pluggable databases, each is a source with sensors and runs of its own. Whoever cuts or reads windows
-of one does so for the others as well where one SCN and one reading serve them all.
+Where ``oracle.pdbs`` lists several pluggable databases, each is a source with sensors and runs of
+its own. Whoever cuts or reads windows of one does so for the others as well where one SCN and one
+reading serve them all.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _LOG = logging.getLogger("cdc_core.steps")
 
 @contextmanager
 def opened_siblings(siblings: Sequence[Opener]) -> Iterator[list[Pipeline]]:
-    """The other sources, opened for the block; not those that cannot be, which their own ticks and runs say."""
+    """The other sources, opened for the block; not those that cannot be, which their own ticks and
+    runs say."""
     with ExitStack() as stack:
         found: list[Pipeline] = []
         for open_pipeline in siblings:
