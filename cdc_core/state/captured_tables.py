@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, and_, delete, select, update
 
-from cdc_core.errors import ConfigError, NotYetError
+from cdc_core.errors import ConfigError, NotYetError, OvertakenError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import AskedBy, ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
@@ -16,7 +16,7 @@ from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.chunks import add_chunks, set_chunk
 from cdc_core.state.database import Database, moment
-from cdc_core.state.schemas import SchemaVersion, put_schema
+from cdc_core.state.schemas import SchemaVersion, newest_schema, put_schema
 from cdc_core.state.sql_tables import CHUNKS, TABLES
 from cdc_core.state.table_rows import (
     TABLE_REVISIONS,
@@ -243,9 +243,21 @@ class CapturedTables:
                 ),
             )  # fmt: skip
 
-    def exclude_columns(self, version: SchemaVersion, *, reason: str, way_out: str) -> None:
-        """Keep a version that leaves columns out, and say so with the table, which goes on."""
+    def exclude_columns(
+        self, version: SchemaVersion, *, behind: TableSchema, reason: str, way_out: str
+    ) -> None:
+        """Keep a version that leaves columns out, and say so with the table, which goes on.
+
+        Raises:
+            OvertakenError: The table's newest version is not ``behind`` any more.
+        """
         with self._database.writing() as connection:
+            if newest_schema(connection, version.source, version.schema.table) != behind:
+                raise OvertakenError(
+                    "another process recorded a definition of the table meanwhile",
+                    hint="Nothing is lost; run the command again.",
+                    table=version.schema.table,
+                )
             put_schema(connection, version.source, version.schema, None)
             record = table_row(connection, version.source, version.schema.table)
             if record is not None:

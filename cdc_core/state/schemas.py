@@ -90,6 +90,13 @@ class SchemaHistory:
             put_schema(connection, version.source, version.schema, version.ddl)
 
 
+def newest_schema(connection: Connection, source: str, table: TableId) -> TableSchema | None:
+    """A table's newest version, inside the caller's transaction."""
+    query = select(VERSIONS).where(_is(source, table)).order_by(VERSIONS.c.scn_from.desc())
+    row = connection.execute(query.limit(1)).mappings().first()
+    return _version_from_row(row).schema if row else None
+
+
 def put_schema(connection: Connection, source: str, schema: TableSchema, ddl: str | None) -> None:
     """Write one version inside the caller's transaction, with which the table has a new revision."""
     named = and_(

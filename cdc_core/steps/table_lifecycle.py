@@ -357,6 +357,7 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
     scn = _scn_of_next_version(ctx, latest)
     ctx.store.tables.exclude_columns(
         SchemaVersion(ctx.source, replace(latest.without(fresh), scn_from=scn)),
+        behind=latest,
         reason=f"columns excluded since SCN {scn}: {', '.join(fresh)}; the lake still holds older values",
         way_out=f"`redolake table purge-column {config.table.argument} {shlex.quote(fresh[0])}` removes them.",
     )
@@ -393,6 +394,7 @@ def _follow_masks(ctx: Context, config: TableConfig, latest: TableSchema) -> Non
     scn = _scn_of_next_version(ctx, latest)
     ctx.store.tables.exclude_columns(
         SchemaVersion(ctx.source, replace(latest, masked=masked, scn_from=scn)),
+        behind=latest,
         reason=f"columns masked differently since SCN {scn}: {', '.join(changed)}; the lake still holds older values",
         way_out=f"`redolake table resnapshot {config.table.argument} --fresh` starts new Delta tables. The old ones, and landing, keep the "
         "values until you remove them.",

@@ -25,6 +25,7 @@ from cdc_core.errors import (
     LandingDamagedError,
     LeaseHeldError,
     NotYetError,
+    OvertakenError,
     PreflightError,
     StoreUnavailableError,
     TerminalError,
@@ -394,6 +395,23 @@ def test_the_schema_valid_at_an_scn_is_found(store: Store) -> None:
         (new, "alter"),
     ]
     assert store.schemas.versions("src", DEPT) == []
+
+
+def test_columns_are_left_out_of_the_version_that_was_read_or_of_none(store: Store) -> None:
+    """A window of another process may have brought a DDL meanwhile."""
+    read, meanwhile = schema_of(scn=100), schema_of(scn=200, extra="NOTE")
+    store.schemas.save(SchemaVersion("src", read))
+    store.schemas.save(SchemaVersion("src", meanwhile, "alter"))
+    late, right = schema_of(scn=150), schema_of(scn=250)
+    with pytest.raises(OvertakenError, match="meanwhile"):
+        store.tables.exclude_columns(
+            SchemaVersion("src", late), behind=read, reason="left out", way_out="purge"
+        )
+    store.tables.exclude_columns(
+        SchemaVersion("src", right), behind=meanwhile, reason="left out", way_out="purge"
+    )
+    found = [one.schema for one in store.schemas.versions("src", EMP)]
+    assert found == [read, meanwhile, right]
 
 
 # --- chunks -------------------------------------------------------------------------------------
