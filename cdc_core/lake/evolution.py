@@ -23,7 +23,13 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from cdc_core.delta.history import DeltaLog, read_log
-from cdc_core.errors import SchemaMismatchError
+from cdc_core.errors import (
+    DEBUG_HINT,
+    FROM_LANDING_HINT,
+    MIRROR_HINT,
+    LakeError,
+    SchemaMismatchError,
+)
 from cdc_core.lake.defaults import default_values, has_value, sql_literal
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
@@ -355,8 +361,15 @@ def _alter(work: TableWork, path: str, change: str, reached: TableSchema | None 
     since = {} if reached is None else {"definition_scn": reached.scn_from}
     metadata = json.dumps({**facts, **since})
     session = work.session_for()
-    with work.commit(session, "altering a Delta table", metadata):
-        session.sql(f"ALTER TABLE {delta(path)} {change}")
+    try:
+        with work.commit(session, "altering a Delta table", metadata):
+            session.sql(f"ALTER TABLE {delta(path)} {change}")
+    except LakeError as error:
+        if error.hint != DEBUG_HINT:
+            raise
+        # Another writer renamed a column: its name in files is taken, so none of that name can come.
+        hint = FROM_LANDING_HINT if path == work.changelog else MIRROR_HINT
+        raise LakeError(error.message, hint=hint, **error.facts) from error
 
 
 def check_mirror(work: TableWork, schema: TableSchema, log: DeltaLog) -> None:
