@@ -1,7 +1,7 @@
 """May this condition, which came from outside, stand in our SQL?
 
-It must be one boolean expression over the table's own columns, with literals and a few functions that give the same result
-each time. It is parsed; nothing is trusted by its looks.
+It must be one boolean expression over the table's own columns, with literals, SYSDATE, and functions of Oracle
+that depend on nothing but their arguments. It is parsed; nothing is trusted by its looks.
 """
 
 from __future__ import annotations
@@ -25,20 +25,27 @@ _PREFIXED = re.compile(r"(?i)\b(?:n?q|n|u)'")
 _NODES: tuple[type[exp.Expression], ...] = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like,
     exp.Escape, exp.Is, exp.Null, exp.Literal, exp.Column, exp.Identifier, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div,
-    exp.DPipe, exp.Concat, exp.Mod,
+    exp.DPipe, exp.Concat, exp.Mod, exp.Case, exp.If, exp.Interval, exp.Cast, exp.DataType, exp.DataTypeParam,
 )  # fmt: skip
 _FUNCTIONS = frozenset({
-    "ABS", "CEIL", "COALESCE", "FLOOR", "INSTR", "LENGTH", "LOWER", "LTRIM", "MOD", "NVL", "ROUND", "RTRIM", "SUBSTR",
-    "TO_CHAR", "TO_DATE", "TO_NUMBER", "TO_TIMESTAMP", "TRIM", "TRUNC", "UPPER",
+    "ABS", "ADD_MONTHS", "CEIL", "COALESCE", "DECODE", "EXTRACT", "FLOOR", "GREATEST", "INSTR", "LAST_DAY", "LEAST",
+    "LENGTH", "LOWER", "LPAD", "LTRIM", "MOD", "MONTHS_BETWEEN", "NULLIF", "NUMTODSINTERVAL", "NUMTOYMINTERVAL", "NVL",
+    "NVL2", "POWER", "REGEXP_INSTR", "REGEXP_LIKE", "REGEXP_REPLACE", "REGEXP_SUBSTR", "REPLACE", "ROUND", "RPAD",
+    "RTRIM", "SIGN", "SUBSTR", "TO_CHAR", "TO_DATE", "TO_DSINTERVAL", "TO_NUMBER", "TO_TIMESTAMP", "TO_YMINTERVAL",
+    "TRANSLATE", "TRIM", "TRUNC", "UPPER",
 })  # fmt: skip
 _BOOLEAN = (
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like, exp.Is,
-    exp.Escape,
+    exp.Escape, exp.RegexpLike,
 )  # fmt: skip
 _STATEMENT = re.compile(r"(?i)[\s(]*(?:select|where|with)\b")
 _WORD = re.compile(r"[^\W\d][\w$#]*")
 _CALL = re.compile(r"([^\W\d][\w$#]*)\s*\(")
-_KEYWORDS = frozenset({"AND", "BETWEEN", "ESCAPE", "IN", "IS", "LIKE", "NOT", "NULL", "OR"})
+_KEYWORDS = frozenset({
+    "AND", "BETWEEN", "CASE", "DATE", "DAY", "ELSE", "END", "ESCAPE", "FROM", "HOUR", "IN", "INTERVAL", "IS", "LIKE",
+    "MINUTE", "MONTH", "NOT", "NULL", "OR", "SECOND", "SYSDATE", "THEN", "TIMESTAMP", "WHEN", "YEAR",
+})  # fmt: skip
+"""``SYSDATE`` is the time at which a chunk is read; of an ad hoc snapshot nobody needs more."""
 
 
 def checked_condition(text: str, schema: TableSchema) -> str:
