@@ -1,7 +1,7 @@
 """Asset checks: is each mirror equal to Oracle as of its position?
 
-They compare all rows, so they run when asked for (the check's Execute button, the reconcile job or its schedule), and not
-with every window that is materialized.
+They compare all rows, so they run when asked for (the check's Execute button, the reconcile job or
+its schedule), and not with every window that is materialized.
 """
 
 # No postponed annotations in this module: Dagster wants the context's class itself, not its name.
@@ -28,8 +28,8 @@ def reconcile_checks(
 ) -> dg.AssetChecksDefinition:
     """One check per table, computed together so that all tables are compared at one SCN.
 
-    They stand at the tables in Oracle: Dagster plans the checks of an asset with each of its materializations, and a mirror is
-    materialized far more often than it can be compared.
+    They stand at the tables in Oracle: Dagster plans the checks of an asset with each of its
+    materializations, and a mirror is materialized far more often than it can be compared.
     """
     tables = {names.key("oracle", table.table): table.table for table in config.tables}
 
@@ -73,8 +73,8 @@ def reconcile_checks(
 def _compared(
     pipeline: Pipeline, tables: Sequence[TableId]
 ) -> tuple[dict[str, LeftOut], dict[str, TableComparison], int]:
-    """The tables that cannot be compared now, such as one behind an ad hoc snapshot that its windows have not reached; the
-    comparisons of the others, and the one SCN of these."""
+    """The tables that cannot be compared now, such as one behind an ad hoc snapshot that its
+    windows have not reached; the comparisons of the others, and the one SCN of these."""
     try:
         found = pipeline.reconcile(list(tables))
     except NotYetError as error:
@@ -85,7 +85,8 @@ def _compared(
 
 
 def _not_compared(key: dg.AssetKey, one: LeftOut) -> dg.AssetCheckResult:
-    """Nothing was compared, which is a state of things and no difference: a warning, and the next comparison settles it."""
+    """Nothing was compared, which is a state of things and no difference: a warning, and the next
+    comparison settles it."""
     return dg.AssetCheckResult(
         asset_key=key,
         check_name=CHECK_NAME,

@@ -37,7 +37,8 @@ def snapshot_chunks(
 ) -> dg.AssetsDefinition:
     """The chunks of one table: read from Oracle, landed, applied to change log and mirror.
 
-    A table that its snapshot stops fails the run; its check ``in_the_stream`` is reported in either case.
+    A table that its snapshot stops fails the run; its check ``in_the_stream`` is reported in either
+    case.
     """
     key = names.key("snapshot", table)
 

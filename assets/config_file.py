@@ -1,8 +1,9 @@
 """How is a source's configuration file read, and what is said of a wrong one?
 
-The file is a Dagster component file (``defs.yaml``): ``type: assets.components.OracleCdc`` and, under ``attributes``, the
-fields of :class:`assets.settings.ComponentConfig`. Three things differ from the model: in place of secrets stand *names* of
-environment variables (:mod:`assets.secret_fields`), relative paths are relative to the file, and values may be Dagster's
+The file is a Dagster component file (``defs.yaml``): ``type: assets.components.OracleCdc`` and,
+under ``attributes``, the fields of :class:`assets.settings.ComponentConfig`. Three things differ
+from the model: in place of secrets stand *names* of environment variables
+(:mod:`assets.secret_fields`), relative paths are relative to the file, and values may be Dagster's
 templates (``{{ env.LAKE }}``), which whoever has Dagster's context renders.
 
 Every problem is reported at once, each with file, line, column, key and what to write.
@@ -54,10 +55,11 @@ def load_config(
 
     Args:
         path: The file, or a folder with a ``defs.yaml`` in it.
-        environ: Where secrets are looked up; None leaves them empty, which is enough to build definitions.
+        environ: Where secrets are looked up; None leaves them empty, which is enough to build
+            definitions.
         render: Renders templates; without it a template is refused.
-        document: Which of several YAML documents; its type is not looked at, since Dagster has found it by that. By
-            default the only one that is a source.
+        document: Which of several YAML documents; its type is not looked at, since Dagster has
+            found it by that. By default the only one that is a source.
 
     Raises:
         ConfigError: It cannot be read or is wrong; names every problem.
@@ -88,7 +90,8 @@ def load_config(
 
 
 def needs_dagster(path: Path) -> bool:
-    """Has the file something that only Dagster can give a meaning: templates, or a component type of the user's own?
+    """Has the file something that only Dagster can give a meaning: templates, or a component type
+    of the user's own?
 
     False also for a file that cannot be read; :func:`load_config` says why.
     """
@@ -239,7 +242,8 @@ def absolute_paths(config: ComponentConfig, folder: Path) -> ComponentConfig:
 
 
 def attributes_json_schema() -> dict[str, Any]:
-    """JSON schema of ``attributes``, for editors and ``dg``: with the names of variables in place of secrets."""
+    """JSON schema of ``attributes``, for editors and ``dg``: with the names of variables in place
+    of secrets."""
     schema = ComponentConfig.model_json_schema()
     models = {
         "oracle": "OracleConfig",
@@ -392,7 +396,8 @@ def _known_keys(path: KeyPath, tag: str | None) -> tuple[str, ...]:
 
 
 def _model_at(path: KeyPath, tag: str | None = None) -> type[BaseModel] | None:
-    """The model whose fields stand under a path of the configuration; ``tag`` chooses among tagged ones."""
+    """The model whose fields stand under a path of the configuration; ``tag`` chooses among tagged
+    ones."""
     model: type[BaseModel] = ComponentConfig
     for key in path:
         if isinstance(key, int):

@@ -1,4 +1,5 @@
-"""The jobs of a source: windows, a snapshot that is asked for by hand, and the comparison with Oracle."""
+"""The jobs of a source: windows, a snapshot that is asked for by hand, and the comparison with
+Oracle."""
 
 # No postponed annotations in this module: Dagster wants the context's class itself, not its name.
 
@@ -42,7 +43,8 @@ def asset_jobs(
     checks: dg.AssetChecksDefinition,
     maintain: dg.JobDefinition,
 ) -> dg.Definitions:
-    """The job over windows, the comparison with Oracle, and the schedules of the latter and of the maintenance."""
+    """The job over windows, the comparison with Oracle, and the schedules of the latter and of the
+    maintenance."""
     options = names.options
     executor = EXECUTORS[options.executor]
     windows = dg.define_asset_job(
@@ -136,7 +138,8 @@ class SendSignal(dg.Config):
 
 
 def signal_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
-    """Send a signal and take it at once; the snapshots sensor then runs the chunks that it planned."""
+    """Send a signal and take it at once; the snapshots sensor then runs the chunks that it
+    planned."""
 
     @dg.op(name=f"{names.source}_take_signal", retry_policy=names.retries)
     def take_signal(
@@ -207,7 +210,8 @@ class MaintainTables(dg.Config):
 
 
 def maintain_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
-    """Keep mirrors and change logs quick; each of them shows what became of it as an observation."""
+    """Keep mirrors and change logs quick; each of them shows what became of it as an
+    observation."""
 
     @dg.op(
         name=f"{names.source}_maintain_tables", retry_policy=names.retries, pool=names.apply_pool

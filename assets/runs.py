@@ -1,8 +1,9 @@
 """Which Dagster runs work on a source, and which of them have died?
 
-A run holds the lease ``<source>/run/<run id>``. The process of a run may die without Dagster noticing (a machine that
-crashed); such a run would keep its slot and block the sensors for good. The janitor reports it as failed as soon as its
-lease is known to be dead or old, or when a run without lease has been silent for as long.
+A run holds the lease ``<source>/run/<run id>``. The process of a run may die without Dagster
+noticing (a machine that crashed); such a run would keep its slot and block the sensors for good.
+The janitor reports it as failed as soon as its lease is known to be dead or old, or when a run
+without lease has been silent for as long.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ def unfinished_run(
     *,
     taken_up_to: Scn | None = None,
 ) -> dg.DagsterRun | None:
-    """A run, waiting or running, that has these tags or materializes one of these assets, whoever launched it. (A run of
-    a whole job names no assets.)
+    """A run, waiting or running, that has these tags or materializes one of these assets, whoever
+    launched it. (A run of a whole job names no assets.)
 
     Args:
-        taken_up_to: Every table has the windows up to here: a run over such windows alone is a replay,
-            needs neither Oracle nor order, and is in nobody's way.
+        taken_up_to: Every table has the windows up to here: a run over such windows alone is a
+            replay, needs neither Oracle nor order, and is in nobody's way.
     """
     wanted = set(keys)
     for record in _records(instance, [*WAITING, *RUNNING]):
@@ -144,9 +145,10 @@ def range_request(
 ) -> dg.RunRequest:
     """One run over a range of partitions.
 
-    Its run key names the newest run that this range has had, so that a request that is repeated after
-    a crash starts one run, and one after a failure starts another. Runs may be deleted: no run that is
-    left can have been asked for under the key, since it would be newer than the one that is named.
+    Its run key names the newest run that this range has had, so that a request that is repeated
+    after a crash starts one run, and one after a failure starts another. Runs may be deleted: no
+    run that is left can have been asked for under the key, since it would be newer than the one
+    that is named.
     """
     tags = {**tags, RANGE_START_TAG: first, RANGE_END_TAG: last}
     newest = instance.get_run_records(dg.RunsFilter(tags=tags), limit=1)
@@ -163,8 +165,9 @@ def in_a_row(
 ) -> list[list[str]]:
     """Partition keys, cut into stretches that Dagster has one behind the other and nothing between.
 
-    A range takes whatever lies between its ends in the order in which partitions were added: one that
-    was deleted and came back is the last of all, and somebody may have typed a key of their own.
+    A range takes whatever lies between its ends in the order in which partitions were added: one
+    that was deleted and came back is the last of all, and somebody may have typed a key of their
+    own.
     """
     name = partitions.name
     assert name is not None

@@ -1,7 +1,7 @@
 """Windows by the clock: a schedule in place of the windows sensor.
 
-Each tick takes everything up to the present, so a night in which Dagster was off, or Oracle was down,
-is caught up by the tick behind it. Dagster makes up the last tick that it has missed.
+Each tick takes everything up to the present, so a night in which Dagster was off, or Oracle was
+down, is caught up by the tick behind it. Dagster makes up the last tick that it has missed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def windows_schedules(
 
 
 def _once(context: dg.ScheduleEvaluationContext, asked: Asked) -> list[dg.RunRequest]:
-    """The runs under keys that name the tick, so that one that is evaluated again asks for none twice."""
+    """The runs under keys that name the tick, so that one that is evaluated again asks for none
+    twice."""
     time = context.scheduled_execution_time.isoformat()
     return [
         dg.RunRequest(
@@ -77,7 +78,8 @@ def _once(context: dg.ScheduleEvaluationContext, asked: Asked) -> list[dg.RunReq
 
 
 class _Kept:
-    """What a tick keeps for the next one. A schedule has no cursor; Dagster keeps those of its daemons in a table of keys and values."""
+    """What a tick keeps for the next one. A schedule has no cursor; Dagster keeps those of its
+    daemons in a table of keys and values."""
 
     def __init__(self, instance: dg.DagsterInstance, name: str) -> None:
         self._storage, self._key = instance.daemon_cursor_storage, f"redolake/{name}"

@@ -1,7 +1,8 @@
 """The two sensors of a source: windows up to the present, and snapshots that somebody asked for.
 
-Both are polite (nothing is requested while a run of the same assets waits or runs), both begin by releasing runs of dead
-processes, and both find their work in the metadata store, so a tick that is lost is made up by the next one.
+Both are polite (nothing is requested while a run of the same assets waits or runs), both begin by
+releasing runs of dead processes, and both find their work in the metadata store, so a tick that is
+lost is made up by the next one.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ OBSERVED_EVERY = timedelta(hours=1)
 """How often an idle source's position is shown as an observation."""
 
 WAITED_AT_MOST = timedelta(minutes=10)
-"""How long what may go away by itself, such as a database that is down, is a skipped tick. After that it is a failed one, which the UI
-shows in red and alerts notice; the next tick looks again all the same."""
+"""How long what may go away by itself, such as a database that is down, is a skipped tick. After
+that it is a failed one, which the UI shows in red and alerts notice; the next tick looks again all
+the same."""
 
 _FAILING_SINCE = "failing_since"
 
@@ -54,7 +56,8 @@ def windows_sensor(
 ) -> dg.SensorDefinition:
     """Cuts windows from the watermark to the present and requests one run over the next few.
 
-    Windows of its ``siblings`` are cut at the same SCNs, and those that it reads are read for them too.
+    Windows of its ``siblings`` are cut at the same SCNs, and those that it reads are read for them
+    too.
     """
     tags = {SOURCE_TAG: names.source}
     options = names.options.windows
@@ -96,7 +99,8 @@ def windows_sensor(
 def snapshots_sensor(
     config: SourceConfig, names: Translator, open_pipeline: Opener
 ) -> dg.SensorDefinition:
-    """Takes signals, plans their chunks, and requests one run per table over the chunks that are not applied."""
+    """Takes signals, plans their chunks, and requests one run per table over the chunks that are
+    not applied."""
     keys = snapshot_keys(config, names)
     options = names.options.snapshots
 
@@ -173,7 +177,8 @@ def _status(*, enabled: bool) -> dg.DefaultSensorStatus:
 def _waits(context: dg.SensorEvaluationContext, error: TransientError) -> dg.SensorResult:
     """Skip the tick, and keep since when; what lasts too long is an error.
 
-    A tick that fails keeps the cursor of the one before it, so all that follow fail until something works again.
+    A tick that fails keeps the cursor of the one before it, so all that follow fail until something
+    works again.
 
     Raises:
         TransientError: It has lasted for WAITED_AT_MOST.
@@ -199,7 +204,8 @@ def _kept(context: dg.SensorEvaluationContext) -> dict[str, Any]:
 
 
 def _cursor(context: dg.SensorEvaluationContext, more: Mapping[str, Any] = NOTHING) -> str:
-    """What a tick that did not fail keeps: when the position was shown last, what of the metadata store was, and what it adds."""
+    """What a tick that did not fail keeps: when the position was shown last, what of the metadata
+    store was, and what it adds."""
     kept = {key: value for key, value in _kept(context).items() if key != _FAILING_SINCE}
     return json.dumps(kept | dict(more))
 
@@ -207,7 +213,8 @@ def _cursor(context: dg.SensorEvaluationContext, more: Mapping[str, Any] = NOTHI
 def _quiet(
     context: dg.SensorEvaluationContext, pipeline: Pipeline, names: Translator, new: str
 ) -> dg.SensorResult:
-    """Say up to where nothing has changed; now and then as an observation, which stays. ``new`` is said besides."""
+    """Say up to where nothing has changed; now and then as an observation, which stays. ``new`` is
+    said besides."""
     last = pipeline.records.windows(newest_first=True, limit=1)
     if not last:
         reason = "Oracle's SCN has not moved since the snapshot"
@@ -243,7 +250,8 @@ def _chunk_requests(
     chunks: list[ChunkKey],
     totals: Mapping[tuple[TableId, str], int],
 ) -> list[dg.RunRequest]:
-    """A run for each snapshot of the table that has chunks to do, unless its last runs failed a moment ago."""
+    """A run for each snapshot of the table that has chunks to do, unless its last runs failed a
+    moment ago."""
     tags = _chunk_tags(names, chunks[0].table)
     if wait_seconds_after_failures(context.instance, tags):
         return []

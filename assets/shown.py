@@ -1,8 +1,9 @@
 """What of the metadata store has a sensor shown in Dagster already?
 
-A tick shows what was done outside of Dagster. It looks at the windows and chunks behind those that were there and finished at the last such look, so
-that it costs as much after a year as on the first day. The sensor's cursor keeps what this module returns; without a cursor everything
-is looked at again.
+A tick shows what was done outside of Dagster. It looks at the windows and chunks behind those that
+were there and finished at the last such look, so that it costs as much after a year as on the first
+day. The sensor's cursor keeps what this module returns; without a cursor everything is looked at
+again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _BUCKETS = 64
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Windows up to an SCN, and the chunks of all tables as digests: one for each of 64 groups of tables."""
+    """Windows up to an SCN, and the chunks of all tables as digests: one for each of 64 groups of
+    tables."""
 
     above: int = 0
     chunks: tuple[int, ...] = (0,) * _BUCKETS

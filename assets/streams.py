@@ -1,11 +1,14 @@
-"""Is each table in the stream, and if not, why, since when, and which command brings it back? And what did its last comparison with Oracle find?
+"""Is each table in the stream, and if not, why, since when, and which command brings it back? And
+what did its last comparison with Oracle find?
 
-A table that left the stream, was paused, or failed in the lake takes no windows while the others do. The check
-``in_the_stream`` of its mirror fails as long as that lasts, or as redo rows of the table are in quarantine. Runs over windows evaluate it at their end; sensors report what
-changed between runs, by a command or by a window that needed no run.
+A table that left the stream, was paused, or failed in the lake takes no windows while the others
+do. The check ``in_the_stream`` of its mirror fails as long as that lasts, or as redo rows of the
+table are in quarantine. Runs over windows evaluate it at their end; sensors report what changed
+between runs, by a command or by a window that needed no run.
 
-The check ``equals_oracle`` says as of which SCN, and when, the mirror was compared with Oracle last, whoever did that: the check
-``mirror_equals_oracle`` of the table in Oracle, a command, the demo. It compares nothing itself, so a run over windows may evaluate it.
+The check ``equals_oracle`` says as of which SCN, and when, the mirror was compared with Oracle
+last, whoever did that: the check ``mirror_equals_oracle`` of the table in Oracle, a command, the
+demo. It compares nothing itself, so a run over windows may evaluate it.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ _STATES = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the check says of one table. Asking for a pause or a removal makes a warning of it, everything else an error."""
+    """What the check says of one table. Asking for a pause or a removal makes a warning of it,
+    everything else an error."""
 
     passed: bool
     description: str
@@ -97,7 +101,8 @@ def proof(compared: Compared) -> Verdict:
 def verdicts(
     records: SourceView, names: Translator, tables: Iterable[TableId]
 ) -> dict[dg.AssetCheckKey, Verdict]:
-    """What both checks of each table say, with one reading of the store for all; of a table that was never compared, one."""
+    """What both checks of each table say, with one reading of the store for all; of a table that
+    was never compared, one."""
     known = {record.table: record for record in records.tables()}
     compared = records.comparisons()
     found: dict[dg.AssetCheckKey, Verdict] = {}
@@ -154,7 +159,8 @@ def stopping_line(end: StreamEnd) -> str:
 def show_streams(
     instance: dg.DagsterInstance, records: SourceView, names: Translator, tables: Iterable[TableId]
 ) -> int:
-    """Report the checks where they differ from their last evaluation; return how many events were written."""
+    """Report the checks where they differ from their last evaluation; return how many events were
+    written."""
     if not records.is_begun:
         return 0
     now = verdicts(records, names, tables)
@@ -181,7 +187,8 @@ def _scn(record: TableRecord) -> int | None:
 
 
 def _shown(record: Any) -> str | None:
-    """The description of the last evaluation; None where there is none, or where a run is about to make one."""
+    """The description of the last evaluation; None where there is none, or where a run is about to
+    make one."""
     event = None if record is None or record.event is None else record.event.dagster_event
     if event is None or event.event_type_value != dg.DagsterEventType.ASSET_CHECK_EVALUATION.value:
         return None

@@ -1,7 +1,8 @@
-"""Which windows wait, and what run do they ask for? What the windows sensor and the windows schedule do at each tick.
+"""Which windows wait, and what run do they ask for? What the windows sensor and the windows
+schedule do at each tick.
 
-A tick reads what waits once. Others cut, take and forget windows meanwhile (a loop, a command, another
-Dagster), so it makes partitions of exactly what it has read and asks for nothing else.
+A tick reads what waits once. Others cut, take and forget windows meanwhile (a loop, a command,
+another Dagster), so it makes partitions of exactly what it has read and asks for nothing else.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ NOTHING: Kept = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Asked:
-    """What a tick asks for: runs, or nothing for a ``reason``; ``is_idle`` where no window waits. ``kept`` is what the next tick should know."""
+    """What a tick asks for: runs, or nothing for a ``reason``; ``is_idle`` where no window waits.
+    ``kept`` is what the next tick should know."""
 
     requests: list[dg.RunRequest] = field(default_factory=list)
     reason: str = ""
@@ -84,7 +86,8 @@ class Tick:
             self.log.warning(f"run {run_id} was reported as failed: its process is dead")
 
     def busy(self) -> str:
-        """Why no run is asked for now; empty if none over windows is going or waiting. A replay of old ones is in nobody's way."""
+        """Why no run is asked for now; empty if none over windows is going or waiting. A replay of
+        old ones is in nobody's way."""
         run = unfinished_run(
             self.instance,
             window_keys(self.config, self.names),
@@ -94,12 +97,14 @@ class Tick:
         return "" if run is None else f"run {run.run_id[:8]} is {run.status.value.lower()}"
 
     def ask(self, others: Sequence[Pipeline], *, limit: int | None, is_whole: bool) -> Asked:
-        """Cut windows up to the present, pass those without anything for captured tables, and ask for a run over those that wait.
+        """Cut windows up to the present, pass those without anything for captured tables, and ask
+        for a run over those that wait.
 
         Args:
             others: The sources beside it, cut and read together with it.
             limit: So many windows at most; None for all that wait.
-            is_whole: Everything is asked for now, in as many runs as it takes: the next tick may be far.
+            is_whole: Everything is asked for now, in as many runs as it takes: the next tick may be
+                far.
 
         Raises:
             TransientError: What may go away by itself.
@@ -147,7 +152,8 @@ class Tick:
         return Asked(requests, kept=kept)
 
     def show(self, waiting: Sequence[WindowRecord] = ()) -> Kept:
-        """Show what the metadata store has and Dagster has not, the windows that wait among it; what to keep of it."""
+        """Show what the metadata store has and Dagster has not, the windows that wait among it;
+        what to keep of it."""
         records = self.pipeline.records
         before, now = Shown.of(self.kept.get(SHOWN)), shown_now(records)
         tables = before.tables_with_news(now, self.tables)
@@ -161,7 +167,8 @@ class Tick:
         return {SHOWN: now.as_json}
 
     def not_loaded(self) -> str:
-        """What to do about tables that patterns name now and that were no assets when definitions loaded; empty if there are none."""
+        """What to do about tables that patterns name now and that were no assets when definitions
+        loaded; empty if there are none."""
         found = self.pipeline.records.found_tables()
         new = [str(one.table) for one in found if not one.left_out and one.table not in self.tables]
         if not new:
@@ -171,11 +178,12 @@ class Tick:
     def _assets_of(
         self, waiting: Sequence[WindowRecord], *, is_whole: bool
     ) -> tuple[Sequence[WindowRecord], list[dg.AssetKey] | None, dict[str, str]]:
-        """The windows of the next run, its assets and its tags: all assets (None), or those of the tables that the windows change,
-        which may be none.
+        """The windows of the next run, its assets and its tags: all assets (None), or those of the
+        tables that the windows change, which may be none.
 
-        Only a captured window tells what it changes. Where the first is not captured, a run captures them all, and the next tick
-        asks for what they change; a tick that asks for everything takes all assets, and the run tells.
+        Only a captured window tells what it changes. Where the first is not captured, a run
+        captures them all, and the next tick asks for what they change; a tick that asks for
+        everything takes all assets, and the run tells.
         """
         if self.names.options.takes_all(len(self.config.tables)):
             return waiting, None, {}
@@ -210,7 +218,7 @@ def snapshot_keys(config: SourceConfig, names: Translator) -> dict[dg.AssetKey, 
 
 
 def next_windows(pipeline: Pipeline, limit: int | None) -> list[WindowRecord]:
-    """The windows that wait, as they are now: partitions in a row, so none behind an idle window that some table has yet to
-    take, or behind one that another process has forgotten since."""
+    """The windows that wait, as they are now: partitions in a row, so none behind an idle window
+    that some table has yet to take, or behind one that another process has forgotten since."""
     found = (pipeline.records.window(window) for window in pipeline.pending_windows()[:limit])
     return [one for one in takewhile(lambda one: one is not None and not one.is_idle, found) if one]

@@ -1,7 +1,8 @@
 """What can the steps ask of whatever reads a database's changes?
 
-The steps know this contract only. LogMiner stands behind it (:class:`cdc_core.capture.source.LogMinerSource`); another reader of
-redo joins by an implementation of its own, which lands windows in the formats of :mod:`cdc_core.landing`.
+The steps know this contract only. LogMiner stands behind it
+(:class:`cdc_core.capture.source.LogMinerSource`); another reader of redo joins by an implementation
+of its own, which lands windows in the formats of :mod:`cdc_core.landing`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from cdc_core.schema.table import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Where tables join: they are read as of ``snapshot_scn``, their first window reads redo above ``mining_low``,
-    and ``resetlogs_change`` names the incarnation in which both were read."""
+    """Where tables join: they are read as of ``snapshot_scn``, their first window reads redo above
+    ``mining_low``, and ``resetlogs_change`` names the incarnation in which both were read."""
 
     snapshot_scn: Scn
     mining_low: Scn
@@ -48,7 +49,8 @@ class NextWindow:
 
 
 Complete = Callable[[WindowManifest], WindowManifest]
-"""Given what a window's manifest is to be, writes further files into its folder, and gives the manifest that names them too."""
+"""Given what a window's manifest is to be, writes further files into its folder, and gives the
+manifest that names them too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +62,18 @@ class WindowWork:
         record: The planned window.
         tables: Definitions of the tables whose changes land, valid at the window's lower end.
         ledger: Transactions that were open at the end of the window before.
-        positions: How far each redo thread was read when the window before was captured; None where that is not known, empty
-            for the first window.
-        joins: Tables that join with the window, each with the SCN above which its redo is read again.
-        read_at: The SCN as of which each table's newest snapshot was read: what happened up to there is in it.
-        data_objects: What is known of the tables' data objects: as of the window's lower end, or as of the snapshot with which
-            a table joins. None where a window is read again and the one before it is gone.
+        positions: How far each redo thread was read when the window before was captured; None where
+            that is not known, empty for the first window.
+        joins: Tables that join with the window, each with the SCN above which its redo is read
+            again.
+        read_at: The SCN as of which each table's newest snapshot was read: what happened up to
+            there is in it.
+        data_objects: What is known of the tables' data objects: as of the window's lower end, or as
+            of the snapshot with which a table joins. None where a window is read again and the one
+            before it is gone.
         planned: What lands with the window so that a lost metadata store can be made anew.
-        complete: Lands what the redo does not carry, once all redo of the window has; None where nothing is to be added.
+        complete: Lands what the redo does not carry, once all redo of the window has; None where
+            nothing is to be added.
         given: Definitions that signals brought, each as of an SCN inside the window.
     """
 
@@ -87,31 +93,33 @@ class WindowWork:
 class Source(Protocol):
     """Reads the committed changes of one database, window by window.
 
-    It keeps no state of its own between calls: what a window needs of the one before comes with the work, and what the next
-    one needs lands with it. So every call may be repeated, by this process or another one.
+    It keeps no state of its own between calls: what a window needs of the one before comes with the
+    work, and what the next one needs lands with it. So every call may be repeated, by this process
+    or another one.
     """
 
     def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
-        """What is missing before changes of the tables can be read, and what an operator should know; nothing about how the
-        tables themselves are read. All at once, each with its remedy.
+        """What is missing before changes of the tables can be read, and what an operator should
+        know; nothing about how the tables themselves are read. All at once, each with its remedy.
 
         Raises:
             CdcError: One cannot look: the database cannot be reached.
         """
 
     def read_start(self, tables: Sequence[TableId]) -> Start:
-        """Fix where tables join now: every transaction that commits above ``snapshot_scn`` has all its changes above
-        ``mining_low``, and Oracle can be read as of ``snapshot_scn``.
+        """Fix where tables join now: every transaction that commits above ``snapshot_scn`` has all
+        its changes above ``mining_low``, and Oracle can be read as of ``snapshot_scn``.
 
         Raises:
             TransientError: That cannot be said at the moment; the message names what is in the way.
         """
 
     def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
-        """Windows in order, the first from ``low`` on, each joining the one before it, up to the present or to ``until``.
+        """Windows in order, the first from ``low`` on, each joining the one before it, up to the
+        present or to ``until``.
 
-        None if nothing can be closed above ``low`` yet. An idle database gives a window too, so that the position never
-        ages out.
+        None if nothing can be closed above ``low`` yet. An idle database gives a window too, so
+        that the position never ages out.
 
         Args:
             low: Upper end of the last planned window.
@@ -124,11 +132,12 @@ class Source(Protocol):
         """
 
     def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
-        """Read a window's changes into landing, and finish with its manifest. Nothing has landed before the manifest.
+        """Read a window's changes into landing, and finish with its manifest. Nothing has landed
+        before the manifest.
 
-        All changes of a transaction that commits in the window have landed with it or with earlier windows. A table whose
-        changes cannot be followed leaves at the SCN where that begins (``left`` of the manifest), and the window holds the
-        others whole.
+        All changes of a transaction that commits in the window have landed with it or with earlier
+        windows. A table whose changes cannot be followed leaves at the SCN where that begins
+        (``left`` of the manifest), and the window holds the others whole.
 
         Raises:
             LogsNotReadyError: A part of the redo is not there yet, after some waiting.
@@ -138,11 +147,12 @@ class Source(Protocol):
 
 
 class PrefetchedRedo(Protocol):
-    """A window's redo that was read before the window's turn. Only the source that read it knows what it holds."""
+    """A window's redo that was read before the window's turn. Only the source that read it knows
+    what it holds."""
 
     def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
-        """As :meth:`Source.capture_window`, with what was read where it is what the window needs in its turn; what
-        lands is the same. May be called once."""
+        """As :meth:`Source.capture_window`, with what was read where it is what the window needs in
+        its turn; what lands is the same. May be called once."""
 
     def close(self) -> None:
         """Give it up. May be called twice."""
@@ -159,25 +169,27 @@ class FleetWindow:
 
 @runtime_checkable
 class Prefetcher(Protocol):
-    """What a source may offer besides: to read redo before a window's turn. It lands nothing, leaves nothing behind,
-    and may be called from several threads."""
+    """What a source may offer besides: to read redo before a window's turn. It lands nothing,
+    leaves nothing behind, and may be called from several threads."""
 
     def prefetch(
         self, work: WindowWork, landing: LandingStore, stop: threading.Event
     ) -> PrefetchedRedo | None:
-        """Read a window's redo while the windows before it are still being captured; None where that cannot be done,
-        or once ``stop`` is set.
+        """Read a window's redo while the windows before it are still being captured; None where
+        that cannot be done, or once ``stop`` is set.
 
         Args:
             work: The planned window, without anything of the one before it.
 
         Raises:
-            CdcError: The redo cannot be read now; :meth:`Source.capture_window` will say whether that lasts.
+            CdcError: The redo cannot be read now; :meth:`Source.capture_window` will say whether
+                that lasts.
         """
 
     def prefetch_shared(self, windows: Sequence[FleetWindow]) -> list[PrefetchedRedo | None]:
-        """Read the redo of windows with the same bounds in one pass: of sources of several pluggable databases in one
-        container database, under the same ``capture``. The windows' turns come next.
+        """Read the redo of windows with the same bounds in one pass: of sources of several
+        pluggable databases in one container database, under the same ``capture``. The windows'
+        turns come next.
 
         Returns:
             What was read for each; None where that cannot be done.
@@ -188,4 +200,5 @@ class Prefetcher(Protocol):
 
 
 OpenSource = Callable[[SourceConfig, OracleDatabase], Source]
-"""How a source's changes are reached; called once, and connects to nothing before the first question."""
+"""How a source's changes are reached; called once, and connects to nothing before the first
+question."""

@@ -39,8 +39,8 @@ def load_config(path: Path, *, environ: Mapping[str, str] | None) -> SourceConfi
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """The configuration file that ``--config`` names, None for the default; and which source in it is
-    meant, where it lists several pluggable databases."""
+    """The configuration file that ``--config`` names, None for the default; and which source in it
+    is meant, where it lists several pluggable databases."""
 
     named: Path | None = None
     pdb: str | None = None

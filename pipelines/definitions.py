@@ -1,7 +1,7 @@
 """What does Dagster load?
 
-Every source below ``pipelines/defs`` (each a folder with a ``defs.yaml``), and the one that ``REDOLAKE_CONFIG`` names; where
-there is neither, the demo's.
+Every source below ``pipelines/defs`` (each a folder with a ``defs.yaml``), and the one that
+``REDOLAKE_CONFIG`` names; where there is neither, the demo's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How does a command on the demo's configuration find the demo's database?
 
-A real source's database is simply there. The demo's is served only while something needs it: a command uses it where it is
-served already (by ``redolake demo`` or ``redolake ui``), and else serves it for as long as the command takes.
+A real source's database is simply there. The demo's is served only while something needs it: a
+command uses it where it is served already (by ``redolake demo`` or ``redolake ui``), and else
+serves it for as long as the command takes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ ANSWER_SECONDS = 2.0
 def database_of(
     path: Path, environ: Mapping[str, str], *, needed: bool = True
 ) -> Iterator[dict[str, str]]:
-    """The environment in which a configuration file is read, with its database answering for the block.
+    """The environment in which a configuration file is read, with its database answering for the
+    block.
 
     Args:
         path: The configuration file.

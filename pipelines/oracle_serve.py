@@ -1,7 +1,7 @@
 """What does ``redolake oracle serve`` do?
 
-Serves the embedded Oracle on loopback until it is ended: by SIGTERM, SIGINT, or, where that was asked for, by the end of the
-process that started it. One process serves a data folder at a time.
+Serves the embedded Oracle on loopback until it is ended: by SIGTERM, SIGINT, or, where that was
+asked for, by the end of the process that started it. One process serves a data folder at a time.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ NOTICE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """Users of a served database: the owner of the first schema, one with the grants that capture needs, the administrator
-    (who may, for one, create users), and the passwords of all schema owners by name."""
+    """Users of a served database: the owner of the first schema, one with the grants that capture
+    needs, the administrator (who may, for one, create users), and the passwords of all schema
+    owners by name."""
 
     user: str
     password: str = field(repr=False)
@@ -69,19 +70,23 @@ def serve(
         port: 0, or one that is taken, lets the system choose.
         data: Folder that keeps the database; a temporary one, removed at the end, when None.
         schemas: Names of the schema owners, created where they are not there; one at least.
-        as_json: Print one JSON line (``dsn``, the fields of :class:`Login`, ``port``) when clients can connect, instead of
-            lines for people.
-        with_parent: End when standard input is closed, as it is when the starting process ends in whatever way.
-        show: Names of LogMiner's oddities (:class:`oracle_embedded.redo.Wart`) to show beside those that are by default.
+        as_json: Print one JSON line (``dsn``, the fields of :class:`Login`, ``port``) when clients
+            can connect, instead of lines for people.
+        with_parent: End when standard input is closed, as it is when the starting process ends in
+            whatever way.
+        show: Names of LogMiner's oddities (:class:`oracle_embedded.redo.Wart`) to show beside those
+            that are by default.
         hide: Names of oddities not to show.
-        character_set: The database's character set; AL32UTF8 unless said. A database that is there keeps its own.
+        character_set: The database's character set; AL32UTF8 unless said. A database that is there
+            keeps its own.
         national_character_set: Its national one; AL16UTF16 unless said.
         nls_sort: NLS_SORT of the instance; BINARY unless said.
         nls_comp: NLS_COMP of the instance; BINARY unless said.
 
     Raises:
         OracleUnavailableError: Another process serves the data folder.
-        ConfigError: A schema's name or an oddity's is none, or the database cannot have such a character set or sort.
+        ConfigError: A schema's name or an oddity's is none, or the database cannot have such a
+            character set or sort.
     """
     settings = RedoSettings(warts=(DEFAULT_WARTS | _warts(show)) - _warts(hide))
     ended = threading.Event()
@@ -139,7 +144,8 @@ def _warts(names: Sequence[str]) -> frozenset[Wart]:
 
 
 def ensure_users(database: OpenDatabase, schemas: Sequence[str]) -> Login:
-    """The users' names and passwords; schema owners are created if they are not there, and redo gets what LogMiner needs.
+    """The users' names and passwords; schema owners are created if they are not there, and redo
+    gets what LogMiner needs.
 
     Raises:
         ConfigError: An owner's name is not a plain one.

@@ -1,19 +1,22 @@
 """Which captured tables were altered without a DDL row in the redo that was read?
 
-DDL is followed where its row is met. A row may be missing: an index that was the key is dropped under its own name, logs of a time
-were skipped, LogMiner showed no name. So once a window the dictionary is asked, with one query for all tables, which of them were altered in
-a time that the window covers; the definitions of those few are read and held against what capture knows. They must be the same.
+DDL is followed where its row is met. A row may be missing: an index that was the key is dropped
+under its own name, logs of a time were skipped, LogMiner showed no name. So once a window the
+dictionary is asked, with one query for all tables, which of them were altered in a time that the
+window covers; the definitions of those few are read and held against what capture knows. They must
+be the same.
 
-Rows that were replaced without redo (:mod:`~cdc_core.capture.replaced`) are the trouble that TRUNCATE is; other ROWIDs, and other
-definitions, that of a DDL which is not followed.
+Rows that were replaced without redo (:mod:`~cdc_core.capture.replaced`) are the trouble that
+TRUNCATE is; other ROWIDs, and other definitions, that of a DDL which is not followed.
 
-LAST_DDL_TIME is exact to the second, and Oracle maps an SCN to a time with some seconds of slack: the times that are asked for end
-so much before the window does (:mod:`~cdc_core.schema.ddl_times`), so that the row of a DDL found there is in this window or an earlier one. The times
-of the windows join each other, so each DDL is asked for once. A later DDL moves LAST_DDL_TIME on, and the table comes up with a
-later window.
+LAST_DDL_TIME is exact to the second, and Oracle maps an SCN to a time with some seconds of slack:
+the times that are asked for end so much before the window does (:mod:`~cdc_core.schema.ddl_times`),
+so that the row of a DDL found there is in this window or an earlier one. The times of the windows
+join each other, so each DDL is asked for once. A later DDL moves LAST_DDL_TIME on, and the table
+comes up with a later window.
 
-Source: Oracle Database Reference 19c, ALL_OBJECTS (LAST_DDL_TIME: the last DDL of the object and dependent objects), ALL_CONSTRAINTS;
-SQL Language Reference 19c, SCN_TO_TIMESTAMP.
+Source: Oracle Database Reference 19c, ALL_OBJECTS (LAST_DDL_TIME: the last DDL of the object and
+dependent objects), ALL_CONSTRAINTS; SQL Language Reference 19c, SCN_TO_TIMESTAMP.
 """
 
 from __future__ import annotations
@@ -57,7 +60,8 @@ SELECT OWNER, OBJECT_NAME, CASE WHEN {is_altered} THEN 1 ELSE 0 END
    AND LAST_DDL_TIME <= :before"""
 _ABOVE_LOW = "LAST_DDL_TIME > :low"
 _AGAIN = timedelta(hours=2)
-"""So much of the time before a window is looked at again: what is known of the host's zone may be more than when the last window asked."""
+"""So much of the time before a window is looked at again: what is known of the host's zone may be
+more than when the last window asked."""
 _LOOSE_KEYS = """
 SELECT OWNER, TABLE_NAME
   FROM ALL_CONSTRAINTS
@@ -66,8 +70,8 @@ SELECT OWNER, TABLE_NAME
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """What a window finds: tables that leave at its lower end, or at its upper one if they are gone, and the data objects that are known
-    after it."""
+    """What a window finds: tables that leave at its lower end, or at its upper one if they are
+    gone, and the data objects that are known after it."""
 
     ends: list[StreamEnd]
     data_objects: dict[TableId, DataObjects]
@@ -83,7 +87,8 @@ def read_altered(
     data_objects: Mapping[TableId, DataObjects] | None,
     read_at: Mapping[TableId, Scn],
 ) -> Altered:
-    """Tables that leave with a window, at its lower end: what came up to there was read while nothing was found.
+    """Tables that leave with a window, at its lower end: what came up to there was read while
+    nothing was found.
 
     Args:
         session: In the container of the tables.
@@ -91,7 +96,8 @@ def read_altered(
         history: The captured tables.
         configs: Their configuration.
         rows: The DDL rows.
-        data_objects: What is known of the tables' data objects; see :func:`~cdc_core.capture.replaced.read_replaced`.
+        data_objects: What is known of the tables' data objects; see
+            :func:`~cdc_core.capture.replaced.read_replaced`.
         read_at: The SCN of each table's snapshot.
     """
     known = {table: history.latest(table) for table in history.tables}
@@ -131,12 +137,12 @@ def read_altered(
 def _settled(
     session: UserQueries, window: ScnWindow, tables: Sequence[TableId]
 ) -> dict[TableId, bool]:
-    """Tables whose last DDL lies before the window's end, so that the dictionary shows them as they were then; with it, does that DDL
-    lie in the window?
+    """Tables whose last DDL lies before the window's end, so that the dictionary shows them as they
+    were then; with it, does that DDL lie in the window?
 
-    After some five days Oracle maps an SCN to no time. If it maps the lower end to none, every definition is compared: that asks
-    for what the windows before could not. If it maps neither, nothing is known of the window, and the first one whose end has a
-    time asks for it.
+    After some five days Oracle maps an SCN to no time. If it maps the lower end to none, every
+    definition is compared: that asks for what the windows before could not. If it maps neither,
+    nothing is known of the window, and the first one whose end has a time asks for it.
     """
     if not tables:
         return {}

@@ -1,14 +1,17 @@
 """Which rows does a pass ask LogMiner for, and which of those that it shows does it take?
 
-It wants transaction control of all transactions, and every row of the captured tables. These are told by owner and name (the captured
-one, and the one under which LogMiner shows the table's rows) and by the object numbers of the tables and their segments: a row that
-LogMiner cannot name must not be lost. Of tables whose ROWIDs LogMiner shows with the end of a statement alone
+It wants transaction control of all transactions, and every row of the captured tables. These are
+told by owner and name (the captured one, and the one under which LogMiner shows the table's rows)
+and by the object numbers of the tables and their segments: a row that LogMiner cannot name must not
+be lost. Of tables whose ROWIDs LogMiner shows with the end of a statement alone
 (``has_placeholders``) the rows that close statements are wanted too, INTERNAL ones.
 
-The query says all of that, a part of it, or nothing (``capture.query_filter``). Where it says less, the same rule is applied to what comes
-(:meth:`Wanted.taken_from`), before a row is numbered: a window has the same rows under the same numbers, and the same files land.
+The query says all of that, a part of it, or nothing (``capture.query_filter``). Where it says less,
+the same rule is applied to what comes (:meth:`Wanted.taken_from`), before a row is numbered: a
+window has the same rows under the same numbers, and the same files land.
 
-Source: Oracle Database SQL Language Reference 19c, REGEXP_LIKE (a pattern has up to 512 bytes) and "Oracle Regular Expression Support".
+Source: Oracle Database SQL Language Reference 19c, REGEXP_LIKE (a pattern has up to 512 bytes) and
+"Oracle Regular Expression Support".
 """
 
 from __future__ import annotations
@@ -43,8 +46,8 @@ _UNNAMED = """
    OR (TABLE_NAME IS NULL OR TABLE_NAME LIKE 'OBJ# %') AND OPERATION_CODE <> {ddl}"""
 _CLOSING = """
    OR OPERATION_CODE = {internal} AND ROLLBACK = 0 AND SEQUENCE# > 1{objects}"""
-"""The row that closes a statement with LOBs and has its row's real ROWID, where no UPDATE does (measured on 23ai and 26ai by others). It
-has no name."""
+"""The row that closes a statement with LOBs and has its row's real ROWID, where no UPDATE does
+(measured on 23ai and 26ai by others). It has no name."""
 _MATCHES = "REGEXP_LIKE(SEG_OWNER || '.' || TABLE_NAME, :{bind}, 'in')"
 _WANTED_CONTROL = (*CONTROL, Operation.MISSING_SCN)
 _BY_NUMBER = "OBJ# "
@@ -56,7 +59,8 @@ _META = set(".^$+()[]{}|\\")
 
 @dataclass(frozen=True, slots=True)
 class QueryFilter:
-    """How a query says of which tables it wants rows: ``mode`` is ``capture.query_filter``, ``patterns`` are those that took tables in."""
+    """How a query says of which tables it wants rows: ``mode`` is ``capture.query_filter``,
+    ``patterns`` are those that took tables in."""
 
     mode: QueryFilterMode = "in"
     patterns: tuple[TablePattern, ...] = ()
@@ -73,8 +77,8 @@ class QueryFilter:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Whose rows a pass wants: those of the tables, under the names that LogMiner shows, and with ``unnamed`` all rows without a name;
-    which of them are new is what ``reading`` says."""
+    """Whose rows a pass wants: those of the tables, under the names that LogMiner shows, and with
+    ``unnamed`` all rows without a name; which of them are new is what ``reading`` says."""
 
     tables: Sequence[TableSchema]
     shown: ShownNames
@@ -99,7 +103,8 @@ class Wanted:
         return _numbers([schema for schema in self.tables if schema.has_placeholders])
 
     def taken_from(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Of the rows that a query shows, with the columns of ``MINED_SCHEMA``, those that are wanted."""
+        """Of the rows that a query shows, with the columns of ``MINED_SCHEMA``, those that are
+        wanted."""
         if self.query_filter.mode == "in":
             return rows  # the query has said all of it
         taken = self._is_taken(rows)
@@ -125,7 +130,8 @@ class Wanted:
 def taken_batches(
     wanted: Wanted, batches: Generator[pa.RecordBatch], size: int
 ) -> Generator[pa.RecordBatch]:
-    """The wanted rows of what a query shows, in batches of ``size`` rows whoever filtered them: row groups end where batches do."""
+    """The wanted rows of what a query shows, in batches of ``size`` rows whoever filtered them: row
+    groups end where batches do."""
     if wanted.query_filter.mode == "in":
         return batches
     return _filled(wanted, batches, size)
@@ -147,7 +153,8 @@ def _filled(
 
 
 def condition_of(wanted: Wanted, prefix: str = "") -> tuple[str, dict[str, object]]:
-    """What a query adds for the rows that are wanted, and its binds, whose names begin with ``prefix``."""
+    """What a query adds for the rows that are wanted, and its binds, whose names begin with
+    ``prefix``."""
     mode = wanted.query_filter.mode
     closing = ""
     if wanted.closed:
@@ -170,7 +177,8 @@ def condition_of(wanted: Wanted, prefix: str = "") -> tuple[str, dict[str, objec
 def _by_name(
     names: set[TableId], patterns: Sequence[TablePattern], prefix: str
 ) -> tuple[list[str], dict[str, object]]:
-    """Terms that hold for rows of these tables, and maybe of others: by pattern, and by name for those that no pattern has."""
+    """Terms that hold for rows of these tables, and maybe of others: by pattern, and by name for
+    those that no pattern has."""
     terms: list[str] = []
     binds: dict[str, Any] = {}
     left = set(names)

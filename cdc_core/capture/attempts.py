@@ -1,4 +1,5 @@
-"""Which failures of a window are worth another attempt, how many, and what is raised after the last?"""
+"""Which failures of a window are worth another attempt, how many, and what is raised after the
+last?"""
 
 from __future__ import annotations
 
@@ -17,13 +18,16 @@ from cdc_core.errors import (
 
 ATTEMPTS = 5
 PASSES_MAX = 20
-"""Passes in a row that a log may spoil by changing under LogMiner: a storm of log switches ends before that."""
+"""Passes in a row that a log may spoil by changing under LogMiner: a storm of log switches ends
+before that."""
 READS_MAX = 2
-"""Attempts at a file that cannot be opened: after the first, the list of logs is read again, which may name another copy."""
+"""Attempts at a file that cannot be opened: after the first, the list of logs is read again, which
+may name another copy."""
 
 
 def attempts() -> Retrying:
-    """The attempts at one window: more after what passes by itself, :data:`PASSES_MAX` where logs change under LogMiner."""
+    """The attempts at one window: more after what passes by itself, :data:`PASSES_MAX` where logs
+    change under LogMiner."""
     return Retrying(
         retry=retry_if_exception(_may_pass),
         stop=_was_tried_enough,
@@ -33,7 +37,8 @@ def attempts() -> Retrying:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """May a second attempt in the same session succeed? A lost session cannot be used again, a store waits by itself."""
+    """May a second attempt in the same session succeed? A lost session cannot be used again, a
+    store waits by itself."""
     lost = (OracleUnavailableError, StoreUnavailableError)
     passes = (TransientError, RedoUnreadableError)
     return isinstance(error, passes) and not isinstance(error, lost)

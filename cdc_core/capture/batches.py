@@ -18,8 +18,9 @@ NO_TABLE = -1
 class MinedBatch:
     """A batch of whole redo rows.
 
-    ``rows`` has the columns of ``MINED_SCHEMA`` with XIDs in lower case. ``ordinals`` numbers the rows; ``tables`` holds per
-    row the position of its captured table, or -1 for transaction control, internal DDL and rows of no captured table.
+    ``rows`` has the columns of ``MINED_SCHEMA`` with XIDs in lower case. ``ordinals`` numbers the
+    rows; ``tables`` holds per row the position of its captured table, or -1 for transaction
+    control, internal DDL and rows of no captured table.
     """
 
     rows: pa.RecordBatch
@@ -29,7 +30,8 @@ class MinedBatch:
 
     @property
     def is_change(self) -> npt.NDArray[np.bool_]:
-        """Per row: does it belong to a captured table and to a transaction's changes? DDL does not."""
+        """Per row: does it belong to a captured table and to a transaction's changes? DDL does
+        not."""
         changes: npt.NDArray[np.bool_] = (self.tables != NO_TABLE) & (
             self.operations != Operation.DDL
         )

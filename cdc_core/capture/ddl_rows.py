@@ -1,7 +1,8 @@
 """How is a DDL of a captured table, met in the redo, followed?
 
-The dictionary as of the DDL's commit says what the table has become, and ``schema.evolution`` whether that is followed. Where Oracle shows
-that dictionary no more, the DDL's text and the present definition say it, or a definition that a signal brought, or nothing does.
+The dictionary as of the DDL's commit says what the table has become, and ``schema.evolution``
+whether that is followed. Where Oracle shows that dictionary no more, the DDL's text and the present
+definition say it, or a definition that a signal brought, or nothing does.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ _EXCHANGED = "other rows came into a partition without redo for each; on_truncat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DdlRow:
-    """A DDL row of a captured table. ``scn`` is where it committed, None if it has not within the window."""
+    """A DDL row of a captured table. ``scn`` is where it committed, None if it has not within the
+    window."""
 
     table: TableId
     ordinal: int
@@ -68,15 +70,16 @@ class DdlRow:
 
 @dataclass(frozen=True, slots=True)
 class _Misread:
-    """The dictionary shows that the version before a DDL, which texts say, is not what the table was."""
+    """The dictionary shows that the version before a DDL, which texts say, is not what the table
+    was."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What became of the tables' definitions: new versions in the order of the redo, the tables whose stream a DDL ends, and what became
-    of the definitions that signals brought."""
+    """What became of the tables' definitions: new versions in the order of the redo, the tables
+    whose stream a DDL ends, and what became of the definitions that signals brought."""
 
     changes: list[SchemaChange]
     ends: list[StreamEnd]
@@ -93,16 +96,21 @@ def follow_ddl(
     given: Sequence[GivenTable] = (),
     scn_low: int = 0,
 ) -> Followed:
-    """Add the new versions to ``history``; return them, and the tables that a DDL ends the stream of.
+    """Add the new versions to ``history``; return them, and the tables that a DDL ends the stream
+    of.
 
-    A DDL from before the version that the snapshot saw is skipped, and so is one that leaves the captured columns and the
-    key as they were (indexes, grants, comments, supplemental logging, other constraints, partitions whose rows stay the table's).
+    A DDL from before the version that the snapshot saw is skipped, and so is one that leaves the
+    captured columns and the key as they were (indexes, grants, comments, supplemental logging,
+    other constraints, partitions whose rows stay the table's).
 
     Args:
-        altered_after: Asked where neither the dictionary nor its times tell whether another DDL came right after one.
-        given: What tables are by signals, each as of an SCN inside the window. It takes effect there, behind the DDL that was met up to
-            there. Where Oracle does not show what the last of that DDL made of the table, the definition says it, from that DDL on.
-        scn_low: The window's lower end, where a table leaves whose definition is found to be wrong from an earlier window on.
+        altered_after: Asked where neither the dictionary nor its times tell whether another DDL
+            came right after one.
+        given: What tables are by signals, each as of an SCN inside the window. It takes effect
+            there, behind the DDL that was met up to there. Where Oracle does not show what the last
+            of that DDL made of the table, the definition says it, from that DDL on.
+        scn_low: The window's lower end, where a table leaves whose definition is found to be wrong
+            from an earlier window on.
     """
     changes: list[SchemaChange] = []
     ends: dict[TableId, StreamEnd] = {}
@@ -158,15 +166,17 @@ def _followed(
     stands_in: GivenTable | None,
     later: Sequence[DdlRow],
 ) -> tuple[TableSchema | StreamEnd | _Misread | None, str]:
-    """The version that the DDL made, or the end of the stream, or why the version before it is not right; None if what is captured stayed as it was. With it the DDL's text, which
-    names the signal where its definition stands in for the dictionary."""
+    """The version that the DDL made, or the end of the stream, or why the version before it is not
+    right; None if what is captured stayed as it was. With it the DDL's text, which names the signal
+    where its definition stands in for the dictionary."""
     text = row.text
     if removes_rows(row.text):
         return _end(row, "truncate", "rows were removed without redo for each"), text
     if old.is_by_row_id and moves_rows(row.text):
         return _end(row, "unsupported_ddl", MOVES_ROWS), text
     config = rules.entry(row.table)
-    # A DDL whose commit lies behind the window is not in the dictionary as of its row: the present has it.
+    # A DDL whose commit lies behind the window is not in the dictionary as of its row: the present
+    # has it.
     at = Scn(row.scn) if row.scn is not None else current_scn(session)
     asked = _always if later else altered_after
     try:
@@ -215,7 +225,8 @@ def _followed(
 
 
 def _captured(schema: TableSchema, config: TableConfig) -> TableSchema:
-    """The version without columns of types that are not captured, which a table that a pattern took in leaves out.
+    """The version without columns of types that are not captured, which a table that a pattern took
+    in leaves out.
 
     Raises:
         UnsupportedTypeError: It has such columns otherwise, or in its key.
@@ -230,11 +241,12 @@ def _captured(schema: TableSchema, config: TableConfig) -> TableSchema:
 def _emptied(
     session: OracleSession, row: DdlRow, old: TableSchema, rules: CaptureRules
 ) -> SchemaChange | StreamEnd | None:
-    """A TRUNCATE that is followed, of the table or of partitions of which it can be said which rows they had; None if it is none.
+    """A TRUNCATE that is followed, of the table or of partitions of which it can be said which rows
+    they had; None if it is none.
 
-    It locks the table: whoever changed a row has committed before, and whoever changes one later commits behind it (SQL Language
-    Reference 19c, TRUNCATE TABLE). One whose commit lies behind the window ends the stream all the same: what a chunk saw in between,
-    nothing tells.
+    It locks the table: whoever changed a row has committed before, and whoever changes one later
+    commits behind it (SQL Language Reference 19c, TRUNCATE TABLE). One whose commit lies behind the
+    window ends the stream all the same: what a chunk saw in between, nothing tells.
     """
     if row.table not in rules.follows_truncate:
         return None
@@ -257,7 +269,8 @@ def _partitions_emptied(
     config: TableConfig,
     chosen: EmptiedPartitions,
 ) -> SchemaChange | StreamEnd:
-    """A DROP, TRUNCATE or EXCHANGE of partitions with the rows that go, or the end of the stream where nothing says which they are."""
+    """A DROP, TRUNCATE or EXCHANGE of partitions with the rows that go, or the end of the stream
+    where nothing says which they are."""
     if row.scn is None:
         return _end(row, "truncate", "rows went with a partition, and it commits behind the window")
     try:
@@ -273,7 +286,8 @@ def _partitions_emptied(
 def _standing_in(
     row: DdlRow, later: Sequence[DdlRow], waiting: Sequence[GivenTable]
 ) -> GivenTable | None:
-    """The definition of the table as of an SCN at or behind its DDL, with no other DDL of it in between."""
+    """The definition of the table as of an SCN at or behind its DDL, with no other DDL of it in
+    between."""
     own = (one for one in waiting if one.table == row.table and one.as_of >= _scn(row))
     first = next(own, None)
     if first is None or any(_scn(other) <= first.scn for other in later):
@@ -296,7 +310,8 @@ def _take_given(
     altered_after: AlteredAfter,
     end: StreamEnd | None,
 ) -> tuple[SchemaChange | None, SignalOutcome]:
-    """Let a definition hold from its SCN on, or say why it does not: whatever it is, it stops no table."""
+    """Let a definition hold from its SCN on, or say why it does not: whatever it is, it stops no
+    table."""
 
     def refused(reason: str) -> tuple[None, SignalOutcome]:
         return None, SignalOutcome(
@@ -360,7 +375,8 @@ def _too_wide(evolution: Evolution) -> str:
 
 
 def _under_key_of(old: TableSchema, rows: Sequence[DdlRow]) -> TableSchema:
-    """The version with the names that its key has behind some DDL, by which the dictionary's keys are looked through."""
+    """The version with the names that its key has behind some DDL, by which the dictionary's keys
+    are looked through."""
     for row in rows:
         old = replace(old, key=key_after(old.key, row.text))
     return old
@@ -373,22 +389,25 @@ def _by_its_text(
     old: TableSchema,
     config: TableConfig,
 ) -> TableSchema | None:
-    """The version after a DDL that the dictionary shows no more; None where the text does not suffice."""
+    """The version after a DDL that the dictionary shows no more; None where the text does not
+    suffice."""
     try:
         present = read_table_schema(session, config, after=_under_key_of(old, [row, *later]))
         new = version_after(old, row.text, present, config)
         new = new and _captured(new, config)
     except (ConfigError, PreflightError, UnsupportedTypeError):
         return None
-    # One that came and went in between is not told from one that is left out: the newest has it, or nothing does.
+    # One that came and went in between is not told from one that is left out: the newest has it, or
+    # nothing does.
     return None if new is None else replace(new, has_lobs=new.has_lobs or present.has_lobs)
 
 
 def _before_it_went(
     row: DdlRow, later: Sequence[DdlRow], old: TableSchema, config: TableConfig
 ) -> TableSchema | None:
-    """The version after a DDL, by its text, of a table that a later DDL dropped or renamed, so that no definition of the present is its own; None
-    where the text does not suffice, or nothing says that it went."""
+    """The version after a DDL, by its text, of a table that a later DDL dropped or renamed, so that
+    no definition of the present is its own; None where the text does not suffice, or nothing says
+    that it went."""
     if removes_table(row.text) or not any(removes_table(other.text) for other in later):
         return None
     new = version_after(old, row.text, None, config)
@@ -405,7 +424,8 @@ def _is_contradicted(
     config: TableConfig,
     altered_after: AlteredAfter,
 ) -> bool:
-    """Does Oracle show, as of the last of a table's DDLs in this window, other columns than their texts say from ``old`` on? No answer is none."""
+    """Does Oracle show, as of the last of a table's DDLs in this window, other columns than their
+    texts say from ``old`` on? No answer is none."""
     try:
         shown = read_table_schema(
             session,
@@ -422,7 +442,8 @@ def _is_contradicted(
 def _contradicted_by(
     shown: TableSchema, rows: Sequence[DdlRow], old: TableSchema, config: TableConfig
 ) -> tuple[str, ...]:
-    """The columns of which Oracle shows something else, behind some DDL, than ``old`` and the texts say."""
+    """The columns of which Oracle shows something else, behind some DDL, than ``old`` and the texts
+    say."""
     shown, version, unread = shown.without(old.excluded), old, []
     for row in rows:
         after = version_after(version, row.text, shown, config)

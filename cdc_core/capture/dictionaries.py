@@ -2,17 +2,20 @@
 
 * *Online catalog* (``online_catalog``): LogMiner knows the present
   definitions. What they do not name, Redolake decodes by the version of the row's time.
-* *Redo* (``redo_log_catalog``): a database administrator wrote the dictionary into the redo. LogMiner loads it, reads all redo from
-  there on, and follows each DDL (DDL_DICT_TRACKING), so rows have the names of their time. Redolake finds the newest one that ends
-  before the redo it is about to read; it writes none.
-* *File* (``dictionary_from_file``): LogMiner knows the definitions of the time when the file was written. What they do not name is decoded
-  as with the online catalog.
+* *Redo* (``redo_log_catalog``): a database administrator wrote the dictionary into the redo.
+  LogMiner loads it, reads all redo from there on, and follows each DDL (DDL_DICT_TRACKING), so rows
+  have the names of their time. Redolake finds the newest one that ends before the redo it is about
+  to read; it writes none.
+* *File* (``dictionary_from_file``): LogMiner knows the definitions of the time when the file was
+  written. What they do not name is decoded as with the online catalog.
 
-The name of a row is that of its table now, at the time of the row, or when the file was written. With a file the object's number says
-whose a row is (:func:`has_old_names`): its name may be another table's by now.
+The name of a row is that of its table now, at the time of the row, or when the file was written.
+With a file the object's number says whose a row is (:func:`has_old_names`): its name may be another
+table's by now.
 
-Source: Oracle Database Utilities 19c, "LogMiner Dictionary Options" and "DDL_DICT_TRACKING and Specified Time or SCN Ranges"; Oracle
-Database Reference 19c, V$ARCHIVED_LOG (DICTIONARY_BEGIN, DICTIONARY_END).
+Source: Oracle Database Utilities 19c, "LogMiner Dictionary Options" and "DDL_DICT_TRACKING and
+Specified Time or SCN Ranges"; Oracle Database Reference 19c, V$ARCHIVED_LOG (DICTIONARY_BEGIN,
+DICTIONARY_END).
 """
 
 from __future__ import annotations
@@ -82,7 +85,8 @@ def names_shown(session: Queries, tables: Sequence[TableSchema], how: LogMinerCo
 
 
 def needed_from(session: Queries, how: LogMinerConfig, low: Scn) -> Scn:
-    """From above which SCN on LogMiner needs redo to mine the redo above ``low``: lower where it reads a dictionary first.
+    """From above which SCN on LogMiner needs redo to mine the redo above ``low``: lower where it
+    reads a dictionary first.
 
     Raises:
         RedoUnavailableError: No dictionary ends before that redo.
@@ -104,7 +108,8 @@ def refuse_start_without(session: Queries, how: LogMinerConfig, low: Scn) -> Non
     """Tables cannot join where the first window would have no dictionary before it.
 
     Raises:
-        TransientError: No dictionary ends at or below the SCN, so none precedes the oldest open transaction.
+        TransientError: No dictionary ends at or below the SCN, so none precedes the oldest open
+            transaction.
     """
     if how.strategy != "redo_log_catalog":
         return
@@ -117,7 +122,8 @@ def refuse_start_without(session: Queries, how: LogMinerConfig, low: Scn) -> Non
 
 
 def read_dictionary_marks(session: Queries, scn: int) -> list[DictionaryMark]:
-    """The archived logs of this incarnation that end at or below an SCN and hold the begin or the end of a dictionary."""
+    """The archived logs of this incarnation that end at or below an SCN and hold the begin or the
+    end of a dictionary."""
     return [
         DictionaryMark(int(thread), int(sequence), int(first), int(following), begins == "YES", ends == "YES")
         for thread, sequence, first, following, begins, ends in session.fetch_all(
@@ -127,7 +133,8 @@ def read_dictionary_marks(session: Queries, scn: int) -> list[DictionaryMark]:
 
 
 def newest_dictionary(marks: Iterable[DictionaryMark]) -> RedoDictionary | None:
-    """The whole dictionary that ends last. A begin without an end, or an end whose begin is gone, is none. Pure."""
+    """The whole dictionary that ends last. A begin without an end, or an end whose begin is gone,
+    is none. Pure."""
     whole = []
     begins: dict[int, DictionaryMark] = {}
     for mark in sorted(marks):

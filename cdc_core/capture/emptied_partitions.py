@@ -1,11 +1,14 @@
 """Which rows go with a partition, or a subpartition, that is dropped or truncated?
 
-They go without redo for each. Where the table is partitioned by RANGE or LIST of one captured column, the bounds of its partitions say which
-they are, and those of subpartitions by RANGE or LIST of one column which of these; a statement that gives values in place of names means the
-partition that takes them. The dictionary is asked for them as of right before the DDL, since partitions may have been split, merged or dropped after it.
+They go without redo for each. Where the table is partitioned by RANGE or LIST of one captured
+column, the bounds of its partitions say which they are, and those of subpartitions by RANGE or LIST
+of one column which of these; a statement that gives values in place of names means the partition
+that takes them. The dictionary is asked for them as of right before the DDL, since partitions may
+have been split, merged or dropped after it.
 
-Who changed a row of the partition has committed before: the DDL locks it. (SQL Language Reference 19c, ALTER TABLE; VLDB and Partitioning
-Guide 19c, "About Dropping Partitions and Subpartitions", "About Truncating Partitions and Subpartitions".)
+Who changed a row of the partition has committed before: the DDL locks it. (SQL Language Reference
+19c, ALTER TABLE; VLDB and Partitioning Guide 19c, "About Dropping Partitions and Subpartitions",
+"About Truncating Partitions and Subpartitions".)
 """
 
 from __future__ import annotations
@@ -61,10 +64,11 @@ def rows_of_partitions(
     row_scn: Scn,
     scn: Scn,
 ) -> tuple[PartitionRows, ...]:
-    """The rows that partitions had right before the DDL whose row has the SCN ``row_scn``, and that committed at ``scn``.
+    """The rows that partitions had right before the DDL whose row has the SCN ``row_scn``, and that
+    committed at ``scn``.
 
-    The partitions themselves are taken from before its row. Others count that came up to its commit: an insert makes a partition of an
-    interval at any time, next to the one that goes.
+    The partitions themselves are taken from before its row. Others count that came up to its
+    commit: an insert makes a partition of an interval at any time, next to the one that goes.
 
     Raises:
         SchemaMismatchError: Nothing says which they were.
@@ -149,8 +153,9 @@ def _key_column(
 
 
 def _own_collation(session: Queries, schema: TableSchema, column: str) -> str | None:
-    """The collation by which Oracle compares a column's texts other than by their bytes. The present one says it: that of a partitioning key can
-    only become one that compares alike (ORA-43923). Before 12.2 there is none."""
+    """The collation by which Oracle compares a column's texts other than by their bytes. The
+    present one says it: that of a partitioning key can only become one that compares alike
+    (ORA-43923). Before 12.2 there is none."""
     table = schema.table
     try:
         found = session.fetch_all(

@@ -1,11 +1,13 @@
 """Which redo must not land, since it holds values of columns that are left out or masked?
 
-The values of excluded columns become NULL in the redo text, those of masked ones their mask (:mod:`cdc_core.decode.redact`). Rows that write a LOB hold nothing else
-than its value: they are dropped where its column is left out, but for the one that begins it, which lands without its text. It shows that
-the statement was there: a transaction may take it back, and no other. A row that does not name the column goes on with the one that its
-transaction's row before it named. What cannot be told apart is not landed, and ends the
-table's stream: also rows from behind a DDL that may have given the columns other places or names, if they have no names (``COL n``) or
-names that the definition does not have.
+The values of excluded columns become NULL in the redo text, those of masked ones their mask
+(:mod:`cdc_core.decode.redact`). Rows that write a LOB hold nothing else than its value: they are
+dropped where its column is left out, but for the one that begins it, which lands without its text.
+It shows that the statement was there: a transaction may take it back, and no other. A row that does
+not name the column goes on with the one that its transaction's row before it named. What cannot be
+told apart is not landed, and ends the table's stream: also rows from behind a DDL that may have
+given the columns other places or names, if they have no names (``COL n``) or names that the
+definition does not have.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ _NAMES_LOB = re.compile(
     r'|update "[^"]+"\."[^"]+"(?: \w+)? set (?:\w+\.)?"([^"]+)" = XMLType\(:1\)'
     r"""|[^"']*\bStmt\s*:=\s*'update "[^"]+"\."[^"]+"(?: \w+)? set (?:\w+\.)?"([^"]+)" = :DATA"""
 )
-"""The locator of a row that writes a LOB, what begins a document, or the statement to which an extended string is bound."""
+"""The locator of a row that writes a LOB, what begins a document, or the statement to which an
+extended string is bound."""
 _BEGINNINGS = (
     Operation.SELECT_LOB_LOCATOR,
     Operation.EXTENDED_BEGIN,
@@ -60,8 +63,8 @@ _NAMELESS = (
 
 
 class ExcludedValues:
-    """Takes the values of excluded and masked columns out of the rows of one pass. ``ends`` are the tables that this could not be
-    done for."""
+    """Takes the values of excluded and masked columns out of the rows of one pass. ``ends`` are the
+    tables that this could not be done for."""
 
     def __init__(self, tables: Sequence[TableSchema], masks: Mapping[TableId, Masks]) -> None:
         self._masks = masks
@@ -89,9 +92,11 @@ class ExcludedValues:
     def _note_ddl(
         self, batch: MinedBatch, rows: npt.NDArray[np.bool_], place: int, table: TableSchema
     ) -> None:
-        """Note from which SCN on a place no longer says which column it is, and which names DDL has given to columns that are captured.
+        """Note from which SCN on a place no longer says which column it is, and which names DDL has
+        given to columns that are captured.
 
-        A DDL that renames a column that is left out puts all names in doubt, and so does one that names it and cannot be read."""
+        A DDL that renames a column that is left out puts all names in doubt, and so does one that
+        names it and cannot be read."""
         for at in np.flatnonzero(rows):
             text = batch.rows.column("sql_redo")[int(at)].as_py() or ""
             is_in_doubt = _may_rename(text, {*table.excluded, *self._masks.get(table.table, ())})
@@ -152,9 +157,10 @@ class ExcludedValues:
         moved: int | None,
         told: frozenset[str],
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Which of the rows write a LOB that is left out, and of which nobody can tell, since no row has named their LOB, or the
-        name may be of any column: the table's stream ends with these. ``moved`` is the SCN behind which columns may have other places or names,
-        but for the names ``told``."""
+        """Which of the rows write a LOB that is left out, and of which nobody can tell, since no
+        row has named their LOB, or the name may be of any column: the table's stream ends with
+        these. ``moved`` is the SCN behind which columns may have other places or names, but for the
+        names ``told``."""
         found = np.zeros(len(lobs), dtype=np.bool_)
         untold = np.zeros(len(lobs), dtype=np.bool_)
         wanted = ["xid", "operation_code", "sql_redo", "scn"]
@@ -197,7 +203,8 @@ class ExcludedValues:
 
 
 def _may_rename(text: str, names: Collection[str]) -> bool:
-    """May a DDL have given one of some columns another name, or another column one of these names?"""
+    """May a DDL have given one of some columns another name, or another column one of these
+    names?"""
     clauses = read_ddl(text.rstrip("\0")).clauses
     if clauses is None:
         return any(_names(text, name) for name in names)
@@ -214,8 +221,9 @@ def _names(text: str, name: str) -> bool:
 def _is_left_out(name: str, table: TableSchema, *, is_moved: bool) -> bool | None:
     """Is the column that a row calls so left out of the table? None where nobody can tell.
 
-    ``COL n`` is the n-th stored column. A name, or a place, that the definition does not have came later, and is captured, where it has a place
-    for each of those left out. ``is_moved``: columns may have got other places or names before the row.
+    ``COL n`` is the n-th stored column. A name, or a place, that the definition does not have came
+    later, and is captured, where it has a place for each of those left out. ``is_moved``: columns
+    may have got other places or names before the row.
     """
     from cdc_core.decode.plan import is_dictionary_name, plan_table
 
@@ -284,8 +292,8 @@ def _untold_behind(
     table: TableSchema,
     told: frozenset[str],
 ) -> npt.NDArray[np.bool_]:
-    """The rows above an SCN that call columns by place, or by names that neither the definition nor the DDL since then has: a
-    column that is left out may have another place, or another name."""
+    """The rows above an SCN that call columns by place, or by names that neither the definition nor
+    the DDL since then has: a column that is left out may have another place, or another name."""
     from cdc_core.decode.redact import names_known_columns
 
     unnamed = pc.fill_null(pc.match_substring(batch.rows.column("sql_redo"), '"COL '), False)

@@ -1,11 +1,14 @@
-"""How are the instances of a database made to write their redo buffers, where the user names a table for it (``capture.flush_table``)?
+"""How are the instances of a database made to write their redo buffers, where the user names a
+table for it (``capture.flush_table``)?
 
-A window under ``close_at: online`` ends at the lowest SCN up to which every open redo thread is on disk. A COMMIT makes an instance write what its
-buffer holds, also one in which nobody else works. It binds no redo of other sessions' open transactions: what comes late is read with a later
-window, flush row or not. So nothing is lost without the row, and nothing depends on it: an instance that cannot be reached is a warning.
+A window under ``close_at: online`` ends at the lowest SCN up to which every open redo thread is on
+disk. A COMMIT makes an instance write what its buffer holds, also one in which nobody else works.
+It binds no redo of other sessions' open transactions: what comes late is read with a later window,
+flush row or not. So nothing is lost without the row, and nothing depends on it: an instance that
+cannot be reached is a warning.
 
-Source: Debezium's flush table (``log.mining.flush.table.name``, ``rac.nodes``), whose form the table has; Oracle Database Concepts 19c, "Log Writer
-Process".
+Source: Debezium's flush table (``log.mining.flush.table.name``, ``rac.nodes``), whose form the
+table has; Oracle Database Concepts 19c, "Log Writer Process".
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ _SCRIPT = "deploy/oracle/optional.sql"
 
 
 def flush(session: OracleSession, database: OracleDatabase, how: LogMinerConfig) -> None:
-    """Make the instances write their redo buffers: those of ``flush_dsns``, or the session's own; nothing without a flush table.
+    """Make the instances write their redo buffers: those of ``flush_dsns``, or the session's own;
+    nothing without a flush table.
 
     Raises:
         PreflightError: The table is not there, the user may not update it, or it has not one row.

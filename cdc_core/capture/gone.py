@@ -1,16 +1,19 @@
 """Which captured tables are gone, or have another name, without a DDL of their own in the redo?
 
-DROP USER … CASCADE takes a user's tables along, and the redo names the user alone. Such a table would stand still for ever, and look as if
-nothing happened to it. Tables that the dictionary does not show as of a window's end, by the numbers of their objects, leave with that
-window: all of their redo is in it or below. Only the view of all objects tells; a table that one may not see is there still.
+DROP USER … CASCADE takes a user's tables along, and the redo names the user alone. Such a table
+would stand still for ever, and look as if nothing happened to it. Tables that the dictionary does
+not show as of a window's end, by the numbers of their objects, leave with that window: all of their
+redo is in it or below. Only the view of all objects tells; a table that one may not see is there
+still.
 
-DBMS_REDEFINITION lets a table and its interim table change names: no statement says so, and the rows under the captured name are another
-object's from then on. A table whose object has another name as of a window's end leaves at its lower end, up to which the name was its own.
-Where the past cannot be asked, the name that it has now counts once its last DDL lies before the window's end: the row of a later DDL stands in a
-window that waits. A name of the recycle bin is a drop.
+DBMS_REDEFINITION lets a table and its interim table change names: no statement says so, and the
+rows under the captured name are another object's from then on. A table whose object has another
+name as of a window's end leaves at its lower end, up to which the name was its own. Where the past
+cannot be asked, the name that it has now counts once its last DDL lies before the window's end: the
+row of a later DDL stands in a window that waits. A name of the recycle bin is a drop.
 
-Source: Oracle Database SQL Language Reference 19c, DROP USER; Database Reference 19c, DBA_OBJECTS; PL/SQL Packages and Types Reference 19c,
-DBMS_REDEFINITION.
+Source: Oracle Database SQL Language Reference 19c, DROP USER; Database Reference 19c, DBA_OBJECTS;
+PL/SQL Packages and Types Reference 19c, DBMS_REDEFINITION.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ _RECYCLED = "BIN$"
 def gone_ends(
     session: Queries, tables: Sequence[TableSchema], window: ScnWindow
 ) -> list[StreamEnd]:
-    """Tables that were there no more at the window's end, and leave there, and those that had another name."""
+    """Tables that were there no more at the window's end, and leave there, and those that had
+    another name."""
     known = [one for one in tables if one.object_id]
     if not known:
         return []
@@ -79,7 +83,8 @@ def _names(
     as_of: str,
     binds: Mapping[str, Any],
 ) -> tuple[dict[int, TableId], bool]:
-    """The names of the tables' objects, by their numbers, and whether these are all that are there."""
+    """The names of the tables' objects, by their numbers, and whether these are all that are
+    there."""
     names: dict[int, TableId] = {}
     is_whole = True
     for listed in in_lists(one.object_id for one in tables):

@@ -1,8 +1,9 @@
 """Which redo from before a window belongs to the tables that join with it?
 
-A joining table's snapshot was read as of an SCN at or above the window's lower end. Changes of transactions that were open
-then may lie before the window: they are read again, for these tables alone. Transactions that ended at or below the lower end
-are in the snapshot; those that are open there are in the ledger, so the ledger decides.
+A joining table's snapshot was read as of an SCN at or above the window's lower end. Changes of
+transactions that were open then may lie before the window: they are read again, for these tables
+alone. Transactions that ended at or below the lower end are in the snapshot; those that are open
+there are in the ledger, so the ledger decides.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from cdc_core.model.transactions import OpenTransaction
 
 
 def uncounted(opened: Sequence[OpenTransaction], tables: Set[str]) -> list[OpenTransaction]:
-    """The ledger as a window's pass begins in which these tables join: none of their rows counts yet, since those of an earlier
-    life are never taken, and those from before the window are read again. What was displaced is not theirs any more."""
+    """The ledger as a window's pass begins in which these tables join: none of their rows counts
+    yet, since those of an earlier life are never taken, and those from before the window are read
+    again. What was displaced is not theirs any more."""
     living = [one for one in opened if one.state != "displaced"]
     displaced = [_without(one, tables) for one in opened if one.state == "displaced"]
     return [one for one in displaced if one.tables] + [
@@ -75,7 +77,8 @@ class JoiningRows:
         return lacking
 
     def _is_open(self, batch: MinedBatch, scns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """An undo slot is used again: a row from before its transaction's start is an earlier transaction's."""
+        """An undo slot is used again: a row from before its transaction's start is an earlier
+        transaction's."""
         encoded = batch.rows.column("xid").dictionary_encode()
         never = np.iinfo(np.int64).max
         starts = [self._starts.get(xid, never) for xid in encoded.dictionary.to_pylist()]

@@ -1,7 +1,8 @@
 """Did a DDL of a table come within seconds after an SCN, where Oracle's times cannot tell?
 
-Oracle maps SCNs to times with a grain of about three seconds, and dates DDL by the second. Whether the last DDL of a table is the
-one that was met in the redo, or one right behind it, is read from the redo itself: the few seconds after the SCN.
+Oracle maps SCNs to times with a grain of about three seconds, and dates DDL by the second. Whether
+the last DDL of a table is the one that was met in the redo, or one right behind it, is read from
+the redo itself: the few seconds after the SCN.
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ def is_altered_soon_after(
     miner: OracleSession | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Does the redo of the seconds after ``scn``, up to the present at most, hold a DDL of the table that a user sent?
+    """Does the redo of the seconds after ``scn``, up to the present at most, hold a DDL of the
+    table that a user sent?
 
     Args:
-        miner: Where LogMiner runs, if that is a standby: it has that redo once the primary has switched its logs.
+        miner: Where LogMiner runs, if that is a standby: it has that redo once the primary has
+            switched its logs.
 
     Raises:
         LogsNotReadyError: That redo is not there yet, after some waiting.
@@ -97,7 +100,8 @@ def _refuse_unreadable(
 
 
 def _soon_after(session: OracleSession, scn: Scn) -> Scn:
-    """The SCN twice the slack after another one, since both times may be off; the present if that has not come yet."""
+    """The SCN twice the slack after another one, since both times may be off; the present if that
+    has not come yet."""
     now = current_scn(session)
     try:
         [(soon,)] = session.fetch_all(_SOON, {"scn": scn, "seconds": 2 * SLACK_SECONDS})

@@ -1,32 +1,40 @@
 """Which transactions are open, and what is known of each when it ends?
 
-The ledger follows the stream row by row, whatever batches it comes in; between the rows that begin or end a transaction all
-work is on whole columns, and so it is for transactions about which nothing is to be decided (:mod:`cdc_core.capture.single_batch_transactions`).
-Memory grows with the number of open transactions, not with their rows; of ended ones it keeps eight bytes.
+The ledger follows the stream row by row, whatever batches it comes in; between the rows that begin
+or end a transaction all work is on whole columns, and so it is for transactions about which nothing
+is to be decided (:mod:`cdc_core.capture.single_batch_transactions`). Memory grows with the number
+of open transactions, not with their rows; of ended ones it keeps eight bytes.
 
-The order of the view decides nothing inside one pass (:mod:`cdc_core.capture.log_writes`): an end with a full XID is never ignored,
-and what nothing has ended is judged when the pass has ended (:meth:`TransactionLedger.finish`).
+The order of the view decides nothing inside one pass (:mod:`cdc_core.capture.log_writes`): an end
+with a full XID is never ignored, and what nothing has ended is judged when the pass has ended
+(:meth:`TransactionLedger.finish`).
 
 LogMiner does not always name a transaction in full. These rules hold:
 
-* The sequence part of an XID can be ``ffffffff`` on any row: of a transaction that began before the LogMiner session, and,
-  where an online log is mined live, on undo, ROLLBACK and COMMIT rows of any transaction. Such a row belongs to the transaction
-  that is open in its undo slot *at that point of the stream*: a slot has one open transaction at a time. Of two, it is the newest
-  one that had begun at the row's SCN.
-* A newer transaction in a slot says that the slot's old one has ended, even if its end was never seen. If the pass does not show that
-  end, the old one is ``evicted``, with a warning if it had changes: nothing waits for it, and a COMMIT of it stops its tables.
+* The sequence part of an XID can be ``ffffffff`` on any row: of a transaction that began before the
+  LogMiner session, and, where an online log is mined live, on undo, ROLLBACK and COMMIT rows of any
+  transaction. Such a row belongs to the transaction that is open in its undo slot *at that point of
+  the stream*: a slot has one open transaction at a time. Of two, it is the newest one that had
+  begun at the row's SCN.
+* A newer transaction in a slot says that the slot's old one has ended, even if its end was never
+  seen. If the pass does not show that end, the old one is ``evicted``, with a warning if it had
+  changes: nothing waits for it, and a COMMIT of it stops its tables.
 * A row behind the end of its transaction, further than a log write is long, stops its tables.
-* A ROLLBACK row without its full XID or without an address may close a rollback to a savepoint only. The transaction is
-  set aside as ``undone`` if all its changes are taken back, and comes back with its next row; otherwise it goes on. In tables with LOBs
-  one undo row stands for a statement of several rows, so counting does not tell: the transaction is ``ending``. What ends it then is a
-  COMMIT row, the next START row in its slot (the ROLLBACK row was its end), or Oracle's no longer knowing it
-  (:mod:`cdc_core.capture.orphans`).
-* An end of a transaction that is not open, or that began later, ends nothing. A START row without any XID opens nothing.
+* A ROLLBACK row without its full XID or without an address may close a rollback to a savepoint
+  only. The transaction is set aside as ``undone`` if all its changes are taken back, and comes back
+  with its next row; otherwise it goes on. In tables with LOBs one undo row stands for a statement
+  of several rows, so counting does not tell: the transaction is ``ending``. What ends it then is a
+  COMMIT row, the next START row in its slot (the ROLLBACK row was its end), or Oracle's no longer
+  knowing it (:mod:`cdc_core.capture.orphans`).
+* An end of a transaction that is not open, or that began later, ends nothing. A START row without
+  any XID opens nothing.
 * An undo row in an empty slot takes back nothing that was captured.
-* A COMMIT at or below the window's lower end that is seen for the first time is ``late``: windows that were taken before lack its
-  transaction. It is recorded like any other, and the lake places its changes where they belong.
+* A COMMIT at or below the window's lower end that is seen for the first time is ``late``: windows
+  that were taken before lack its transaction. It is recorded like any other, and the lake places
+  its changes where they belong.
 
-Source: measured on 23ai by others, and reports from production (partial XIDs on COMMIT rows); tests/capture/test_ledger.py.
+Source: measured on 23ai by others, and reports from production (partial XIDs on COMMIT rows);
+tests/capture/test_ledger.py.
 """
 
 from __future__ import annotations
@@ -60,7 +68,8 @@ _LOG = logging.getLogger(__name__)
 # Plain numbers: compared for each row that begins or ends a transaction.
 _SET_ASIDE = ("undone", "ending")
 DISPLACED_KEPT = 100
-"""So many transactions whose end was never seen are kept; each is a loss of redo that somebody has to look into."""
+"""So many transactions whose end was never seen are kept; each is a loss of redo that somebody has
+to look into."""
 
 _COMMIT_ORDINAL = TRANSACTION_SCHEMA.get_field_index("commit_ordinal")
 START, COMMIT, ROLLBACK = int(Operation.START), int(Operation.COMMIT), int(Operation.ROLLBACK)
@@ -68,12 +77,14 @@ START, COMMIT, ROLLBACK = int(Operation.START), int(Operation.COMMIT), int(Opera
 
 @dataclass(slots=True, kw_only=True)
 class Entry:
-    """A transaction while it is followed. ``tables`` has the captured rows of each table that it touched, None where a version
-    that did not count by table saw it first; ``undone_at`` is the ordinal of the ROLLBACK row that set it aside, ``stated_scn`` what
-    START_SCN says of its beginning where no START row was seen.
+    """A transaction while it is followed. ``tables`` has the captured rows of each table that it
+    touched, None where a version that did not count by table saw it first; ``undone_at`` is the
+    ordinal of the ROLLBACK row that set it aside, ``stated_scn`` what START_SCN says of its
+    beginning where no START row was seen.
 
-    ``has_rollback`` says that :mod:`cdc_core.stage.rollback` is asked: some rows take others back, or changes are shown against the
-    order of their SCNs. ``met_scn`` is the SCN of its first row in this pass, ``change_scn`` the highest of its changes in it.
+    ``has_rollback`` says that :mod:`cdc_core.stage.rollback` is asked: some rows take others back,
+    or changes are shown against the order of their SCNs. ``met_scn`` is the SCN of its first row in
+    this pass, ``change_scn`` the highest of its changes in it.
     """
 
     xid: str
@@ -119,7 +130,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Displaced:
-    """A transaction whose undo slot a newer one has, which began at ``scn``; ``event`` is the row that shows it."""
+    """A transaction whose undo slot a newer one has, which began at ``scn``; ``event`` is the row
+    that shows it."""
 
     entry: Entry
     by: Entry | None
@@ -130,16 +142,18 @@ class _Displaced:
 class TransactionLedger:
     """Open transactions while a window is read, and those that ended since they were last drained.
 
-    ``committed`` and ``rolled_back`` count transactions with captured rows that ended in the window, ``evicted`` those
-    whose slot was taken before their end was seen; ``tables_committed`` are those that a commit touched; ``rows`` counts
-    the captured rows of all that was followed. ``late`` are the
-    commit SCNs at or below the window's lower end, ``incomplete`` the commits that cannot be shown whole.
+    ``committed`` and ``rolled_back`` count transactions with captured rows that ended in the
+    window, ``evicted`` those whose slot was taken before their end was seen; ``tables_committed``
+    are those that a commit touched; ``rows`` counts the captured rows of all that was followed.
+    ``late`` are the commit SCNs at or below the window's lower end, ``incomplete`` the commits that
+    cannot be shown whole.
 
     Args:
         opened: The ledger after the window before.
         snapshot_scn: Up to here tables were read by the first snapshot: older commits are in it.
         mined_from: All redo above this SCN was read, once.
-        by_statement: Those of the tables with LOBs, in which an undo row may take back several redo rows.
+        by_statement: Those of the tables with LOBs, in which an undo row may take back several redo
+            rows.
     """
 
     def __init__(
@@ -184,9 +198,11 @@ class TransactionLedger:
         return self._ddl_commits.get(xid)
 
     def take(self, batch: MinedBatch) -> MinedBatch:
-        """Follow a batch; give it back with full XIDs, without what takes back nothing that was captured.
+        """Follow a batch; give it back with full XIDs, without what takes back nothing that was
+        captured.
 
-        Rows of one transaction stand between its START and its end, as :class:`~cdc_core.capture.log_writes.LogWrites` puts them.
+        Rows of one transaction stand between its START and its end, as
+        :class:`~cdc_core.capture.log_writes.LogWrites` puts them.
         """
         self._ended_xids.append(_ended_numbers(batch, self._snapshot_scn))
         whole = whole_transactions(
@@ -236,7 +252,8 @@ class TransactionLedger:
         return resolved
 
     def finish(self) -> None:
-        """The pass has ended: judge what nothing in it has ended. :meth:`drain` and :meth:`open_transactions` follow."""
+        """The pass has ended: judge what nothing in it has ended. :meth:`drain` and
+        :meth:`open_transactions` follow."""
         for one in [one for several in self._displaced.values() for one in several]:
             entry, by = one.entry, one.by
             # With equal SCNs the one that is still there is the newer one.
@@ -262,7 +279,8 @@ class TransactionLedger:
             self._doubt(entry, None, "rows of it stand far behind its COMMIT or ROLLBACK")
 
     def drain(self) -> pa.RecordBatch:
-        """Transactions that ended since the last call and have captured rows, as ``TRANSACTION_SCHEMA``."""
+        """Transactions that ended since the last call and have captured rows, as
+        ``TRANSACTION_SCHEMA``."""
         ended, self._ended = self._ended, []
         whole, self._ended_whole = self._ended_whole, []
         if not whole:
@@ -278,7 +296,8 @@ class TransactionLedger:
         return len(self._ended) + whole
 
     def open_transactions(self) -> list[OpenTransaction]:
-        """The ledger after what was followed, oldest first; of those that were displaced, the newest :data:`DISPLACED_KEPT`."""
+        """The ledger after what was followed, oldest first; of those that were displaced, the
+        newest :data:`DISPLACED_KEPT`."""
         displaced = [one.xid for one in self._open.values() if one.state == "displaced"]
         forgotten = frozenset(displaced[:-DISPLACED_KEPT])
         found = (
@@ -305,7 +324,7 @@ class TransactionLedger:
         )
         return sorted(found, key=lambda one: (one.first_ordinal, one.xid))
 
-    # -- one row that begins, ends or names a transaction --------------------------------------------------------------
+    # -- one row that begins, ends or names a transaction ------------------------------------------
 
     def _follow(self, stream: Stream[Entry], event: Event) -> tuple[Entry, Event] | None:
         """Take one row. A transaction that it ends is told once the batch's changes are counted."""
@@ -363,7 +382,8 @@ class TransactionLedger:
         known.append(_Displaced(entry, by, scn, event))
 
     def _in_slot(self, event: Event) -> Entry | None:
-        """The newest transaction of the row's undo slot that had begun at its SCN; if none had, the one that has the slot."""
+        """The newest transaction of the row's undo slot that had begun at its SCN; if none had, the
+        one that has the slot."""
         occupant = self._slots.get(event.slot)
         displaced = [one.entry for one in self._displaced.get(event.slot, ())]
         if not displaced:
@@ -391,11 +411,13 @@ class TransactionLedger:
         elif event.is_undo:
             stream.leave_out(event)
         else:
-            # It began before anything that was read: it is in the snapshot, or it cannot be shown whole.
+            # It began before anything that was read: it is in the snapshot, or it cannot be shown
+            # whole.
             self._open_entry(stream, event)
 
     def _ended_by(self, stream: Stream[Entry], event: Event) -> Entry | None:
-        """The transaction that a COMMIT or ROLLBACK row is about. One with a full XID ends that transaction, wherever it stands."""
+        """The transaction that a COMMIT or ROLLBACK row is about. One with a full XID ends that
+        transaction, wherever it stands."""
         entry = None if event.is_partial else stream.entries[event.code]
         if entry is not None and self._open.get(entry.xid) is entry:
             return entry
@@ -443,7 +465,7 @@ class TransactionLedger:
         if self._slots.get(slot) is entry:
             del self._slots[slot]
 
-    # -- whole columns ---------------------------------------------------------------------------------------------------
+    # -- whole columns -----------------------------------------------------------------------------
 
     def _count(self, stream: Stream[Entry], window: int) -> None:
         for entry, xid, rows, undone in stream.counts():
@@ -474,7 +496,7 @@ class TransactionLedger:
             one for one in self._undone if one.state in _SET_ASIDE and one.xid in self._open
         ]
 
-    # -- the end of a transaction ----------------------------------------------------------------------------------------
+    # -- the end of a transaction ------------------------------------------------------------------
 
     def _end(self, entry: Entry, event: Event) -> None:
         if event.operation == COMMIT:
@@ -505,7 +527,8 @@ class TransactionLedger:
             self._record(entry, "rollback", event)
 
     def _give_up(self, entry: Entry, event: Event) -> None:
-        """Its slot has another transaction, and nothing in the pass ends it: it has ended, and its end was not seen."""
+        """Its slot has another transaction, and nothing in the pass ends it: it has ended, and its
+        end was not seen."""
         if entry.state != "open" or not entry.has_changes:
             self._roll_back(entry, event)
             return
@@ -520,7 +543,8 @@ class TransactionLedger:
         self._record(entry, "evicted", event)
 
     def _check_whole(self, entry: Entry, event: Event) -> None:
-        """Were all changes of the transaction read? By its START row; else by where Oracle says that it began."""
+        """Were all changes of the transaction read? By its START row; else by where Oracle says
+        that it began."""
         if entry.start_scn is not None and entry.state not in OVER and not self._gone:
             return
         stated = 0 if _is_nameless(entry) else entry.stated_scn or event.start_scn

@@ -1,11 +1,14 @@
-"""How does LogMiner learn which redo logs to read, where does it run for that, and which files has it read?
+"""How does LogMiner learn which redo logs to read, where does it run for that, and which files has
+it read?
 
-In CDB$ROOT, and in a database without containers, each file is named (``DBMS_LOGMNR.ADD_LOGFILE``). Inside a pluggable database
-that is refused (ORA-65040): there LogMiner finds the logs of a range of SCNs by itself. Which logs a range needs is proved
-before both in the same way (:mod:`cdc_core.capture.logs`); of a range it is proved afterwards that LogMiner had them.
+In CDB$ROOT, and in a database without containers, each file is named (``DBMS_LOGMNR.ADD_LOGFILE``).
+Inside a pluggable database that is refused (ORA-65040): there LogMiner finds the logs of a range of
+SCNs by itself. Which logs a range needs is proved before both in the same way
+(:mod:`cdc_core.capture.logs`); of a range it is proved afterwards that LogMiner had them.
 
-Source: Oracle Database Utilities 19c, "Using LogMiner in a CDB"; measured on 23ai and on RDS by others: V$LOG, V$ARCHIVED_LOG,
-V$THREAD and V$DATABASE show their rows inside a pluggable database, V$LOGMNR_LOGS has the logs of the range after START_LOGMNR.
+Source: Oracle Database Utilities 19c, "Using LogMiner in a CDB"; measured on 23ai and on RDS by
+others: V$LOG, V$ARCHIVED_LOG, V$THREAD and V$DATABASE show their rows inside a pluggable database,
+V$LOGMNR_LOGS has the logs of the range after START_LOGMNR.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ def where_logminer_runs(session: OracleSession, logs_by: LogsBy) -> Iterator[Non
     """Work in the container of LogMiner for the block.
 
     Raises:
-        PreflightError: The user may not change to CDB$ROOT; or ranges are to be mined where LogMiner finds no log by itself.
+        PreflightError: The user may not change to CDB$ROOT; or ranges are to be mined where
+            LogMiner finds no log by itself.
     """
     if logs_by == "files":
         with session.in_root():
@@ -50,7 +54,8 @@ def name_logs(session: OracleSession, logs: Iterable[RedoLog], logs_by: LogsBy) 
     if logs_by == "scn_range":
         return
     for number, log in enumerate(logs):
-        # NEW clears the list: one that an ORA-01291 left behind would refuse the same files (ORA-01289).
+        # NEW clears the list: one that an ORA-01291 left behind would refuse the same files
+        # (ORA-01289).
         option = "ADDFILE" if number else "NEW"
         session.execute_block(_ADD.format(option=option), {"name": log.name})
 
@@ -73,10 +78,11 @@ def refuse_missing(session: OracleSession) -> None:
 def logs_read(
     session: OracleSession, logs: Sequence[RedoLog], copies: Sequence[RedoLog], logs_by: LogsBy
 ) -> list[RedoLog]:
-    """The copies that LogMiner has read, asked before it is ended: one of each of ``logs``, which the range needs.
+    """The copies that LogMiner has read, asked before it is ended: one of each of ``logs``, which
+    the range needs.
 
-    ``copies`` are all that were there before. A file of an online log that is shown under an unknown name is another member of
-    its group.
+    ``copies`` are all that were there before. A file of an online log that is shown under an
+    unknown name is another member of its group.
 
     Raises:
         LogsNotReadyError: LogMiner did not have one of the logs.

@@ -1,20 +1,27 @@
-"""In which order are rows followed, where the view shows those of one log write in another one than they came about in?
+"""In which order are rows followed, where the view shows those of one log write in another one than
+they came about in?
 
-One write of the log gathers the strands of several transactions, and nothing says in what order, nor whether LogMiner sorts it. So
-inside a log write a START can stand behind the first row of its transaction, a COMMIT in front of its last one, and a slot's next
-transaction in front of the end of the one that had it. No SCN tells either: rows of one write lie in each other's ranges.
+One write of the log gathers the strands of several transactions, and nothing says in what order,
+nor whether LogMiner sorts it. So inside a log write a START can stand behind the first row of its
+transaction, a COMMIT in front of its last one, and a slot's next transaction in front of the end of
+the one that had it. No SCN tells either: rows of one write lie in each other's ranges.
 
-What tells is the XID: a transaction's rows stand between its START and its COMMIT or ROLLBACK. :class:`LogWrites` holds rows back
-until a log write's worth of rows has come behind them, and moves the rows that begin or end a transaction to where their own rows are;
-no other row changes its place. Batch borders mean nothing here.
+What tells is the XID: a transaction's rows stand between its START and its COMMIT or ROLLBACK.
+:class:`LogWrites` holds rows back until a log write's worth of rows has come behind them, and moves
+the rows that begin or end a transaction to where their own rows are; no other row changes its
+place. Batch borders mean nothing here.
 
-* An end counts if it names its transaction in full and has an address; a ROLLBACK row without one may close a savepoint only.
-* Where a row or an end has no full XID, the row belongs in front of an end of its undo slot with a higher SCN: what begins later in
-  the slot has higher ones. With equal SCNs the view's order counts.
+* An end counts if it names its transaction in full and has an address; a ROLLBACK row without one
+  may close a savepoint only.
+* Where a row or an end has no full XID, the row belongs in front of an end of its undo slot with a
+  higher SCN: what begins later in the slot has higher ones. With equal SCNs the view's order
+  counts.
 
-What comes still later is named by the ledger (:meth:`~cdc_core.capture.ledger.TransactionLedger.finish`).
+What comes still later is named by the ledger
+(:meth:`~cdc_core.capture.ledger.TransactionLedger.finish`).
 
-Source: said by maintainers of a redo parser, with SCNs and XIDs of real redo (`tests/capture/test_log_writes.py` has the shapes).
+Source: said by maintainers of a redo parser, with SCNs and XIDs of real redo
+(`tests/capture/test_log_writes.py` has the shapes).
 """
 
 from __future__ import annotations
@@ -34,7 +41,8 @@ from cdc_core.model.operations import ENDS, Operation
 
 ROWS_HELD = 20_000
 BYTES_HELD = 32 * 1024**2
-"""So many rows, or bytes of them, are held back. A log write is as long as the log buffer at most, some MiB by default."""
+"""So many rows, or bytes of them, are held back. A log write is as long as the log buffer at most,
+some MiB by default."""
 
 _NEVER = np.iinfo(np.int64).max
 
@@ -85,7 +93,8 @@ class LogWrites:
 
 
 def order_of(batches: Collection[MinedBatch]) -> Ints | None:
-    """The places of the rows of some batches in the order in which they are followed; None where that is theirs. Pure."""
+    """The places of the rows of some batches in the order in which they are followed; None where
+    that is theirs. Pure."""
     encoded = _column(batches, "xid").dictionary_encode()
     codes: npt.NDArray[np.int32] = encoded.indices.to_numpy(zero_copy_only=False)
     xids: list[str] = encoded.dictionary.to_pylist()
@@ -123,7 +132,8 @@ def _behind_their_slots(
     operations: npt.NDArray[np.int32],
     place: Ints,
 ) -> bool:
-    """Move ends behind a START and changes of their slot with lower SCNs, of which one or the other has no full XID; is there any?"""
+    """Move ends behind a START and changes of their slot with lower SCNs, of which one or the other
+    has no full XID; is there any?"""
     slots = {xid[:SLOT_DIGITS] for xid, partial in zip(xids, is_partial, strict=True) if partial}
     number = {slot: at for at, slot in enumerate(sorted(slots))}
     slot_of = np.array([number.get(xid[:SLOT_DIGITS], -1) for xid in xids], dtype=np.int64)[codes]

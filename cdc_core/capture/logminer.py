@@ -97,7 +97,8 @@ class _Turn:
         self._session, self._miner = session, miner
         self._work, self._rules, self._segments = work, rules, segments
         with where_logminer_runs(session, rules.how.logs):
-            # Before the pass, and so before LogMiner: what is still unwritten now began in these logs.
+            # Before the pass, and so before LogMiner: what is still unwritten now began in these
+            # logs.
             starts = read_log_starts(session)
         self._reading = Reading(work.record.mining_low, work.positions, _first_scns(starts))
         unfinished = unfinished_of(work, starts)

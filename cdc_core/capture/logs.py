@@ -1,7 +1,7 @@
 """Which redo logs cover a range of SCNs, proved thread by thread?
 
-A window is read only from logs without a gap: sequence numbers follow each other and SCNs join, in one incarnation. What
-is not there yet makes the window wait; what is gone stops it.
+A window is read only from logs without a gap: sequence numbers follow each other and SCNs join, in
+one incarnation. What is not there yet makes the window wait; what is gone stops it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _THREADS = """
 SELECT THREAD#, STATUS, ENABLED, ENABLE_CHANGE#, DISABLE_CHANGE#, CHECKPOINT_CHANGE#, LAST_REDO_CHANGE# FROM V$THREAD"""
 
 MISSING_SECONDS = 300
-"""How long after a later log was archived one that neither V$LOG nor V$ARCHIVED_LOG shows counts as gone. Archiver processes finish in any
-order, and a standby registers logs as they arrive."""
+"""How long after a later log was archived one that neither V$LOG nor V$ARCHIVED_LOG shows counts as
+gone. Archiver processes finish in any order, and a standby registers logs as they arrive."""
 
 _FIRST_SEQUENCE = 1
 """Of each thread, in each incarnation."""
@@ -53,10 +53,12 @@ _RANK: dict[str, int] = {"archived": 0, "online": 1, "current": 2, "gone": 3, "b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedoLog:
-    """One copy of one redo log; thread and sequence name the log. Its redo has ``first_change <= SCN < next_change``.
+    """One copy of one redo log; thread and sequence name the log. Its redo has
+    ``first_change <= SCN < next_change``.
 
-    ``state``: ``current`` is being written (``next_change`` is then ``SCN_MAX``), ``online`` was and may be overwritten,
-    ``archived`` stays (since ``archived_seconds``), ``gone`` was deleted, ``before`` ended before the range that was asked for (only its sequence counts).
+    ``state``: ``current`` is being written (``next_change`` is then ``SCN_MAX``), ``online`` was
+    and may be overwritten, ``archived`` stays (since ``archived_seconds``), ``gone`` was deleted,
+    ``before`` ended before the range that was asked for (only its sequence counts).
     """
 
     thread: int
@@ -84,24 +86,26 @@ class RedoThread:
 
     @property
     def is_written(self) -> bool:
-        """Does an instance write this thread now? PRIVATE means that one instance asks for it by its number: it counts."""
+        """Does an instance write this thread now? PRIVATE means that one instance asks for it by
+        its number: it counts."""
         return self.is_open and self.enabled != "DISABLED"
 
 
 @dataclass(frozen=True, slots=True)
 class LogStart:
-    """Where a thread's newest online log begins (FIRST_CHANGE#), and where its newest switched log ends (NEXT_CHANGE#; None
-    if it shows none)."""
+    """Where a thread's newest online log begins (FIRST_CHANGE#), and where its newest switched log
+    ends (NEXT_CHANGE#; None if it shows none)."""
 
     first_change: int
     switched_change: int | None
 
 
 def read_logs(session: OracleSession, scn: Scn, how: LogMinerConfig = _ALL_LOGS) -> list[RedoLog]:
-    """Every log with redo above ``scn`` that the configuration lets Redolake read, all copies, of the present incarnation; and per
-    thread the log before.
+    """Every log with redo above ``scn`` that the configuration lets Redolake read, all copies, of
+    the present incarnation; and per thread the log before.
 
-    Online logs are read first: one that is archived in between then appears in both, never in neither.
+    Online logs are read first: one that is archived in between then appears in both, never in
+    neither.
     """
     logs = []
     if not how.reads_archived_only:
@@ -132,7 +136,8 @@ def read_logs(session: OracleSession, scn: Scn, how: LogMinerConfig = _ALL_LOGS)
 
 
 def _of_destinations(logs: list[RedoLog], names: Sequence[str]) -> list[RedoLog]:
-    """The copies in the named destinations, in the order of the names (``destination`` counts them); all logs if none is named."""
+    """The copies in the named destinations, in the order of the names (``destination`` counts
+    them); all logs if none is named."""
     if not names:
         return logs
     # DEST_ID is the number in the destination's name (Oracle Database Reference, V$ARCHIVE_DEST).
@@ -145,7 +150,8 @@ def _of_destinations(logs: list[RedoLog], names: Sequence[str]) -> list[RedoLog]
 
 
 def archived_end(logs: Iterable[RedoLog], threads: Iterable[RedoThread]) -> Scn | None:
-    """The last SCN up to which the archived logs of every thread that is written go; None if a thread has none. Pure."""
+    """The last SCN up to which the archived logs of every thread that is written go; None if a
+    thread has none. Pure."""
     ends: dict[int, int] = {}
     for log in logs:
         if log.state in ("archived", "before"):
@@ -175,10 +181,12 @@ def read_threads(session: OracleSession) -> list[RedoThread]:
 
 
 def read_log_starts(session: OracleSession) -> dict[int, LogStart]:
-    """Per thread that is written now: where its newest online log begins, and where its newest switched one ends.
+    """Per thread that is written now: where its newest online log begins, and where its newest
+    switched one ends.
 
     Raises:
-        LogsNotReadyError: No thread is open, or one shows no log, as for a moment while it is switched.
+        LogsNotReadyError: No thread is open, or one shows no log, as for a moment while it is
+            switched.
     """
     online = [_online_log(row) for row in session.fetch_all(_ONLINE)]
     found = {}
@@ -207,14 +215,16 @@ def cover(
     *,
     resetlogs_change: int = 0,
 ) -> list[RedoLog]:
-    """Choose the logs that hold all redo with ``scn_low < SCN <= scn_high``, one copy each, by thread and sequence. Pure.
+    """Choose the logs that hold all redo with ``scn_low < SCN <= scn_high``, one copy each, by
+    thread and sequence. Pure.
 
     Args:
         resetlogs_change: Where the present incarnation, to which all of ``logs`` belong, began.
 
     Raises:
         LogsNotReadyError: A log is not archived or not registered yet, or redo is not written yet.
-        RedoUnavailableError: A log that is needed is gone, or the range begins before the oldest log.
+        RedoUnavailableError: A log that is needed is gone, or the range begins before the oldest
+            log.
     """
     if scn_low + 1 < resetlogs_change:
         raise RedoUnavailableError(
@@ -241,7 +251,8 @@ def cover(
 
 
 def best_copies(logs: Iterable[RedoLog]) -> list[RedoLog]:
-    """One copy of each log, by thread and sequence: archived before online, the first destination before others."""
+    """One copy of each log, by thread and sequence: archived before online, the first destination
+    before others."""
     best: dict[tuple[int, int], RedoLog] = {}
     for log in sorted(logs, key=lambda one: (_RANK[one.state], one.destination)):
         best.setdefault((log.thread, log.sequence), log)
@@ -249,12 +260,14 @@ def best_copies(logs: Iterable[RedoLog]) -> list[RedoLog]:
 
 
 def _needed(thread: RedoThread, low: int, high: int) -> tuple[int, int] | None:
-    """The part of ``(low, high]`` in which the thread can have redo, as first and last SCN; None if there is none."""
+    """The part of ``(low, high]`` in which the thread can have redo, as first and last SCN; None if
+    there is none."""
     first, last = low + 1, high
     if thread.enabled == "DISABLED":
         last = min(last, thread.disable_change)
     if not thread.is_open and (thread.checkpoint_change or thread.enabled != "DISABLED"):
-        # All redo of a closed thread lies below its last checkpoint, where its last log ends; it is closed before it is disabled.
+        # All redo of a closed thread lies below its last checkpoint, where its last log ends; it is
+        # closed before it is disabled.
         last = min(last, thread.checkpoint_change - 1)
     first = max(first, thread.enable_change)
     return (first, last) if first <= last else None
@@ -299,7 +312,8 @@ def _starting_log(thread: RedoThread, logs: list[RedoLog], first: int) -> RedoLo
     for earlier, later in pairwise(logs):
         if earlier.next_change <= first < later.first_change:
             if later.sequence == earlier.sequence + 1:
-                # The thread was closed in between: no redo was written, as the unbroken sequence shows.
+                # The thread was closed in between: no redo was written, as the unbroken sequence
+                # shows.
                 if later.state == "gone":
                     raise _gone(later)
                 return later
@@ -331,7 +345,8 @@ _NEW_SNAPSHOT = (
 def _missing(
     thread: RedoThread, logs: Sequence[RedoLog], sequence: int, scn: int
 ) -> LogsNotReadyError | RedoUnavailableError:
-    """A log that nobody shows: late, or gone for good once a later one has been archived for :data:`MISSING_SECONDS`."""
+    """A log that nobody shows: late, or gone for good once a later one has been archived for
+    :data:`MISSING_SECONDS`."""
     later = [log for log in logs if log.sequence > sequence and log.state in ("archived", "gone")]
     if not any(log.archived_seconds >= MISSING_SECONDS for log in later):
         return _not_ready(thread, sequence, scn)
@@ -403,7 +418,8 @@ def _archived_log(row: tuple[object, ...]) -> RedoLog:
 
 
 def _next(value: object, *, is_open: bool = False) -> int:
-    """NEXT_CHANGE# as an exclusive end; NULL and the huge values that Oracle shows for a log in use mean "no end yet"."""
+    """NEXT_CHANGE# as an exclusive end; NULL and the huge values that Oracle shows for a log in use
+    mean "no end yet"."""
     if is_open or value is None or _int(value) >= OPEN_ENDED_FROM:
         return SCN_MAX
     return _int(value)

@@ -1,7 +1,7 @@
 """How is LogMiner started, asked and ended?
 
-Source: Oracle Database PL/SQL Packages and Types Reference 19c, DBMS_LOGMNR; Oracle Database Reference 19c,
-V$LOGMNR_CONTENTS and V$LOGMNR_LOGS.
+Source: Oracle Database PL/SQL Packages and Types Reference 19c, DBMS_LOGMNR; Oracle Database
+Reference 19c, V$LOGMNR_CONTENTS and V$LOGMNR_LOGS.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from cdc_core.oracle.session import ROOT, Binds, OracleSession
 _LOG = logging.getLogger(__name__)
 
 CONTAINER = pa.field("container", pa.string())
-"""Behind the columns of :data:`MINED_SCHEMA` where the rows are those of several pluggable databases."""
+"""Behind the columns of :data:`MINED_SCHEMA` where the rows are those of several pluggable
+databases."""
 
 MINED_SCHEMA = pa.schema(
     [
@@ -58,7 +59,8 @@ MINED_SCHEMA = pa.schema(
         pa.field("sql_redo", pa.large_string()),
     ]
 )
-"""Columns of the query, in its order. One row per row of V$LOGMNR_CONTENTS, in the view's own order."""
+"""Columns of the query, in its order. One row per row of V$LOGMNR_CONTENTS, in the view's own
+order."""
 
 _SELECT = """
 SELECT SCN, OPERATION_CODE, ROLLBACK, CSF, STATUS, THREAD#, SSN, DATA_OBJ#, DATA_OBJV#, DATA_OBJD#, SEQUENCE#,
@@ -91,8 +93,8 @@ def mining(
 ) -> Iterator[None]:
     """Hold a LogMiner session over ``logs`` for the block; the session must be where LogMiner runs.
 
-    ``how`` says how LogMiner learns its logs, and which dictionary names the rows: by default it is told each file, and the online
-    catalog does.
+    ``how`` says how LogMiner learns its logs, and which dictionary names the rows: by default it is
+    told each file, and the online catalog does.
 
     Raises:
         LogsNotReadyError: Oracle misses or cannot open a log.
@@ -120,12 +122,13 @@ def mined_batches(
     rows: int,
     logs_by: LogsBy = "files",
 ) -> Generator[pa.RecordBatch]:
-    """Rows of the started LogMiner session with ``wanted.reading.mining_low < SCN <= scn_high``: transaction control of all
-    transactions, and every row of ``wanted.tables``.
+    """Rows of the started LogMiner session with ``wanted.reading.mining_low < SCN <= scn_high``:
+    transaction control of all transactions, and every row of ``wanted.tables``.
 
-    Which rows these are, whoever filters them (``wanted.query_filter``), says :mod:`~cdc_core.capture.asked_rows`; whose a row is, is decided by
-    ``RowReader`` alone. Where redo is looked at again for what came late, most rows that were read before are left out here already; which of the
-    others are new is decided by ``wanted.reading`` alone.
+    Which rows these are, whoever filters them (``wanted.query_filter``), says
+    :mod:`~cdc_core.capture.asked_rows`; whose a row is, is decided by ``RowReader`` alone. Where
+    redo is looked at again for what came late, most rows that were read before are left out here
+    already; which of the others are new is decided by ``wanted.reading`` alone.
 
     Returns:
         Batches of :data:`MINED_SCHEMA`, in the view's order.
@@ -134,7 +137,8 @@ def mined_batches(
     binds: dict[str, object] = {"scn_low": wanted.reading.mining_low, "scn_high": scn_high, **named}
     container = ""
     if session.is_cdb and session.container != ROOT:
-        # A hole is one of the log, which is nobody's alone. Inside a pluggable database the view has the rows of that one alone; that they name it is documented for the root.
+        # A hole is one of the log, which is nobody's alone. Inside a pluggable database the view
+        # has the rows of that one alone; that they name it is documented for the root.
         of_none = " OR SRC_CON_NAME IS NULL" if logs_by == "scn_range" else ""
         container = f" AND (SRC_CON_NAME = :container{of_none} OR {_IS_HOLE})"
         binds["container"] = session.container
@@ -152,16 +156,17 @@ def mined_of_all(
     *,
     rows: int,
 ) -> Generator[pa.RecordBatch]:
-    """The rows of several pluggable databases in one pass, with ``scn_low < SCN <= scn_high``: of each those that :func:`mined_batches`
-    gives in a session that is in it; what was read before is left out for each by its own position. A hole in the redo is everybody's.
+    """The rows of several pluggable databases in one pass, with ``scn_low < SCN <= scn_high``: of
+    each those that :func:`mined_batches` gives in a session that is in it; what was read before is
+    left out for each by its own position. A hole in the redo is everybody's.
 
     Args:
         session: In the root.
         wanted: What is asked of each, by its name.
 
     Returns:
-        Batches of :data:`MINED_SCHEMA` with :data:`CONTAINER` behind, in the view's order; of each those that the query lets through, which
-        :meth:`Wanted.taken_from` filters.
+        Batches of :data:`MINED_SCHEMA` with :data:`CONTAINER` behind, in the view's order; of each
+        those that the query lets through, which :meth:`Wanted.taken_from` filters.
     """
     binds: dict[str, object] = {"scn_low": scn_low, "scn_high": scn_high}
     parts = []
@@ -178,8 +183,8 @@ def mined_of_all(
 def _fetched(
     session: OracleSession, sql: str, binds: Binds, *, rows: int, schema: pa.Schema
 ) -> Generator[pa.RecordBatch]:
-    """The batches of a query, in whose names and facts all is UTF-8. Statements are left as they are: a piece of one (CSF) may end inside a
-    character."""
+    """The batches of a query, in whose names and facts all is UTF-8. Statements are left as they
+    are: a piece of one (CSF) may end inside a character."""
     with closing(session.fetch_batches(sql, binds, rows=rows, schema=schema)) as batches:
         for batch in batches:
             yield readable_batch(batch, but="sql_redo")
@@ -193,11 +198,11 @@ def _start(how: LogMinerConfig) -> tuple[str, dict[str, object]]:
 
 
 def _unread(reading: Reading, prefix: str = "") -> tuple[str, dict[str, object]]:
-    """A condition that holds for every row that :meth:`Reading.take` calls new, and for few others; its binds. Of a hole it holds
-    wherever that lies: rows that came late may be in it.
+    """A condition that holds for every row that :meth:`Reading.take` calls new, and for few others;
+    its binds. Of a hole it holds wherever that lies: rows that came late may be in it.
 
-    Addresses are compared as texts of one length: padded with zeros, the one with more digits is the greater, since "x" sorts
-    behind "0".
+    Addresses are compared as texts of one length: padded with zeros, the one with more digits is
+    the greater, since "x" sorts behind "0".
     """
     if reading.mining_low == reading.scn_low or reading.again_above is not None:
         return "", {}

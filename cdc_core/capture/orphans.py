@@ -1,19 +1,24 @@
-"""Which transactions of the ledger does Oracle no longer know, though the end of them was never mined?
+"""Which transactions of the ledger does Oracle no longer know, though the end of them was never
+mined?
 
-A session that was killed can leave a transaction of which LogMiner shows no end. Its line in the ledger would keep landing files for
-ever. It is given up, ``released``, by a strict rule: Oracle was found twice not to know it; all redo up to the SCN of the first time
-was mined, by whole windows, without its end; and the session that began it is gone. What is not known speaks against it: a
+A session that was killed can leave a transaction of which LogMiner shows no end. Its line in the
+ledger would keep landing files for ever. It is given up, ``released``, by a strict rule: Oracle was
+found twice not to know it; all redo up to the SCN of the first time was mined, by whole windows,
+without its end; and the session that began it is gone. What is not known speaks against it: a
 transaction whose session was never seen, or whose absence cannot be asked for, stays open.
 
-A released transaction stays in the ledger until its undo slot is used again. If it commits after all, the tables that it changed leave
-the stream before that commit (:mod:`cdc_core.capture.ledger`).
+A released transaction stays in the ledger until its undo slot is used again. If it commits after
+all, the tables that it changed leave the stream before that commit
+(:mod:`cdc_core.capture.ledger`).
 
-One of which a ROLLBACK row was seen that may have closed a savepoint only has ended by that row as soon as Oracle does not know it and
-what was mined reaches past that: its session may live on. Nobody need know. If all its changes were taken back (``undone``), it leaves the
-ledger; should it go on after all, it is met again without what it took back. If nothing tells that (``ending``), it becomes
-``rolled_back``, and a COMMIT of it stops its tables like that of a released one.
+One of which a ROLLBACK row was seen that may have closed a savepoint only has ended by that row as
+soon as Oracle does not know it and what was mined reaches past that: its session may live on.
+Nobody need know. If all its changes were taken back (``undone``), it leaves the ledger; should it
+go on after all, it is met again without what it took back. If nothing tells that (``ending``), it
+becomes ``rolled_back``, and a COMMIT of it stops its tables like that of a released one.
 
-Source: measured on 23ai by others (transactions of killed sessions); Oracle Database Reference 19c, V$TRANSACTION, V$SESSION.
+Source: measured on 23ai by others (transactions of killed sessions); Oracle Database Reference 19c,
+V$TRANSACTION, V$SESSION.
 """
 
 from __future__ import annotations
@@ -37,8 +42,9 @@ _CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
 
 @dataclass(frozen=True, slots=True)
 class Living:
-    """What Oracle knows at one moment: the XIDs of open transactions, and sessions by SID and SERIAL# (None where the capture user
-    may not see them). Whatever is not among the transactions ended at or below ``scn``."""
+    """What Oracle knows at one moment: the XIDs of open transactions, and sessions by SID and
+    SERIAL# (None where the capture user may not see them). Whatever is not among the transactions
+    ended at or below ``scn``."""
 
     transactions: frozenset[str]
     sessions: frozenset[tuple[int, int]] | None
@@ -46,7 +52,8 @@ class Living:
 
 
 def read_living(session: Queries) -> Living:
-    """Ask Oracle. The SCN is read after the transactions, so that it lies above the ends of all that are not shown."""
+    """Ask Oracle. The SCN is read after the transactions, so that it lies above the ends of all
+    that are not shown."""
     [(threads,)] = session.fetch_all(_THREADS)
     # V$TRANSACTION shows this instance only.
     view = "GV$TRANSACTION" if threads > 1 else "V$TRANSACTION"
@@ -64,12 +71,14 @@ def read_living(session: Queries) -> Living:
 def judged(
     ledger: Sequence[OpenTransaction], living: Living, *, before: Set[str], scn_low: Scn
 ) -> list[OpenTransaction]:
-    """The ledger after a window, with what Oracle no longer knows noted or released, and without what has ended. Pure.
+    """The ledger after a window, with what Oracle no longer knows noted or released, and without
+    what has ended. Pure.
 
     Args:
         living: What Oracle knew before the window's redo was read.
         before: XIDs that were open at the end of the window before as well; the others have time.
-        scn_low: The window's lower end: windows up to there, and this one, were mined without an end of the transaction.
+        scn_low: The window's lower end: windows up to there, and this one, were mined without an
+            end of the transaction.
     """
     found = (_judged(one, living, scn_low) if one.xid in before else one for one in ledger)
     return [one for one in found if one is not None]

@@ -38,12 +38,12 @@ def read_start(
 ) -> Start:
     """Fix the snapshot SCN and how far back the first window must read.
 
-    The order of the reads matters: an SCN, then the oldest open transaction, then the snapshot SCN. A transaction that is
-    open at the last one was in the view, or began after the first one.
+    The order of the reads matters: an SCN, then the oldest open transaction, then the snapshot SCN.
+    A transaction that is open at the last one was in the view, or began after the first one.
 
     Args:
-        tables: If given, the snapshot SCN is taken later than their last DDL by the clock, since Oracle maps SCNs to times
-            coarsely and refuses to look back across a DDL (ORA-01466).
+        tables: If given, the snapshot SCN is taken later than their last DDL by the clock, since
+            Oracle maps SCNs to times coarsely and refuses to look back across a DDL (ORA-01466).
 
     Raises:
         TransientError: Oracle does not say where an open transaction began, or DDL goes on and on.
@@ -65,10 +65,11 @@ def read_start(
 def upper_bound(session: OracleSession, close_at: CloseAt) -> Scn:
     """The highest SCN at which a window may be closed now.
 
-    ``completed_logs``: the last SCN below the end of the newest switched log of every open thread, and below the beginning of
-    every log that is written: all redo up to there is in logs that do not change any more. ``online``: one less than the
-    lowest LAST_REDO_CHANGE#, up to which redo is on disk in every open thread (LogMiner reads one SCN further than it is
-    asked to); redo of open transactions that enters the log later is read with a later window.
+    ``completed_logs``: the last SCN below the end of the newest switched log of every open thread,
+    and below the beginning of every log that is written: all redo up to there is in logs that do
+    not change any more. ``online``: one less than the lowest LAST_REDO_CHANGE#, up to which redo is
+    on disk in every open thread (LogMiner reads one SCN further than it is asked to); redo of open
+    transactions that enters the log later is read with a later window.
 
     Raises:
         LogsNotReadyError: No thread is open.
@@ -105,7 +106,8 @@ def _oldest_open(session: OracleSession, sleep: Callable[[float], None]) -> Scn 
     for attempt in range(ATTEMPTS):
         rows = session.fetch_all(_TRANSACTIONS.format(view=view))
         unknown = {str(xid) for xid, scn in rows if scn <= 1}
-        # Those that the first look did not show began after it, so behind the SCN that was read before it.
+        # Those that the first look did not show began after it, so behind the SCN that was read
+        # before it.
         pending = unknown if pending is None else pending & unknown
         if not pending:
             return min((Scn(scn) for _xid, scn in rows if scn > 1), default=None)

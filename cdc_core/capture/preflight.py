@@ -1,11 +1,12 @@
 """What keeps LogMiner from reading a database's redo? All of it at once, each with its remedy.
 
-Rights and settings are asked for one by one, so that each has its remedy; then LogMiner is started over the newest redo and one row
-is read, since only that shows what no view tells: a container that is not open, a file that cannot be opened, a release in which
-ranges name no logs.
+Rights and settings are asked for one by one, so that each has its remedy; then LogMiner is started
+over the newest redo and one row is read, since only that shows what no view tells: a container that
+is not open, a file that cannot be opened, a release in which ranges name no logs.
 
-Source: Oracle Database Utilities 19c, "LogMiner Requirements" and "Using LogMiner in a CDB"; Oracle Database Reference 19c,
-V$DATABASE, V$PDBS, V$ARCHIVE_DEST_STATUS; Security Guide 19c, "Enabling Common Users to View CDB and PDB Information".
+Source: Oracle Database Utilities 19c, "LogMiner Requirements" and "Using LogMiner in a CDB"; Oracle
+Database Reference 19c, V$DATABASE, V$PDBS, V$ARCHIVE_DEST_STATUS; Security Guide 19c, "Enabling
+Common Users to View CDB and PDB Information".
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ SELECT ROUND((SYSDATE - MAX(COMPLETION_TIME)) * 24) FROM V$ARCHIVED_LOG
 _DESTINATIONS = "SELECT DEST_NAME, STATUS, TYPE FROM V$ARCHIVE_DEST_STATUS"
 _LOGMINER_PROBE = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _NO_SESSION = "ORA-01307"
-# The view says whether one may read it before it says that LogMiner is not started; ROWNUM = 0 would not open it.
+# The view says whether one may read it before it says that LogMiner is not started; ROWNUM = 0
+# would not open it.
 _CONTENTS_PROBE = "SELECT 1 FROM V$LOGMNR_CONTENTS WHERE ROWNUM = 1"
 _NOT_STARTED = "ORA-01306"
 _NO_VIEW = "ORA-00942"
@@ -86,7 +88,8 @@ _CONTAINER_CLOSED = "ORA-16331"
 
 @dataclass(frozen=True, slots=True)
 class RedoLooked:
-    """What checks of the redo look at: the session of the tables, the one in which LogMiner runs."""
+    """What checks of the redo look at: the session of the tables, the one in which LogMiner
+    runs."""
 
     session: OracleSession
     miner: OracleSession
@@ -100,10 +103,12 @@ def check_redo(
     *,
     open_miner: Callable[[], AbstractContextManager[OracleSession]] | None = None,
 ) -> list[Finding]:
-    """Look at the database as LogMiner needs it, and at the tables' logging; an empty list means that nothing is to be said.
+    """Look at the database as LogMiner needs it, and at the tables' logging; an empty list means
+    that nothing is to be said.
 
     Args:
-        open_miner: Gives the session in which LogMiner runs, if that is another one than ``session``; what it refuses is a finding.
+        open_miner: Gives the session in which LogMiner runs, if that is another one than
+            ``session``; what it refuses is a finding.
 
     Only failures to look are raised: a lost session, a database that is down.
     """
@@ -222,7 +227,8 @@ def _check_database(looked: RedoLooked) -> list[Finding]:
 
 
 def _check_force_logging(looked: RedoLooked) -> Iterator[Finding]:
-    """May rows be written without redo? Windows notice it, and stop the tables of the tablespace."""
+    """May rows be written without redo? Windows notice it, and stop the tables of the
+    tablespace."""
     [(forced,)] = looked.session.fetch_all(_FORCE_LOGGING)
     if forced != "YES":
         yield Finding(
@@ -264,7 +270,8 @@ def _check_rights(looked: RedoLooked) -> Iterator[Finding]:
 
 
 def _check_containers(looked: RedoLooked) -> Iterator[Finding]:
-    """Is every pluggable database open? What is closed for long may have no redo in the logs that are read."""
+    """Is every pluggable database open? What is closed for long may have no redo in the logs that
+    are read."""
     if looked.how.logs != "files" or not looked.session.is_cdb:
         return
     try:

@@ -1,4 +1,5 @@
-"""Is it the database that was snapshotted, and do the logs hold the whole window, before a pass and after it?"""
+"""Is it the database that was snapshotted, and do the logs hold the whole window, before a pass and
+after it?"""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ from cdc_core.oracle.session import OracleSession
 
 @dataclass(frozen=True, slots=True)
 class ProvedLogs:
-    """All ``copies`` of logs with redo above ``low``, and of those that LogMiner needs one each (``logs``): proved to cover all redo
-    above ``low``, which is lower than the range where LogMiner reads a dictionary from the redo first."""
+    """All ``copies`` of logs with redo above ``low``, and of those that LogMiner needs one each
+    (``logs``): proved to cover all redo above ``low``, which is lower than the range where LogMiner
+    reads a dictionary from the redo first."""
 
     low: Scn
     copies: list[RedoLog]
@@ -34,7 +36,8 @@ def prove_logs(
     incarnation: int,
     how: LogMinerConfig,
 ) -> ProvedLogs:
-    """Prove that the logs cover the range, from the dictionary on that names its rows (:func:`~cdc_core.capture.logs.cover`).
+    """Prove that the logs cover the range, from the dictionary on that names its rows
+    (:func:`~cdc_core.capture.logs.cover`).
 
     Args:
         session: Of the primary, which knows its redo threads.
@@ -44,7 +47,8 @@ def prove_logs(
         RedoUnavailableError: A log is gone, or no dictionary lies before the range.
         LogsNotReadyError: One is not there yet.
     """
-    # Logs first: a thread that opens in between is then known without its logs and makes the window wait.
+    # Logs first: a thread that opens in between is then known without its logs and makes the window
+    # wait.
     first = needed_from(session, how, low)
     copies = read_logs(miner, min(first, low), how)
     threads = read_threads(session)
@@ -103,7 +107,8 @@ def refuse_changed(
     incarnation: int,
     how: LogMinerConfig,
 ) -> None:
-    """After the pass, every file must still hold the log it held before it: an online log may have been overwritten.
+    """After the pass, every file must still hold the log it held before it: an online log may have
+    been overwritten.
 
     Raises:
         LogsChangedError: One does not.

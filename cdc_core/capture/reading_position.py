@@ -1,43 +1,54 @@
 """Which rows of a mining pass are new, so that each row of the redo is read exactly once?
 
-Redo of an open transaction can wait in memory (a private strand) until its transaction commits, the strand is full, or the log
-is switched. It then enters the log behind redo with higher SCNs, and keeps its own, lower SCN. A window that was read up to
-``scn_high`` may thus get rows at or below ``scn_high`` later. Two cursors come to mind, and each alone loses rows:
+Redo of an open transaction can wait in memory (a private strand) until its transaction commits, the
+strand is full, or the log is switched. It then enters the log behind redo with higher SCNs, and
+keeps its own, lower SCN. A window that was read up to ``scn_high`` may thus get rows at or below
+``scn_high`` later. Two cursors come to mind, and each alone loses rows:
 
-* *By SCN* (``SCN > scn_low``): the late row lies below ``scn_low`` of every later window and is never read.
-* *By address* (behind the highest address returned so far): a row **above** the upper bound of pass 1 that lies **before** a late
-  row below it is not returned by pass 1, since it is above the bound, and not by pass 2, since its address is lower
-  than that of the late row.
+* *By SCN* (``SCN > scn_low``): the late row lies below ``scn_low`` of every later window and is
+  never read.
+* *By address* (behind the highest address returned so far): a row **above** the upper bound of pass
+  1 that lies **before** a late row below it is not returned by pass 1, since it is above the bound,
+  and not by pass 2, since its address is lower than that of the late row.
 
-**The rule.** A pass over the window ``(scn_low, scn_high]`` returns rows of the redo with SCN ≤ ``scn_high``. A row of it is new iff
+**The rule.** A pass over the window ``(scn_low, scn_high]`` returns rows of the redo with SCN ≤
+``scn_high``. A row of it is new iff
 
     ``SCN > scn_low``, or ``SCN <= scn_low`` and its address lies behind the mark of its thread,
 
 where the mark is the highest address that any earlier pass returned of the thread.
 
-**Proof.** Let ``r`` be a row of thread ``t``, and windows join: ``scn_low`` of a pass is ``scn_high`` of the one before.
+**Proof.** Let ``r`` be a row of thread ``t``, and windows join: ``scn_low`` of a pass is
+``scn_high`` of the one before.
 
-1. *Never twice.* If an earlier pass returned ``r``, then ``SCN(r) <= scn_high`` of that pass ``<= scn_low`` of this one, so the
-   first half is false; and the mark of ``t`` is at least the address of ``r``, so the second half is false.
-2. *Never missed.* Let ``r`` be in the log when this pass reads, with ``SCN(r) <= scn_high``, returned by no earlier pass. If
-   ``SCN(r) > scn_low``, it is new by the first half. Else take the earlier pass whose window was the first to reach ``SCN(r)``:
-   ``r`` was not in the log when any pass from that one on read it, otherwise it would have been returned. Logs are only
-   appended to, so ``r`` lies behind everything that those passes returned; the passes before returned only rows of earlier
-   looks at the same log, which lie before it too. Hence its address is behind the mark.
-3. *Reached.* LogMiner shows ``r`` only if it starts low enough. A log switch binds every waiting strand, so whatever waits after
-   a pass was changed after the log began that was CURRENT before the pass: its SCN is at least that log's FIRST_CHANGE#.
-   Starting at the lowest stored FIRST_CHANGE# of all threads is enough. (It is read before LogMiner starts; a log switch
-   afterwards makes it lower than needed, never higher.) A thread that is not open has nothing waiting.
-   Where the window ends at the end of switched logs, FIRST_CHANGE# lies above ``scn_high``, and nothing is read again.
+1. *Never twice.* If an earlier pass returned ``r``, then ``SCN(r) <= scn_high`` of that pass
+   ``<= scn_low`` of this one, so the first half is false; and the mark of ``t`` is at least the
+   address of ``r``, so the second half is false.
+2. *Never missed.* Let ``r`` be in the log when this pass reads, with ``SCN(r) <= scn_high``,
+   returned by no earlier pass. If ``SCN(r) > scn_low``, it is new by the first half. Else take the
+   earlier pass whose window was the first to reach ``SCN(r)``: ``r`` was not in the log when any
+   pass from that one on read it, otherwise it would have been returned. Logs are only appended to,
+   so ``r`` lies behind everything that those passes returned; the passes before returned only rows
+   of earlier looks at the same log, which lie before it too. Hence its address is behind the mark.
+3. *Reached.* LogMiner shows ``r`` only if it starts low enough. A log switch binds every waiting
+   strand, so whatever waits after a pass was changed after the log began that was CURRENT before
+   the pass: its SCN is at least that log's FIRST_CHANGE#. Starting at the lowest stored
+   FIRST_CHANGE# of all threads is enough. (It is read before LogMiner starts; a log switch
+   afterwards makes it lower than needed, never higher.) A thread that is not open has nothing
+   waiting. Where the window ends at the end of switched logs, FIRST_CHANGE# lies above
+   ``scn_high``, and nothing is read again.
 
-**Edges.** A row below ``read_from``, where reading with positions began, is never new: it was read without them, or belongs to
-transactions that ended before the first snapshot. A thread without a stored position (one that was opened later, or a store of
-before there were positions) begins at ``scn_low``: only the first half holds for it. An all-zero address names no record:
-it never becomes a mark, nor does one of thread 0. Both were seen on rows that end a transaction; those at or below ``scn_low``
-are handed on, since the ledger knows by the transaction whether they were taken before. On any other row it stops the window.
+**Edges.** A row below ``read_from``, where reading with positions began, is never new: it was read
+without them, or belongs to transactions that ended before the first snapshot. A thread without a
+stored position (one that was opened later, or a store of before there were positions) begins at
+``scn_low``: only the first half holds for it. An all-zero address names no record: it never becomes
+a mark, nor does one of thread 0. Both were seen on rows that end a transaction; those at or below
+``scn_low`` are handed on, since the ledger knows by the transaction whether they were taken before.
+On any other row it stops the window.
 
-Source: measured on 23ai by others (rows late by SCN, complete after a switch and after COMMIT, all-zero RS_ID); the schedules of
-tests/capture/test_schedules.py show the rule, and what each half is for.
+Source: measured on 23ai by others (rows late by SCN, complete after a switch and after COMMIT,
+all-zero RS_ID); the schedules of tests/capture/test_schedules.py show the rule, and what each half
+is for.
 """
 
 from __future__ import annotations
@@ -59,14 +70,16 @@ _NO_THREAD = 0
 
 
 class Reading:
-    """The position of reading during one pass: which of its rows are new, and where every thread stands after it.
+    """The position of reading during one pass: which of its rows are new, and where every thread
+    stands after it.
 
     Args:
         scn_low: Where the window's own redo begins (exclusive).
         before: The threads' positions after the window before; None where they were not kept.
-        first_scns: Per open thread, FIRST_CHANGE# of the log that is CURRENT before LogMiner starts.
-        again_above: Rows above this SCN are handed on although they were read before, for tables that join with the window;
-            None for none.
+        first_scns: Per open thread, FIRST_CHANGE# of the log that is CURRENT before LogMiner
+            starts.
+        again_above: Rows above this SCN are handed on although they were read before, for tables
+            that join with the window; None for none.
     """
 
     def __init__(
@@ -85,13 +98,15 @@ class Reading:
 
     @property
     def mining_low(self) -> int:
-        """Where LogMiner has to start (exclusive) so that late redo is seen, and what joining tables lack."""
+        """Where LogMiner has to start (exclusive) so that late redo is seen, and what joining
+        tables lack."""
         late = [_waiting_above(one) for one in self.before.values()]
         again = [] if self.again_above is None else [self.again_above]
         return min([self.scn_low, *late, *again])
 
     def take(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The new rows of a batch, and changes that are handed on again; all of them count for the marks.
+        """The new rows of a batch, and changes that are handed on again; all of them count for the
+        marks.
 
         Args:
             rows: Columns ``scn, thread, rs_id, operation_code`` at least.

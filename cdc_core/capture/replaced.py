@@ -1,20 +1,25 @@
 """Of which captured tables were rows replaced without a row of redo that names them?
 
-Other statements can put other rows in the place of a table's: EXCHANGE PARTITION … WITH TABLE, TRUNCATE CLUSTER, TRUNCATE … CASCADE of a
-parent, DROP or TRUNCATE PARTITION of the parent of a table that is partitioned by reference. Only the other object's name is in
-the redo. Each of them gives the table another data object (DATA_OBJECT_ID), or one of its partitions.
+Other statements can put other rows in the place of a table's: EXCHANGE PARTITION … WITH TABLE,
+TRUNCATE CLUSTER, TRUNCATE … CASCADE of a parent, DROP or TRUNCATE PARTITION of the parent of a
+table that is partitioned by reference. Only the other object's name is in the redo. Each of them
+gives the table another data object (DATA_OBJECT_ID), or one of its partitions.
 
-So the data objects of every table are known as of an SCN, from its snapshot on, and each window holds those as of its end against them. A
-data object that is gone with no DDL row of the table itself ends its stream. One more replaces nothing: ADD PARTITION, an interval.
+So the data objects of every table are known as of an SCN, from its snapshot on, and each window
+holds those as of its end against them. A data object that is gone with no DDL row of the table
+itself ends its stream. One more replaces nothing: ADD PARTITION, an interval.
 
-A DDL of the table itself (MOVE, TRUNCATE, partitions that are split) explains other numbers, and could hide such a statement beside it. Where one
-may have run in the window's time, the dictionary as of before, between and behind the table's own DDL tells; where Oracle does not show that, the table
-leaves.
+A DDL of the table itself (MOVE, TRUNCATE, partitions that are split) explains other numbers, and
+could hide such a statement beside it. Where one may have run in the window's time, the dictionary
+as of before, between and behind the table's own DDL tells; where Oracle does not show that, the
+table leaves.
 
-Where Oracle does not look back at all, the present tells, of tables that were not altered after the window.
+Where Oracle does not look back at all, the present tells, of tables that were not altered after the
+window.
 
-Source: Oracle Database Reference 19c, ALL_OBJECTS (DATA_OBJECT_ID: of the segment that contains the object); SQL Language Reference 19c, ALTER
-TABLE (exchange_partition_subpart), TRUNCATE TABLE (CASCADE), TRUNCATE CLUSTER; VLDB and Partitioning Guide 19c, "Reference Partitioning".
+Source: Oracle Database Reference 19c, ALL_OBJECTS (DATA_OBJECT_ID: of the segment that contains the
+object); SQL Language Reference 19c, ALTER TABLE (exchange_partition_subpart), TRUNCATE TABLE
+(CASCADE), TRUNCATE CLUSTER; VLDB and Partitioning Guide 19c, "Reference Partitioning".
 """
 
 from __future__ import annotations
@@ -65,7 +70,8 @@ HIDDEN = (
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """Tables that leave at the window's lower end, each with the reason, and the data objects that are known as of its upper end."""
+    """Tables that leave at the window's lower end, each with the reason, and the data objects that
+    are known as of its upper end."""
 
     reasons: Mapping[TableId, str]
     data_objects: dict[TableId, DataObjects]
@@ -88,8 +94,9 @@ def read_replaced(
         window: The window.
         schemas: The captured tables.
         rows: The DDL of these tables that the window has.
-        known: Their data objects as of the window's lower end, or of the snapshot with which a table joins; None if a window
-            is read again and nothing is known of the one before: then its own are learned.
+        known: Their data objects as of the window's lower end, or of the snapshot with which a
+            table joins; None if a window is read again and nothing is known of the one before: then
+            its own are learned.
         read_at: The SCN of each table's snapshot.
         settled: Tables of which the present is what they were at the window's end.
     """
@@ -132,8 +139,8 @@ def read_replaced(
 def _explaining(
     rows: Sequence[DdlRow], read_at: Mapping[TableId, Scn], by_row_id: Set[TableId]
 ) -> dict[TableId, list[DdlRow]]:
-    """The DDL that explains other data objects. Where rows are known by their ROWIDs, which begin with that number, TRUNCATE
-    alone does: what moves rows stops such a table anyway."""
+    """The DDL that explains other data objects. Where rows are known by their ROWIDs, which begin
+    with that number, TRUNCATE alone does: what moves rows stops such a table anyway."""
     found: dict[TableId, list[DdlRow]] = {}
     for row in rows:
         ddl = read_ddl(row.text)
@@ -199,10 +206,11 @@ class _Look:
 def _may_be_replaced(
     session: Queries, window: ScnWindow, tables: Sequence[TableId], whole: Set[TableId]
 ) -> list[TableId]:
-    """Those of the tables that a statement about another one may have touched since the window's lower end.
+    """Those of the tables that a statement about another one may have touched since the window's
+    lower end.
 
-    A partitioned table is exchanged with a partition that has subpartitions, and loses all its data objects then; those in
-    ``whole`` have lost none.
+    A partitioned table is exchanged with a partition that has subpartitions, and loses all its data
+    objects then; those in ``whole`` have lost none.
     """
     if not tables:
         return []
@@ -229,7 +237,8 @@ def _with_altered_parents(
     partitioned: Set[TableId],
     binds: Mapping[str, datetime],
 ) -> set[TableId]:
-    """Tables whose rows may go with a parent's, near or far, that was altered; a parent that one may not see counts as altered."""
+    """Tables whose rows may go with a parent's, near or far, that was altered; a parent that one
+    may not see counts as altered."""
     ancestors: dict[TableId, set[TableId | None]] = {table: set() for table in tables}
     children: dict[TableId, set[TableId]] = {table: {table} for table in tables}
     seen: set[TableId] = set()

@@ -1,6 +1,7 @@
 """How do rows of V$LOGMNR_CONTENTS become landing rows, a batch at a time?
 
-All work is on whole columns; only statements that Oracle split over several rows are joined one by one.
+All work is on whole columns; only statements that Oracle split over several rows are joined one by
+one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from cdc_core.schema.table import TableSchema
 
 _NO_XID = "0" * 16
 _BY_NUMBER = "OBJ# "
-"""So begins the name, in SEG_NAME or in some releases in TABLE_NAME too, of an object that the dictionary does not know."""
+"""So begins the name, in SEG_NAME or in some releases in TABLE_NAME too, of an object that the
+dictionary does not know."""
 
 
 def _refuse_hole(rows: pa.RecordBatch) -> None:
@@ -46,11 +48,12 @@ def _refuse_hole(rows: pa.RecordBatch) -> None:
 class RowReader:
     """Turns mined batches into whole, numbered rows, in the order in which they are followed.
 
-    Holds at most one unfinished statement between batches, and what :class:`LogWrites` holds back. Columns behind those of
-    ``MINED_SCHEMA`` are carried along.
+    Holds at most one unfinished statement between batches, and what :class:`LogWrites` holds back.
+    Columns behind those of ``MINED_SCHEMA`` are carried along.
 
-    ``unnamed`` are the numbers of the rows that were read without a name and are of no known segment. With ``by_number`` the number of
-    its object says whose a row is, before its name: the name is that of another time.
+    ``unnamed`` are the numbers of the rows that were read without a name and are of no known
+    segment. With ``by_number`` the number of its object says whose a row is, before its name: the
+    name is that of another time.
     """
 
     def __init__(
@@ -89,7 +92,8 @@ class RowReader:
         yield from self.end()
 
     def take(self, batch: pa.RecordBatch) -> Iterator[MinedBatch]:
-        """Take the next batch; give whole rows that were not read before and that nothing moves any more. :meth:`end` follows.
+        """Take the next batch; give whole rows that were not read before and that nothing moves any
+        more. :meth:`end` follows.
 
         Raises:
             RedoUnavailableError: LogMiner found a hole in the redo.
@@ -116,7 +120,8 @@ class RowReader:
         yield from self._log_writes.end()
 
     def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Join the pieces of split statements (CSF = 1: the next row goes on); keep an unfinished one back."""
+        """Join the pieces of split statements (CSF = 1: the next row goes on); keep an unfinished
+        one back."""
         if self._unfinished is not None:
             both = pa.Table.from_batches([self._unfinished, batch]).combine_chunks()
             batch = both.to_batches()[0]
@@ -144,8 +149,9 @@ class RowReader:
     def _tables_of(
         self, rows: pa.RecordBatch, operations: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.int32]:
-        """Position of each row's captured table: of a DDL by the name that the table had then, of a change by the name that its
-        rows have now, else by the table's number, and where it has no name by the number of a segment."""
+        """Position of each row's captured table: of a DDL by the name that the table had then, of a
+        change by the name that its rows have now, else by the table's number, and where it has no
+        name by the number of a segment."""
         named = _Named.of(rows)
         found = named.tables(self._shown)
         is_ddl = operations == Operation.DDL
@@ -165,7 +171,8 @@ class RowReader:
             lost &= found == NO_TABLE
             note_rows(self.unnamed, numbers[lost], rows.column("scn").to_numpy()[lost])
         if is_ddl.any():
-            # Recursive DDL, such as that of statistics and segment management, changes nothing that is captured.
+            # Recursive DDL, such as that of statistics and segment management, changes nothing that
+            # is captured.
             internal = pc.starts_with(rows.column("info"), "INTERNAL DDL").fill_null(False)
             found[is_ddl & internal.to_numpy(zero_copy_only=False)] = NO_TABLE
         return found
@@ -173,8 +180,8 @@ class RowReader:
     def _correct(
         self, found: npt.NDArray[np.int32], rows: pa.RecordBatch, changes: npt.NDArray[np.bool_]
     ) -> None:
-        """Give rows to the tables of their numbers. A captured name over a number that is not known says nothing: such a row counts as
-        one without a name."""
+        """Give rows to the tables of their numbers. A captured name over a number that is not known
+        says nothing: such a row counts as one without a name."""
         numbers = rows.column("data_obj").fill_null(0).to_numpy(zero_copy_only=False)
         scns = rows.column("scn").to_numpy()
         owners = self._segments | self._objects
@@ -191,7 +198,8 @@ class RowReader:
     def _under_captured_names(
         self, rows: pa.RecordBatch, tables: npt.NDArray[np.int32]
     ) -> pa.RecordBatch:
-        """Statements of tables that have another name now, as they were under the captured one. The name comes first in each."""
+        """Statements of tables that have another name now, as they were under the captured one. The
+        name comes first in each."""
         named = _Named.of(rows)
         by_name = named.tables(self._captured)
         rows = self._with_names(rows, tables, named.has_none)
@@ -220,7 +228,8 @@ class RowReader:
         tables: npt.NDArray[np.int32],
         has_none: npt.NDArray[np.bool_],
     ) -> pa.RecordBatch:
-        """Statements of segments that are gone, under the captured name: they call the segment by its number."""
+        """Statements of segments that are gone, under the captured name: they call the segment by
+        its number."""
         own = has_none & (tables != NO_TABLE)
         if not own.any():
             return rows
@@ -352,7 +361,8 @@ def _readable(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _joined(batch: pa.RecordBatch, starts: npt.NDArray[np.int64]) -> pa.RecordBatch:
     """One row per statement: all attributes of its first row, the texts of all its rows.
 
-    The texts of consecutive rows lie side by side in memory, so joining them is a matter of offsets.
+    The texts of consecutive rows lie side by side in memory, so joining them is a matter of
+    offsets.
     """
     texts = batch.column("sql_redo")
     filled = texts.fill_null("")

@@ -1,10 +1,12 @@
 """Under which names does LogMiner show the rows of the captured tables?
 
-With the online catalog a row has the name that its object has *now*, whatever it was called when the row was written. So rows
-of a table that was renamed have another name than the captured one, and rows under a captured name can be those of a table that
-was put in its place (a swap by two renames). The number of an object is its own for ever.
+With the online catalog a row has the name that its object has *now*, whatever it was called when
+the row was written. So rows of a table that was renamed have another name than the captured one,
+and rows under a captured name can be those of a table that was put in its place (a swap by two
+renames). The number of an object is its own for ever.
 
-Source: Oracle Database Utilities 19c, "LogMiner Dictionary Options"; rows of dropped segments measured on 23ai by others.
+Source: Oracle Database Utilities 19c, "LogMiner Dictionary Options"; rows of dropped segments
+measured on 23ai by others.
 """
 
 from __future__ import annotations
@@ -35,10 +37,11 @@ def read_shown_names(session: Queries, tables: Sequence[TableSchema]) -> ShownNa
 
 
 def shown_names(tables: Sequence[TableSchema], objects: Mapping[TableId, int]) -> ShownNames:
-    """The names, from the numbers of the objects that have a captured name or a captured number. Pure.
+    """The names, from the numbers of the objects that have a captured name or a captured number.
+    Pure.
 
-    A table of which the dictionary shows nothing keeps its name: it was dropped, and then no row has that name, or the capture
-    user may not see it any more.
+    A table of which the dictionary shows nothing keeps its name: it was dropped, and then no row
+    has that name, or the capture user may not see it any more.
     """
     names = {number: name for name, number in objects.items()}
     found: dict[TableId, TableId | None] = {}

@@ -1,15 +1,20 @@
-"""Which transactions of a batch begin, change rows and commit inside it, with nothing to decide about them?
+"""Which transactions of a batch begin, change rows and commit inside it, with nothing to decide
+about them?
 
-Most do. They are told from whole columns; :mod:`cdc_core.capture.ledger` follows the others row by row. A transaction is whole
-here if
+Most do. They are told from whole columns; :mod:`cdc_core.capture.ledger` follows the others row by
+row. A transaction is whole here if
 
-* its first row is its only START row, its last row its only COMMIT row, and neither a ROLLBACK nor a captured DDL is between;
+* its first row is its only START row, its last row its only COMMIT row, and neither a ROLLBACK nor
+  a captured DDL is between;
 * its changes are shown in the order of their SCNs;
-* its COMMIT is not before its START, and lies above what is in the snapshot or was taken with an earlier window;
-* nothing else can be meant by its undo slot: no transaction is open there, and all that the batch has of the slot are such
-  transactions, one after the other. So no row without a full XID is about it, and it evicts nobody.
+* its COMMIT is not before its START, and lies above what is in the snapshot or was taken with an
+  earlier window;
+* nothing else can be meant by its undo slot: no transaction is open there, and all that the batch
+  has of the slot are such transactions, one after the other. So no row without a full XID is about
+  it, and it evicts nobody.
 
-For these the rules of the ledger come to one record and nothing else; tests/capture/test_whole.py holds both ways against each other.
+For these the rules of the ledger come to one record and nothing else; tests/capture/test_whole.py
+holds both ways against each other.
 """
 
 from __future__ import annotations
@@ -33,8 +38,9 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class WholeTransactions:
-    """``rows`` marks the rows of the batch that are theirs; ``ended`` has those that changed captured rows, as
-    ``TRANSACTION_SCHEMA``; ``tables`` are the positions of the captured tables that they touched."""
+    """``rows`` marks the rows of the batch that are theirs; ``ended`` has those that changed
+    captured rows, as ``TRANSACTION_SCHEMA``; ``tables`` are the positions of the captured tables
+    that they touched."""
 
     rows: Mask
     ended: pa.RecordBatch
@@ -76,7 +82,8 @@ def whole_transactions(
 
 
 class _Shape:
-    """Per XID of a batch: the places of its first and last row, and whether they are its START and its COMMIT."""
+    """Per XID of a batch: the places of its first and last row, and whether they are its START and
+    its COMMIT."""
 
     def __init__(self, batch: MinedBatch, codes: npt.NDArray[np.int32], count: int) -> None:
         at = np.arange(len(codes))
@@ -128,7 +135,8 @@ def _records(
     rows: Mask,
     names: Sequence[str],
 ) -> tuple[pa.RecordBatch, list[int]]:
-    """The records of the transactions with captured rows, in the order of their COMMIT rows, and the tables of these."""
+    """The records of the transactions with captured rows, in the order of their COMMIT rows, and
+    the tables of these."""
     changes = rows & batch.is_change
     count = np.bincount(codes[changes], minlength=len(xids))
     undo = batch.rows.column("rollback").to_numpy(zero_copy_only=False) == 1
@@ -171,7 +179,8 @@ def _tables(
     there: Ints,
     names: Sequence[str],
 ) -> tuple[pa.ListArray, pa.ListArray, list[int]]:
-    """Per transaction the names of its tables, in order, and its changes of each; and the positions of all tables."""
+    """Per transaction the names of its tables, in order, and its changes of each; and the positions
+    of all tables."""
     order = np.argsort(np.array(names))
     rank = np.empty(len(names), dtype=np.int64)
     rank[order] = np.arange(len(names))

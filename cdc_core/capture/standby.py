@@ -1,12 +1,15 @@
 """In which database does LogMiner run, and how far has that one come?
 
-In the primary, unless ``capture.standby_dsn`` names a physical standby of it. Then LogMiner runs there, and which files hold the redo says
-the standby's V$ARCHIVED_LOG. Everything else is asked of the primary: open transactions, redo threads, the dictionary, rows. A standby
-knows none of these: its V$TRANSACTION shows no transaction of the primary, and its V$THREAD.LAST_REDO_CHANGE# means nothing.
+In the primary, unless ``capture.standby_dsn`` names a physical standby of it. Then LogMiner runs
+there, and which files hold the redo says the standby's V$ARCHIVED_LOG. Everything else is asked of
+the primary: open transactions, redo threads, the dictionary, rows. A standby knows none of these:
+its V$TRANSACTION shows no transaction of the primary, and its V$THREAD.LAST_REDO_CHANGE# means
+nothing.
 
-Source: Oracle Database Reference 19c, V$THREAD and V$DATABASE (CURRENT_SCN of a standby is the SCN that it has applied); Oracle Database
-Utilities 19c, "LogMiner Dictionary Options": where the database is not open for writing, the dictionary must be a file. ORA-01300 was
-met with the online catalog on standbys of 12c and later.
+Source: Oracle Database Reference 19c, V$THREAD and V$DATABASE (CURRENT_SCN of a standby is the SCN
+that it has applied); Oracle Database Utilities 19c, "LogMiner Dictionary Options": where the
+database is not open for writing, the dictionary must be a file. ORA-01300 was met with the online
+catalog on standbys of 12c and later.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ _ROLES_HINT = (
 def miner_of(
     session: OracleSession, database: OracleDatabase, how: LogMinerConfig
 ) -> Iterator[OracleSession]:
-    """The session in which LogMiner runs, for the block: the given one of the primary, or a new one of the standby.
+    """The session in which LogMiner runs, for the block: the given one of the primary, or a new one
+    of the standby.
 
     Raises:
         PreflightError: The standby is none, or not open read only.
@@ -114,8 +118,9 @@ def where_both_run(
 def readable_end(
     session: OracleSession, miner: OracleSession, read_from: Scn, how: LogMinerConfig
 ) -> Scn | None:
-    """The last SCN up to which LogMiner can read where archived logs alone are read: archived in every thread that is written and, on a
-    standby, applied. None if a thread has no archived log."""
+    """The last SCN up to which LogMiner can read where archived logs alone are read: archived in
+    every thread that is written and, on a standby, applied. None if a thread has no archived
+    log."""
     # Applied first: what is archived meanwhile counts the next time.
     applied = None if miner is session else current_scn(miner)
     end = archived_end(read_logs(miner, read_from, how), read_threads(session))

@@ -1,7 +1,8 @@
-"""Which rows of a batch say something about transactions, and which transaction does each row belong to?
+"""Which rows of a batch say something about transactions, and which transaction does each row
+belong to?
 
-The working arrays of one batch, for the ledger: rows are looked at one by one only where a transaction begins, ends, is first
-seen, or is not named in full.
+The working arrays of one batch, for the ledger: rows are looked at one by one only where a
+transaction begins, ends, is first seen, or is not named in full.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ def slot_of(xid: str) -> str:
 
 
 class Event(NamedTuple):
-    """A row that is looked at by itself. ``at`` is its place in the batch, ``code`` that of its XID in :attr:`Stream.entries`;
-    ``timestamp`` is in seconds since 1970. Numbers are 0 where Oracle says nothing."""
+    """A row that is looked at by itself. ``at`` is its place in the batch, ``code`` that of its XID
+    in :attr:`Stream.entries`; ``timestamp`` is in seconds since 1970. Numbers are 0 where Oracle
+    says nothing."""
 
     at: int
     ordinal: int
@@ -72,7 +74,8 @@ E = TypeVar("E", bound=Followed)
 
 
 class Stream(Generic[E]):
-    """One batch and the transactions of its rows. ``entries`` has the open transaction of each code, or None."""
+    """One batch and the transactions of its rows. ``entries`` has the open transaction of each
+    code, or None."""
 
     def __init__(self, batch: MinedBatch, opened: Mapping[str, E]) -> None:
         encoded = batch.rows.column("xid").dictionary_encode()
@@ -90,8 +93,8 @@ class Stream(Generic[E]):
         self._scns: Ints = batch.rows.column("scn").to_numpy(zero_copy_only=False)
 
     def events(self) -> Iterator[Event]:
-        """In the stream's order: transaction control, rows without a full XID, and the first row of each transaction that is
-        not open."""
+        """In the stream's order: transaction control, rows without a full XID, and the first row of
+        each transaction that is not open."""
         batch = self._batch
         wanted: Mask = np.isin(batch.operations, CONTROL)
         if len(self._partial):
@@ -129,7 +132,8 @@ class Stream(Generic[E]):
         )
 
     def cut(self) -> int | None:
-        """Where the batch must be cut so that no piece has rows of a transaction behind its end; None if it has none."""
+        """Where the batch must be cut so that no piece has rows of a transaction behind its end;
+        None if it has none."""
         ends = np.flatnonzero(np.isin(self._batch.operations, ENDS))
         last = np.empty(len(self._xids), dtype=np.int64)
         last[self._codes] = np.arange(len(self._codes))
@@ -171,7 +175,8 @@ class Stream(Generic[E]):
         return bool((own & (self._batch.ordinals > ordinal)).any())
 
     def counts(self) -> Iterator[tuple[E | None, str, int, int]]:
-        """Per transaction with captured changes in the batch: it, its XID, their number, and how many of them are undo rows."""
+        """Per transaction with captured changes in the batch: it, its XID, their number, and how
+        many of them are undo rows."""
         own = self._owners[self._counted()]
         if not len(own):
             return iter(())
@@ -188,8 +193,8 @@ class Stream(Generic[E]):
         )
 
     def change_scns(self) -> Iterator[tuple[E | None, int, int, bool]]:
-        """Per transaction with captured changes in the batch: it, the lowest and the highest SCN of these, and whether the SCNs fall
-        somewhere."""
+        """Per transaction with captured changes in the batch: it, the lowest and the highest SCN of
+        these, and whether the SCNs fall somewhere."""
         mine = np.flatnonzero(self._counted())
         if not len(mine):
             return iter(())
@@ -207,8 +212,8 @@ class Stream(Generic[E]):
         )
 
     def touched(self, tables: int) -> Iterator[tuple[E | None, str, int, int]]:
-        """Per transaction and captured table that it changed in the batch, of so many: it, its XID, the table, and the number of
-        its changes."""
+        """Per transaction and captured table that it changed in the batch, of so many: it, its XID,
+        the table, and the number of its changes."""
         mine = self._counted()
         keys, rows = np.unique(
             self._owners[mine].astype(np.int64) * tables + self._batch.tables[mine],
@@ -224,7 +229,8 @@ class Stream(Generic[E]):
         )
 
     def resolved(self) -> MinedBatch:
-        """The batch with the XIDs of the transactions that its rows belong to; what belongs to none is of no table."""
+        """The batch with the XIDs of the transactions that its rows belong to; what belongs to none
+        is of no table."""
         if not len(self._partial):
             return self._batch
         batch = self._batch
@@ -246,7 +252,8 @@ class Stream(Generic[E]):
         return self._add(entry)
 
     def _is_of(self, entry: E) -> Mask:
-        """Per row: is it of this transaction, so far? One that had no full XID at first has two names."""
+        """Per row: is it of this transaction, so far? One that had no full XID at first has two
+        names."""
         codes = [code for code, known in enumerate(self.entries) if known is entry]
         found: Mask = np.isin(self._owners, codes)
         return found

@@ -1,7 +1,8 @@
 """When, in UTC, was the database at an SCN?
 
-Oracle maps SCNs to times with a grain of about three seconds, in the time zone of the database's host, and for some days
-back only. So a time is for people who look for a window; nothing is ever decided by it.
+Oracle maps SCNs to times with a grain of about three seconds, in the time zone of the database's
+host, and for some days back only. So a time is for people who look for a window; nothing is ever
+decided by it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ _ZONE_GRAIN = timedelta(minutes=15)
 
 
 def times_of(session: OracleSession, scns: Sequence[Scn]) -> list[datetime]:
-    """The times of SCNs in ascending order, none before the one of a lower SCN and none in the future.
+    """The times of SCNs in ascending order, none before the one of a lower SCN and none in the
+    future.
 
-    An SCN that Oracle maps to no time any more has that of the next one that it maps, the last one the present.
+    An SCN that Oracle maps to no time any more has that of the next one that it maps, the last one
+    the present.
     """
     [(now, local)] = session.fetch_all(_NOW)
     offset = round((local - now) / _ZONE_GRAIN) * _ZONE_GRAIN

@@ -1,23 +1,29 @@
 """What happened to the captured tables that no row of the redo tells?
 
-Rows that were loaded without logging (direct loads into NOLOGGING tables, SQL*Loader UNRECOVERABLE) and supplemental logging that
-was dropped for the database leave no redo row of a table; neither does FLASHBACK PLUGGABLE DATABASE or a recovery of the pluggable
-database to a point in time, which take all its tables back while the redo of the whole database goes on. The control file and the dictionary tell; they are looked at once a
-window, after its pass. They know the present only, so a table leaves at the window's lower end: what came up to there was read
-while nothing was found.
+Rows that were loaded without logging (direct loads into NOLOGGING tables, SQL*Loader UNRECOVERABLE)
+and supplemental logging that was dropped for the database leave no redo row of a table; neither
+does FLASHBACK PLUGGABLE DATABASE or a recovery of the pluggable database to a point in time, which
+take all its tables back while the redo of the whole database goes on. The control file and the
+dictionary tell; they are looked at once a window, after its pass. They know the present only, so a
+table leaves at the window's lower end: what came up to there was read while nothing was found.
 
-What happened behind the window is for a later one: V$PDB_INCARNATION has the SCN of each RESETLOGS, and the statement that drops a table's
-logging has a row in the window of its time. The last change without redo of a file says nothing of the one before it, which may be in
-the window, so that a table leaves with the first window that is captured behind it; so does one whose database lost its logging.
+What happened behind the window is for a later one: V$PDB_INCARNATION has the SCN of each RESETLOGS,
+and the statement that drops a table's logging has a row in the window of its time. The last change
+without redo of a file says nothing of the one before it, which may be in the window, so that a
+table leaves with the first window that is captured behind it; so does one whose database lost its
+logging.
 
-UNRECOVERABLE_CHANGE# names a file, and all tables of its tablespace leave. No fact that Oracle keeps says less and is safe: the LOGGING
-attribute of a table is what it is now, and a load with SQL*Loader's UNRECOVERABLE does not ask for it; the extents of a segment
-(DBA_EXTENTS) are those of now, and a segment that was moved, or whose partition was exchanged, after the load no longer has some in the
-file. Rows that nobody captured cost more than a snapshot too many; ``on_unlogged: ignore`` is for those who know, and FORCE LOGGING for all.
+UNRECOVERABLE_CHANGE# names a file, and all tables of its tablespace leave. No fact that Oracle
+keeps says less and is safe: the LOGGING attribute of a table is what it is now, and a load with
+SQL*Loader's UNRECOVERABLE does not ask for it; the extents of a segment (DBA_EXTENTS) are those of
+now, and a segment that was moved, or whose partition was exchanged, after the load no longer has
+some in the file. Rows that nobody captured cost more than a snapshot too many;
+``on_unlogged: ignore`` is for those who know, and FORCE LOGGING for all.
 
-Source: Oracle Database Reference 19c, V$DATAFILE (UNRECOVERABLE_CHANGE#: the last unrecoverable change made to the file),
-V$PDB_INCARNATION ("a new PDB incarnation whenever a PDB is opened with the RESETLOGS option"; a database without containers has its own
-incarnations there, if any), ALL_TABLES, ALL_LOG_GROUPS; Oracle Database Utilities 19c, "Supplemental Logging".
+Source: Oracle Database Reference 19c, V$DATAFILE (UNRECOVERABLE_CHANGE#: the last unrecoverable
+change made to the file), V$PDB_INCARNATION ("a new PDB incarnation whenever a PDB is opened with
+the RESETLOGS option"; a database without containers has its own incarnations there, if any),
+ALL_TABLES, ALL_LOG_GROUPS; Oracle Database Utilities 19c, "Supplemental Logging".
 """
 
 from __future__ import annotations
@@ -55,10 +61,12 @@ _LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
 class Facts:
     """What control file and dictionary tell.
 
-    ``unrecoverable`` has the SCN of the last change without redo, by tablespace; ``tablespaces`` where each table that is there
-    lies, None where it has several segments (partitions, index-organised tables). ``is_supplemental`` says whether the database
-    has supplemental logging at all, ``logged`` which tables have that of all columns, or lost it behind the window. ``reset_scn`` is where
-    the pluggable database was last opened with RESETLOGS, up to the window's end; 0 if it was not.
+    ``unrecoverable`` has the SCN of the last change without redo, by tablespace; ``tablespaces``
+    where each table that is there lies, None where it has several segments (partitions,
+    index-organised tables). ``is_supplemental`` says whether the database has supplemental logging
+    at all, ``logged`` which tables have that of all columns, or lost it behind the window.
+    ``reset_scn`` is where the pluggable database was last opened with RESETLOGS, up to the window's
+    end; 0 if it was not.
     """
 
     unrecoverable: Mapping[str, int]
@@ -117,7 +125,8 @@ def judge(table: TableSchema, facts: Facts, scn_low: Scn, read_at: Scn | None) -
             "policies.on_unlogged: ignore keeps the tables in the stream.",
             "unlogged",
         )
-    # Who a change is about, the row's ROWID says, whatever columns are logged; where it has to be found, all columns prove it.
+    # Who a change is about, the row's ROWID says, whatever columns are logged; where it has to be
+    # found, all columns prove it.
     is_known = table.is_by_row_id and not table.has_placeholders
     is_logged = is_known or name in facts.logged
     if not (facts.is_supplemental and is_logged):
@@ -135,7 +144,8 @@ def judge(table: TableSchema, facts: Facts, scn_low: Scn, read_at: Scn | None) -
 
 
 def _unrecoverable(table: TableSchema, facts: Facts) -> int:
-    """The last change without redo that may be the table's: LOBs and partitions may lie in any tablespace."""
+    """The last change without redo that may be the table's: LOBs and partitions may lie in any
+    tablespace."""
     place = facts.tablespaces[table.table]
     if place is None or any(column.data_type in _LOBS for column in table.columns):
         return max(facts.unrecoverable.values(), default=0)

@@ -1,20 +1,25 @@
 """Whose are the rows that LogMiner shows without a name?
 
-With the online catalog a row of a segment that is gone has no owner and no table name, only its object number: a partition was dropped,
-split or merged before the redo of its rows was read. The rule, for each such number:
+With the online catalog a row of a segment that is gone has no owner and no table name, only its
+object number: a partition was dropped, split or merged before the redo of its rows was read. The
+rule, for each such number:
 
-1. *Known*: it is a segment of a captured table. What is known of each table is what its partitions are at every pass, kept for ever.
-2. *Shown*: the dictionary (DBA_OBJECTS) has it now, or had it as of the SCN of the number's last row. A segment is there before a row is written to it,
-   and its transaction's lock keeps it there until it ends: what Oracle shows as of a row's SCN is the whole truth. If it is a captured
+1. *Known*: it is a segment of a captured table. What is known of each table is what its partitions
+   are at every pass, kept for ever.
+2. *Shown*: the dictionary (DBA_OBJECTS) has it now, or had it as of the SCN of the number's last
+   row. A segment is there before a row is written to it, and its transaction's lock keeps it there
+   until it ends: what Oracle shows as of a row's SCN is the whole truth. If it is a captured
    table's, it is known from then on and the window is read again.
-3. *Doubtful*: Oracle does not look back so far (no right, no undo), or shows only some objects. Only a table with partitions or with a top index can have lost a
-   segment, and only by a DDL of its own after the row. Every captured table that was altered since then, or is gone, leaves the stream
-   right before the row; if there is none, the rows are nobody's.
+3. *Doubtful*: Oracle does not look back so far (no right, no undo), or shows only some objects.
+   Only a table with partitions or with a top index can have lost a segment, and only by a DDL of
+   its own after the row. Every captured table that was altered since then, or is gone, leaves the
+   stream right before the row; if there is none, the rows are nobody's.
 
-Rows without a name are asked for at all as long as a captured table has such segments. A table that gets them in a window is met by
-its DDL row: then the window is read again with them.
+Rows without a name are asked for at all as long as a captured table has such segments. A table that
+gets them in a window is met by its DDL row: then the window is read again with them.
 
-Source: measured on 23ai by others; Oracle Database Development Guide 19c, "Using Oracle Flashback Query".
+Source: measured on 23ai by others; Oracle Database Development Guide 19c, "Using Oracle Flashback
+Query".
 """
 
 from __future__ import annotations
@@ -77,7 +82,8 @@ class KnownSegments:
         return list(self._tables)
 
     def look(self, session: Queries) -> None:
-        """Learn what the tables have now. Of a table whose segments one may not see it is known that it has some."""
+        """Learn what the tables have now. Of a table whose segments one may not see it is known
+        that it has some."""
         self._learn(read_segments(session, self._tables))
         bare = [one.table for one in self._tables if not one.segments]
         self._unseen = have_segments(session, bare)
@@ -88,14 +94,16 @@ class KnownSegments:
         return next(one.segments for one in self._tables if one.table == table)
 
     def watch(self, ddl: Iterable[str]) -> bool:
-        """Do these statements make a table have segments while no row without a name was asked for? From now on they are."""
+        """Do these statements make a table have segments while no row without a name was asked for?
+        From now on they are."""
         if self.is_watching or not any(map(concerns_partitions, ddl)):
             return False
         self.is_watching = True
         return True
 
     def resolve(self, session: Queries, seen: Mapping[int, Seen]) -> tuple[bool, dict[int, Seen]]:
-        """Ask Oracle whose the numbers are; was one a captured table's, and which ones does nobody know?"""
+        """Ask Oracle whose the numbers are; was one a captured table's, and which ones does nobody
+        know?"""
         left, doubtful = dict(seen), {}
         learned = self._take(_objects(session, left, None)[0], left)
         while left:
@@ -137,7 +145,8 @@ class KnownSegments:
         ]
 
     def _take(self, objects: Mapping[int, int | None], left: dict[int, Seen]) -> bool:
-        """Learn the captured tables' numbers, and leave out those of others; was there one to learn?"""
+        """Learn the captured tables' numbers, and leave out those of others; was there one to
+        learn?"""
         by_id = {one.object_id: one.table for one in self._tables if one.object_id}
         found: dict[TableId, set[int]] = {}
         for number, table in objects.items():
@@ -173,8 +182,8 @@ _NO_TABLE = 0
 def _objects(
     session: Queries, numbers: Iterable[int], scn: Scn | None
 ) -> tuple[dict[int, int | None], bool]:
-    """Per number that is an object's, the number of its table; None where it is an index whose name does not tell that. And
-    were all objects asked, not only those that one may see?"""
+    """Per number that is an object's, the number of its table; None where it is an index whose name
+    does not tell that. And were all objects asked, not only those that one may see?"""
     as_of = "" if scn is None else " AS OF SCN :scn"
     binds = None if scn is None else {"scn": scn}
     found: dict[int, int | None] = {}

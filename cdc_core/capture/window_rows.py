@@ -32,8 +32,8 @@ ENDED_ROWS = 50_000
 
 @dataclass(slots=True)
 class Landed:
-    """What a window has in landing: its redo files, which of them have rows of each table, and the transactions that ended in it or
-    are ``open`` after it."""
+    """What a window has in landing: its redo files, which of them have rows of each table, and the
+    transactions that ended in it or are ``open`` after it."""
 
     redo: list[LandedFile] = field(default_factory=list)
     by_table: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -42,7 +42,8 @@ class Landed:
 
 
 class WindowRows:
-    """The rows of one window on their way to landing: each goes through the ledger, is counted, and is written.
+    """The rows of one window on their way to landing: each goes through the ledger, is counted, and
+    is written.
 
     Args:
         window: The window's key, for errors.
@@ -74,7 +75,8 @@ class WindowRows:
         batches: Generator[MinedBatch],
         still_open: Callable[[], list[OpenTransaction]],
     ) -> Landed:
-        """Write the batches' rows and the ledger. ``still_open`` gives the transactions that are open after the last batch.
+        """Write the batches' rows and the ledger. ``still_open`` gives the transactions that are
+        open after the last batch.
 
         Raises:
             RowCountError: Rows got lost or doubled on the way.
@@ -142,8 +144,9 @@ class WindowRows:
             self._ddl.append((ddl, row["xid"]))
 
     def _check_counts(self, landed: Landed) -> None:
-        """Three counts, each made elsewhere, of the rows of captured tables: those that the window has, those that landed, and
-        those of which the ledger knows the transaction, or doubts it."""
+        """Three counts, each made elsewhere, of the rows of captured tables: those that the window
+        has, those that landed, and those of which the ledger knows the transaction, or doubts
+        it."""
         changes = int(self._counts.sum())
         rows = sum(file.rows for file in landed.redo)
         if not changes + len(self._ddl) == rows == self._ledger.rows + len(self._ddl):

@@ -12,9 +12,11 @@ from cdc_core.model.scn import Scn, ScnWindow
 def cut_windows(
     scn_low: Scn, scn_high: Scn, logs: Iterable[RedoLog], redo_bytes_max: int
 ) -> list[ScnWindow]:
-    """Cut ``(scn_low, scn_high]`` into windows at ends of logs, each with about ``redo_bytes_max`` of redo at most. Pure.
+    """Cut ``(scn_low, scn_high]`` into windows at ends of logs, each with about ``redo_bytes_max``
+    of redo at most. Pure.
 
-    A log's bytes count in the window in which it ends. A single log that is larger than the limit is a window of its own.
+    A log's bytes count in the window in which it ends. A single log that is larger than the limit
+    is a window of its own.
 
     Returns:
         Windows in order that join each other; none if the range is empty.

@@ -1,7 +1,7 @@
 """What can a user configure of one source?
 
-One frozen tree; unknown keys are refused; the string under a field is its documentation. ``pipelines`` reads files and
-environment, everything below receives these values.
+One frozen tree; unknown keys are refused; the string under a field is its documentation.
+``pipelines`` reads files and environment, everything below receives these values.
 """
 
 from cdc_core.config.base import ConfigModel, split_url_password

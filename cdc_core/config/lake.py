@@ -62,13 +62,15 @@ class LakeConfig(ConfigModel):
     """Where the Delta tables are, and how Spark is started."""
 
     path: str
-    """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and ``…/changelog/<owner.table>``. On S3 (``s3a://bucket/path``,
-    after ``redolake setup --s3``) one process writes at a time."""
+    """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and
+    ``…/changelog/<owner.table>``. On S3 (``s3a://bucket/path``, after ``redolake setup --s3``) one
+    process writes at a time."""
 
     spark_master: str = "local[2]"
-    """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as ``spark://host:7077``. A cluster's
-    executors get Delta's jars from the driver; landing and lake must be where every executor sees them under the
-    same path. If they cannot reach the driver under the address that Spark finds, name another as ``spark.driver.host`` under
+    """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as
+    ``spark://host:7077``. A cluster's executors get Delta's jars from the driver; landing and lake
+    must be where every executor sees them under the same path. If they cannot reach the driver
+    under the address that Spark finds, name another as ``spark.driver.host`` under
     ``spark_config``. Spark Connect (``sc://``) is refused."""
 
     spark_config: dict[str, str] = Field(default_factory=dict)
@@ -81,23 +83,28 @@ class LakeConfig(ConfigModel):
     """Tables that are merged at once."""
 
     stage_on_executors_from_rows: ExecutorsFrom = "auto"
-    """From how many redo rows of one table and window on Spark's executors stage the window: they decode the rows, write the change log's
-    files and reduce the changes to one row per key. Threads of Redolake's process stage smaller windows. ``auto``: 1,000,000 rows, and only
-    on a cluster. A number holds for ``local[N]`` too. ``never``: executors run no Python. Executors that stage need Redolake, in the same
-    version, in their Python (``spark.pyspark.python`` under ``spark_config``; by default the path of the driver's Python). With landing on S3
-    threads stage all windows; under ``auto`` also where the executors turn out to lack Redolake."""
+    """From how many redo rows of one table and window on Spark's executors stage the window: they
+    decode the rows, write the change log's files and reduce the changes to one row per key. Threads
+    of Redolake's process stage smaller windows. ``auto``: 1,000,000 rows, and only on a cluster. A
+    number holds for ``local[N]`` too. ``never``: executors run no Python. Executors that stage need
+    Redolake, in the same version, in their Python (``spark.pyspark.python`` under ``spark_config``;
+    by default the path of the driver's Python). With landing on S3 threads stage all windows; under
+    ``auto`` also where the executors turn out to lack Redolake."""
 
     merge: Literal["auto", "spark"] = "auto"
-    """Who merges changes into mirrors. ``auto``: Redolake appends rows whose keys a mirror cannot have, and merges into small mirrors, without
-    Spark; Spark's MERGE takes the rest. ``spark``: Spark's MERGE takes everything. The rows are the same. Each window's report says
-    which way its mirror was written, and why."""
+    """Who merges changes into mirrors. ``auto``: Redolake appends rows whose keys a mirror cannot
+    have, and merges into small mirrors, without Spark; Spark's MERGE takes the rest. ``spark``:
+    Spark's MERGE takes everything. The rows are the same. Each window's report says which way its
+    mirror was written, and why."""
 
     rewrite_mirrors_up_to_mb: Annotated[int, Field(ge=0, le=1024)] = 128
-    """Up to so many MiB of a mirror's files Redolake merges a window without Spark: it rewrites the files that change. Of a window, the files
-    count that can hold its keys: with keys of whole numbers those between whose bounds they lie, with other keys all of the mirror. Beyond
-    that, Spark merges the window. In a mirror that has deletion vectors switched on, Redolake marks rows instead of rewriting files, in files of up to
-    20 million rows together, however large they are; on object stores, it rewrites files up to an eighth of this
-    size there. 0: Spark merges all windows."""
+    """Up to so many MiB of a mirror's files Redolake merges a window without Spark: it rewrites the
+    files that change. Of a window, the files count that can hold its keys: with keys of whole
+    numbers those between whose bounds they lie, with other keys all of the mirror. Beyond that,
+    Spark merges the window. In a mirror that has deletion vectors switched on, Redolake marks rows
+    instead of rewriting files, in files of up to 20 million rows together, however large they are;
+    on object stores, it rewrites files up to an eighth of this size there. 0: Spark merges all
+    windows."""
 
     change_log_columns: tuple[ChangeLogColumn, ...] = (
         "ssn",
@@ -106,14 +113,18 @@ class LakeConfig(ConfigModel):
         "client_id",
         "landed",
     )
-    """Optional facts of a change in the change log: each in a column ``_cdc_…``, which is NULL if you leave it out here. All except ``ssn`` are the same for a whole transaction or window, and take little space."""
+    """Optional facts of a change in the change log: each in a column ``_cdc_…``, which is NULL if
+    you leave it out here. All except ``ssn`` are the same for a whole transaction or window, and
+    take little space."""
 
     transactions: bool = False
-    """Keep a Delta table of the transactions whose changes the change logs have: ``<path>/<source>/transactions``, one row for each, with
-    the number of its changes per table, so that a reader knows when it has all. It costs one commit a window."""
+    """Keep a Delta table of the transactions whose changes the change logs have:
+    ``<path>/<source>/transactions``, one row for each, with the number of its changes per table, so
+    that a reader knows when it has all. It costs one commit a window."""
 
     schema_changes: bool = True
-    """Keep a Delta table of every change of the tables' definitions: ``<path>/<source>/schema_changes``."""
+    """Keep a Delta table of every change of the tables' definitions:
+    ``<path>/<source>/schema_changes``."""
 
     @field_validator("spark_master")
     @classmethod
@@ -127,8 +138,9 @@ class LakeConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _keeps_commits(self) -> Self:
-        """Delta's log stores for other storage write to S3 as to a file system that renames in one step, and the one with locks in DynamoDB
-        knows nothing of what delta-rs commits: commits get lost."""
+        """Delta's log stores for other storage write to S3 as to a file system that renames in one
+        step, and the one with locks in DynamoDB knows nothing of what delta-rs commits: commits get
+        lost."""
         for name, store in self._log_stores.items():
             given = store.rpartition(".")[2]
             if given == _S3_DYNAMODB:
@@ -154,7 +166,8 @@ class LakeConfig(ConfigModel):
 
     @property
     def has_atomic_commits(self) -> bool:
-        """Does a commit fail where another writer made one? Delta's own way of writing to S3 overwrites it without an error."""
+        """Does a commit fail where another writer made one? Delta's own way of writing to S3
+        overwrites it without an error."""
         return not self.is_on_s3
 
     @property
@@ -174,8 +187,8 @@ class RetentionConfig(ConfigModel):
     """How long windows are kept. Change logs and mirrors are not affected."""
 
     window_days: Annotated[int, Field(ge=1)] | None = None
-    """Days for which an applied window's landing files and record stay, so that it can be replayed; `null` keeps
-    them. Windows of open transactions stay in any case."""
+    """Days for which an applied window's landing files and record stay, so that it can be replayed;
+    `null` keeps them. Windows of open transactions stay in any case."""
 
 
 DeletionVectors = Literal["auto", "always", "never"]
@@ -185,22 +198,28 @@ class MaintenanceConfig(ConfigModel):
     """What `redolake maintain` does to mirrors and change logs."""
 
     deletion_vectors: DeletionVectors = "auto"
-    """Whether windows mark rows of a mirror as deleted instead of rewriting their files, merged by Spark or without it. ``auto``: in mirrors of
-    500,000 rows and more whose recent merges copied 20 times as many rows as they changed. A mirror that has them needs readers that know
-    deletion vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not ``to_pyarrow_table``)."""
+    """Whether windows mark rows of a mirror as deleted instead of rewriting their files, merged by
+    Spark or without it. ``auto``: in mirrors of 500,000 rows and more whose recent merges copied 20
+    times as many rows as they changed. A mirror that has them needs readers that know deletion
+    vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not
+    ``to_pyarrow_table``)."""
 
     cluster_by_key: bool = False
-    """Keep mirrors clustered by their key (liquid clustering): MERGE reads fewer files where a window's keys lie close together. Does nothing for tables
-    with ``identity: all_columns``, which have no key."""
+    """Keep mirrors clustered by their key (liquid clustering): MERGE reads fewer files where a
+    window's keys lie close together. Does nothing for tables with ``identity: all_columns``, which
+    have no key."""
 
     target_file_mb: Annotated[int, Field(ge=1, le=1024)] = 128
-    """Size up to which small files are put together, in MiB. A MERGE without deletion vectors writes whole files."""
+    """Size up to which small files are put together, in MiB. A MERGE without deletion vectors
+    writes whole files."""
 
     vacuum_hours: Annotated[int, Field(ge=1)] | None = 168
-    """Files that no version of so many hours has are removed; time travel and `redolake reconcile --scn` reach back no
-    further. `null` keeps them."""
+    """Files that no version of so many hours has are removed; time travel and
+    `redolake reconcile --scn` reach back no further. `null` keeps them."""
 
     log_hours: Annotated[int, Field(ge=1)] | None = 720
-    """Commits that are older leave the logs of mirrors and change logs; 30 days, as Delta does by itself in mirrors. Nothing reaches back
-    further: neither time travel nor `redolake reconcile --scn`, nor a streaming reader that was stopped for so long. Readers list
-    these logs: where many windows a day change a table, a day or a week makes them quicker. `null` keeps all commits."""
+    """Commits that are older leave the logs of mirrors and change logs; 30 days, as Delta does by
+    itself in mirrors. Nothing reaches back further: neither time travel nor
+    `redolake reconcile --scn`, nor a streaming reader that was stopped for so long. Readers list
+    these logs: where many windows a day change a table, a day or a week makes them quicker. `null`
+    keeps all commits."""

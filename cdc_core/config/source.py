@@ -38,11 +38,13 @@ class StateConfig(ConfigModel):
     """The metadata store."""
 
     url: str
-    """SQLAlchemy URL without a password: ``sqlite:////absolute/path.db`` or ``postgresql+psycopg2://user@host/db``.
-    In a file, ``url_env`` may name an environment variable that holds the whole URL instead."""
+    """SQLAlchemy URL without a password: ``sqlite:////absolute/path.db`` or
+    ``postgresql+psycopg2://user@host/db``. In a file, ``url_env`` may name an environment variable
+    that holds the whole URL instead."""
 
     password: SecretStr | None = None
-    """Password of the URL's user. In a file, name an environment variable under ``password_env`` instead."""
+    """Password of the URL's user. In a file, name an environment variable under ``password_env``
+    instead."""
 
     lease_seconds: Annotated[float, Field(gt=1)] = 60
     """A process that has not renewed its leases for this many seconds loses them to others."""
@@ -69,28 +71,34 @@ class StateConfig(ConfigModel):
 
 
 class EventsConfig(ConfigModel):
-    """Which changes of change logs are no events: each has its reason in ``_cdc_skipped``, where all others have NULL. They stay in the
-    change log, since mirrors are made of it: a mirror takes every change, whatever is skipped. ``redolake table events`` leaves
-    them out, and the table of transactions does not count them. Rows of snapshots are never skipped."""
+    """Which changes of change logs are no events: each has its reason in ``_cdc_skipped``, where
+    all others have NULL. They stay in the change log, since mirrors are made of it: a mirror takes
+    every change, whatever is skipped. ``redolake table events`` leaves them out, and the table of
+    transactions does not count them. Rows of snapshots are never skipped."""
 
     skipped_operations: tuple[Literal["c", "u", "d"], ...] = ()
-    """Operations: ``c`` inserts, ``u`` updates, changes of key among them, ``d`` deletes. For TRUNCATE there is ``policies.on_truncate``."""
+    """Operations: ``c`` inserts, ``u`` updates, changes of key among them, ``d`` deletes. For
+    TRUNCATE there is ``policies.on_truncate``."""
 
     skip_unchanged: bool = False
-    """Updates that leave every captured column as it was. What the redo does not tell counts as changed; values are compared as they are
-    captured, masked ones after masking."""
+    """Updates that leave every captured column as it was. What the redo does not tell counts as
+    changed; values are compared as they are captured, masked ones after masking."""
 
     users_include: tuple[str, ...] = ()
-    """The only users whose transactions are events, in Oracle's spelling. A transaction whose user LogMiner does not know always is."""
+    """The only users whose transactions are events, in Oracle's spelling. A transaction whose user
+    LogMiner does not know always is."""
 
     users_exclude: tuple[str, ...] = ()
-    """Users whose transactions are no events, in Oracle's spelling. Not together with ``users_include``."""
+    """Users whose transactions are no events, in Oracle's spelling. Not together with
+    ``users_include``."""
 
     clients_include: tuple[str, ...] = ()
-    """The same by the session's CLIENT_IDENTIFIER: the only ones whose transactions are events. One without an identifier always is."""
+    """The same by the session's CLIENT_IDENTIFIER: the only ones whose transactions are events. One
+    without an identifier always is."""
 
     clients_exclude: tuple[str, ...] = ()
-    """Client identifiers whose transactions are no events. Not together with ``clients_include``."""
+    """Client identifiers whose transactions are no events. Not together with
+    ``clients_include``."""
 
     @model_validator(mode="after")
     def _lists_one_side(self) -> Self:
@@ -104,8 +112,9 @@ class MaskConfig(ConfigModel):
     """What all ``columns_mask`` share."""
 
     salt: SecretStr | None = None
-    """Secret text that is hashed with each value, so that nobody finds values by hashing guesses. In a file, name an environment variable
-    under ``salt_env`` instead. Keep it: with another salt, equal values get other hashes."""
+    """Secret text that is hashed with each value, so that nobody finds values by hashing guesses.
+    In a file, name an environment variable under ``salt_env`` instead. Keep it: with another salt,
+    equal values get other hashes."""
 
 
 def source_name_of(name: str, pdb: str) -> str:
@@ -117,7 +126,8 @@ class SourceConfig(ConfigModel):
     """One Oracle database and the tables captured from it."""
 
     name: Name
-    """Name of the source: part of asset keys, folders and Delta transaction identifiers. Never change it."""
+    """Name of the source: part of asset keys, folders and Delta transaction identifiers. Never
+    change it."""
 
     oracle: OracleConfig
     tables: Annotated[tuple[TableConfig, ...], Field(min_length=1)]
@@ -246,8 +256,9 @@ class SourceConfig(ConfigModel):
         return frozenset(table for table in named if self.policy(table, trouble) in policies)
 
     def replacing(self, table: TableId) -> Replacing:
-        """In which columns of a table U+FFFD stands for bytes that are no UTF-8: in masked ones always, whose values nobody sees. None where the
-        values of all columns identify a row, or the table is not captured any more."""
+        """In which columns of a table U+FFFD stands for bytes that are no UTF-8: in masked ones
+        always, whose values nobody sees. None where the values of all columns identify a row, or
+        the table is not captured any more."""
         own = self.entries.get(table)
         if own is None or own.counts_rows:
             return NOTHING_REPLACED
@@ -255,7 +266,8 @@ class SourceConfig(ConfigModel):
         return Replacing(policy == "replace", frozenset(own.columns_mask))
 
     def drops_columns(self, table: TableId) -> bool:
-        """Shall the mirror lose what Oracle dropped? What holds for the source where the table is not captured any more."""
+        """Shall the mirror lose what Oracle dropped? What holds for the source where the table is
+        not captured any more."""
         own = self.entries.get(table)
         return ((own and own.dropped_columns) or self.policies.dropped_columns) == "drop"
 
@@ -270,7 +282,8 @@ class SourceConfig(ConfigModel):
         return self.maintenance.model_copy(update=given)
 
     def events_of(self, table: TableId) -> EventsConfig:
-        """Which changes of a table are no events; what holds for the source where the table is not captured any more."""
+        """Which changes of a table are no events; what holds for the source where the table is not
+        captured any more."""
         own = self.entries.get(table)
         names = ("skipped_operations", "skip_unchanged")
         given = {name: getattr(own, name) for name in names if getattr(own, name, None) is not None}
@@ -290,6 +303,7 @@ class SourceConfig(ConfigModel):
 
     @cached_property
     def entries(self) -> Mapping[TableId, TableConfig]:
-        """The entries that name a table, by the table; of two, the first. Looked up for each table of each window, so made once."""
+        """The entries that name a table, by the table; of two, the first. Looked up for each table
+        of each window, so made once."""
         named = [entry for entry in self.tables if not entry.is_pattern]
         return {entry.table: entry for entry in reversed(named)}

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 def change_facts(session: Any, changes: str, schema: TableSchema) -> ChangeFacts:
-    """Count and look through changes; ``changes`` is a relation of SQL with the change log's columns. Of columns that ``schema`` does not have,
-    nothing is said."""
+    """Count and look through changes; ``changes`` is a relation of SQL with the change log's
+    columns. Of columns that ``schema`` does not have, nothing is said."""
     columns = ", ".join(map(string_literal, schema.column_names))
     query = f"""
         SELECT COUNT(*) AS changes,
@@ -50,7 +50,8 @@ def change_facts(session: Any, changes: str, schema: TableSchema) -> ChangeFacts
 
 
 def files_of(work: TableWork, scn_high: int | None = None) -> list[str]:
-    """The change log's files; with ``scn_high`` those alone that may hold rows of this window. Needs no Spark."""
+    """The change log's files; with ``scn_high`` those alone that may hold rows of this window.
+    Needs no Spark."""
     from deltalake import DeltaTable
 
     with reading_layer(work, "changelog"):
@@ -101,7 +102,8 @@ def ordinals_of(work: TableWork, scn_high: int) -> npt.NDArray[np.int64]:
 
 
 def queried(work: TableWork, layer: DeltaLayer, sql: str) -> pa.Table:
-    """The answer to a query of one of the table's Delta tables, which it calls ``mirror`` or ``changelog``; needs no Spark."""
+    """The answer to a query of one of the table's Delta tables, which it calls ``mirror`` or
+    ``changelog``; needs no Spark."""
     with reading_layer(work, layer):
         return pa.table(_execute(work, layer, sql).read_all())
 
@@ -121,7 +123,8 @@ def _execute(work: TableWork, layer: DeltaLayer, sql: str) -> Any:
 
 
 def reading_layer(work: TableWork, layer: DeltaLayer) -> AbstractContextManager[None]:
-    """Read files of one of the table's Delta tables in the block. Errors are those of :func:`~cdc_core.delta.errors.at_work`."""
+    """Read files of one of the table's Delta tables in the block. Errors are those of
+    :func:`~cdc_core.delta.errors.at_work`."""
     if layer == "mirror":
         return at_work("reading the mirror", work.facts(), hint=MIRROR_HINT)
     return at_work("reading the change log", work.facts(), hint=CHANGELOG_HINT)

@@ -59,11 +59,13 @@ from cdc_core.schema.types import arrow_type
 _IMAGES = ("before", "after")
 
 TIMESTAMPS = "'delta.feature.timestampNtz'"
-"""The table feature of columns without a time zone. Delta adds it by itself when a table is made, and not for a later column."""
+"""The table feature of columns without a time zone. Delta adds it by itself when a table is made,
+and not for a later column."""
 
 
 def known_schema(log: DeltaLog | None) -> TableSchema | None:
-    """The newest version of the table that the change log's properties name; None without a change log."""
+    """The newest version of the table that the change log's properties name; None without a change
+    log."""
     if log is None or SCHEMA_PROPERTY not in log.properties:
         return None
     return TableSchema.from_json(json.loads(log.properties[SCHEMA_PROPERTY]))
@@ -152,8 +154,8 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
     """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and
     return the newest version.
 
-    A column that was left out or dropped after the tables were made is in the version that is returned: it stays in the change log, and in the
-    mirror unless the policy lets it go.
+    A column that was left out or dropped after the tables were made is in the version that is
+    returned: it stays in the change log, and in the mirror unless the policy lets it go.
 
     Raises:
         SchemaMismatchError: ``schema.evolution`` says that the way there cannot be followed.
@@ -205,8 +207,8 @@ def _in_type_of(column: Column, sql: str) -> str:
 
 
 def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, TableSchema] | None:
-    """What leads from the tables' version to another one, and what the tables hold then; None if that is not newer or asks for
-    nothing.
+    """What leads from the tables' version to another one, and what the tables hold then; None if
+    that is not newer or asks for nothing.
 
     Raises:
         SchemaMismatchError: The way there cannot be followed.
@@ -356,7 +358,8 @@ def _map(work: TableWork, path: str, log: DeltaLog) -> None:
 
 
 def _alter(work: TableWork, path: str, change: str, reached: TableSchema | None = None) -> None:
-    """Alter a Delta table; ``reached`` is the definition whose columns the mirror has afterwards."""
+    """Alter a Delta table; ``reached`` is the definition whose columns the mirror has
+    afterwards."""
     facts = {"source": work.source, "table": str(work.table), "kind": "schema"}
     since = {} if reached is None else {"definition_scn": reached.scn_from}
     metadata = json.dumps({**facts, **since})
@@ -367,7 +370,8 @@ def _alter(work: TableWork, path: str, change: str, reached: TableSchema | None 
     except LakeError as error:
         if error.hint != DEBUG_HINT:
             raise
-        # Another writer renamed a column: its name in files is taken, so none of that name can come.
+        # Another writer renamed a column: its name in files is taken, so none of that name can
+        # come.
         hint = FROM_LANDING_HINT if path == work.changelog else MIRROR_HINT
         raise LakeError(error.message, hint=hint, **error.facts) from error
 

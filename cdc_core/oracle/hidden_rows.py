@@ -1,11 +1,13 @@
 """Do a session's queries give all rows of a table, and their true values?
 
-Row-level security (VPD) hides rows from queries and Data Redaction replaces values in their results; the redo has all rows as they are.
-Past data is read under the policies of the present. A policy may come at any time, and no DDL says so, so every read of a table's
-rows is held against the policies before it and after it.
+Row-level security (VPD) hides rows from queries and Data Redaction replaces values in their
+results; the redo has all rows as they are. Past data is read under the policies of the present. A
+policy may come at any time, and no DDL says so, so every read of a table's rows is held against the
+policies before it and after it.
 
-Source: Oracle Database Security Guide 19c, "Oracle Virtual Private Database Policies and Flashback UserQueries"; Database Reference 19c,
-ALL_POLICIES, REDACTION_POLICIES, SESSION_PRIVS; Advanced Security Guide 19c, "Exempting Users from Oracle Data Redaction Policies".
+Source: Oracle Database Security Guide 19c, "Oracle Virtual Private Database Policies and Flashback
+UserQueries"; Database Reference 19c, ALL_POLICIES, REDACTION_POLICIES, SESSION_PRIVS; Advanced
+Security Guide 19c, "Exempting Users from Oracle Data Redaction Policies".
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ SELECT PRIVILEGE FROM SESSION_PRIVS WHERE PRIVILEGE IN ('EXEMPT ACCESS POLICY', 
 
 @contextmanager
 def seeing_all(session: UserQueries, table: TableId) -> Iterator[None]:
-    """Read rows of a table in the block, and let them count only if no policy stood between, neither when it began nor when it ended.
+    """Read rows of a table in the block, and let them count only if no policy stood between,
+    neither when it began nor when it ended.
 
     Raises:
-        PreflightError: The table has row-level security or Data Redaction, and the user is not exempt.
+        PreflightError: The table has row-level security or Data Redaction, and the user is not
+            exempt.
     """
     _refuse(session, table)
     yield
@@ -53,7 +57,8 @@ def _refuse(session: UserQueries, table: TableId) -> None:
 
 
 def policies_on(session: UserQueries, tables: Sequence[TableId]) -> list[Finding]:
-    """The policies that would hide rows or values of tables from this session's queries, each with its remedy."""
+    """The policies that would hide rows or values of tables from this session's queries, each with
+    its remedy."""
     privileges = {privilege for (privilege,) in session.fetch_all(_EXEMPTIONS)}
     found: list[Finding] = []
     if "EXEMPT ACCESS POLICY" not in privileges:

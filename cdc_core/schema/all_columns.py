@@ -1,9 +1,10 @@
-"""May the values of all columns tell a table's rows apart (``identity: all_columns``), and which changes of its definition can be followed
-then?
+"""May the values of all columns tell a table's rows apart (``identity: all_columns``), and which
+changes of its definition can be followed then?
 
-A row is known by its values alone: what is left out, masked, or rounded would make two rows of Oracle one, and what LogMiner shows
-in pieces, or not at all, has no values to know the row by. So all columns are captured as they are, or the table is refused. A column that comes,
-goes, or gets another name or type gives every row other values without a row in the redo: the stream ends.
+A row is known by its values alone: what is left out, masked, or rounded would make two rows of
+Oracle one, and what LogMiner shows in pieces, or not at all, has no values to know the row by. So
+all columns are captured as they are, or the table is refused. A column that comes, goes, or gets
+another name or type gives every row other values without a row in the redo: the stream ends.
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ from cdc_core.schema.types import arrow_type
 
 _ROUNDING = frozenset({"double"})
 _PADDED = frozenset({"CHAR", "NCHAR"})
-"""Values of another length, or of another type, have other blanks, in rows that nobody has changed."""
+"""Values of another length, or of another type, have other blanks, in rows that nobody has
+changed."""
 
 
 def refuse_all_columns(
     config: TableConfig, columns: Sequence[Column], *, is_index_organized: bool
 ) -> None:
-    """Refuse a table whose rows all columns cannot tell apart; the error names every column and why.
+    """Refuse a table whose rows all columns cannot tell apart; the error names every column and
+    why.
 
     Args:
-        columns: Those that rows of the table hold, captured or not: not the virtual ones, nor what Oracle hides for itself.
+        columns: Those that rows of the table hold, captured or not: not the virtual ones, nor what
+            Oracle hides for itself.
 
     Raises:
         ConfigError: The table has a key, or some columns' values do not reach the lake as they are.
@@ -76,7 +80,8 @@ def lost_identity(
     changed: Sequence[tuple[Column, Column]],
     others: Sequence[str],
 ) -> str | None:
-    """Why rows that are known by all columns are not known any more after a change of the definition; None if they are.
+    """Why rows that are known by all columns are not known any more after a change of the
+    definition; None if they are.
 
     Args:
         changed: Columns with another definition whose values keep their type in the lake.

@@ -42,7 +42,8 @@ def find_tables(
     wanted: Callable[[TableId], bool],
     known: Sequence[FoundTable] = (),
 ) -> list[FoundTable]:
-    """The tables that are wanted, by name: among those that the session's user may see, and not Oracle's own.
+    """The tables that are wanted, by name: among those that the session's user may see, and not
+    Oracle's own.
 
     Args:
         session: In the container of the tables.
@@ -82,8 +83,9 @@ def find_tables(
 def kinds_that_cannot_be_captured(
     session: UserQueries, tables: Sequence[TableId]
 ) -> dict[TableId, str]:
-    """Which of these tables are of a kind whose rows the redo does not have under their name, and why: external tables, tables of objects, of
-    documents and of queues, and what holds rows of another table or of an index. (Temporary tables are :mod:`cdc_core.preflight.rows`'s.)"""
+    """Which of these tables are of a kind whose rows the redo does not have under their name, and
+    why: external tables, tables of objects, of documents and of queues, and what holds rows of
+    another table or of an index. (Temporary tables are :mod:`cdc_core.preflight.rows`'s.)"""
     if not tables:
         return {}
     condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
@@ -97,7 +99,8 @@ def kinds_that_cannot_be_captured(
 def _special_kinds(
     session: UserQueries, condition: str = "", binds: Mapping[str, object] | None = None
 ) -> dict[TableId, str]:
-    """Tables of kinds that have views of their own, and why they cannot be captured: all, or those of a condition on OWNER and TABLE_NAME."""
+    """Tables of kinds that have views of their own, and why they cannot be captured: all, or those
+    of a condition on OWNER and TABLE_NAME."""
     found: dict[TableId, str] = {}
 
     def ask(sql: str, reason: str, name: str = "TABLE_NAME") -> None:

@@ -1,8 +1,9 @@
 """Which tables does a script of CREATE TABLE statements describe?
 
-The script is read by its tokens (``schema.ddl_tokens``): what stands behind the columns (storage, partitions,
-tablespaces) is passed over, so that DBMS_METADATA.GET_DDL's text is taken as it is. ``ALTER TABLE … ADD PRIMARY KEY | UNIQUE`` and
-``CREATE UNIQUE INDEX`` add keys; other statements are passed over.
+The script is read by its tokens (``schema.ddl_tokens``): what stands behind the columns (storage,
+partitions, tablespaces) is passed over, so that DBMS_METADATA.GET_DDL's text is taken as it is.
+``ALTER TABLE … ADD PRIMARY KEY | UNIQUE`` and ``CREATE UNIQUE INDEX`` add keys; other statements
+are passed over.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from cdc_core.schema.ddl_tokens import Token, tokens_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedColumn:
-    """What decoding needs of a column, as ALL_TAB_COLS has it; ``place`` is its number among the stored ones, None for a virtual column.
+    """What decoding needs of a column, as ALL_TAB_COLS has it; ``place`` is its number among the
+    stored ones, None for a virtual column.
 
-    ``length`` is the number behind the type of a text or RAW, in ``unit``: CHAR, BYTE, or empty where that depends on the session. ``default``
-    is the DEFAULT clause where it is a literal or a word, else its first word, and then ``is_computed``; None without a DEFAULT."""
+    ``length`` is the number behind the type of a text or RAW, in ``unit``: CHAR, BYTE, or empty
+    where that depends on the session. ``default`` is the DEFAULT clause where it is a literal or a
+    word, else its first word, and then ``is_computed``; None without a DEFAULT."""
 
     name: str
     data_type: str
@@ -47,7 +50,8 @@ class AddedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ModifiedColumn:
-    """A column with another definition. ``type`` has its type; None where the statement leaves it as it is. So does ``is_nullable``."""
+    """A column with another definition. ``type`` has its type; None where the statement leaves it
+    as it is. So does ``is_nullable``."""
 
     name: str
     type: DescribedColumn | None = None
@@ -56,7 +60,8 @@ class ModifiedColumn:
 
 @dataclass(frozen=True, slots=True)
 class DroppedColumns:
-    """Columns that are gone for queries. Rows hold them still where ``is_unused``; where not, they lose with them what was unused before."""
+    """Columns that are gone for queries. Rows hold them still where ``is_unused``; where not, they
+    lose with them what was unused before."""
 
     names: tuple[str, ...]
     is_unused: bool = False
@@ -75,8 +80,8 @@ ColumnClause: TypeAlias = AddedColumn | ModifiedColumn | DroppedColumns | Rename
 
 @dataclass(slots=True)
 class DescribedTable:
-    """A table: its columns in order, and the columns of its primary key and of unique indexes. ``owner`` is None where nothing
-    names it."""
+    """A table: its columns in order, and the columns of its primary key and of unique indexes.
+    ``owner`` is None where nothing names it."""
 
     owner: str | None
     name: str
@@ -133,8 +138,9 @@ def tables_in(script: str) -> list[DescribedTable]:
 
 
 def column_clauses(tokens: Sequence[Token]) -> tuple[ColumnClause, ...] | None:
-    """What an ALTER TABLE does to columns, in order, nothing if it adds a check or a foreign key only; None if it does anything else as well,
-    or is not understood: keys, identity columns, whose existing rows get values, and periods, which have columns that Oracle names."""
+    """What an ALTER TABLE does to columns, in order, nothing if it adds a check or a foreign key
+    only; None if it does anything else as well, or is not understood: keys, identity columns, whose
+    existing rows get values, and periods, which have columns that Oracle names."""
     try:
         return tuple(_Script(tokens).clauses())
     except ConfigError:
@@ -183,7 +189,7 @@ class _Script:
                     self._refuse("a clause is not about columns")
         return found
 
-    # -- statements ------------------------------------------------------------------------------------------------------
+    # -- statements --------------------------------------------------------------------------------
 
     def _create(self) -> None:
         is_unique = self._take("UNIQUE")
@@ -242,7 +248,7 @@ class _Script:
         if (known := self._known(table)) and names:
             known.unique.append(names)
 
-    # -- clauses of ALTER TABLE ------------------------------------------------------------------------------------------
+    # -- clauses of ALTER TABLE --------------------------------------------------------------------
 
     def _listed(self, item: Callable[[], None]) -> None:
         """One item, or several in parentheses."""
@@ -321,7 +327,7 @@ class _Script:
         self._need("TO")
         return RenamedColumn(old, self._name())
 
-    # -- columns and constraints -----------------------------------------------------------------------------------------
+    # -- columns and constraints -------------------------------------------------------------------
 
     def _item(self, table: DescribedTable) -> None:
         words = [self._here.text, self._after.text]
@@ -371,7 +377,8 @@ class _Script:
         return column
 
     def _default(self) -> dict[str, Any]:
-        """The clause: a literal, with its sign or type in front, or a word; of an expression its first word."""
+        """The clause: a literal, with its sign or type in front, or a word; of an expression its
+        first word."""
         nullable = {}
         if self._take("ON"):
             self._need("NULL")
@@ -481,7 +488,7 @@ class _Script:
                 self._refuse("a column has a type that is not understood")
         return found
 
-    # -- words -----------------------------------------------------------------------------------------------------------
+    # -- words -------------------------------------------------------------------------------------
 
     @property
     def _here(self) -> Token:

@@ -1,9 +1,12 @@
-"""Which table is a DDL statement about, and what does it do to the table? The one reader of DDL that Oracle has run.
+"""Which table is a DDL statement about, and what does it do to the table? The one reader of DDL
+that Oracle has run.
 
-The dictionary says what a table has become. Its rows are another matter: whether they went without redo, or got other ROWIDs, and
-whether a column that is gone is one under another name, only the text says; and where the dictionary as of the DDL is gone, the text says
-what it did to columns. It is read by its tokens (``schema.ddl_tokens``), so that neither comments, strings nor names that look like SQL
-count; what is not about tables has no effect. Nothing is refused: Oracle has run the statement.
+The dictionary says what a table has become. Its rows are another matter: whether they went without
+redo, or got other ROWIDs, and whether a column that is gone is one under another name, only the
+text says; and where the dictionary as of the DDL is gone, the text says what it did to columns. It
+is read by its tokens (``schema.ddl_tokens``), so that neither comments, strings nor names that look
+like SQL count; what is not about tables has no effect. Nothing is refused: Oracle has run the
+statement.
 
 Source: Oracle Database SQL Language Reference 19c and 23ai, the statements by name.
 """
@@ -21,15 +24,17 @@ from cdc_core.schema.ddl_tokens import Token, tokens_of
 Effect = Literal[
     "columns", "keys", "partitions", "rows removed", "rows moved", "table gone", "table new"
 ]
-"""What a statement may do to its table: ``columns`` and ``keys`` (constraints) change its definition; ``partitions`` come or go; rows are
-removed or exchanged without redo for each, or get other ROWIDs; the table goes, or gets another name; one comes under the name."""
+"""What a statement may do to its table: ``columns`` and ``keys`` (constraints) change its
+definition; ``partitions`` come or go; rows are removed or exchanged without redo for each, or get
+other ROWIDs; the table goes, or gets another name; one comes under the name."""
 
 _PARTITION = frozenset({"PARTITION", "PARTITIONS", "SUBPARTITION", "SUBPARTITIONS"})
 _REMOVING = frozenset({"TRUNCATE", "DROP", "EXCHANGE"})
 _MOVING = frozenset({"MOVE", "SPLIT", "MERGE", "COALESCE"})
 _KEYS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "SCOPE", "REF"})
 _NO_COLUMN = frozenset({"SUPPLEMENTAL", "CLUSTERING", "STORAGE", "INDEXING", "VALUES", "INDEX"})
-"""Words behind ADD, MODIFY and DROP that no column can be called, or that name something else there."""
+"""Words behind ADD, MODIFY and DROP that no column can be called, or that name something else
+there."""
 _OF_STORAGE = frozenset({"DEFAULT", "LOB", "NESTED", "VARRAY", "OPAQUE"})
 _BEHIND_NAMES = frozenset(
     [
@@ -46,7 +51,8 @@ _BEHIND_NAMES = frozenset(
         "NOPARALLEL",
     ]
 )
-"""What may follow the names of partitions that are dropped or truncated: nothing of it is about other rows."""
+"""What may follow the names of partitions that are dropped or truncated: nothing of it is about
+other rows."""
 _BEHIND_EXCHANGE = frozenset(
     [
         "INCLUDING",
@@ -114,9 +120,10 @@ _CACHED = 1024
 
 @dataclass(frozen=True, slots=True)
 class Ddl:
-    """A DDL statement: its first words (``ALTER TABLE``), the table that it names, with its owner where it names one too, and what it
-    does to it. ``renamed`` are a column's old and new name. ``clauses`` are what the statement does to columns, in order, none where it leaves the
-    table's definition as it is; None where it does anything else as well, or the text does not say."""
+    """A DDL statement: its first words (``ALTER TABLE``), the table that it names, with its owner
+    where it names one too, and what it does to it. ``renamed`` are a column's old and new name.
+    ``clauses`` are what the statement does to columns, in order, none where it leaves the table's
+    definition as it is; None where it does anything else as well, or the text does not say."""
 
     statement: str
     owner: str | None = None
@@ -177,7 +184,8 @@ def _clauses(found: Ddl, tokens: Sequence[Token]) -> tuple[ColumnClause, ...] | 
 
 
 def removes_rows(ddl: str) -> bool:
-    """Does the statement remove or replace rows without redo for each: TRUNCATE, or a partition dropped or exchanged?"""
+    """Does the statement remove or replace rows without redo for each: TRUNCATE, or a partition
+    dropped or exchanged?"""
     return "rows removed" in read_ddl(ddl).effects
 
 
@@ -187,7 +195,8 @@ def empties_table(ddl: str) -> bool:
 
 
 def emptied_partitions(ddl: str) -> EmptiedPartitions | None:
-    """The partitions, or subpartitions, whose rows the statement removes: ``ALTER TABLE … TRUNCATE`` or ``DROP PARTITION``, one or several.
+    """The partitions, or subpartitions, whose rows the statement removes:
+    ``ALTER TABLE … TRUNCATE`` or ``DROP PARTITION``, one or several.
 
     None for statements that do anything else, or anything else as well.
     """
@@ -208,7 +217,8 @@ def emptied_partitions(ddl: str) -> EmptiedPartitions | None:
 
 
 def exchanged_partition(ddl: str) -> EmptiedPartitions | None:
-    """The partition, or subpartition, whose rows the statement exchanges for those of a table: ``ALTER TABLE … EXCHANGE PARTITION``.
+    """The partition, or subpartition, whose rows the statement exchanges for those of a table:
+    ``ALTER TABLE … EXCHANGE PARTITION``.
 
     None for statements that do anything else, or anything else as well.
     """
@@ -228,7 +238,8 @@ def exchanged_partition(ddl: str) -> EmptiedPartitions | None:
 
 
 def _partition_clause(tokens: Sequence[Token]) -> tuple[str, str, int]:
-    """What an ``ALTER TABLE`` does to what (``TRUNCATE``, ``PARTITION``), and the place behind these words; other statements do nothing."""
+    """What an ``ALTER TABLE`` does to what (``TRUNCATE``, ``PARTITION``), and the place behind
+    these words; other statements do nothing."""
     if len(tokens) < 3 or not (tokens[0].is_("ALTER") and tokens[1].is_("TABLE")):
         return "", "", len(tokens)
     _, at = _path(tokens, 2)
@@ -260,7 +271,8 @@ def _choice(tokens: Sequence[Token], at: int) -> tuple[PartitionChoice, int]:
 
 
 def moves_rows(ddl: str) -> bool:
-    """May the statement give rows other ROWIDs: MOVE, SHRINK SPACE, FLASHBACK TABLE, or other partitions for rows that are there?
+    """May the statement give rows other ROWIDs: MOVE, SHRINK SPACE, FLASHBACK TABLE, or other
+    partitions for rows that are there?
 
     A partition without VALUES is one of a table by hash, into which rows of another one go.
     """
@@ -273,7 +285,8 @@ def concerns_partitions(ddl: str) -> bool:
 
 
 def removes_table(ddl: str) -> bool:
-    """Does the statement drop or rename a table? A table that the dictionary does not show may also have lost its grants."""
+    """Does the statement drop or rename a table? A table that the dictionary does not show may also
+    have lost its grants."""
     return "table gone" in read_ddl(ddl).effects
 
 

@@ -1,8 +1,11 @@
-"""Which version has a DDL made of a table, by what ``schema.ddl_reading`` reads in its text? Asked where Oracle shows the definition as of the DDL no more.
+"""Which version has a DDL made of a table, by what ``schema.ddl_reading`` reads in its text? Asked
+where Oracle shows the definition as of the DDL no more.
 
-After a long pause the undo for the dictionary is gone, and the present definition is that of the last DDL. The statement itself says what it did to
-columns, one DDL after the other: Oracle has run it. Nothing is guessed: the text must say all that the DDL did, with types that it spells out.
-The present definition says what the text leaves open (whether a length counts bytes), and that the key is still the same.
+After a long pause the undo for the dictionary is gone, and the present definition is that of the
+last DDL. The statement itself says what it did to columns, one DDL after the other: Oracle has run
+it. Nothing is guessed: the text must say all that the DDL did, with types that it spells out. The
+present definition says what the text leaves open (whether a length counts bytes), and that the key
+is still the same.
 """
 
 from __future__ import annotations
@@ -30,15 +33,18 @@ _BYTES_EACH = {"VARCHAR2": 4, "CHAR": 4, "NVARCHAR2": 3, "NCHAR": 3, "RAW": 1}
 """The most bytes that a character may have: AL32UTF8, and UTF8 as the national set."""
 _LENGTH_WITHOUT = 1
 _GUARD = re.compile(r"SYS_NC\d{5}\$")
-"""What Oracle calls the hidden column by which it tells a NULL from a DEFAULT that a row does not hold yet."""
+"""What Oracle calls the hidden column by which it tells a NULL from a DEFAULT that a row does not
+hold yet."""
 _UNUSED = re.compile(r"SYS_C\d*_.+\$")
-"""What Oracle calls a column that is unused: the dictionary shows it so, and a text hides it under such a name."""
+"""What Oracle calls a column that is unused: the dictionary shows it so, and a text hides it under
+such a name."""
 
 
 def version_after(
     old: TableSchema, ddl: str, present: TableSchema | None, config: TableConfig
 ) -> TableSchema | None:
-    """The version that a DDL made of ``old``, with the SCN of ``old``; None where the text does not suffice.
+    """The version that a DDL made of ``old``, with the SCN of ``old``; None where the text does not
+    suffice.
 
     Args:
         old: The version before.
@@ -67,8 +73,9 @@ def version_after(
 
 
 def _may_become(version: TableSchema, present: TableSchema) -> bool:
-    """Is the present key the version's, but for names that later DDL gives its columns? A text that does anything else to a key says that no columns
-    changed alone, and stops the table where it is met."""
+    """Is the present key the version's, but for names that later DDL gives its columns? A text that
+    does anything else to a key says that no columns changed alone, and stops the table where it is
+    met."""
     return len(version.key) == len(present.key) and all(
         old == new or (old not in present.column_names and new not in version.column_names)
         for old, new in zip(version.key, present.key, strict=True)
@@ -76,13 +83,14 @@ def _may_become(version: TableSchema, present: TableSchema) -> bool:
 
 
 def differing(version: TableSchema, shown: TableSchema, unread: str = "") -> tuple[str, ...]:
-    """The columns of which the dictionary shows something else than texts say, by name; none where both agree. Bytes of a text may differ, of which
-    texts do not say all.
+    """The columns of which the dictionary shows something else than texts say, by name; none where
+    both agree. Bytes of a text may differ, of which texts do not say all.
 
     Args:
         version: What texts say.
         shown: What the dictionary shows.
-        unread: The text of a DDL in between that does not say all that it did: what it names may have become anything.
+        unread: The text of a DDL in between that does not say all that it did: what it names may
+            have become anything.
     """
     named = {token.text for token in tokens_of(unread.rstrip("\0"))} if unread else set()
     said, now = (
@@ -140,8 +148,9 @@ def _stored_with(
 ) -> tuple[str, ...]:
     """The stored columns behind an ADD; none where nothing says which they are.
 
-    Since 12c a nullable column with a DEFAULT may bring a hidden column beside it, once for each table. The text does not say
-    so; the present definition shows whether the table has one, and in front of which column it stands.
+    Since 12c a nullable column with a DEFAULT may bring a hidden column beside it, once for each
+    table. The text does not say so; the present definition shows whether the table has one, and in
+    front of which column it stands.
     """
     if not version.stored or one.is_virtual:
         return version.stored
@@ -194,7 +203,8 @@ def _dropped(version: TableSchema, clause: DroppedColumns) -> TableSchema | None
 def _renamed(
     version: TableSchema, clause: RenamedColumn, config: TableConfig
 ) -> TableSchema | None:
-    """A column that the configuration names stops its table under the new name, as it does where the dictionary shows that."""
+    """A column that the configuration names stops its table under the new name, as it does where
+    the dictionary shows that."""
     named = {*config.key, *config.columns_exclude, *config.columns_mask, *config.columns_as}
     taken = {*version.column_names, *version.stored, *version.excluded}
     if named & {clause.old, clause.new} or clause.new in taken:
@@ -220,8 +230,8 @@ def _named(version: TableSchema | None, name: str) -> Column | None:
 
 
 def _column(one: DescribedColumn, *known: Column | None) -> Column | None:
-    """The column as ALL_TAB_COLS would have it; None where its length may mean a LOB or not. What a text does not tell apart is as it is
-    ``known``."""
+    """The column as ALL_TAB_COLS would have it; None where its length may mean a LOB or not. What a
+    text does not tell apart is as it is ``known``."""
     sizes = _sizes(one, known)
     if sizes is None:
         return None

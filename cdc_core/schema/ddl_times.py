@@ -1,12 +1,13 @@
 """Did a DDL come before an SCN, or behind it?
 
-LAST_DDL_TIME, and the time that Oracle maps an SCN to, are local times of the database's host: exact to the second, and to some seconds. In
-autumn the host's clock goes back, and an hour of local times comes twice. There, and nowhere else, the order of two times within an hour
-says nothing, so that a DDL counts as one that may have come before, or behind. Oracle tells the host's present offset from UTC and not its zone; every zone
-that has this offset now may be the one.
+LAST_DDL_TIME, and the time that Oracle maps an SCN to, are local times of the database's host:
+exact to the second, and to some seconds. In autumn the host's clock goes back, and an hour of local
+times comes twice. There, and nowhere else, the order of two times within an hour says nothing, so
+that a DDL counts as one that may have come before, or behind. Oracle tells the host's present
+offset from UTC and not its zone; every zone that has this offset now may be the one.
 
-Source: Oracle Database Reference 19c, ALL_OBJECTS; SQL Language Reference 19c, SCN_TO_TIMESTAMP, SYSTIMESTAMP ("in the time zone of the
-operating system").
+Source: Oracle Database Reference 19c, ALL_OBJECTS; SQL Language Reference 19c, SCN_TO_TIMESTAMP,
+SYSTIMESTAMP ("in the time zone of the operating system").
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ _NEAR = timedelta(hours=3)
 
 @dataclass(frozen=True, slots=True)
 class DdlTimes:
-    """What LAST_DDL_TIME says of an SCN: up to ``before`` the DDL came before it, above ``behind`` it came behind it, and between the two
-    nobody can tell. ``repeated`` is by how much the clock may have gone back near it."""
+    """What LAST_DDL_TIME says of an SCN: up to ``before`` the DDL came before it, above ``behind``
+    it came behind it, and between the two nobody can tell. ``repeated`` is by how much the clock
+    may have gone back near it."""
 
     before: datetime
     behind: datetime

@@ -1,10 +1,11 @@
 """What are the words of a SQL text, as Oracle reads them?
 
-All that reads DDL reads these: comments are gone, strings and quoted names are one token each, whatever quotes they have and whatever is in them.
-Nothing is refused: Oracle has run the statement, or whoever asks for a script's tables says where it ends too early.
+All that reads DDL reads these: comments are gone, strings and quoted names are one token each,
+whatever quotes they have and whatever is in them. Nothing is refused: Oracle has run the statement,
+or whoever asks for a script's tables says where it ends too early.
 
-Source: Oracle Database SQL Language Reference 19c and 23ai, "Text Literals" (alternative quoting), "Numeric Literals", "Comments", "Database Object
-Names and Qualifiers".
+Source: Oracle Database SQL Language Reference 19c and 23ai, "Text Literals" (alternative quoting),
+"Numeric Literals", "Comments", "Database Object Names and Qualifiers".
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word in upper case, a quoted name without its quotes, the text that a string stands for, a number, or a sign; ``depth`` counts the
-    parentheses around it. The last token is ``open`` where a string, a name or a comment has no end."""
+    """A word in upper case, a quoted name without its quotes, the text that a string stands for, a
+    number, or a sign; ``depth`` counts the parentheses around it. The last token is ``open`` where
+    a string, a name or a comment has no end."""
 
     kind: Literal["word", "name", "string", "number", "sign", "open"]
     text: str

@@ -1,7 +1,8 @@
 """How is a captured table defined, now or as of an SCN?
 
-Source: Oracle Database Reference 19c, ALL_TAB_COLS, ALL_CONSTRAINTS, ALL_INDEXES; Database Development Guide 19c, "Using
-Oracle Flashback Query": past data of static dictionary views can be queried, of V$ views not.
+Source: Oracle Database Reference 19c, ALL_TAB_COLS, ALL_CONSTRAINTS, ALL_INDEXES; Database
+Development Guide 19c, "Using Oracle Flashback Query": past data of static dictionary views can be
+queried, of V$ views not.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, DATA_LENGTH, CHAR_LENGTH, DATA
   FROM ALL_TAB_COLS{as_of}
  WHERE {tables}
  ORDER BY OWNER, TABLE_NAME, INTERNAL_COLUMN_ID"""
-"""In the order in which the columns came: an invisible one has no COLUMN_ID, and another one when it is visible again."""
+"""In the order in which the columns came: an invisible one has no COLUMN_ID, and another one when
+it is visible again."""
 
 
 _PRIMARY_KEYS = """
@@ -74,8 +76,8 @@ _NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_
 
 
 AlteredAfter = Callable[[TableId, Scn], bool]
-"""Was a table altered within seconds after an SCN? Asked where the times of SCN and DDL cannot tell, after the present definition was
-read."""
+"""Was a table altered within seconds after an SCN? Asked where the times of SCN and DDL cannot
+tell, after the present definition was read."""
 
 
 def read_table_schema(
@@ -112,21 +114,23 @@ def read_table_schemas(
     Args:
         session: In the container of the tables.
         configs: At least one table.
-        scn: As of when; now if None. Where Oracle refuses to look back (no FLASHBACK right on dictionary views, no undo), the
-            present definition is used if no DDL has happened since.
-        before: Definitions that were valid at ``scn`` or right before it: where the present one is the same, no DDL of the seconds
-            around ``scn`` changed it.
+        scn: As of when; now if None. Where Oracle refuses to look back (no FLASHBACK right on
+            dictionary views, no undo), the present definition is used if no DDL has happened since.
+        before: Definitions that were valid at ``scn`` or right before it: where the present one is
+            the same, no DDL of the seconds around ``scn`` changed it.
         altered_after: Tells of DDL within these seconds; without an answer it counts as later.
-        after: Definitions from any time before: as those of ``before``, they keep their keys as long as these identify rows, whatever other
-            key or unique index comes beside them.
+        after: Definitions from any time before: as those of ``before``, they keep their keys as
+            long as these identify rows, whatever other key or unique index comes beside them.
 
     Returns:
-        Schemas with ``scn_from`` = ``scn`` (0 if None). Virtual columns are among ``excluded``, and those that Oracle hides for itself;
-        invisible ones are columns like others. Of tables that a pattern took in, columns of types that are not captured are too.
+        Schemas with ``scn_from`` = ``scn`` (0 if None). Virtual columns are among ``excluded``, and
+        those that Oracle hides for itself; invisible ones are columns like others. Of tables that a
+        pattern took in, columns of types that are not captured are too.
 
     Raises:
-        ConfigError: A table, or a column of its configured key, is unknown; the hint has names that are near. Other columns that the
-            configuration names may come later, or have gone: what it says of them holds while they are there.
+        ConfigError: A table, or a column of its configured key, is unknown; the hint has names that
+            are near. Other columns that the configuration names may come later, or have gone: what
+            it says of them holds while they are there.
         PreflightError: A table has no key.
         SchemaMismatchError: The definition as of ``scn`` cannot be known any more.
     """
@@ -160,9 +164,11 @@ def read_each_schema(
     scn: Scn | None = None,
     before: Sequence[TableSchema] = (),
 ) -> dict[TableId, TableSchema | CdcError]:
-    """The tables' definitions as :func:`read_table_schemas` gives them, with one read for all; for a table that has none, the error that says why.
+    """The tables' definitions as :func:`read_table_schemas` gives them, with one read for all; for
+    a table that has none, the error that says why.
 
-    Where Oracle refuses to look back, each table is read by itself: a DDL of one of them keeps no other from it.
+    Where Oracle refuses to look back, each table is read by itself: a DDL of one of them keeps no
+    other from it.
     """
     if not configs:
         return {}
@@ -300,7 +306,8 @@ def _schema_of(
         primary_is_deferrable=any(row[1] == "DEFERRABLE" for row in keys),
         known_key=known_key,
     )
-    # DBTIMEZONE is that of now. It was the same then, if a column has been there since that keeps it.
+    # DBTIMEZONE is that of now. It was the same then, if a column has been there since that keeps
+    # it.
     if rows.local_times is not None and not found.local_times & rows.local_times.get(
         config.table, set()
     ):

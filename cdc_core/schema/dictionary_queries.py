@@ -13,8 +13,9 @@ LIST_MAX = 1000
 Source: Oracle Database SQL Language Reference 19c, "Expression Lists"; Error Help, ORA-01795.
 """
 OF_ROWS = "(VIRTUAL_COLUMN = 'NO' OR USER_GENERATED = 'YES')"
-"""Of ALL_TAB_COLS: not a column that Oracle derives for itself, for an index on an expression or in descending order (SYS_NC0000n$) or
-for extended statistics (SYS_STS…). No row has those, no redo names them, and they come and go with no DDL of the table."""
+"""Of ALL_TAB_COLS: not a column that Oracle derives for itself, for an index on an expression or in
+descending order (SYS_NC0000n$) or for extended statistics (SYS_STS…). No row has those, no redo
+names them, and they come and go with no DDL of the table."""
 
 
 class Queries(Protocol):
@@ -34,10 +35,11 @@ class UserQueries(Queries, Protocol):
 def tables_condition(
     tables: Iterable[TableId], owner: str, name: str, prefix: str = ""
 ) -> tuple[str, dict[str, Any]]:
-    """A predicate that holds for rows of ``tables``, and its binds, whose names begin with ``prefix``.
+    """A predicate that holds for rows of ``tables``, and its binds, whose names begin with
+    ``prefix``.
 
-    One term per owner, with its tables in lists that are no longer than Oracle takes: the predicate of 1,000 tables is as deep as that
-    of one.
+    One term per owner, with its tables in lists that are no longer than Oracle takes: the predicate
+    of 1,000 tables is as deep as that of one.
     """
     by_owner: dict[str, list[str]] = {}
     for table in sorted(set(tables)):

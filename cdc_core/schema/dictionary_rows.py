@@ -50,14 +50,17 @@ def schema_from_rows(
 
     Args:
         config: What the user wants of it.
-        columns: Rows (name, type, length, char length, precision, scale, nullable, default, hidden by Oracle, virtual, segment
-            position) in order. Those that are hidden and virtual are no columns of the table.
+        columns: Rows (name, type, length, char length, precision, scale, nullable, default, hidden
+            by Oracle, virtual, segment position) in order. Those that are hidden and virtual are no
+            columns of the table.
         primary_key: Its columns; empty without one.
         unique_indexes: Columns of each unique index.
-        character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``, and its ``DBTIMEZONE``.
-        is_index_organized: Its rows have no ROWIDs of a place, and a key. Asked for where that matters: with LOBs, or where no key identifies
-            rows.
-        primary_is_deferrable: Oracle may check the primary key at the end of a transaction. (An index that is unique is checked at once.)
+        character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``, and its
+            ``DBTIMEZONE``.
+        is_index_organized: Its rows have no ROWIDs of a place, and a key. Asked for where that
+            matters: with LOBs, or where no key identifies rows.
+        primary_is_deferrable: Oracle may check the primary key at the end of a transaction. (An
+            index that is unique is checked at once.)
         known_key: The key so far, which it stays as long as it is one of the table's.
     """
     unique_indexes = _of_columns(columns, unique_indexes)
@@ -127,10 +130,12 @@ def is_derived(row: tuple[Any, ...]) -> bool:
 def _of_columns(
     columns: Sequence[tuple[Any, ...]], indexes: Sequence[Sequence[str]]
 ) -> list[list[str]]:
-    """The indexes with the columns that they are on in descending order in the place of what Oracle derives from them: values are as unique
-    from the last to the first. An index on another expression keeps a name that no column of the table has, and is no key.
+    """The indexes with the columns that they are on in descending order in the place of what Oracle
+    derives from them: values are as unique from the last to the first. An index on another
+    expression keeps a name that no column of the table has, and is no key.
 
-    Source: Oracle Database Reference 19c, ALL_IND_EXPRESSIONS; the expression of such a column is its name in quotes alone.
+    Source: Oracle Database Reference 19c, ALL_IND_EXPRESSIONS; the expression of such a column is
+    its name in quotes alone.
     """
     names = {f'"{row[0]}"': row[0] for row in columns if not is_derived(row)}
     turned = {row[0]: names.get((row[7] or "").strip()) for row in columns if is_derived(row)}

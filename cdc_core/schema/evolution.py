@@ -1,8 +1,8 @@
 """What has become of a table between two versions of its definition, and can it be followed?
 
-The one judge of schema changes. Capture asks it when a DDL passes, the lake when it meets a version that its tables do not
-have yet; both follow what it says. The dictionary before and after decides. The DDL's text (``schema.ddl_reading``) is asked only for what
-the dictionary cannot say.
+The one judge of schema changes. Capture asks it when a DDL passes, the lake when it meets a version
+that its tables do not have yet; both follow what it says. The dictionary before and after decides.
+The DDL's text (``schema.ddl_reading``) is asked only for what the dictionary cannot say.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ BRINGS_LOBS = (
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A column stands behind the others that was not there. The lake adds it and fills existing rows with its DEFAULT."""
+    """A column stands behind the others that was not there. The lake adds it and fills existing
+    rows with its DEFAULT."""
 
     column: Column
 
@@ -47,7 +48,8 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class RedefineColumn:
-    """A column has another definition whose values keep their type in Delta, such as a longer VARCHAR2."""
+    """A column has another definition whose values keep their type in Delta, such as a longer
+    VARCHAR2."""
 
     old: Column
     new: Column
@@ -55,7 +57,8 @@ class RedefineColumn:
 
 @dataclass(frozen=True, slots=True)
 class WidenColumn:
-    """A column has another definition whose values need a wider type in Delta, such as more digits. The lake writes both tables anew."""
+    """A column has another definition whose values need a wider type in Delta, such as more digits.
+    The lake writes both tables anew."""
 
     old: Column
     new: Column
@@ -63,8 +66,8 @@ class WidenColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """A column is not there any more, dropped or set unused. The lake keeps it: rows that nothing changes any more keep their
-    value, rows that are written from now on have NULL."""
+    """A column is not there any more, dropped or set unused. The lake keeps it: rows that nothing
+    changes any more keep their value, rows that are written from now on have NULL."""
 
     column: Column
 
@@ -74,10 +77,11 @@ Step: TypeAlias = RenameColumn | DropColumn | RedefineColumn | WidenColumn | Add
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """How a table got from one version to the next: steps in order, or in ``refusal`` why they cannot be followed, and in
-    ``trouble`` which kind of trouble that is.
+    """How a table got from one version to the next: steps in order, or in ``refusal`` why they
+    cannot be followed, and in ``trouble`` which kind of trouble that is.
 
-    ``is_new_version``: rows written from now on must be decoded by the new version, even where no step follows.
+    ``is_new_version``: rows written from now on must be decoded by the new version, even where no
+    step follows.
     """
 
     steps: tuple[Step, ...] = ()
@@ -96,8 +100,9 @@ class Evolution:
         return tuple(step.new.name for step in self.steps if isinstance(step, WidenColumn))
 
     def followed(self, old: TableSchema, new: TableSchema) -> TableSchema:
-        """The new version as one that follows the old one: it knows what became of columns that are gone, and that the key was deferred
-        once, as long as changes of that time may be looked at."""
+        """The new version as one that follows the old one: it knows what became of columns that are
+        gone, and that the key was deferred once, as long as changes of that time may be looked
+        at."""
         gone = [step.column.stored_as for step in self.steps if isinstance(step, DropColumn)]
         return replace(
             new,
@@ -110,9 +115,10 @@ class Evolution:
 def judge(old: TableSchema, new: TableSchema) -> Evolution:
     """Compare two versions of a table.
 
-    Comments, indexes, grants and constraints other than the key do not matter. A column that became nullable or NOT NULL
-    does not matter either, unless it is part of the key. Whether the DEFAULT of an added column can be given to existing
-    rows, of which the redo says nothing, is for the lake to decide.
+    Comments, indexes, grants and constraints other than the key do not matter. A column that became
+    nullable or NOT NULL does not matter either, unless it is part of the key. Whether the DEFAULT
+    of an added column can be given to existing rows, of which the redo says nothing, is for the
+    lake to decide.
 
     A column is the same under another name if both versions store it as the same
     (:func:`identified`). Columns that are gone were dropped if no column came in the same step; a
@@ -149,13 +155,15 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
 
 
 def brings_lobs(old: TableSchema, new: TableSchema) -> bool:
-    """Are ROWIDs, which identify the rows, hidden from now on, since LogMiner shows placeholders in tables with LOBs?"""
+    """Are ROWIDs, which identify the rows, hidden from now on, since LogMiner shows placeholders in
+    tables with LOBs?"""
     has_lobs = new.has_lobs or any(column.is_lob for column in new.columns)
     return old.is_by_row_id and has_lobs and not old.has_lobs
 
 
 def held_by(versions: Sequence[TableSchema]) -> TableSchema | None:
-    """What Delta tables hold that have followed a table's versions, oldest first; None without versions.
+    """What Delta tables hold that have followed a table's versions, oldest first; None without
+    versions.
 
     They keep columns that were left out later. A version that they could not follow, or that does
     not know the columns that they hold, has begun new ones.
@@ -171,8 +179,8 @@ def held_by(versions: Sequence[TableSchema]) -> TableSchema | None:
 
 
 def holding(version: TableSchema, earlier: TableSchema) -> TableSchema:
-    """The version as Delta tables hold it that have held ``earlier``: with its columns (:meth:`TableSchema.keeping`), each as wide as in
-    either."""
+    """The version as Delta tables hold it that have held ``earlier``: with its columns
+    (:meth:`TableSchema.keeping`), each as wide as in either."""
     kept = version.keeping(earlier)
     before = {column.stored_as: column for column in earlier.columns}
     columns = tuple(
@@ -232,7 +240,8 @@ def _definition(column: Column) -> tuple[object, ...]:
 
 
 def _layout(schema: TableSchema) -> tuple[object, ...]:
-    """What else reading depends on: which columns a row holds, which of them are passed over, and what order says of the key's rows."""
+    """What else reading depends on: which columns a row holds, which of them are passed over, and
+    what order says of the key's rows."""
     return schema.stored, frozenset(schema.excluded), schema.dropped, schema.key_is_deferred
 
 
@@ -243,8 +252,9 @@ def key_after(key: Sequence[str], ddl: str) -> tuple[str, ...]:
 
 
 def rename_refusal(old: TableSchema, new: TableSchema, ddl: str) -> str | None:
-    """Why a DDL is not followed that may have given a captured name to a column that was left out, whose values so far are not
-    in the lake, or that renamed one for which the configuration names a type."""
+    """Why a DDL is not followed that may have given a captured name to a column that was left out,
+    whose values so far are not in the lake, or that renamed one for which the configuration names a
+    type."""
     read = read_ddl(ddl)
     before, now = read.renamed or ("", "")
     if before in old.excluded and now in new.column_names:

@@ -1,4 +1,5 @@
-"""In which form does the configuration want the lake to hold a column? The one place that reads ``columns_as`` and ``types_as``."""
+"""In which form does the configuration want the lake to hold a column? The one place that reads
+``columns_as`` and ``types_as``."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from cdc_core.schema.types import family_of
 def form_of(config: TableConfig, column: Column, key: Collection[str]) -> str:
     """What the configuration says; empty for the type table's own answer.
 
-    ``columns_as`` comes before ``types_as``, ``NUMBER(1)`` before ``NUMBER``. A column of the key keeps its type.
+    ``columns_as`` comes before ``types_as``, ``NUMBER(1)`` before ``NUMBER``. A column of the key
+    keeps its type.
     """
     if column.name in key:
         return ""

@@ -25,7 +25,8 @@ class SchemaHistory:
         return tuple(self._versions)
 
     def add(self, version: TableSchema) -> None:
-        """Add a version that is newer than those known; one of the same SCN takes the place of the last.
+        """Add a version that is newer than those known; one of the same SCN takes the place of the
+        last.
 
         Raises:
             SchemaMismatchError: A newer version is known already.

@@ -37,7 +37,8 @@ _NO_KEY_WITH_DOCUMENTS = (
 def key_candidates(
     primary_key: Sequence[str], unique_indexes: Sequence[Sequence[str]], known_key: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """What may identify rows: the key so far, by which the lake knows them, else the primary key, else the shortest unique index."""
+    """What may identify rows: the key so far, by which the lake knows them, else the primary key,
+    else the shortest unique index."""
     found = [tuple(primary_key)] if primary_key else []
     found += sorted((tuple(index) for index in unique_indexes), key=lambda key: (len(key), key))
     return sorted(found, key=lambda key: key != tuple(known_key))
@@ -131,9 +132,10 @@ def refuse_held_keys(config: TableConfig, key: Sequence[str]) -> None:
 def refuse_row_ids(
     config: TableConfig, columns: Sequence[tuple[Any, ...]], *, is_index_organized: bool
 ) -> None:
-    """The ROWID of an index-organized table's row changes with its key. Of tables with LOBs LogMiner shows a placeholder in most rows,
-    and the ROWID in the row that closes the statement; where a statement writes a document beside LOBs, that row is not told from
-    others (SEQUENCE# is 1, measured on 26ai by others), whether the document is captured or not."""
+    """The ROWID of an index-organized table's row changes with its key. Of tables with LOBs
+    LogMiner shows a placeholder in most rows, and the ROWID in the row that closes the statement;
+    where a statement writes a document beside LOBs, that row is not told from others (SEQUENCE# is
+    1, measured on 26ai by others), whether the document is captured or not."""
     if is_index_organized:
         raise ConfigError(
             "identity: rowid is not for an index-organized table, whose rows have no fixed ROWIDs",
@@ -151,11 +153,13 @@ def refuse_row_ids(
 
 
 def refuse_clustered(config: TableConfig, cluster: str | None) -> None:
-    """Tables of a cluster share blocks: rows of two of them may have one ROWID, but within a table it is unique, which is all that an
-    identity needs. An UPDATE of the cluster key, though, moves the row to the block of the other key while its ROWID stays; which one
-    LogMiner shows of it from then on, nobody has measured.
+    """Tables of a cluster share blocks: rows of two of them may have one ROWID, but within a table
+    it is unique, which is all that an identity needs. An UPDATE of the cluster key, though, moves
+    the row to the block of the other key while its ROWID stays; which one LogMiner shows of it from
+    then on, nobody has measured.
 
-    Source: Oracle Database SQL Language Reference 19c, "ROWID Pseudocolumn"; Oracle Database Concepts, "Rowid Data Types".
+    Source: Oracle Database SQL Language Reference 19c, "ROWID Pseudocolumn"; Oracle Database
+    Concepts, "Rowid Data Types".
     """
     if cluster is not None:
         raise ConfigError(
@@ -170,8 +174,9 @@ def refuse_clustered(config: TableConfig, cluster: str | None) -> None:
 def refuse_unmeasured(
     session: UserQueries, config: TableConfig, columns: Sequence[tuple[Any, ...]]
 ) -> None:
-    """What closes the statements of tables with LOBs was measured from 23ai on. Where it is missing, nothing tells a statement from the one
-    behind it if their rows are equal, as they may be in tables without a key."""
+    """What closes the statements of tables with LOBs was measured from 23ai on. Where it is
+    missing, nothing tells a statement from the one behind it if their rows are equal, as they may
+    be in tables without a key."""
     if config.identity != "rowid" or not lobs_among(columns):
         return
     [(version,), *_] = session.fetch_all(_RELEASE)
@@ -187,8 +192,9 @@ def refuse_unmeasured(
 
 
 def refuse_unplaced_lobs(config: TableConfig, columns: Sequence[tuple[Any, ...]]) -> None:
-    """A statement that writes LOBs has several redo rows and one undo row, and in an index-organized table none of them has an address:
-    nothing shows what a partial rollback takes back, whether the LOB is captured or not."""
+    """A statement that writes LOBs has several redo rows and one undo row, and in an
+    index-organized table none of them has an address: nothing shows what a partial rollback takes
+    back, whether the LOB is captured or not."""
     if lobs := lobs_among(columns):
         raise PreflightError(
             "an index-organized table with LOBs (or VARCHAR2 over 4000 bytes) is not captured, since its rows have no addresses by which "

@@ -33,8 +33,8 @@ def timeless(schemas: Sequence[TableSchema]) -> list[TableSchema]:
 def refuse_later_ddl(
     session: UserQueries, configs: Sequence[TableConfig], scn: Scn, cause: Exception
 ) -> tuple[list[TableId], bool]:
-    """The tables whose last DDL lies within seconds of the SCN, before it or after it, and whether these seconds are an hour, which the host's
-    clock repeats."""
+    """The tables whose last DDL lies within seconds of the SCN, before it or after it, and whether
+    these seconds are an hour, which the host's clock repeats."""
     condition, binds = tables_condition(
         [config.table for config in configs], "OWNER", "OBJECT_NAME"
     )

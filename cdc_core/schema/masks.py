@@ -20,8 +20,8 @@ def masks_of(config: TableConfig, captured: Sequence[Column]) -> tuple[tuple[str
 def mask_refusal(config: TableConfig, captured: Sequence[Column], key: Sequence[str]) -> str | None:
     """Why the configuration's masks cannot be; None if they can.
 
-    A masked key would make one row of many, or give a row another key than Oracle's. A LOB is written in pieces, of which each would
-    have to be masked alone.
+    A masked key would make one row of many, or give a row another key than Oracle's. A LOB is
+    written in pieces, of which each would have to be masked alone.
     """
     of_key = [name for name in key if name in config.columns_mask]
     if of_key:

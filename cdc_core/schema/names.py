@@ -1,4 +1,5 @@
-"""Which names can a table's columns have in the lake? One rule, asked before a table joins and when a definition changes."""
+"""Which names can a table's columns have in the lake? One rule, asked before a table joins and when
+a definition changes."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from cdc_core.errors import SchemaMismatchError
 from cdc_core.schema.table import TableSchema
 
 _NEED_MAPPING = re.compile(r"[ ,;{}()\n\t=.]")
-"""What a Delta table without column mapping refuses (Delta's protocol), and the dot, which divides the parts of a nested column."""
+"""What a Delta table without column mapping refuses (Delta's protocol), and the dot, which divides
+the parts of a nested column."""
 
 
 def need_mapping(names: Iterable[str]) -> bool:

@@ -1,15 +1,17 @@
 """Which rows belong to a partition, by the bounds in the dictionary?
 
-Said where a table is partitioned by RANGE or LIST of one column whose values the lake holds as they are. The bounds come from the dictionary
-(``ALL_TAB_PARTITIONS.HIGH_VALUE``), in which Oracle prints constants in few forms; anything else is refused, never guessed. So are values by which a statement names a partition
-(``FOR (…)``).
+Said where a table is partitioned by RANGE or LIST of one column whose values the lake holds as they
+are. The bounds come from the dictionary (``ALL_TAB_PARTITIONS.HIGH_VALUE``), in which Oracle prints
+constants in few forms; anything else is refused, never guessed. So are values by which a statement
+names a partition (``FOR (…)``).
 
-A range ends below its own bound, and begins at the bound of the partition before it. That holds with an interval too: what lies between two
-partitions has no rows, since a row would have made a partition there. NULL lies above every value of a range (below MAXVALUE alone), and is a
-value of a list like others. A DEFAULT partition has what no other one lists.
+A range ends below its own bound, and begins at the bound of the partition before it. That holds
+with an interval too: what lies between two partitions has no rows, since a row would have made a
+partition there. NULL lies above every value of a range (below MAXVALUE alone), and is a value of a
+list like others. A DEFAULT partition has what no other one lists.
 
-Source: Oracle Database VLDB and Partitioning Guide 19c, "Range Partitioning", "List Partitioning"; SQL Language Reference 19c, CREATE TABLE,
-``range_values_clause``, ``list_values_clause``.
+Source: Oracle Database VLDB and Partitioning Guide 19c, "Range Partitioning", "List Partitioning";
+SQL Language Reference 19c, CREATE TABLE, ``range_values_clause``, ``list_values_clause``.
 """
 
 from __future__ import annotations
@@ -178,7 +180,8 @@ def _refuse_texts(column: Column) -> None:
 def _range(
     name: str, column: Column, own: list[_Bound], beside: Sequence[list[_Bound]]
 ) -> PartitionRows:
-    """Below its bound, and from the next lower one on. Texts are left out: Oracle orders them by the bytes of the database's character set."""
+    """Below its bound, and from the next lower one on. Texts are left out: Oracle orders them by
+    the bytes of the database's character set."""
     _refuse_texts(column)
     kind = arrow_type(column)
     limits = [_limit(one) for one in beside]
@@ -259,7 +262,8 @@ def _bounds(text: str | None, column: Column) -> list[_Bound]:
     """What a HIGH_VALUE lists.
 
     Raises:
-        SchemaMismatchError: It has a form that is not known, or constants that the column's type in the lake does not hold.
+        SchemaMismatchError: It has a form that is not known, or constants that the column's type in
+            the lake does not hold.
     """
     tokens = list(tokens_of(text or ""))
     found: list[_Bound] = []

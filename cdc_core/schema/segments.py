@@ -1,10 +1,12 @@
 """Under which object numbers do a table's rows lie?
 
-A redo row carries the number of its segment (``DATA_OBJ#``): the table's own, or that of a partition, a subpartition, or the top index
-of an index-organized table. A number is given once and never again. ADD, SPLIT, MERGE and EXCHANGE give new ones, and so does an
-interval; MOVE, TRUNCATE and RENAME keep them.
+A redo row carries the number of its segment (``DATA_OBJ#``): the table's own, or that of a
+partition, a subpartition, or the top index of an index-organized table. A number is given once and
+never again. ADD, SPLIT, MERGE and EXCHANGE give new ones, and so does an interval; MOVE, TRUNCATE
+and RENAME keep them.
 
-Source: measured on 23ai by others; Oracle Database Reference 19c, ALL_OBJECTS (SUBOBJECT_NAME), ALL_INDEXES (``IOT - TOP``).
+Source: measured on 23ai by others; Oracle Database Reference 19c, ALL_OBJECTS (SUBOBJECT_NAME),
+ALL_INDEXES (``IOT - TOP``).
 """
 
 from __future__ import annotations
@@ -57,8 +59,8 @@ SELECT I.TABLE_OWNER, I.TABLE_NAME, COUNT(*), SUM(P.DATA_OBJECT_ID), SUM(P.DATA_
 
 
 def read_segments(session: Queries, tables: Sequence[TableSchema]) -> dict[TableId, set[int]]:
-    """The numbers of the segments that the tables have now, besides their own; no entry for one that has none. A table is known by its
-    number, whatever it is called now."""
+    """The numbers of the segments that the tables have now, besides their own; no entry for one
+    that has none. A table is known by its number, whatever it is called now."""
     owners = {one.object_id: one.table for one in tables if one.object_id}
     found: dict[TableId, set[int]] = {}
     for numbers in in_lists(owners):
@@ -97,8 +99,8 @@ def read_data_objects(
     scn: Scn | None = None,
     newest: int = OBJECT_NUMBER_MAX,
 ) -> dict[TableId, DataObjects]:
-    """The tables' data objects as of an SCN, now by default; of an index-organized table that of its top index. A table
-    whose partitions one may not see has none.
+    """The tables' data objects as of an SCN, now by default; of an index-organized table that of
+    its top index. A table whose partitions one may not see has none.
 
     Args:
         newest: Count no data object that is younger.
@@ -134,8 +136,8 @@ def knowing_data_objects(
     """Definitions as of an SCN with the tables' data objects as of it.
 
     Args:
-        before: Definitions with the data objects of a time before it, for where Oracle does not look back: what they are
-            before and behind it, they are as of it.
+        before: Definitions with the data objects of a time before it, for where Oracle does not
+            look back: what they are before and behind it, they are as of it.
     """
     tables = [one.table for one in schemas]
     try:
@@ -154,8 +156,8 @@ def ask_objects(
     *,
     may_be_part: bool = True,
 ) -> tuple[list[tuple[Any, ...]], bool]:
-    """Ask a query with ``{objects}`` of all objects, or where one may not and ``may_be_part``, of those that one may see; were
-    it all?"""
+    """Ask a query with ``{objects}`` of all objects, or where one may not and ``may_be_part``, of
+    those that one may see; were it all?"""
     every, visible = VIEWS
     try:
         return session.fetch_all(sql.format(objects=every), binds), True

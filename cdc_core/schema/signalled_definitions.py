@@ -1,9 +1,12 @@
-"""Which version of a table does a definition describe that somebody sends, in the form in which Debezium keeps its schema history?
+"""Which version of a table does a definition describe that somebody sends, in the form in which
+Debezium keeps its schema history?
 
-Such a definition stands in for one that neither Oracle's dictionary nor a DDL's text shows any more. It describes columns as JDBC does:
-``typeName`` is Oracle's type, with or without digits, ``length`` the precision of a NUMBER and the characters of a text.
+Such a definition stands in for one that neither Oracle's dictionary nor a DDL's text shows any
+more. It describes columns as JDBC does: ``typeName`` is Oracle's type, with or without digits,
+``length`` the precision of a NUMBER and the characters of a text.
 
-Source: Debezium's documentation of the signal ``schema-changes`` and of its schema history; Oracle JDBC, ``DatabaseMetaData.getColumns``.
+Source: Debezium's documentation of the signal ``schema-changes`` and of its schema history; Oracle
+JDBC, ``DatabaseMetaData.getColumns``.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ _BYTES_EACH = {"VARCHAR2": 4, "CHAR": 4, "NVARCHAR2": 2, "NCHAR": 2, "RAW": 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenColumn:
-    """A column as it was sent. ``has_default`` is None where nothing was said of the DEFAULT clause."""
+    """A column as it was sent. ``has_default`` is None where nothing was said of the DEFAULT
+    clause."""
 
     name: str
     type_name: str
@@ -47,8 +51,9 @@ class GivenColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenTable:
-    """What a table is as of ``as_of``, by the signal of that id: its columns in order, and those of its primary key. It takes effect at
-    ``scn``, which is later where the redo in between was captured before."""
+    """What a table is as of ``as_of``, by the signal of that id: its columns in order, and those of
+    its primary key. It takes effect at ``scn``, which is later where the redo in between was
+    captured before."""
 
     signal: str
     as_of: Scn
@@ -62,7 +67,8 @@ def check_given(given: GivenTable) -> None:
     """Refuse what fits no table.
 
     Raises:
-        ConfigError: It has no columns, two of one name, a key of columns that it does not have, or a type that is not read.
+        ConfigError: It has no columns, two of one name, a key of columns that it does not have, or
+            a type that is not read.
     """
     names = [column.name for column in given.columns]
     if not names or len(set(names)) < len(names):
@@ -85,8 +91,8 @@ def check_given(given: GivenTable) -> None:
 
 
 def version_given(old: TableSchema, given: GivenTable, config: TableConfig) -> TableSchema:
-    """The version that a definition describes of a table that was ``old`` before. What it cannot say stays as it was: object number,
-    character sets, hidden columns, whether the key is deferred.
+    """The version that a definition describes of a table that was ``old`` before. What it cannot
+    say stays as it was: object number, character sets, hidden columns, whether the key is deferred.
 
     Raises:
         ConfigError: It lacks columns of the table's key, or the configuration does not fit it.
@@ -150,7 +156,8 @@ def _stored(old: TableSchema, given: GivenTable) -> tuple[str, ...]:
 
 
 def _column(given: GivenColumn, table: TableId, known: Column | None) -> Column:
-    """The column as ALL_TAB_COLS would have it; what a definition does not tell apart is as it is ``known``."""
+    """The column as ALL_TAB_COLS would have it; what a definition does not tell apart is as it is
+    ``known``."""
     described = _described(given, table)
     length, char_length = _lengths(given, described.data_type, table)
     column = Column(
@@ -216,7 +223,8 @@ def _type_text(given: GivenColumn) -> str:
 
 
 def _lengths(given: GivenColumn, data_type: str, table: TableId) -> tuple[int, int]:
-    """Bytes and characters. More than 4000 of them are stored as a LOB; up to there a column is taken for one that is not."""
+    """Bytes and characters. More than 4000 of them are stored as a LOB; up to there a column is
+    taken for one that is not."""
     each = _BYTES_EACH.get(data_type)
     if each is None:
         return 0, 0

@@ -11,30 +11,36 @@ from cdc_core.model.identifiers import TableId, quote
 from cdc_core.model.scn import Scn
 
 LOGMINER_NAME_BYTES_MAX = 30
-"""LogMiner shows no usable rows for tables and columns with longer names (DBMS_LOGMNR, "Restrictions")."""
+"""LogMiner shows no usable rows for tables and columns with longer names (DBMS_LOGMNR,
+"Restrictions")."""
 
 ROW_ID = "_cdc_row_id"
-"""The column that holds each row's ROWID where the ROWID is what identifies a row. No captured column may have a name like this."""
+"""The column that holds each row's ROWID where the ROWID is what identifies a row. No captured
+column may have a name like this."""
 
 ROW_DIGEST = "_cdc_row_digest"
-"""The column that holds the digest of all values of a row where these identify it (:mod:`cdc_core.stage.row_digests`)."""
+"""The column that holds the digest of all values of a row where these identify it
+(:mod:`cdc_core.stage.row_digests`)."""
 
 ROW_COPY = "_cdc_copy"
-"""The column of a mirror that numbers equal rows, from 1 on without holes, where their values identify them."""
+"""The column of a mirror that numbers equal rows, from 1 on without holes, where their values
+identify them."""
 
 
 LOB_TYPES = frozenset({"CLOB", "NCLOB", "BLOB", "XMLTYPE", "JSON"})
 IN_ROW_BYTES_MAX = {"VARCHAR2": 4000, "NVARCHAR2": 4000, "RAW": 2000}
-"""A column that may be longer is stored as a LOB (Database SQL Language Reference 19c, "Extended Data Types")."""
+"""A column that may be longer is stored as a LOB (Database SQL Language Reference 19c, "Extended
+Data Types")."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column as ALL_TAB_COLS has it.
 
-    ``data_type`` is Oracle's own text (``NUMBER``, ``VARCHAR2``, ``TIMESTAMP(6)``). ``char_length`` is in characters,
-    ``length`` in bytes. ``default`` is the DEFAULT clause's text, None without one. ``held_as`` is what the configuration wants
-    the lake to hold it as (``columns_as``, ``types_as``), empty for the type table's own answer.
+    ``data_type`` is Oracle's own text (``NUMBER``, ``VARCHAR2``, ``TIMESTAMP(6)``). ``char_length``
+    is in characters, ``length`` in bytes. ``default`` is the DEFAULT clause's text, None without
+    one. ``held_as`` is what the configuration wants the lake to hold it as (``columns_as``,
+    ``types_as``), empty for the type table's own answer.
 
     ``stored_as`` is what the column is for life, whatever Oracle calls it later: the field of the
     change log that has its values. It is the column's first name, or that with a number behind it
@@ -59,7 +65,8 @@ class Column:
 
     @property
     def is_lob(self) -> bool:
-        """Is the column stored as a LOB, which LogMiner leaves out of old images, so that changes may not carry it?"""
+        """Is the column stored as a LOB, which LogMiner leaves out of old images, so that changes
+        may not carry it?"""
         return self.data_type in LOB_TYPES or self.is_extended
 
     @property
@@ -69,12 +76,14 @@ class Column:
 
     @property
     def is_local_time(self) -> bool:
-        """Does the column hold times WITH LOCAL TIME ZONE, which blocks have in the database's time zone?"""
+        """Does the column hold times WITH LOCAL TIME ZONE, which blocks have in the database's time
+        zone?"""
         return self.data_type.endswith("WITH LOCAL TIME ZONE")
 
     @property
     def may_be_empty(self) -> bool:
-        """Has the column an empty value that is not NULL? An extended string has none, nor has an XMLTYPE."""
+        """Has the column an empty value that is not NULL? An extended string has none, nor has an
+        XMLTYPE."""
         return self.is_lob and not self.is_extended and self.data_type != "XMLTYPE"
 
     @property
@@ -96,32 +105,40 @@ ROW_COPY_COLUMN = Column(
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """One version of a table: valid from ``scn_from`` (the DDL's SCN, or the SCN at which it was first read).
+    """One version of a table: valid from ``scn_from`` (the DDL's SCN, or the SCN at which it was
+    first read).
 
-    ``columns`` are the captured ones in the table's order; ``key`` names the primary key's columns, or those of a unique
-    index whose columns are all NOT NULL; never empty, since tables without a key are refused. Where the ROWID identifies a row
-    (``identity: rowid``), :data:`ROW_ID_COLUMN` is the key, and the first column: no row of the redo lists it, each is shown with it. Where
-    all values do (``identity: all_columns``), :data:`ROW_DIGEST_COLUMN` is: it is made of the values, and equal rows have one. The mirror's
-    version (:meth:`with_copies`) has :data:`ROW_COPY_COLUMN` behind it.
+    ``columns`` are the captured ones in the table's order; ``key`` names the primary key's columns,
+    or those of a unique index whose columns are all NOT NULL; never empty, since tables without a
+    key are refused. Where the ROWID identifies a row (``identity: rowid``), :data:`ROW_ID_COLUMN`
+    is the key, and the first column: no row of the redo lists it, each is shown with it. Where all
+    values do (``identity: all_columns``), :data:`ROW_DIGEST_COLUMN` is: it is made of the values,
+    and equal rows have one. The mirror's version (:meth:`with_copies`) has :data:`ROW_COPY_COLUMN`
+    behind it.
 
-    ``stored`` names all columns that rows hold, captured or not, in the order in which rows hold them
-    (``SEGMENT_COLUMN_ID``): what LogMiner calls ``COL n`` is the n-th. ``charset`` and ``ncharset`` are the database's
-    character sets, in which LogMiner then shows text. Empty in versions that were stored before they were read. ``time_zone`` is the
-    database's (DBTIMEZONE), in which it then shows values WITH LOCAL TIME ZONE: empty where there is no such column, and where it is not known.
+    ``stored`` names all columns that rows hold, captured or not, in the order in which rows hold
+    them (``SEGMENT_COLUMN_ID``): what LogMiner calls ``COL n`` is the n-th. ``charset`` and
+    ``ncharset`` are the database's character sets, in which LogMiner then shows text. Empty in
+    versions that were stored before they were read. ``time_zone`` is the database's (DBTIMEZONE),
+    in which it then shows values WITH LOCAL TIME ZONE: empty where there is no such column, and
+    where it is not known.
 
-    ``key_is_deferred``: rows may share the key inside a transaction, since Oracle checks it at the end (a DEFERRABLE constraint) or not
-    at all (a configured key that no unique index holds). ``key_is_configured``: the configuration names the key, not the table; no part of
-    its definition.
+    ``key_is_deferred``: rows may share the key inside a transaction, since Oracle checks it at the
+    end (a DEFERRABLE constraint) or not at all (a configured key that no unique index holds).
+    ``key_is_configured``: the configuration names the key, not the table; no part of its
+    definition.
 
     ``dropped`` says which columns were dropped since the table's Delta tables were begun, which
     keep them, and ``given`` which identities columns have had since, both as
     :attr:`Column.stored_as`. No part of Oracle's definition either.
 
-    ``segments`` are the object numbers of all partitions and of the top index that the table is known to have had: no part of its
-    definition, but kept with it. So is ``masked``: the columns of which something else than the value lands, and what
-    (``columns_mask``), by name. ``has_lobs``: it has columns that Oracle stores as LOBs, captured or not, so that LogMiner shows rows
-    without their ROWIDs. ``is_by_text``: the texts of DDL say what the table is, and Oracle's dictionary has not shown it so since.
-    ``data_objects`` are those as of ``scn_from``, in a version that a snapshot reads.
+    ``segments`` are the object numbers of all partitions and of the top index that the table is
+    known to have had: no part of its definition, but kept with it. So is ``masked``: the columns of
+    which something else than the value lands, and what (``columns_mask``), by name. ``has_lobs``:
+    it has columns that Oracle stores as LOBs, captured or not, so that LogMiner shows rows without
+    their ROWIDs. ``is_by_text``: the texts of DDL say what the table is, and Oracle's dictionary
+    has not shown it so since. ``data_objects`` are those as of ``scn_from``, in a version that a
+    snapshot reads.
     """
 
     table: TableId
@@ -156,7 +173,8 @@ class TableSchema:
 
     @property
     def has_placeholders(self) -> bool:
-        """Must the ROWIDs that identify its rows be found, since LogMiner shows placeholders in their place?"""
+        """Must the ROWIDs that identify its rows be found, since LogMiner shows placeholders in
+        their place?"""
         return self.is_by_row_id and self.has_lobs
 
     @property
@@ -175,10 +193,11 @@ class TableSchema:
         return frozenset(one.name for one in self.columns if one.is_local_time)
 
     def in_zone_of(self, *others: TableSchema) -> TableSchema:
-        """The version with the time zone that it shares with another one of the table, the first that knows it; with none else.
+        """The version with the time zone that it shares with another one of the table, the first
+        that knows it; with none else.
 
-        Oracle keeps DBTIMEZONE as long as any table has a column WITH LOCAL TIME ZONE (ORA-30079), so versions that have one in common
-        have one zone.
+        Oracle keeps DBTIMEZONE as long as any table has a column WITH LOCAL TIME ZONE (ORA-30079),
+        so versions that have one in common have one zone.
 
         Source: Oracle Database SQL Language Reference 19c, "ALTER DATABASE", set_time_zone_clause.
         """
@@ -186,7 +205,8 @@ class TableSchema:
         return replace(self, time_zone=next(filter(None, zones), ""))
 
     def as_in_rows(self) -> TableSchema:
-        """The version with the columns that rows hold: without the ROWID, and without digest and number of equal rows."""
+        """The version with the columns that rows hold: without the ROWID, and without digest and
+        number of equal rows."""
         if not (self.is_by_row_id or self.is_by_all_columns):
             return self
         added = (ROW_ID, ROW_DIGEST, ROW_COPY)
@@ -194,7 +214,8 @@ class TableSchema:
         return replace(self, columns=columns, key=())
 
     def with_copies(self) -> TableSchema:
-        """The version with the columns and the key of the mirror: where rows are counted, digest and number are both."""
+        """The version with the columns and the key of the mirror: where rows are counted, digest
+        and number are both."""
         if not self.is_by_all_columns or ROW_COPY in self.key:
             return self
         digest, *others = self.columns
@@ -251,7 +272,8 @@ class TableSchema:
         return replace(self, columns=columns, key=tuple(names.get(key, key) for key in self.key))
 
     def in_oracle(self) -> TableSchema:
-        """The version without the columns that the Delta tables keep and Oracle does not have any more."""
+        """The version without the columns that the Delta tables keep and Oracle does not have any
+        more."""
         return self.lacking([one.name for one in self.columns if one.stored_as in self.dropped])
 
     def lacking(self, names: Collection[str]) -> TableSchema:
@@ -262,7 +284,8 @@ class TableSchema:
         return replace(self, columns=columns)
 
     def keeping(self, earlier: TableSchema) -> TableSchema:
-        """The version with the columns that ``earlier`` has and this one leaves out, each in its old place.
+        """The version with the columns that ``earlier`` has and this one leaves out, each in its
+        old place.
 
         Delta tables keep a column that was left out or dropped later: it is NULL from then on.
         Columns have the names of the newer version. One that was dropped gives its name up to a

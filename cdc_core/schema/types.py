@@ -1,6 +1,8 @@
-"""Which Arrow type holds an Oracle column exactly, and how is the column selected for the snapshot path?
+"""Which Arrow type holds an Oracle column exactly, and how is the column selected for the snapshot
+path?
 
-The one table of types. Snapshot and log path both end in these Arrow types, and Delta's types follow from them.
+The one table of types. Snapshot and log path both end in these Arrow types, and Delta's types
+follow from them.
 
 ===========================  =====================  ==========================================================
 Oracle                       Arrow                  note
@@ -17,7 +19,8 @@ NVARCHAR2, CLOB, NCLOB                               but an empty CLOB is ''; of
 DATE, TIMESTAMP(0-6)         timestamp[us]          without zone
 TIMESTAMP(7-9)               string                 'YYYY-MM-DD HH24:MI:SS.FF9', always nine digits
 TIMESTAMP WITH TIME ZONE     string                 'YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM': the time there and its
-                                                     offset from UTC; the name of a region becomes its offset
+                                                     offset from UTC; the name of a region becomes
+                                                     its offset
 TIMESTAMP WITH LOCAL         string                 the same form, in UTC: always '+00:00'
 TIME ZONE
 INTERVAL YEAR TO MONTH       string                 '1-02', '-0-11'
@@ -28,19 +31,24 @@ ROWID                        string                 as ROWIDTOCHAR prints it
 LONG, LONG RAW, UROWID       string, binary, string only with ``columns_as: snapshot``: redo does not carry them whole
 ===========================  =====================  ==========================================================
 
-Times with zone are text that Spark casts to TIMESTAMP, intervals are text that it casts to INTERVAL YEAR TO MONTH or INTERVAL DAY
-TO SECOND, as far as microseconds go: Delta has no type that holds the offset, and none for intervals.
+Times with zone are text that Spark casts to TIMESTAMP, intervals are text that it casts to INTERVAL
+YEAR TO MONTH or INTERVAL DAY TO SECOND, as far as microseconds go: Delta has no type that holds the
+offset, and none for intervals.
 
-A DATE or TIMESTAMP keeps its year, month and day. Oracle counts days before 15 October 1582 in the Julian calendar, Delta and
-Arrow in the Gregorian one: the day of the week and the distance to later days differ there, the label does not, as with every
-client that makes a date of Oracle's fields. A label that the Gregorian calendar lacks (29 February 1500, the years before
-Christ) is a :class:`~cdc_core.errors.DecodeError` on both paths, never another day; a DATE or TIMESTAMP that is held as text holds it.
+A DATE or TIMESTAMP keeps its year, month and day. Oracle counts days before 15 October 1582 in the
+Julian calendar, Delta and Arrow in the Gregorian one: the day of the week and the distance to later
+days differ there, the label does not, as with every client that makes a date of Oracle's fields. A
+label that the Gregorian calendar lacks (29 February 1500, the years before Christ) is a
+:class:`~cdc_core.errors.DecodeError` on both paths, never another day; a DATE or TIMESTAMP that is
+held as text holds it.
 
-``columns_as`` of a table, and ``types_as`` for all its columns of a type, hold values in another form: :data:`FORMS` says which type has
-which. Loops and driver give some of them as they are; the others are made of the type table's own values by :mod:`cdc_core.decode.held`,
-the one place for both paths.
+``columns_as`` of a table, and ``types_as`` for all its columns of a type, hold values in another
+form: :data:`FORMS` says which type has which. Loops and driver give some of them as they are; the
+others are made of the type table's own values by :mod:`cdc_core.decode.held`, the one place for
+both paths.
 
-Everything else is refused with :class:`~cdc_core.errors.UnsupportedTypeError`; the way out is ``columns_exclude``.
+Everything else is refused with :class:`~cdc_core.errors.UnsupportedTypeError`; the way out is
+``columns_exclude``.
 """
 
 from __future__ import annotations
@@ -70,7 +78,8 @@ NUMBER_TYPES = frozenset({"NUMBER", "FLOAT"})
 _DIGITS = re.compile(r"\(\d\)")
 
 SNAPSHOT = "snapshot"
-"""The form of a column that snapshots read, and of which a change in the redo must give no value."""
+"""The form of a column that snapshots read, and of which a change in the redo must give no
+value."""
 
 _OF_MOMENTS = frozenset({"text", "iso8601", "microseconds", "nanoseconds"})
 _OF_INTERVALS = frozenset({"iso8601", "microseconds"})
@@ -90,7 +99,8 @@ FORMS: Mapping[str, frozenset[str]] = {
     "LONG RAW": frozenset({SNAPSHOT}),
     "UROWID": frozenset({SNAPSHOT}),
 }
-"""In which other forms the lake may hold a type; a NUMBER and a FLOAT as ``decimal(p,s)`` too, a NUMBER as ``boolean`` where an int64 holds it."""
+"""In which other forms the lake may hold a type; a NUMBER and a FLOAT as ``decimal(p,s)`` too, a
+NUMBER as ``boolean`` where an int64 holds it."""
 _FORM_TYPES = {
     SNAPSHOT: pa.string(),
     "text": pa.string(),
@@ -110,7 +120,8 @@ _ZONED_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM"
 
 
 class Printed(Enum):
-    """Types whose values Oracle prints, and the lake holds, as text; the value is the pattern of the declaration."""
+    """Types whose values Oracle prints, and the lake holds, as text; the value is the pattern of
+    the declaration."""
 
     ZONED = re.compile(r"TIMESTAMP\(\d\) WITH (LOCAL )?TIME ZONE")
     YEAR_TO_MONTH = re.compile(r"INTERVAL YEAR\(\d\) TO MONTH")
@@ -171,7 +182,8 @@ def family_of(column: Column) -> str:
 
 
 def as_read(column: Column) -> Column:
-    """The column as both paths read it, before :mod:`cdc_core.decode.held` gives its values the form that is asked for."""
+    """The column as both paths read it, before :mod:`cdc_core.decode.held` gives its values the
+    form that is asked for."""
     form = column.held_as
     if _DECIMAL.fullmatch(form) or (form in _AS_READ and column.data_type != "RAW"):
         return column
@@ -219,7 +231,8 @@ def _unsupported(column: Column, message: str) -> UnsupportedTypeError:
 
 
 def is_number_text(column: Column) -> bool:
-    """Is the column held as canonical number text (FLOAT, and NUMBER that no decimal of 38 digits holds)?"""
+    """Is the column held as canonical number text (FLOAT, and NUMBER that no decimal of 38 digits
+    holds)?"""
     return column.data_type in NUMBER_TYPES and bool(arrow_type(column) == pa.string())
 
 
@@ -237,7 +250,8 @@ def is_timestamp_text(column: Column) -> bool:
 
 
 def arrow_schema(schema: TableSchema) -> pa.Schema:
-    """The Arrow schema of a table's rows: one nullable field per captured column, in the table's order.
+    """The Arrow schema of a table's rows: one nullable field per captured column, in the table's
+    order.
 
     Raises:
         UnsupportedTypeError: Names every column that is not captured, at once.
@@ -280,8 +294,10 @@ def unsupported_columns(table: TableId, refused: list[str]) -> UnsupportedTypeEr
 def select_expression(column: Column) -> str:
     """How the snapshot path selects the column, so that the driver's Arrow fetch loses nothing.
 
-    A NUMBER that is held as text, or by ``columns_as``, goes as its own bytes (:func:`cdc_core.decode.values.number_text` prints them), since the
-    driver would make it a double and TO_CHAR may round; TIMESTAMP(7-9) and what else is held as text goes as Oracle prints it.
+    A NUMBER that is held as text, or by ``columns_as``, goes as its own bytes
+    (:func:`cdc_core.decode.values.number_text` prints them), since the driver would make it a
+    double and TO_CHAR may round; TIMESTAMP(7-9) and what else is held as text goes as Oracle prints
+    it.
     """
     name = quote(column.name)
     if column.data_type == "ROWID":
@@ -304,5 +320,6 @@ def select_expression(column: Column) -> str:
 
 
 def empty_lob_expression(column: Column) -> str:
-    """1 where the LOB is empty, else NULL: the driver fetches an empty LOB as NULL, which it is not."""
+    """1 where the LOB is empty, else NULL: the driver fetches an empty LOB as NULL, which it is
+    not."""
     return f"CASE WHEN DBMS_LOB.GETLENGTH({quote(column.name)}) = 0 THEN 1 END"

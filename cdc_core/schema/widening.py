@@ -1,7 +1,9 @@
-"""Which column holds the values of two definitions of a column, the one before and the one after MODIFY?
+"""Which column holds the values of two definitions of a column, the one before and the one after
+MODIFY?
 
-Oracle lets a column get more digits at any time, fewer only while it is empty (ORA-01440) or has no value that is too long. Delta tables hold
-the values of both times, those of an emptied column in the change log: they get the wider type, and keep it.
+Oracle lets a column get more digits at any time, fewer only while it is empty (ORA-01440) or has no
+value that is too long. Delta tables hold the values of both times, those of an emptied column in
+the change log: they get the wider type, and keep it.
 """
 
 from __future__ import annotations
@@ -24,11 +26,14 @@ _FLOATS = ("BINARY_FLOAT", "BINARY_DOUBLE")
 
 
 def wider(old: Column, new: Column) -> Column | None:
-    """The new definition with a type that holds exactly the values of both; None where no type does.
+    """The new definition with a type that holds exactly the values of both; None where no type
+    does.
 
-    A NUMBER has as many digits before and behind the point as either had, and is a NUMBER without precision (canonical text) where these
-    are more than a decimal's 38. A moment of nine digits is text. Of other types, only those of one kind hold each other's values, and what the
-    configuration holds in a form of its own (``held_as``) keeps that: a DATE and a TIMESTAMP WITH LOCAL TIME ZONE are no kind, whatever form both have.
+    A NUMBER has as many digits before and behind the point as either had, and is a NUMBER without
+    precision (canonical text) where these are more than a decimal's 38. A moment of nine digits is
+    text. Of other types, only those of one kind hold each other's values, and what the
+    configuration holds in a form of its own (``held_as``) keeps that: a DATE and a TIMESTAMP WITH
+    LOCAL TIME ZONE are no kind, whatever form both have.
 
     Raises:
         UnsupportedTypeError: The type of one of them is not captured.
@@ -48,7 +53,8 @@ def wider(old: Column, new: Column) -> Column | None:
 
 
 def _kind(column: Column) -> object:
-    """What the column's values are; texts of two kinds have one type in Delta, and say other things."""
+    """What the column's values are; texts of two kinds have one type in Delta, and say other
+    things."""
     if column.data_type in NUMBER_TYPES:
         return "number"
     if is_moment(column):
@@ -90,6 +96,7 @@ def _typed_as(one: Column, column: Column) -> Column:
 
 
 def is_wider(old: Column, new: Column) -> bool:
-    """Must Delta tables that hold the old definition get another type to hold the new one too? What :func:`wider` gives has it."""
+    """Must Delta tables that hold the old definition get another type to hold the new one too? What
+    :func:`wider` gives has it."""
     held = wider(old, new)
     return held is not None and arrow_type(held) != arrow_type(old)

@@ -12,9 +12,9 @@ from cdc_core.model.scn import Scn
 class SignalAction(Protocol):
     """Acts on a signal of a type of your own.
 
-    It is called once for each signal, and again with the same id if the process dies while it works: it
-    must do no harm the second time. An error that it raises rejects the signal, and stops nothing
-    else.
+    It is called once for each signal, and again with the same id if the process dies while it
+    works: it must do no harm the second time. An error that it raises rejects the signal, and stops
+    nothing else.
     """
 
     def __call__(

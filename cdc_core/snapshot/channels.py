@@ -65,7 +65,8 @@ class Channel(Protocol):
 
 
 class FileChannel:
-    """Lines of JSON in a file, as Debezium's file channel has them: ``{"id": …, "type": …, "data": {…}}``.
+    """Lines of JSON in a file, as Debezium's file channel has them:
+    ``{"id": …, "type": …, "data": {…}}``.
 
     The file is renamed before it is read, so a sender who opens it anew for each line loses
     nothing. It need not exist.

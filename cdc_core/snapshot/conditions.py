@@ -1,7 +1,8 @@
 """May this condition, which came from outside, stand in our SQL?
 
-It must be one boolean expression over the table's own columns, with literals, SYSDATE, and functions of Oracle
-that depend on nothing but their arguments. It is parsed; nothing is trusted by its looks.
+It must be one boolean expression over the table's own columns, with literals, SYSDATE, and
+functions of Oracle that depend on nothing but their arguments. It is parsed; nothing is trusted by
+its looks.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def checked_condition(text: str, schema: TableSchema) -> str:
     Unquoted column names fold to upper case as in Oracle.
 
     Raises:
-        ConfigError: It is not one boolean expression over the table's columns; says what is wrong with it.
+        ConfigError: It is not one boolean expression over the table's columns; says what is wrong
+            with it.
     """
     condition = text.strip()
     if not condition or len(condition) > LENGTH_MAX:
@@ -126,7 +128,8 @@ def _check(node: exp.Expression, schema: TableSchema) -> None:
 
 
 def _is_part_of_function(node: exp.Expression) -> bool:
-    """Functions were judged by their names; sqlglot turns some into nodes of other kinds, which are functions as well."""
+    """Functions were judged by their names; sqlglot turns some into nodes of other kinds, which are
+    functions as well."""
     return isinstance(node, (exp.Func, exp.Var)) and not isinstance(node, exp.AggFunc)
 
 

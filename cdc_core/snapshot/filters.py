@@ -23,8 +23,8 @@ _PARTS = frozenset({"expressions", "from", "from_", "where", "kind"})
 
 
 def checked_filter(text: str, schema: TableSchema, *, is_statement: bool) -> str | None:
-    """The condition that a filter means, if it may be put between parentheses behind WHERE; None for
-    all rows.
+    """The condition that a filter means, if it may be put between parentheses behind WHERE; None
+    for all rows.
 
     Args:
         text: A condition, or a SELECT.

@@ -1,6 +1,8 @@
-"""How is a key of the lake written as text that Oracle reads back exactly, and how does it become a value of the lake again?
+"""How is a key of the lake written as text that Oracle reads back exactly, and how does it become a
+value of the lake again?
 
-The texts are those of :class:`~cdc_core.snapshot.plan.ChunkRange`'s bounds: row values, which stay in the metadata store.
+The texts are those of :class:`~cdc_core.snapshot.plan.ChunkRange`'s bounds: row values, which stay
+in the metadata store.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from cdc_core.model.import_path import imported
 class Found:
     """What is there when a source starts.
 
-    ``has_position``: it has begun, so windows have a place to go on from. ``is_unfinished``: a table's
-    first snapshot is not complete. ``has_definitions``: every captured table's definition is known.
-    ``has_redo``: Oracle has the redo behind the position.
+    ``has_position``: it has begun, so windows have a place to go on from. ``is_unfinished``: a
+    table's first snapshot is not complete. ``has_definitions``: every captured table's definition
+    is known. ``has_redo``: Oracle has the redo behind the position.
     """
 
     has_position: bool
@@ -31,8 +31,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What a mode wants: rows and definitions to be read, redo to be captured; and definitions to be
-    read again where they are lost, all tables to be read again where redo is gone."""
+    """What a mode wants: rows and definitions to be read, redo to be captured; and definitions to
+    be read again where they are lost, all tables to be read again where redo is gone."""
 
     rows: bool
     definitions: bool
@@ -50,13 +50,14 @@ class Snapshotter(Protocol):
 
 
 Work = Literal["snapshot", "continue", "again", "definitions", "stream", "nothing"]
-"""What a start does first: read all tables; go on with their snapshots; read all of them again; read
-definitions again; nothing but to stream; nothing at all."""
+"""What a start does first: read all tables; go on with their snapshots; read all of them again;
+read definitions again; nothing but to stream; nothing at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a start does, and why. ``refusal`` says why it does nothing at all, ``hint`` what helps."""
+    """What a start does, and why. ``refusal`` says why it does nothing at all, ``hint`` what
+    helps."""
 
     work: Work
     rows: bool

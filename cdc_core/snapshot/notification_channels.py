@@ -26,8 +26,8 @@ _TRIED_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class NotificationChannel(Protocol):
-    """Sends notifications. A class of your own (``notifications.custom``) is made without arguments,
-    once for each process."""
+    """Sends notifications. A class of your own (``notifications.custom``) is made without
+    arguments, once for each process."""
 
     def send(self, source: str, notification: dict[str, Any]) -> None:
         """Send one notification of a source.

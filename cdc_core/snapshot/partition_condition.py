@@ -1,7 +1,7 @@
 """By which condition are the rows of partitions read?
 
-By the bounds that the partitions had at a DDL (:mod:`cdc_core.schema.partition_bounds`), not by their names: they may have been split, merged or renamed
-when the rows are read.
+By the bounds that the partitions had at a DDL (:mod:`cdc_core.schema.partition_bounds`), not by
+their names: they may have been split, merged or renamed when the rows are read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _MOMENT = "YYYY-MM-DD HH24:MI:SS"
 
 
 def partition_condition(partitions: Sequence[PartitionRows], schema: TableSchema) -> str:
-    """The condition of the rows of some partitions, in Oracle's SQL, of the form that :func:`cdc_core.snapshot.conditions.checked_condition` accepts. Pure.
+    """The condition of the rows of some partitions, in Oracle's SQL, of the form that
+    :func:`cdc_core.snapshot.conditions.checked_condition` accepts. Pure.
 
     Args:
         partitions: One at least.

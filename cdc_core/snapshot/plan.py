@@ -1,8 +1,9 @@
 """Into which chunks is a table cut?
 
-By ranges of its key or of ROWIDs. Ranges join, the first has no lower and the last no upper bound, and bounds are read as of
-the snapshot's SCN: no row falls between chunks, whatever happens to the table meanwhile. Where all values of a row identify it, ranges are of
-ROWIDs in any case: as of the one SCN of all chunks each row has one, so it is in one chunk alone, wherever it moves later.
+By ranges of its key or of ROWIDs. Ranges join, the first has no lower and the last no upper bound,
+and bounds are read as of the snapshot's SCN: no row falls between chunks, whatever happens to the
+table meanwhile. Where all values of a row identify it, ranges are of ROWIDs in any case: as of the
+one SCN of all chunks each row has one, so it is in one chunk alone, wherever it moves later.
 """
 
 from __future__ import annotations
@@ -63,9 +64,10 @@ Bound = tuple[str, ...]
 class ChunkRange:
     """A part of a table: ``low <= position < high``, either of which may be open (None).
 
-    Bounds of ``key`` ranges are the key columns' values as text, in the key's order; of ``rowid`` ranges one ROWID. They
-    are row values: they stay in the metadata store and out of logs. ``column`` stands for the key
-    where a signal chose another column; rows that have no value there are in the last range.
+    Bounds of ``key`` ranges are the key columns' values as text, in the key's order; of ``rowid``
+    ranges one ROWID. They are row values: they stay in the metadata store and out of logs.
+    ``column`` stands for the key where a signal chose another column; rows that have no value there
+    are in the last range.
     """
 
     kind: Literal["key", "rowid"]
@@ -105,7 +107,8 @@ class ChunkRange:
 
 @dataclass(frozen=True, slots=True)
 class ChunkKeys:
-    """The rows of a table that have one of these keys: texts as in :class:`ChunkRange`, and as much to be kept out of logs."""
+    """The rows of a table that have one of these keys: texts as in :class:`ChunkRange`, and as much
+    to be kept out of logs."""
 
     keys: tuple[Bound, ...]
 
@@ -136,16 +139,19 @@ def plan_chunks(
     condition: str | None = None,
     chunk_by: str | None = None,
 ) -> list[ChunkRange]:
-    """Cut a table, as of ``scn``, into chunks of about ``config.chunk_rows`` rows; an empty one into one empty chunk. Seconds after
-    a DDL of the table, Oracle may refuse to look back; that is waited for. Columns may have got other names since.
+    """Cut a table, as of ``scn``, into chunks of about ``config.chunk_rows`` rows; an empty one
+    into one empty chunk. Seconds after a DDL of the table, Oracle may refuse to look back; that is
+    waited for. Columns may have got other names since.
 
     Args:
-        condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`) that rows must meet.
+        condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`) that
+            rows must meet.
         chunk_by: A column of the table, or ``ROWID``, in place of what the configuration says.
 
     Raises:
         SnapshotTooOldError: Oracle has no undo for the SCN any more.
-        ConfigError: The table has no such column, or the key has a column that ranges cannot be made of.
+        ConfigError: The table has no such column, or the key has a column that ranges cannot be
+            made of.
     """
     column = _surrogate(schema, chunk_by)
     if column is not None:
@@ -208,8 +214,9 @@ def part_predicate(part: ChunkPart, schema: TableSchema) -> tuple[str, dict[str,
 def keys_predicate(
     part: ChunkKeys, schema: TableSchema, prefix: str = "k"
 ) -> tuple[str, dict[str, str]]:
-    """One row per key, each as a conjunction of its columns, or one list of values where the key has one column: of at most 1,000 keys
-    (ORA-01795). The names of the binds begin with ``prefix``."""
+    """One row per key, each as a conjunction of its columns, or one list of values where the key
+    has one column: of at most 1,000 keys (ORA-01795). The names of the binds begin with
+    ``prefix``."""
     binds = {
         f"{prefix}{row}_{at}": text
         for row, key in enumerate(part.keys)
@@ -232,7 +239,8 @@ def keys_predicate(
 def range_predicate(chunk: ChunkRange, schema: TableSchema) -> tuple[str, dict[str, str]]:
     """The WHERE condition of a chunk and its binds; "" for a whole table.
 
-    Several key columns compare one after the other (lexicographically), in a form that lets Oracle use the key's index.
+    Several key columns compare one after the other (lexicographically), in a form that lets Oracle
+    use the key's index.
     """
     terms: list[str] = []
     binds: dict[str, str] = {}
@@ -279,9 +287,10 @@ def bound_expression(column: Column, bind: str) -> str:
 def rowid_text(data_object_id: int, file: int, block: int) -> str:
     """The extended ROWID of row 0 of a block, as Oracle prints it.
 
-    A ROWID has ten bits for the file and 22 for the block. The one file of a bigfile tablespace, the default of 23ai, is shown with
-    the relative number 1024 and uses all 32 for the block, of which the text shows the first ten as the file.
-    Source: Oracle Database Reference 19c, ROWID data type; DBMS_ROWID, ``ts_type_in``.
+    A ROWID has ten bits for the file and 22 for the block. The one file of a bigfile tablespace,
+    the default of 23ai, is shown with the relative number 1024 and uses all 32 for the block, of
+    which the text shows the first ten as the file. Source: Oracle Database Reference 19c, ROWID
+    data type; DBMS_ROWID, ``ts_type_in``.
     """
     if file == _BIGFILE:
         file, block = divmod(block, 2**_BLOCK_BITS)
@@ -336,7 +345,8 @@ def _is_large(session: OracleSession, schema: TableSchema, rows_min: int | None)
 def _rowid_bounds(
     session: OracleSession, schema: TableSchema, scn: Scn, chunk_rows: int, condition: str | None
 ) -> list[Bound] | None:
-    """First ROWIDs of all chunks but the first; None where the table has no extents that can be seen."""
+    """First ROWIDs of all chunks but the first; None where the table has no extents that can be
+    seen."""
     binds = {"owner": schema.table.owner, "name": schema.table.name}
     try:
         extents = session.fetch_all(_EXTENTS, binds)
@@ -355,7 +365,8 @@ def _rowid_bounds(
 
 
 def cut_extents(extents: Sequence[tuple[int, ...]], chunks: int) -> list[Bound]:
-    """Cut extents (data object, file, first block, blocks), in their order, into ``chunks`` parts of about as many blocks.
+    """Cut extents (data object, file, first block, blocks), in their order, into ``chunks`` parts
+    of about as many blocks.
 
     Returns:
         The ROWID at which each part but the first begins. Large extents are cut inside.

@@ -1,11 +1,14 @@
 """Under which names does a flashback query find the columns of an earlier definition?
 
-Under their present ones: a statement is compiled with the dictionary of the moment, whatever SCN its rows are as of. A column that was renamed
-since is found under its new name, and one that came under an old name since is another column: a query by the old names would fail
-(ORA-00904), or read the values of the wrong column without an error. Columns are told apart by their place in the segment
-(SEGMENT_COLUMN_ID), which neither RENAME nor ADD COLUMN changes. What does change it, Oracle does not look back over (ORA-01466).
+Under their present ones: a statement is compiled with the dictionary of the moment, whatever SCN
+its rows are as of. A column that was renamed since is found under its new name, and one that came
+under an old name since is another column: a query by the old names would fail (ORA-00904), or read
+the values of the wrong column without an error. Columns are told apart by their place in the
+segment (SEGMENT_COLUMN_ID), which neither RENAME nor ADD COLUMN changes. What does change it,
+Oracle does not look back over (ORA-01466).
 
-Source: SQL Language Reference 19c, FLASHBACK TABLE, "Restrictions": dropping and modifying columns changes the structure, renaming does not.
+Source: SQL Language Reference 19c, FLASHBACK TABLE, "Restrictions": dropping and modifying columns
+changes the structure, renaming does not.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ _TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|[^\W\d][\w$#]*(?![\w$#]|\s*\()"""
 
 
 def present_names(session: Queries, table: TableId) -> tuple[str, ...]:
-    """The names that a table's stored columns have now, by their places in the segment; none if there is no such table."""
+    """The names that a table's stored columns have now, by their places in the segment; none if
+    there is no such table."""
     rows = session.fetch_all(_PRESENT, {"owner": table.owner, "name": table.name})
     return tuple(name for (name,) in rows)
 
@@ -50,7 +54,8 @@ def under_names(schema: TableSchema, names: Mapping[str, str]) -> TableSchema:
 
 
 def condition_under_names(condition: str, names: Mapping[str, str]) -> str:
-    """A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`) about columns that have other names now."""
+    """A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`) about columns
+    that have other names now."""
 
     def renamed(found: re.Match[str]) -> str:
         text = found.group()

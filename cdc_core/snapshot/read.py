@@ -88,7 +88,8 @@ def read_chunk(
     """Read the rows of a chunk ``AS OF SCN`` into landing files, and finish with the manifest.
 
     Args:
-        condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`), or None.
+        condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`), or
+            None.
         rows: Rows per batch; nothing beyond a row group is held.
         masks: What lands in place of values.
         replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
@@ -96,15 +97,18 @@ def read_chunk(
         passing: Called with each batch that lands, in order.
 
     Returns:
-        The manifest that was written. There is one file at least, which is empty if no row is in the range.
+        The manifest that was written. There is one file at least, which is empty if no row is in
+        the range.
 
     Raises:
         SnapshotTooOldError: Oracle has no undo for the SCN any more (ORA-01555).
-        SchemaMismatchError: The table was altered after the SCN (ORA-01466), or a column is not there any more (ORA-00904).
+        SchemaMismatchError: The table was altered after the SCN (ORA-01466), or a column is not
+            there any more (ORA-00904).
         RenamedMeanwhileError: Columns got other names while rows were read; nothing has landed.
         UnsupportedTypeError: A column's type is not captured.
         DecodeError: A value is none that the lake can hold.
-        PreflightError: A policy hides rows or values of the table from the capture user; nothing has landed.
+        PreflightError: A policy hides rows or values of the table from the capture user; nothing
+            has landed.
     """
     started = time.monotonic()
     began = began or datetime.now(UTC)
@@ -147,8 +151,8 @@ def read_chunk(
 
 
 def as_landed(schema: TableSchema) -> TableSchema:
-    """The version with the columns of a chunk's files. Where all values identify a row, their digest is made of them later: it says no more than
-    they do."""
+    """The version with the columns of a chunk's files. Where all values identify a row, their
+    digest is made of them later: it says no more than they do."""
     return schema.as_in_rows() if schema.is_by_all_columns else schema
 
 
@@ -163,8 +167,10 @@ def exact_rows(
     names: Mapping[str, str] | None = None,
     replacing: Replacing = NOTHING_REPLACED,
 ) -> Generator[pa.RecordBatch]:
-    """The rows of a chunk ``AS OF SCN``, in batches of the table's Arrow schema and of ``rows`` rows. ``names`` are those that columns have now
-    (:func:`~cdc_core.snapshot.present_names.renames`); ``replacing`` is as for :func:`read_chunk`. Close it before you use the session otherwise. Errors as for :func:`read_chunk`."""
+    """The rows of a chunk ``AS OF SCN``, in batches of the table's Arrow schema and of ``rows``
+    rows. ``names`` are those that columns have now
+    (:func:`~cdc_core.snapshot.present_names.renames`); ``replacing`` is as for :func:`read_chunk`.
+    Close it before you use the session otherwise. Errors as for :func:`read_chunk`."""
     wanted = arrow_schema(schema)
     asked = under_names(schema, names or {})
     condition = condition and condition_under_names(condition, names or {})
@@ -191,8 +197,8 @@ def _without_days(
     scn: Scn,
     condition: str | None,
 ) -> list[bool]:
-    """Which columns have a day that Delta's calendar lacks? The driver does not say where it met one, so Oracle is asked, with one more
-    reading of the rows."""
+    """Which columns have a day that Delta's calendar lacks? The driver does not say where it met
+    one, so Oracle is asked, with one more reading of the rows."""
     asked = [
         f"MAX(CASE WHEN TO_CHAR({quote(one.name)}, 'SYYYY') LIKE '-%' "
         f"OR TO_CHAR({quote(one.name)}, 'YYYYMMDD') IN ({_JULIAN_DAYS}) THEN 1 ELSE 0 END)"
@@ -218,13 +224,14 @@ def exact_rows_by_scn(
     names: Mapping[str, str] | None = None,
     replacing: Replacing = NOTHING_REPLACED,
 ) -> Generator[tuple[pa.Array, pa.RecordBatch]]:
-    """The rows of keys, each ``AS OF`` its own SCN, by one statement: batches as :func:`exact_rows` gives them, each behind the places in
-    ``parts`` of its rows (``int64``). In no order; ``names`` as for it. Close it before you use the session otherwise. Errors as for
-    :func:`read_chunk`.
+    """The rows of keys, each ``AS OF`` its own SCN, by one statement: batches as :func:`exact_rows`
+    gives them, each behind the places in ``parts`` of its rows (``int64``). In no order; ``names``
+    as for it. Close it before you use the session otherwise. Errors as for :func:`read_chunk`.
 
     Source:
-        Oracle Database Development Guide 19c, "Using Oracle Flashback Query": tables of one statement may have SCNs of their own, in joins
-        and set operations. UNION ALL takes LOBs, other set operations do not (SQL Language Reference 19c, "The Set Operators").
+        Oracle Database Development Guide 19c, "Using Oracle Flashback Query": tables of one
+        statement may have SCNs of their own, in joins and set operations. UNION ALL takes LOBs,
+        other set operations do not (SQL Language Reference 19c, "The Set Operators").
     """
     wanted = arrow_schema(schema)
     named = under_names(schema, names or {})
@@ -267,8 +274,8 @@ def _land(
 def chunk_query(
     schema: TableSchema, chunk: ChunkPart, scn: Scn, condition: str | None
 ) -> tuple[str, dict[str, object]]:
-    """The query of a chunk and its binds: the columns of the table's Arrow schema, then one for each LOB that says whether it
-    is empty."""
+    """The query of a chunk and its binds: the columns of the table's Arrow schema, then one for
+    each LOB that says whether it is empty."""
     schema = as_landed(schema)
     rows, binds = _rows_of(schema, chunk, scn, condition)
     return f"SELECT {', '.join(_selected(schema))} {rows}", binds
@@ -285,7 +292,8 @@ def _rows_of(
 def keys_by_scn_query(
     schema: TableSchema, parts: Sequence[tuple[Scn, ChunkKeys]]
 ) -> tuple[str, dict[str, object]]:
-    """The query of :func:`exact_rows_by_scn` and its binds: the columns of :func:`chunk_query`, and the place of each row's part."""
+    """The query of :func:`exact_rows_by_scn` and its binds: the columns of :func:`chunk_query`, and
+    the place of each row's part."""
     columns = ", ".join(_selected(schema))
     queries: list[str] = []
     binds: dict[str, object] = {}
@@ -305,7 +313,8 @@ def _selected(schema: TableSchema) -> list[str]:
 
 
 def _driver_schema(schema: TableSchema) -> pa.Schema:
-    """What the driver is asked for: the types in which columns are read, with 64-bit offsets for text and bytes."""
+    """What the driver is asked for: the types in which columns are read, with 64-bit offsets for
+    text and bytes."""
     large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     fields = [
         field.with_type(
@@ -329,7 +338,8 @@ def _held(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.R
 
 
 def _of_table(batches: Generator[pa.RecordBatch], schema: TableSchema) -> Generator[pa.RecordBatch]:
-    """The batches; what the driver cannot give is an error about the table, and about the columns that may be meant."""
+    """The batches; what the driver cannot give is an error about the table, and about the columns
+    that may be meant."""
     try:
         with closing(batches):
             yield from batches

@@ -1,7 +1,8 @@
 """Which definitions of tables does a signal ``schema-changes`` bring?
 
-Its data has the form of Debezium's: ``{"database": "ORCLPDB1", "schema": "OWNER", "changes": [{"type":
-"ALTER", "id": "…", "table": {…}}]}``, whose tables have the form of Debezium's schema history.
+Its data has the form of Debezium's: ``{"database": "ORCLPDB1", "schema": "OWNER", "changes":
+[{"type": "ALTER", "id": "…", "table": {…}}]}``, whose tables have the form of Debezium's schema
+history.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from cdc_core.snapshot.signal_data import SignalData, said
 
 
 class _HistoryModel(BaseModel):
-    """Part of a definition. What has no meaning here (``jdbcType``, ``charsetName``, ``attributes`` …) is passed over."""
+    """Part of a definition. What has no meaning here (``jdbcType``, ``charsetName``, ``attributes``
+    …) is passed over."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
@@ -61,7 +63,8 @@ class DefinedTable(_HistoryModel):
 
 
 class TableChange(_HistoryModel):
-    """What one table has become. A table that was dropped leaves with its DDL: that is no definition."""
+    """What one table has become. A table that was dropped leaves with its DDL: that is no
+    definition."""
 
     type: Literal["ALTER", "CREATE"]
     id: str
@@ -69,8 +72,9 @@ class TableChange(_HistoryModel):
 
 
 class SchemaChanges(SignalData):
-    """Definitions of tables, as they are as of ``scn``: the signal's own SCN where the sender names none. The database and the schema
-    beside ``changes`` are Debezium's; each change names its table in full."""
+    """Definitions of tables, as they are as of ``scn``: the signal's own SCN where the sender names
+    none. The database and the schema beside ``changes`` are Debezium's; each change names its table
+    in full."""
 
     database: str | None = None
     schema_name: Annotated[str | None, Field(alias="schema")] = None

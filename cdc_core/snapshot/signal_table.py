@@ -1,7 +1,8 @@
 """The channel of a signal table in Oracle: which of its rows are signals that nobody has taken yet?
 
-Debezium acts on rows that it meets in the redo behind its position. Here the table is queried, and the same holds: rows that
-were in it at the source's position when it was looked at first are not acted on, and are recorded as rejected.
+Debezium acts on rows that it meets in the redo behind its position. Here the table is queried, and
+the same holds: rows that were in it at the source's position when it was looked at first are not
+acted on, and are recorded as rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _NO_WATERMARKS = "(TYPE IS NULL OR TYPE NOT IN ('snapshot-window-open', 'snapsho
 _ROWS = "SELECT ID, TYPE, DATA FROM {table} WHERE {signals} ORDER BY {order}"
 _OLD = "SELECT ID FROM {table} AS OF SCN :scn WHERE {signals}"
 _OLD_BY_BLOCK = "SELECT ID FROM {table} WHERE ORA_ROWSCN <= :scn AND {signals}"
-"""ORA_ROWSCN is at or above the SCN at which a row committed: a table that was made later has no old row."""
+"""ORA_ROWSCN is at or above the SCN at which a row committed: a table that was made later has no
+old row."""
 
 _PRESENT = "SELECT ID FROM {table} WHERE {signals}"
 _COMMITTED = "SELECT ORA_ROWSCN FROM {table} WHERE ID = :id"
@@ -86,7 +88,8 @@ class OracleChannel:
 
 
 def read_signal_table(session: OracleSession, config: SourceConfig) -> list[Signal]:
-    """Every row of the configured table but Debezium's watermarks, as a signal: rejected where it cannot be one.
+    """Every row of the configured table but Debezium's watermarks, as a signal: rejected where it
+    cannot be one.
 
     Raises:
         PreflightError: The table is not there or may not be read.
@@ -99,7 +102,8 @@ def read_signal_table(session: OracleSession, config: SourceConfig) -> list[Sign
 def committed_scn(session: OracleSession, config: SourceConfig, signal: Signal) -> Scn | None:
     """At or above which SCN did a row of the signal table commit? None where Oracle does not say.
 
-    ORA_ROWSCN is that of the row's block, unless the table has ROWDEPENDENCIES: an upper bound (SQL Language Reference 19c).
+    ORA_ROWSCN is that of the row's block, unless the table has ROWDEPENDENCIES: an upper bound (SQL
+    Language Reference 19c).
     """
     if signal.channel != ORACLE_CHANNEL or config.signals.table is None:
         return None
@@ -123,7 +127,8 @@ def _ordered_rows(session: OracleSession, table: TableId) -> list[tuple[Any, ...
 
 
 def _rows_before(session: OracleSession, table: TableId, scn: Scn) -> frozenset[str]:
-    """The ids that the table had as of an SCN, as well as Oracle can say; of a view, those that it has now."""
+    """The ids that the table had as of an SCN, as well as Oracle can say; of a view, those that it
+    has now."""
     words = {"table": table.sql, "signals": _NO_WATERMARKS}
     for query in (_OLD, _OLD_BY_BLOCK):
         try:
@@ -144,7 +149,8 @@ def _as_old(signal: Signal, scn: Scn) -> Signal:
 
 
 def _is_another(signal: Signal, before: Signal) -> bool:
-    """Does a row ask for something else than the signal that had its id? What was taken may have an ``scn`` besides."""
+    """Does a row ask for something else than the signal that had its id? What was taken may have an
+    ``scn`` besides."""
     if before.channel != ORACLE_CHANNEL:
         return True
     if before.state == "rejected" and not before.data:

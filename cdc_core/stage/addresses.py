@@ -1,8 +1,10 @@
-"""Where do redo rows get their ROWIDs from, if LogMiner shows placeholders and the ROWID identifies the table's rows?
+"""Where do redo rows get their ROWIDs from, if LogMiner shows placeholders and the ROWID identifies
+the table's rows?
 
-From what closes their statement (:mod:`cdc_core.stage.statements`). A statement without an address is refused, row by row. So is an INSERT with
-what closes it if that is another statement's: if it changes other columns than LOBs, or names other values than the INSERT's.
-Supplemental logging of all columns is what names them.
+From what closes their statement (:mod:`cdc_core.stage.statements`). A statement without an address
+is refused, row by row. So is an INSERT with what closes it if that is another statement's: if it
+changes other columns than LOBs, or names other values than the INSERT's. Supplemental logging of
+all columns is what names them.
 """
 
 from __future__ import annotations
@@ -42,12 +44,14 @@ def with_addresses(
     version_at: Callable[[int], TableSchema],
     decode: Callable[[pa.Array, TableSchema], DecodedDml] = decode_dml,
 ) -> Iterator[pa.Table]:
-    """The surviving redo rows of one table with the ROWIDs of their rows, without those that only close a statement.
+    """The surviving redo rows of one table with the ROWIDs of their rows, without those that only
+    close a statement.
 
     Holds the last statement of each open transaction until it is closed.
 
     Args:
-        pieces: Rows (columns of ``committed.CommittedRows`` and ``problem``), each transaction's in order.
+        pieces: Rows (columns of ``committed.CommittedRows`` and ``problem``), each transaction's in
+            order.
         ends: Ordinal of the COMMIT of each transaction.
         version_at: The table as it was at a row's SCN.
         decode: How statements are decoded.
@@ -114,7 +118,8 @@ def _may_go_on(
     ends: Mapping[Transaction, int],
     newest: int,
 ) -> Flags:
-    """Per row: is it of the last statement of a transaction that goes on behind these rows, and is that not closed?"""
+    """Per row: is it of the last statement of a transaction that goes on behind these rows, and is
+    that not closed?"""
     last = np.flatnonzero(np.diff(transaction, append=-1))
     is_open = (row_id[last] < 0) | np.isin(operation[last], LOB_OPERATIONS)
     last = last[is_open]
@@ -136,7 +141,8 @@ def _are_foreign(
     version_at: Callable[[int], TableSchema],
     decode: Callable[[pa.Array, TableSchema], DecodedDml],
 ) -> Flags:
-    """Per row: does its statement begin with an INSERT, and end with an UPDATE that is not the INSERT's?"""
+    """Per row: does its statement begin with an INSERT, and end with an UPDATE that is not the
+    INSERT's?"""
     foreign = np.zeros(rows.num_rows, dtype=np.bool_)
     operation = rows["operation_code"].to_numpy()
     end = np.append(cut.place[1:], rows.num_rows) - 1
@@ -164,9 +170,11 @@ def _belong(
     version: TableSchema,
     decode: Callable[[pa.Array, TableSchema], DecodedDml],
 ) -> Flags:
-    """Pair by pair: does the UPDATE name the INSERT's row, by all columns but LOBs, and change LOBs alone?
+    """Pair by pair: does the UPDATE name the INSERT's row, by all columns but LOBs, and change LOBs
+    alone?
 
-    Pairs with a statement that cannot be decoded belong to each other by their order: whoever decodes refuses that statement.
+    Pairs with a statement that cannot be decoded belong to each other by their order: whoever
+    decodes refuses that statement.
     """
     count = len(inserts)
     try:

@@ -1,25 +1,32 @@
 """Where does a row that changes its key get the columns that the change does not carry?
 
-LogMiner leaves LOBs out of an update's old image, so a change of key can lack them. Each row is followed from change to change, in commit order,
-under the keys that it has: the last present value before the change counts, from an earlier change, else from the mirror's row of the key that
-the row had when the window began.
+LogMiner leaves LOBs out of an update's old image, so a change of key can lack them. Each row is
+followed from change to change, in commit order, under the keys that it has: the last present value
+before the change counts, from an earlier change, else from the mirror's row of the key that the row
+had when the window began.
 
-**Which row a change changes.** The one with its ROW_ID; where no change has shown the row's ROW_ID yet, or this change has none (of inserts into
-tables with LOBs, and of what writes LOBs, LogMiner shows none), the one that has its key. A key is one row's, but inside a transaction: Oracle
-checks keys at the end of a statement, so that another row can come to a key before its row leaves it, and a DEFERRABLE key at the commit. Then:
+**Which row a change changes.** The one with its ROW_ID; where no change has shown the row's ROW_ID
+yet, or this change has none (of inserts into tables with LOBs, and of what writes LOBs, LogMiner
+shows none), the one that has its key. A key is one row's, but inside a transaction: Oracle checks
+keys at the end of a statement, so that another row can come to a key before its row leaves it, and
+a DEFERRABLE key at the commit. Then:
 
-* A row of which nothing was seen may be there or not. If the transaction ends and it did not leave, it never was.
-* A value that is written without a ROW_ID is that of the row that came last. It is nobody's if the other row turns out to be there.
-* A row that is shown for the first time, and stays, is the row that came. If it leaves, it is the row that came only if the mirror has no row of
-  the key: one MERGE may move a row away and insert another.
+* A row of which nothing was seen may be there or not. If the transaction ends and it did not leave,
+  it never was.
+* A value that is written without a ROW_ID is that of the row that came last. It is nobody's if the
+  other row turns out to be there.
+* A row that is shown for the first time, and stays, is the row that came. If it leaves, it is the
+  row that came only if the mirror has no row of the key: one MERGE may move a row away and insert
+  another.
 
 What cannot be proved is left missing, and the merge refuses it.
 
-What was found also says whose a change without a ROW_ID is (:attr:`Carried.lines`), so that the events of a key that several rows
-share can be told apart.
+What was found also says whose a change without a ROW_ID is (:attr:`Carried.lines`), so that the
+events of a key that several rows share can be told apart.
 
-Only changes that touch a key which a row leaves or comes to are looked at. Of those, rows that are moved once, from a key to a key that nothing
-else of the window touches, need no following: theirs are the mirror's values.
+Only changes that touch a key which a row leaves or comes to are looked at. Of those, rows that are
+moved once, from a key to a key that nothing else of the window touches, need no following: theirs
+are the mirror's values.
 """
 
 from __future__ import annotations
@@ -37,7 +44,8 @@ from cdc_core.stage.changes import Flags, LightChanges, LoggedChanges, Rows, key
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 
 FOLLOWED_MAX = 4_000_000
-"""So many changes are followed one by one at most; it takes some hundred bytes, and some microseconds, for each."""
+"""So many changes are followed one by one at most; it takes some hundred bytes, and some
+microseconds, for each."""
 
 ASKED_MAX = 20_000
 """Of so many keys the mirror's rows are held at most, where Spark does not ask for them."""
@@ -51,7 +59,8 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What changes of key carry along. All numbers are places in ``light``; parallel arrays, one entry per change of key and column.
+    """What changes of key carry along. All numbers are places in ``light``; parallel arrays, one
+    entry per change of key and column.
 
     Attributes:
         light: The changes that were followed.
@@ -61,10 +70,12 @@ class Carried:
         source: The change whose image has the value, -1 for the mirror's row …
         origin: … that has the old key of this change, …
         left_scn: … if its position is below this SCN.
-        unless: The value counts only if the mirror has no row of the old key of this change; -1 if it counts in any case.
+        unless: The value counts only if the mirror has no row of the old key of this change; -1 if
+            it counts in any case.
         lines: Changes without a ROW_ID …
         line_of: … and of each a change that shows the ROW_ID of its row, …
-        line_unless: … which is so only if the mirror has no row of the old key of this change; -1 if in any case.
+        line_unless: … which is so only if the mirror has no row of the old key of this change; -1
+            if in any case.
     """
 
     light: LightChanges
@@ -90,8 +101,8 @@ class Carried:
         """What is carried, as far as the mirror allows it.
 
         Args:
-            found: The mirror's rows of the :attr:`asked` keys, and perhaps others, each key once: the columns of the key, those that changes lack,
-                and ``_cdc_commit_scn``.
+            found: The mirror's rows of the :attr:`asked` keys, and perhaps others, each key once:
+                the columns of the key, those that changes lack, and ``_cdc_commit_scn``.
             schema: The table.
         """
         codes = key_codes(
@@ -126,8 +137,9 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class CarriedValues:
-    """What changes of key carry along: which change, of ``absent`` which column, and from where: another change's number, or, from :data:`FOUND`
-    on, a row of ``found``. ``lines`` are the numbers of changes without a ROW_ID, whose rows have the ``row_ids``."""
+    """What changes of key carry along: which change, of ``absent`` which column, and from where:
+    another change's number, or, from :data:`FOUND` on, a row of ``found``. ``lines`` are the
+    numbers of changes without a ROW_ID, whose rows have the ``row_ids``."""
 
     absent: tuple[str, ...]
     change: Rows
@@ -153,7 +165,8 @@ class CarriedValues:
         return pc.coalesce(known, self.row_ids.take(pa.array(places, mask=places < 0)))
 
     def take(self, changes: LoggedChanges, image: str, column: str, rows: Rows) -> pa.Array:
-        """As :meth:`~cdc_core.stage.changes.LoggedChanges.take`; the numbers may be those of :meth:`sources`."""
+        """As :meth:`~cdc_core.stage.changes.LoggedChanges.take`; the numbers may be those of
+        :meth:`sources`."""
         is_found = rows >= FOUND
         values = changes.take(image, column, np.where(is_found, -1, rows))
         if not is_found.any():
@@ -188,7 +201,8 @@ def carry_columns(
         changes: The changes.
         schema: The table.
         absent: Columns that some change lacks.
-        has_gaps: Changes of the table are in quarantine or come later, so a key may have had a row that nothing shows.
+        has_gaps: Changes of the table are in quarantine or come later, so a key may have had a row
+            that nothing shows.
 
     Raises:
         DecodeError: More changes than :data:`FOLLOWED_MAX` would have to be followed.
@@ -224,8 +238,9 @@ _AT_ONCE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class _Events:
-    """Changes as columns of numbers: the keys before and after (-1: none), the ROW_ID (-1: unknown), and per absent column whether it is lacking.
-    ``order`` has their places in the order of their commits."""
+    """Changes as columns of numbers: the keys before and after (-1: none), the ROW_ID (-1:
+    unknown), and per absent column whether it is lacking. ``order`` has their places in the order
+    of their commits."""
 
     op: Rows
     scn: Rows
@@ -267,7 +282,8 @@ class _Events:
         )
 
     def move_once(self) -> Flags:
-        """Which changes move a row of which nothing else is seen, from a key to a key that nothing else touches?"""
+        """Which changes move a row of which nothing else is seen, from a key to a key that nothing
+        else touches?"""
         keys = np.concatenate([self.before[self.before >= 0], self.after[self.after >= 0]])
         if len(keys) == 0:
             return np.zeros(len(self.op), dtype=np.bool_)
@@ -284,9 +300,11 @@ _OPS = _UPDATE, _DELETE, _INSERT, _READ = tuple(map(ord, "udcr"))
 
 @dataclass(slots=True, eq=False)
 class _Row:
-    """A row, at the key that it has now. ``values`` are the places of the changes that have its absent columns. Nothing was seen of a row that
-    ``may_be``: it was there before, if it is. ``origin`` is a change that names it by the key that it had then, ``left_scn`` the SCN at
-    which it left that; ``unless``: all this is so only if the mirror has no row of the old key of that change."""
+    """A row, at the key that it has now. ``values`` are the places of the changes that have its
+    absent columns. Nothing was seen of a row that ``may_be``: it was there before, if it is.
+    ``origin`` is a change that names it by the key that it had then, ``left_scn`` the SCN at which
+    it left that; ``unless``: all this is so only if the mirror has no row of the old key of that
+    change."""
 
     key: int
     values: list[int]
@@ -360,8 +378,8 @@ class _Rows:
         self._shared.clear()
 
     def known_lines(self) -> list[tuple[int, int, int]]:
-        """Changes without a ROW_ID whose row is known by one, each with a change that shows it, and where it is so only if the mirror has no row of
-        the old key of a change, with that."""
+        """Changes without a ROW_ID whose row is known by one, each with a change that shows it, and
+        where it is so only if the mirror has no row of the old key of a change, with that."""
         nobodys = set(self.nobodys)
         return [
             (at, row.shown, row.unless)
@@ -402,7 +420,8 @@ class _Rows:
         row.values, row.may_be, row.unless = [at] * self._columns, False, -1
 
     def _row_of(self, at: int, key: int, row_id: int, *, leaves: bool) -> _Row:
-        """The row that a change by its old key changes; one of which nothing is known where that cannot be said."""
+        """The row that a change by its old key changes; one of which nothing is known where that
+        cannot be said."""
         row = self._by_id.get(row_id) if row_id >= 0 else None
         if row is None:
             row = self._picked(at, key, row_id, leaves=leaves)
@@ -425,7 +444,8 @@ class _Rows:
         return row
 
     def _picked(self, at: int, key: int, row_id: int, *, leaves: bool) -> _Row:
-        """Of the rows of a key, the one that a change means which does not show its ROW_ID, or shows it for the first time."""
+        """Of the rows of a key, the one that a change means which does not show its ROW_ID, or
+        shows it for the first time."""
         held = self._held(key)
         rows = held if row_id < 0 else [row for row in held if row.row_id < 0]
         if not rows:

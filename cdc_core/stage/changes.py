@@ -1,7 +1,9 @@
-"""How are changes read back from the Parquet files of a change log: some columns of all, all columns of some?
+"""How are changes read back from the Parquet files of a change log: some columns of all, all
+columns of some?
 
-Nothing but the committed files is asked, so that a window is reduced alike whether it was staged a moment ago or before a crash.
-A big window is read in parts, each with all changes of some keys, so that no process holds the whole of it.
+Nothing but the committed files is asked, so that a window is reduced alike whether it was staged a
+moment ago or before a crash. A big window is read in parts, each with all changes of some keys, so
+that no process holds the whole of it.
 """
 
 from __future__ import annotations
@@ -79,8 +81,9 @@ class LightChanges:
     """What decides which changes count, of all changes that are looked at.
 
     Attributes:
-        table: The columns ``_cdc_op, _cdc_commit_scn, _cdc_ordinal, _cdc_xid, _cdc_row_id, _cdc_absent``, and ``row``, the
-            change's number by which :meth:`LoggedChanges.take` finds it.
+        table: The columns ``_cdc_op, _cdc_commit_scn, _cdc_ordinal, _cdc_xid, _cdc_row_id,
+            _cdc_absent``, and ``row``, the change's number by which :meth:`LoggedChanges.take`
+            finds it.
         before: The key columns of the old image, NULL where there is none.
         after: Those of the new one.
         own_before: Does the old key belong to this part?
@@ -114,7 +117,8 @@ class LightChanges:
         return found
 
     def kinds(self, columns: Collection[str]) -> tuple[set[str], bool]:
-        """Which of these columns some insert or update does not carry; and whether a change of key is among those."""
+        """Which of these columns some insert or update does not carry; and whether a change of key
+        is among those."""
         carried = self.table.filter(pc.not_equal(self.table["_cdc_op"], "d"))
         absent = set(pc.unique(pc.list_flatten(carried["_cdc_absent"])).to_pylist())
         absent &= set(columns)
@@ -142,7 +146,8 @@ class ChangeFacts:
         changes: Number of changes.
         absent: The columns that some insert or update does not carry, in the table's order.
         moved_absent: Some change of key does not carry all columns.
-        bounds: Of each key column that holds whole numbers, the least and the greatest value that any image has; none where nobody looked.
+        bounds: Of each key column that holds whole numbers, the least and the greatest value that
+            any image has; none where nobody looked.
     """
 
     changes: int
@@ -162,7 +167,8 @@ def _together(found: Sequence[LightChanges]) -> LightChanges:
 
 
 class LoggedChanges:
-    """Changes in files of a change log: those that ``own`` picks. ``names`` are what the files call its columns."""
+    """Changes in files of a change log: those that ``own`` picks. ``names`` are what the files call
+    its columns."""
 
     def __init__(
         self,
@@ -216,8 +222,8 @@ class LoggedChanges:
         return _together([self._light_of(group, part, parts) for group in range(len(self._groups))])
 
     def light_of_moves(self) -> LightChanges:
-        """As :meth:`light`, of the changes that touch a key which a row leaves or comes to, or that show the ROW_ID of such a row, and perhaps some
-        others."""
+        """As :meth:`light`, of the changes that touch a key which a row leaves or comes to, or that
+        show the ROW_ID of such a row, and perhaps some others."""
         keys, row_ids = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
         for group in range(len(self._groups)):
             light = self._light_of(group, 0, 1)
@@ -266,7 +272,8 @@ class LoggedChanges:
         return light if (owned[0] | owned[1]).all() else light.of_keys(owned[0], owned[1])
 
     def take(self, image: str, column: str, rows: Rows) -> pa.Array:
-        """A column of an image (``before`` or ``after``) of the changes with these numbers, in their order; NULL for -1."""
+        """A column of an image (``before`` or ``after``) of the changes with these numbers, in
+        their order; NULL for -1."""
         kind = arrow_schema(self._schema).field(column).type
         order = np.argsort(rows, kind="stable")
         numbers = rows[order]
@@ -331,7 +338,8 @@ def _row_id_digests(light: LightChanges) -> npt.NDArray[np.uint64]:
 
 
 def part_of(key: Sequence[pa.Array], parts: int) -> Rows:
-    """Which of so many parts the keys belong to; equal keys belong to one part, whichever file they come from."""
+    """Which of so many parts the keys belong to; equal keys belong to one part, whichever file they
+    come from."""
     if parts == 1:
         return np.zeros(len(key[0]), dtype=np.int64)
     return (_key_digests(key) % np.uint64(parts)).astype(np.int64)

@@ -1,8 +1,10 @@
 """Which UPDATEs do not close the statement whose rows stand before them?
 
-In a table with LOBs an UPDATE with the ROWID may be the last row of a statement that wrote a large LOB, or the next statement
-(:mod:`cdc_core.stage.undone_statements`). What closes a statement changes LOBs alone, of the statement's own row. So an UPDATE that changes a captured column which
-is no LOB, or names another key, is the next one. Anything else, and what cannot be read, may be either.
+In a table with LOBs an UPDATE with the ROWID may be the last row of a statement that wrote a large
+LOB, or the next statement (:mod:`cdc_core.stage.undone_statements`). What closes a statement
+changes LOBs alone, of the statement's own row. So an UPDATE that changes a captured column which is
+no LOB, or names another key, is the next one. Anything else, and what cannot be read, may be
+either.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _Key = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Which row a redo row is about before and after it, where it says so, and whether it changes a column that is no LOB."""
+    """Which row a redo row is about before and after it, where it says so, and whether it changes a
+    column that is no LOB."""
 
     before: _Key | None = None
     after: _Key | None = None

@@ -1,19 +1,24 @@
-"""How many rows with equal values are there after some changes? One row per digest and number, found by columns.
+"""How many rows with equal values are there after some changes? One row per digest and number,
+found by columns.
 
-Where all values of a row identify it (``identity: all_columns``), equal rows cannot be told apart, and need not be: the table is a number of
-copies for each digest.
+Where all values of a row identify it (``identity: all_columns``), equal rows cannot be told apart,
+and need not be: the table is a number of copies for each digest.
 
-**Events.** An insert or a chunk's row adds a copy of its digest, a delete takes one away; an update takes one of the old values and adds one
-of the new. An update that leaves the values as they were does nothing. The order is (commit SCN, ordinal); rows of a chunk stand
-behind all changes of their SCN. What committed at or below the SCN of the snapshot is in its rows, and does not count again.
+**Events.** An insert or a chunk's row adds a copy of its digest, a delete takes one away; an update
+takes one of the old values and adds one of the new. An update that leaves the values as they were
+does nothing. The order is (commit SCN, ordinal); rows of a chunk stand behind all changes of their
+SCN. What committed at or below the SCN of the snapshot is in its rows, and does not count again.
 
-**Numbers.** The copies of a digest are a pile: what is added comes on top with the next number, what is taken away is the top. So
-numbers go from 1 on without holes, and which copy has which position depends on the order of the changes alone: not on where
-windows were cut, and not on whether the mirror was merged window by window or is derived from the whole change log.
+**Numbers.** The copies of a digest are a pile: what is added comes on top with the next number,
+what is taken away is the top. So numbers go from 1 on without holes, and which copy has which
+position depends on the order of the changes alone: not on where windows were cut, and not on
+whether the mirror was merged window by window or is derived from the whole change log.
 
-**Too few.** A row can only go if it is there. A pile that a change takes more from than it has is a wrong mirror or change log, and
-stops the table; nothing is rounded up to zero. One case is none: in a window that lacks commits which come to light later (``has_gaps``), a
-delete may come before its row. Nothing happens then, and the later window, which brings the row, derives the digest from the whole change log.
+**Too few.** A row can only go if it is there. A pile that a change takes more from than it has is a
+wrong mirror or change log, and stops the table; nothing is rounded up to zero. One case is none: in
+a window that lacks commits which come to light later (``has_gaps``), a delete may come before its
+row. Nothing happens then, and the later window, which brings the row, derives the digest from the
+whole change log.
 
 ``lake.counting_copies`` is the same rule in SQL; one test holds both to each other.
 """
@@ -78,7 +83,8 @@ class Copies:
 
 
 def touched_digests(changes: LightChanges) -> pa.BinaryArray:
-    """The digests of the changes' own images, each once: also of an update that leaves the values as they were."""
+    """The digests of the changes' own images, each once: also of an update that leaves the values
+    as they were."""
     [before], [after] = changes.before, changes.after
     own = [before.filter(pa.array(changes.own_before)), after.filter(pa.array(changes.own_after))]
     return pc.unique(pa.concat_arrays(own))
@@ -97,7 +103,8 @@ def count_copies(
     Args:
         changes: All changes that touch a digest of the part, by the change log's schema.
         schema: The table.
-        present: The columns ``_cdc_row_digest`` and ``copies``: how many the mirror has of each digest; without it none of any.
+        present: The columns ``_cdc_row_digest`` and ``copies``: how many the mirror has of each
+            digest; without it none of any.
         read_scn: The SCN of the snapshot: what committed up to it is in the rows of its chunks.
         has_gaps: Commits that belong before these changes come to light later.
 
@@ -127,7 +134,8 @@ def count_copies(
         raise LakeError(TOO_FEW, hint=TOO_FEW_HINT, table=schema.table)
     last = height[ends]
     lowest = np.minimum(np.minimum.reduceat(height, starts), there)
-    # The last change that brought a pile to a height that it still has, or passed, put the copy of that number there.
+    # The last change that brought a pile to a height that it still has, or passed, put the copy of
+    # that number there.
     tops = np.flatnonzero((added > 0) & (height <= last[group]) & (height > lowest[group]))
     tops = tops[np.lexsort((tops, height[tops], group[tops]))]
     is_last = np.ones(len(tops), dtype=np.bool_)
@@ -150,11 +158,13 @@ def count_copies(
 
 
 def different_copies(wanted: Copies, mirror: pa.Table) -> Copies | None:
-    """What is to be merged so that the mirror has the copies; None if it has a digest and number twice.
+    """What is to be merged so that the mirror has the copies; None if it has a digest and number
+    twice.
 
     Args:
         wanted: All copies of some digests, as if the mirror had none.
-        mirror: The mirror's rows of the same digests: ``_cdc_row_digest``, ``_cdc_copy``, ``_cdc_commit_scn`` and ``_cdc_ordinal``.
+        mirror: The mirror's rows of the same digests: ``_cdc_row_digest``, ``_cdc_copy``,
+            ``_cdc_commit_scn`` and ``_cdc_ordinal``.
     """
     held = mirror[ROW_DIGEST].combine_chunks()
     both = pa.concat_arrays([held, wanted.digests]).dictionary_encode().indices.to_numpy()
@@ -186,8 +196,8 @@ def different_copies(wanted: Copies, mirror: pa.Table) -> Copies | None:
 
 
 def copies_source(changes: LoggedChanges, copies: Copies, schema: TableSchema) -> pa.Table:
-    """What is merged into the mirror, in the columns of ``stage.reducing.merge_source`` of its version; of a copy that goes only digest and
-    number are there."""
+    """What is merged into the mirror, in the columns of ``stage.reducing.merge_source`` of its
+    version; of a copy that goes only digest and number are there."""
     columns = [
         copies.digests
         if field.name == ROW_DIGEST
@@ -210,8 +220,8 @@ def copies_source(changes: LoggedChanges, copies: Copies, schema: TableSchema) -
 
 
 def _codes(changes: LightChanges) -> tuple[Rows, pa.BinaryArray, Rows, Rows, Rows, Rows]:
-    """The events, as columns: a number per digest and the digests that it stands for, the place of the change, whether it adds (1) or takes
-    away (-1), and the change's position."""
+    """The events, as columns: a number per digest and the digests that it stands for, the place of
+    the change, whether it adds (1) or takes away (-1), and the change's position."""
     [before], [after] = changes.before, changes.after
     same = pc.fill_null(pc.equal(before, after), False).to_numpy(zero_copy_only=False)
     old = np.flatnonzero(changes.own_before & ~same)
@@ -244,9 +254,11 @@ def _heights(added: Rows, starts: Rows, group: Rows, there: Rows) -> Rows:
 
 
 def _shortfall(height: Rows, group: Rows) -> Rows:
-    """How many copies were missing up to each event: the lowest point below zero so far, per group."""
+    """How many copies were missing up to each event: the lowest point below zero so far, per
+    group."""
     below = np.minimum(height, 0)
-    # One running minimum over all groups: each lies so much lower than the one before that it begins anew.
+    # One running minimum over all groups: each lies so much lower than the one before that it
+    # begins anew.
     step = int(-below.min(initial=0)) + 1
     lowered = below - group * step
     found: Rows = np.minimum.accumulate(lowered) + group * step

@@ -1,7 +1,7 @@
 """How do redo rows of one table become rows of its change log?
 
-Batch by batch. What cannot become a change without guessing stops the table with an error that says table, operation, SCN and
-the way out.
+Batch by batch. What cannot become a change without guessing stops the table with an error that says
+table, operation, SCN and the way out.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ _OF_ROLLBACK = (AMBIGUOUS, UNMATCHED, ROW_ID_UNKNOWN, DISORDERED)
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A redo row that cannot become a change without guessing: where it is, and why. ``row_id`` is None where LogMiner does not
-    know it."""
+    """A redo row that cannot become a change without guessing: where it is, and why. ``row_id`` is
+    None where LogMiner does not know it."""
 
     ordinal: int
     commit_scn: int
@@ -99,11 +99,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class ChangeDecoder:
-    """Turns redo rows into rows of ``layout.change_schema``; one per table and window, and safe to call from many threads.
+    """Turns redo rows into rows of ``layout.change_schema``; one per table and window, and safe to
+    call from many threads.
 
-    A row is decoded by the version of the table in which it was written. DDL waits for transactions that changed the table, so
-    all rows of a transaction have one layout, and a row's own SCN says which: the newest version up to it, or the first one
-    that is known. A change that waited for the DDL can have the very SCN at which it committed.
+    A row is decoded by the version of the table in which it was written. DDL waits for transactions
+    that changed the table, so all rows of a transaction have one layout, and a row's own SCN says
+    which: the newest version up to it, or the first one that is known. A change that waited for the
+    DDL can have the very SCN at which it committed.
 
     Attributes:
         schema: The version that both Delta tables have. The rows have its columns, as each is
@@ -126,11 +128,13 @@ class ChangeDecoder:
     replacing: Replacing = NOTHING_REPLACED
 
     def __call__(self, rows: pa.Table) -> pa.RecordBatch:
-        """The changes of redo rows (columns of ``committed.CommittedRows`` and ``problem``), one per row, in their order per version.
+        """The changes of redo rows (columns of ``committed.CommittedRows`` and ``problem``), one
+        per row, in their order per version.
 
         Raises:
             DecodeError: A row cannot become a change without guessing.
-            SchemaMismatchError: The table was truncated, or a statement names a column that it does not have.
+            SchemaMismatchError: The table was truncated, or a statement names a column that it does
+                not have.
         """
         target = change_schema(self.schema)
         [batch] = rows.combine_chunks().to_batches()
@@ -148,7 +152,8 @@ class ChangeDecoder:
         """The changes of those rows that can be decoded, and the rows that cannot.
 
         Raises:
-            DecodeError: What is not understood is not about one row: how a transaction took rows back, for example.
+            DecodeError: What is not understood is not about one row: how a transaction took rows
+                back, for example.
             SchemaMismatchError: As when all rows are decoded.
         """
         changes: list[pa.RecordBatch] = []
@@ -189,7 +194,8 @@ class ChangeDecoder:
         return versions[sum(version.scn_from <= scn for version in versions[1:])]
 
     def redacted(self, rows: pa.Table) -> pa.Array:
-        """The redo text of rows without the values of columns that are left out; NULL where these cannot be told apart."""
+        """The redo text of rows without the values of columns that are left out; NULL where these
+        cannot be told apart."""
         text = rows["sql_redo"].combine_chunks()
         excluded = frozenset((*self.excluded, *self.schema.excluded))
         if not excluded:
@@ -275,7 +281,8 @@ class ChangeDecoder:
         }
 
     def _columns_at(self, version: TableSchema) -> int:
-        """How many of the Delta tables' columns the table had had in a version: those behind them came later."""
+        """How many of the Delta tables' columns the table had had in a version: those behind them
+        came later."""
         had = {*version.stored_names.values(), *version.dropped}
         return max(at for at, one in enumerate(self.schema.columns, 1) if one.stored_as in had)
 
@@ -290,7 +297,8 @@ class ChangeDecoder:
         ]
 
     def _refuse(self, batch: pa.RecordBatch, version: TableSchema) -> None:
-        """Stop at the first row that is neither a plain, executable change nor one whose names the version knows."""
+        """Stop at the first row that is neither a plain, executable change nor one whose names the
+        version knows."""
         codes = batch["operation_code"]
         status = pc.bit_wise_and(batch["status"], pa.scalar(STATUS_MASK, pa.int32()))
         plain = pc.is_in(codes, value_set=pa.array(list(_OPS), codes.type))
@@ -348,7 +356,8 @@ class ChangeDecoder:
                 )
 
     def _refuse_unshown(self, decoded: Any, batch: pa.RecordBatch) -> None:
-        """A column that snapshots alone read keeps what they have: no change may give it a value, and no new row may leave open whether it has one."""
+        """A column that snapshots alone read keeps what they have: no change may give it a value,
+        and no new row may leave open whether it has one."""
         for column in self.schema.columns:
             field = column.stored_as
             if not is_snapshot_only(column) or decoded.after.type.get_field_index(field) < 0:
@@ -388,7 +397,8 @@ class ChangeDecoder:
                 )
 
     def _check_whole(self, decoded: Any, batch: pa.RecordBatch) -> None:
-        """Where all values identify a row, an update and a delete carry all of them. What an insert does not list is NULL."""
+        """Where all values identify a row, an update and a delete carry all of them. What an insert
+        does not list is NULL."""
         for absent in (decoded.absent, decoded.before_absent):
             lacks = pc.and_(
                 pc.greater(pc.list_value_length(absent), 0), pc.is_valid(decoded.before)
@@ -427,8 +437,8 @@ class ChangeDecoder:
 
 
 def _versions_of(batch: pa.RecordBatch, versions: tuple[TableSchema, ...]) -> npt.NDArray[np.int64]:
-    """Per row, the place of the version in which it was written. One at the SCN of a DDL is of the new version, unless LogMiner does
-    not name its columns, as of rows from before."""
+    """Per row, the place of the version in which it was written. One at the SCN of a DDL is of the
+    new version, unless LogMiner does not name its columns, as of rows from before."""
     bounds = np.array([version.scn_from for version in versions[1:]], dtype=np.int64)
     scns = batch["scn"].to_numpy()
     chosen: npt.NDArray[np.int64] = np.searchsorted(bounds, scns, side="right")
@@ -477,8 +487,8 @@ def _with_later_columns(
 def _in_columns_of(
     images: pa.StructArray, wanted: pa.StructType, row_ids: pa.Array
 ) -> pa.StructArray:
-    """Row images in other columns: by name, NULL where a version has no such column, with the ROWID where it is one, and with the digest of the
-    others where it is one."""
+    """Row images in other columns: by name, NULL where a version has no such column, with the ROWID
+    where it is one, and with the digest of the others where it is one."""
     if images.type == wanted:
         return images
     columns = [

@@ -36,5 +36,5 @@ SCHEMA_CHANGES = pa.schema(
         ("scn_high", pa.int64()),
     ]
 )
-"""One row per change of a table's definition; ``owner, table_name, scn, type`` name it. ``columns`` and ``key`` are NULL where the table
-left the stream (``is_followed`` is false)."""
+"""One row per change of a table's definition; ``owner, table_name, scn, type`` name it. ``columns``
+and ``key`` are NULL where the table left the stream (``is_followed`` is false)."""

@@ -1,4 +1,5 @@
-"""Which rows does the mirror have otherwise than what was derived for their keys? Found by columns."""
+"""Which rows does the mirror have otherwise than what was derived for their keys? Found by
+columns."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from cdc_core.stage.layout import COMMIT_SCN, mirror_schema
 
 
 def touching(changes: LightChanges, others: LightChanges) -> LightChanges:
-    """Of ``changes`` those that touch a key that one of ``others`` touches; only these keys are their part's own."""
+    """Of ``changes`` those that touch a key that one of ``others`` touches; only these keys are
+    their part's own."""
     rows, more = changes.table.num_rows, others.table.num_rows
     columns = zip(changes.before, changes.after, others.before, others.after, strict=True)
     codes = key_codes([pa.concat_arrays(images) for images in columns])
@@ -71,7 +73,8 @@ def different_rows(
 
 
 def _are_equal(derived: pa.Table, mirror: pa.Table, at: Rows, schema: TableSchema) -> Flags:
-    """Has the mirror's row at this place (-1: none) what was derived, where it was? NULL equals NULL, and NaN equals NaN."""
+    """Has the mirror's row at this place (-1: none) what was derived, where it was? NULL equals
+    NULL, and NaN equals NaN."""
     places = pa.array(at, mask=at < 0)
     equal = np.ones(len(derived), dtype=np.bool_)
     missing = derived["_cdc_missing"].combine_chunks()

@@ -13,7 +13,8 @@ from cdc_core.schema.types import arrow_schema
 COMMIT_SCN = "_cdc_commit_scn"
 ORDINAL = "_cdc_ordinal"
 CHUNK_ORDINAL = 2**63 - 1
-"""Ordinal of rows that a chunk brought: behind every change of the same SCN, since the chunk has seen them."""
+"""Ordinal of rows that a chunk brought: behind every change of the same SCN, since the chunk has
+seen them."""
 
 CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("_cdc_op", pa.string()),
@@ -39,7 +40,8 @@ CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("_cdc_landed", pa.timestamp("us")),
     ("_cdc_skipped", pa.string()),
 )
-"""Columns of the change log before ``before`` and ``after``; docs/reference/change-log.md has their meaning.
+"""Columns of the change log before ``before`` and ``after``; docs/reference/change-log.md has their
+meaning.
 
 ``_cdc_absent`` and ``_cdc_before_absent`` name, as these fields do, the columns that ``after`` and
 ``before`` do not carry, which is not the same as NULL. ``_cdc_columns`` is the number of the change
@@ -49,7 +51,8 @@ insert does not list is NULL."""
 
 
 OPTIONAL: frozenset[str] = frozenset(get_args(ChangeLogColumn))
-"""Columns that ``lake.change_log_columns`` names, without their prefix: NULL in all rows where it does not, which costs no space."""
+"""Columns that ``lake.change_log_columns`` names, without their prefix: NULL in all rows where it
+does not, which costs no space."""
 
 
 def change_schema(schema: TableSchema) -> pa.Schema:
@@ -61,7 +64,7 @@ def change_schema(schema: TableSchema) -> pa.Schema:
 
 
 def mirror_schema(schema: TableSchema) -> pa.Schema:
-    """Arrow schema of the mirror: the table's columns, with the number of equal rows where they are counted, then the position of each row's
-    last change."""
+    """Arrow schema of the mirror: the table's columns, with the number of equal rows where they are
+    counted, then the position of each row's last change."""
     place = [pa.field(COMMIT_SCN, pa.int64()), pa.field(ORDINAL, pa.int64())]
     return pa.schema([*arrow_schema(schema.with_copies()), *place])

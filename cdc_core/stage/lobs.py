@@ -1,25 +1,35 @@
 """How do the rows that write a LOB piece by piece become one change of its row?
 
-LogMiner shows a LOB that does not fit into its row as rows of their own, behind the INSERT or UPDATE of the same statement. Such rows of
-a transaction that follow each other and mean one LOB become one UPDATE of that column, which names its row by the key, or by its
-ROWID where that identifies it, and carries nothing else; its position is the last one's. The statement's other rows stay as they are.
+LogMiner shows a LOB that does not fit into its row as rows of their own, behind the INSERT or
+UPDATE of the same statement. Such rows of a transaction that follow each other and mean one LOB
+become one UPDATE of that column, which names its row by the key, or by its ROWID where that
+identifies it, and carries nothing else; its position is the last one's. The statement's other rows
+stay as they are.
 
-**Which value it is.** The rows tell what was written, not what was there before. So the value is known only where
+**Which value it is.** The rows tell what was written, not what was there before. So the value is
+known only where
 
-* the LOB was made empty, or written as a whole, earlier in the transaction: what is written changes that value; or
+* the LOB was made empty, or written as a whole, earlier in the transaction: what is written changes
+  that value; or
 * what is written begins with the first character and has no gap, and a trim ends the LOB there; or
-* it is written as a whole, from a row that begins it to one that ends it, as extended strings and documents are.
+* it is written as a whole, from a row that begins it to one that ends it, as extended strings and
+  documents are.
 
-**In which units.** DBMS_LOB counts UTF-16 units, of which a character outside of the basic plane has two; whether LogMiner's offsets and lengths do
-nobody has measured. Where the two readings give different values, what a statement wrote may say which it is: it goes on where it stopped, and
-is cut where it ends. What calls of DBMS_LOB wrote need not. Where nothing says it, the value is not known.
+**In which units.** DBMS_LOB counts UTF-16 units, of which a character outside of the basic plane
+has two; whether LogMiner's offsets and lengths do nobody has measured. Where the two readings give
+different values, what a statement wrote may say which it is: it goes on where it stopped, and is
+cut where it ends. What calls of DBMS_LOB wrote need not. Where nothing says it, the value is not
+known.
 
-Anything else is a part of a value of which the redo has no other part, as is a document of XMLDIFF in an XMLTYPE: Oracle logs the changed
-portion alone where it updates a document in place. With ``capture.lobs: reselect`` landing has what the change made
-of the LOB (:mod:`cdc_core.stage.missing_lobs`); otherwise the row is marked, and whoever decodes refuses it. A part is never taken for
-the whole. The same holds for a row of another form, where it is clear which LOB it is about.
+Anything else is a part of a value of which the redo has no other part, as is a document of XMLDIFF
+in an XMLTYPE: Oracle logs the changed portion alone where it updates a document in place. With
+``capture.lobs: reselect`` landing has what the change made of the LOB
+(:mod:`cdc_core.stage.missing_lobs`); otherwise the row is marked, and whoever decodes refuses it. A
+part is never taken for the whole. The same holds for a row of another form, where it is clear which
+LOB it is about.
 
-Memory: one LOB at a time for each open transaction, and the last :data:`KNOWN_BYTES_MAX` of known values.
+Memory: one LOB at a time for each open transaction, and the last :data:`KNOWN_BYTES_MAX` of known
+values.
 """
 
 from __future__ import annotations
@@ -88,7 +98,8 @@ TWO_READINGS = "lob-two-readings"
 
 KNOWN_BYTES_MAX = 64 * 2**20
 KNOWN_VALUES_MAX = 100_000
-"""How much is remembered of what a transaction wrote, in case that it writes more: the values that were used last."""
+"""How much is remembered of what a transaction wrote, in case that it writes more: the values that
+were used last."""
 
 _STATEMENTS = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
 
@@ -106,8 +117,9 @@ def lob_transactions(batches: Iterable[pa.Table]) -> set[str]:
 
 
 def without_beginnings(rows: pa.Table) -> pa.Table:
-    """The redo rows but for those that only say that a LOB is written: locators of releases whose writes name their LOB, and what is
-    left of the rows of a column that is left out. The end of a value needs no text."""
+    """The redo rows but for those that only say that a LOB is written: locators of releases whose
+    writes name their LOB, and what is left of the rows of a column that is left out. The end of a
+    value needs no text."""
     pieces = pa.array([code for code in PIECES if code not in ENDS], pa.int32())
     is_piece = pc.is_in(rows["operation_code"], value_set=pieces)
     says_nothing = pc.and_(is_piece, pc.is_null(rows["sql_redo"]))
@@ -123,8 +135,10 @@ def with_whole_lobs(
     """The redo rows of one table, those that write a LOB replaced by updates.
 
     Args:
-        pieces: Surviving rows (columns of ``committed.CommittedRows`` and ``problem``), each transaction's in order.
-        ends: Ordinal of the COMMIT of each transaction that has rows which write LOBs; other transactions pass unread.
+        pieces: Surviving rows (columns of ``committed.CommittedRows`` and ``problem``), each
+            transaction's in order.
+        ends: Ordinal of the COMMIT of each transaction that has rows which write LOBs; other
+            transactions pass unread.
         version_at: The table as it was at a row's SCN.
         reselected: What landing has in place of changes that the redo carries in part.
     """
@@ -147,8 +161,9 @@ def missing_lobs(
     ends: Mapping[Transaction, int],
     version_at: Callable[[int], TableSchema],
 ) -> Iterator[list[MissingLob]]:
-    """The changes of one table of which :func:`with_whole_lobs` would not know the LOB: those that say what it is at the end of their
-    transaction, and those that a later change of it follows. Arguments as there; of some transactions at once, when they have ended.
+    """The changes of one table of which :func:`with_whole_lobs` would not know the LOB: those that
+    say what it is at the end of their transaction, and those that a later change of it follows.
+    Arguments as there; of some transactions at once, when they have ended.
     """
     missing = MissingLobs()
     stage = _Stage(ends, version_at, NOTHING_RESELECTED, missing)
@@ -186,7 +201,8 @@ class _Known:
     def follow(
         self, old: Key | None, new: Key | None, after: Mapping[str, Any], lobs: Sequence[str]
     ) -> None:
-        """What an INSERT, UPDATE or DELETE means for the known values of ``lobs``: the row had the key ``old``, and has ``new``."""
+        """What an INSERT, UPDATE or DELETE means for the known values of ``lobs``: the row had the
+        key ``old``, and has ``new``."""
         for name in lobs:
             held = None if old is None else self.pop((old, name))
             value = after.get(name, held)
@@ -195,11 +211,13 @@ class _Known:
 
 
 IS_CALL = "is_call"
-"""The column of redo rows that says of a locator's row whether a call of DBMS_LOB begins with it, not a statement's writes."""
+"""The column of redo rows that says of a locator's row whether a call of DBMS_LOB begins with it,
+not a statement's writes."""
 
 
 def with_calls(rows: pa.Table) -> pa.Table:
-    """The redo rows with :data:`IS_CALL`: a locator's row has the ROWID where a call begins (measured on 23ai)."""
+    """The redo rows with :data:`IS_CALL`: a locator's row has the ROWID where a call begins
+    (measured on 23ai)."""
     is_locator = pc.equal(rows["operation_code"], int(Operation.SELECT_LOB_LOCATOR))
     is_known = pc.is_valid(known_row_ids(rows["row_id"].combine_chunks()))
     return rows.append_column(IS_CALL, pc.and_(is_locator, is_known))
@@ -215,8 +233,8 @@ class Begin:
 
 @dataclass(slots=True)
 class _Open:
-    """A transaction's LOB that is being written: where, the calls so far, the facts of the last row, and the first one that is not
-    understood."""
+    """A transaction's LOB that is being written: where, the calls so far, the facts of the last
+    row, and the first one that is not understood."""
 
     place: LobPlace
     calls: list[LobCall] = field(default_factory=list)
@@ -297,7 +315,8 @@ class _Stage:
             self._missing.end(transaction)
 
     def _note(self, row: dict[str, Any], transaction: Transaction) -> None:
-        """Remember what a statement makes of LOBs. One that is not understood is refused where all are decoded."""
+        """Remember what a statement makes of LOBs. One that is not understood is refused where all
+        are decoded."""
         if row["problem"] is not None:
             self._missing.doubt(transaction)
         if row["operation_code"] not in _STATEMENTS:
@@ -388,7 +407,8 @@ class _Stage:
         transaction: Transaction,
         problem: str = INCOMPLETE,
     ) -> list[dict[str, Any]]:
-        """A change that the redo carries in part: as landing has it, or marked; nothing where a later change has the value."""
+        """A change that the redo carries in part: as landing has it, or marked; nothing where a
+        later change has the value."""
         self._missing.put(transaction, MissingLob(done.place, schema, done.last))
         sql = self._reselected.sql_of(done.last["ordinal"])
         if sql is None and done.unclear is not None:
@@ -399,7 +419,8 @@ class _Stage:
         return [{**done.last, **self._update(sql, transaction)}] if sql else []
 
     def _update(self, sql: str, transaction: Transaction) -> dict[str, Any]:
-        """What a row becomes that stands for several: a value may go back to any of the transaction's earlier ones."""
+        """What a row becomes that stands for several: a value may go back to any of the
+        transaction's earlier ones."""
         status = TEXT_REPLACED if transaction in self._spoiled else 0
         return {"operation_code": int(Operation.UPDATE), "status": status, "sql_redo": sql}
 
@@ -426,10 +447,12 @@ def _literal(value: Data, column: Column, plan: TablePlan) -> str:
 def value_of_calls(
     base: Data | None, calls: Sequence[LobCall], empty: Data, begins: Sequence[Begin] = ()
 ) -> Data | None:
-    """The LOB after the calls; None where that is not known. As :func:`written`, in the units that ``begins`` show.
+    """The LOB after the calls; None where that is not known. As :func:`written`, in the units that
+    ``begins`` show.
 
     Raises:
-        TwoReadingsError: Characters and UTF-16 units give different values, and nothing shows which is meant.
+        TwoReadingsError: Characters and UTF-16 units give different values, and nothing shows which
+            is meant.
     """
     by_characters = written(base, calls, empty)
     texts = [base, *(call.data for call in calls if isinstance(call, LobWrite))]
@@ -483,8 +506,9 @@ def _split_call(call: LobCall) -> LobCall:
 
 
 def _is_in_these_units(calls: Sequence[LobCall], begins: Sequence[Begin]) -> bool:
-    """Did statements write all that they wrote from the LOB's first character on without a gap, and cut it where that ends? Only then these
-    are the units that offsets and lengths have. False where no statement did."""
+    """Did statements write all that they wrote from the LOB's first character on without a gap, and
+    cut it where that ends? Only then these are the units that offsets and lengths have. False where
+    no statement did."""
     ends = [*(one.at for one in begins[1:]), len(calls)]
     found = False
     for begin, end in zip(begins, ends, strict=False):
@@ -529,8 +553,8 @@ def written(base: Data | None, calls: Sequence[LobCall], empty: Data) -> Data | 
 
 
 def _replaced(calls: Sequence[LobCall]) -> Data | None:
-    """What an UPDATE gives a LOB: the last calls write it from its beginning on, and cut it inside of that, whatever was there before.
-    None for other calls."""
+    """What an UPDATE gives a LOB: the last calls write it from its beginning on, and cut it inside
+    of that, whatever was there before. None for other calls."""
     *writes, last = calls
     if not isinstance(last, LobTrim):
         return None

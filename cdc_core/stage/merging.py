@@ -1,6 +1,7 @@
 """What does a window make of rows of its mirror? MERGE's rule, by columns.
 
-``lake.merge.merge_sql`` is the same rule for Spark; one test holds both to each other (``tests/lake/test_rewriting.py``).
+``lake.merge.merge_sql`` is the same rule for Spark; one test holds both to each other
+(``tests/lake/test_rewriting.py``).
 
 Keys are equal as in Spark: 0 and -0 are one key, NaN is equal to itself, NULL to nothing.
 """
@@ -46,7 +47,8 @@ def double_key(schema: TableSchema) -> CdcError:
 
 
 def lost_columns(schema: TableSchema) -> CdcError:
-    """A row that came from another key lacks columns, and the mirror's row of its new key is not its own."""
+    """A row that came from another key lacks columns, and the mirror's row of its new key is not
+    its own."""
     return DecodeError(
         "a key change does not carry all columns, and the mirror has no row of the old key to "
         "take them from",
@@ -68,8 +70,8 @@ def lacking_row(schema: TableSchema) -> CdcError:
 class Effects:
     """What becomes of so many rows of a mirror, in their order.
 
-    ``source`` is the number of the window's row that has the same key, -1 without one; ``updates`` and ``deletes`` are the
-    rows that change.
+    ``source`` is the number of the window's row that has the same key, -1 without one; ``updates``
+    and ``deletes`` are the rows that change.
     """
 
     source: Rows
@@ -88,7 +90,8 @@ class Effects:
 
 
 class Merge(Protocol):
-    """A window's rows, on their way into a mirror: first all rows of the mirror that can have one of its keys are looked at, then rows are made."""
+    """A window's rows, on their way into a mirror: first all rows of the mirror that can have one
+    of its keys are looked at, then rows are made."""
 
     rows_updated: int
     rows_deleted: int
@@ -97,15 +100,18 @@ class Merge(Protocol):
 
     @property
     def kept_columns(self) -> Sequence[str]:
-        """Columns of which a row of the mirror that changes may keep its value; all others get the window's."""
+        """Columns of which a row of the mirror that changes may keep its value; all others get the
+        window's."""
         ...
 
     def near(self, there: pa.Table) -> Rows:
-        """The places of the rows that can have one of the window's keys, ascending: all that have one, and few others. By key columns."""
+        """The places of the rows that can have one of the window's keys, ascending: all that have
+        one, and few others. By key columns."""
         ...
 
     def effects(self, there: pa.Table) -> Effects:
-        """What becomes of rows of the mirror, by key columns, ``_cdc_commit_scn`` and ``_cdc_ordinal``."""
+        """What becomes of rows of the mirror, by key columns, ``_cdc_commit_scn`` and
+        ``_cdc_ordinal``."""
         ...
 
     def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
@@ -125,8 +131,9 @@ class Merge(Protocol):
 class WindowMerge(Merge):
     """The rows of a window, on their way into a mirror.
 
-    All rows of the mirror that can have one of the window's keys are looked at first (:meth:`effects`); then their rows can be made
-    (:meth:`merged`), and those that are new (:meth:`inserted`).
+    All rows of the mirror that can have one of the window's keys are looked at first
+    (:meth:`effects`); then their rows can be made (:meth:`merged`), and those that are new
+    (:meth:`inserted`).
 
     Args:
         rows: One row per key, in the columns of ``stage.reducing.merge_source``.
@@ -167,12 +174,13 @@ class WindowMerge(Merge):
         return [*self._schema.key, *(one for one in self._lacks if one not in self._schema.key)]
 
     def near(self, there: pa.Table) -> Rows:
-        """The places of the rows that can have one of the window's keys, ascending. By key columns."""
+        """The places of the rows that can have one of the window's keys, ascending. By key
+        columns."""
         return places_among(_comparable(there, self._schema.key), self._keys)
 
     def effects(self, there: pa.Table) -> Effects:
-        """What becomes of rows of the mirror, by key columns, ``_cdc_commit_scn`` and ``_cdc_ordinal``: a row changes only where the window's
-        position is greater than its own.
+        """What becomes of rows of the mirror, by key columns, ``_cdc_commit_scn`` and
+        ``_cdc_ordinal``: a row changes only where the window's position is greater than its own.
 
         Raises:
             DuplicateKeyError: An insert meets a row.
@@ -201,7 +209,8 @@ class WindowMerge(Merge):
         return Effects(source, updates, deletes)
 
     def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
-        """The rows of the mirror as they are after the window, in their order. A column that the window's row lacks keeps its value."""
+        """The rows of the mirror as they are after the window, in their order. A column that the
+        window's row lacks keeps its value."""
         if not effects.change_something:
             return there
         as_is = np.arange(there.num_rows)
@@ -249,7 +258,8 @@ class WindowMerge(Merge):
 
 
 def places_of(there: pa.Table, keys: pa.Table) -> Rows:
-    """Of each row of ``there``: which of the ``keys``, in equal columns, it has; -1 if none. Keys differ; NULL is equal to nothing."""
+    """Of each row of ``there``: which of the ``keys``, in equal columns, it has; -1 if none. Keys
+    differ; NULL is equal to nothing."""
     numbered = there.append_column(_THEIRS, pa.array(np.arange(there.num_rows)))
     mine = keys.append_column(_MINE, pa.array(np.arange(keys.num_rows)))
     met = numbered.join(mine, keys.column_names, join_type="inner", use_threads=False)
@@ -259,7 +269,8 @@ def places_of(there: pa.Table, keys: pa.Table) -> Rows:
 
 
 def places_among(there: pa.Table, keys: pa.Table) -> Rows:
-    """The places of the rows that have in each column, by itself, a value of the ``keys``, ascending."""
+    """The places of the rows that have in each column, by itself, a value of the ``keys``,
+    ascending."""
     names = keys.column_names
     if (
         len(names) == 1
@@ -272,8 +283,9 @@ def places_among(there: pa.Table, keys: pa.Table) -> Rows:
 
 
 def _places_in_order(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> Rows | None:
-    """Of whole numbers that ascend, as in the files of a table that was read by its key: the few that are wanted are looked up; None of others.
-    Measured: of 3 million 0.2 ms after 0.6 ms to see their order, and 34 ms by a hash of the wanted ones."""
+    """Of whole numbers that ascend, as in the files of a table that was read by its key: the few
+    that are wanted are looked up; None of others. Measured: of 3 million 0.2 ms after 0.6 ms to see
+    their order, and 34 ms by a hash of the wanted ones."""
     if not pa.types.is_integer(values.type) or values.null_count:
         return None
     numbers = values.to_numpy()
@@ -288,7 +300,8 @@ def _places_in_order(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> Rows |
 
 
 def _is_among(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> Flags:
-    """Of whole numbers, by their last bits: one in thousands too many is found, in a third of the time of a hash."""
+    """Of whole numbers, by their last bits: one in thousands too many is found, in a third of the
+    time of a hash."""
     if pa.types.is_integer(values.type) and not values.null_count:
         own = wanted.drop_null().to_numpy()
         bits = max(_BITS_MIN, min(_BITS_MAX, len(own).bit_length() + _BITS_MORE))

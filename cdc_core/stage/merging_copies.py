@@ -1,6 +1,8 @@
-"""What does a window make of rows of a mirror whose equal rows are counted? MERGE's rule for them, by columns.
+"""What does a window make of rows of a mirror whose equal rows are counted? MERGE's rule for them,
+by columns.
 
-``lake.counting_copies.merge_copies_sql`` is the same rule for Spark; one test holds both to each other (``tests/lake/test_rewriting.py``).
+``lake.counting_copies.merge_copies_sql`` is the same rule for Spark; one test holds both to each
+other (``tests/lake/test_rewriting.py``).
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ def another_mirror(schema: TableSchema) -> CdcError:
 
 
 class CopiesMerge(Merge):
-    """The copies of a window, on their way into a mirror. As of ``stage.merging.WindowMerge``, all of its rows that can have one of their
-    digests are looked at before rows are made.
+    """The copies of a window, on their way into a mirror. As of ``stage.merging.WindowMerge``, all
+    of its rows that can have one of their digests are looked at before rows are made.
 
     Args:
         rows: One row per digest and number, in the columns of ``stage.copies.copies_source``.
@@ -78,8 +80,8 @@ class CopiesMerge(Merge):
         return Effects(source, updates, deletes)
 
     def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
-        """The rows of the mirror as they are after the window, in their order: a copy that stays has its values, and perhaps another
-        position."""
+        """The rows of the mirror as they are after the window, in their order: a copy that stays
+        has its values, and perhaps another position."""
         if not effects.change_something:
             return there
         places = np.arange(there.num_rows)

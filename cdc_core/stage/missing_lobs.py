@@ -1,19 +1,25 @@
-"""Which values of LOBs does the redo carry in part only, that Oracle has as of the commit of their transaction?
+"""Which values of LOBs does the redo carry in part only, that Oracle has as of the commit of their
+transaction?
 
-With ``capture.lobs: reselect``, capture asks Oracle for them by key, AS OF the commit's SCN, and lands for each such change the UPDATE that
-it means, as a row of its own (:attr:`~cdc_core.model.operations.Operation.RESELECTED`) with the number of the redo row that it stands for.
+With ``capture.lobs: reselect``, capture asks Oracle for them by key, AS OF the commit's SCN, and
+lands for each such change the UPDATE that it means, as a row of its own
+(:attr:`~cdc_core.model.operations.Operation.RESELECTED`) with the number of the redo row that it
+stands for.
 
-**Which change it is.** What Oracle has as of the commit is what the transaction's last change of that LOB made. So of the changes that
-the redo carries in part, the last one of its row and column has that value, if nothing of the transaction follows that changes the LOB.
-Every other one (another change of the LOB, or the row's DELETE, follows) has a value that nobody knows: it lands as a change that does
-not carry the column, and what follows brings the value.
+**Which change it is.** What Oracle has as of the commit is what the transaction's last change of
+that LOB made. So of the changes that the redo carries in part, the last one of its row and column
+has that value, if nothing of the transaction follows that changes the LOB. Every other one (another
+change of the LOB, or the row's DELETE, follows) has a value that nobody knows: it lands as a change
+that does not carry the column, and what follows brings the value.
 
-**By ROWID.** Where the ROWID identifies the table's rows, the row is looked up by it: the transaction has locked the row until its commit, so
-nobody else can have moved it. A change with a value that nobody knows names no row by a key there, and lands as no change at all.
+**By ROWID.** Where the ROWID identifies the table's rows, the row is looked up by it: the
+transaction has locked the row until its commit, so nobody else can have moved it. A change with a
+value that nobody knows names no row by a key there, and lands as no change at all.
 
-**What is left alone.** The row is looked up by the key that it has at the commit. So it must keep its key from the change on: where the
-transaction moves a row away from the key or onto it, or inserts one under it, or has a row that is not understood, the change stays
-what it is, a part of a value, and whoever decodes it refuses it.
+**What is left alone.** The row is looked up by the key that it has at the commit. So it must keep
+its key from the change on: where the transaction moves a row away from the key or onto it, or
+inserts one under it, or has a row that is not understood, the change stays what it is, a part of a
+value, and whoever decodes it refuses it.
 """
 
 from __future__ import annotations
@@ -40,12 +46,14 @@ Transaction = tuple[str, int]
 """XID and commit SCN: an XID is used again."""
 
 MISSING_MAX = 200_000
-"""So many changes of open transactions wait for the end of these; further ones stay parts of values."""
+"""So many changes of open transactions wait for the end of these; further ones stay parts of
+values."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingLob:
-    """A change that the redo carries in part: where, of which version of the table, and the facts of its last redo row.
+    """A change that the redo carries in part: where, of which version of the table, and the facts
+    of its last redo row.
 
     ``is_last``: what Oracle has as of the commit is what this change made.
     """
@@ -62,7 +70,8 @@ class MissingLob:
 
     @property
     def sql_without(self) -> str:
-        """The UPDATE that names the row and carries no other column; empty where no column names it."""
+        """The UPDATE that names the row and carries no other column; empty where no column names
+        it."""
         if not self.place.predicates:
             return ""
         sets = ", ".join(self.place.predicates)
@@ -76,7 +85,8 @@ class MissingLob:
 
 @dataclass(slots=True)
 class MissingLobs:
-    """The changes that wait for the end of their transaction, at most ``limit`` at once, and those of which it is known what they are."""
+    """The changes that wait for the end of their transaction, at most ``limit`` at once, and those
+    of which it is known what they are."""
 
     limit: int = MISSING_MAX
     _open: dict[Transaction, dict[Key, dict[str, MissingLob]]] = field(default_factory=dict)
@@ -112,7 +122,8 @@ class MissingLobs:
         before: Mapping[str, Any],
         after: Mapping[str, Any],
     ) -> None:
-        """An INSERT, UPDATE or DELETE of the transaction: the row had the key ``old``, and has ``new``; what its images carry."""
+        """An INSERT, UPDATE or DELETE of the transaction: the row had the key ``old``, and has
+        ``new``; what its images carry."""
         rows = self._open.get(transaction)
         if not rows:
             return
@@ -150,7 +161,8 @@ class Reselected(Protocol):
     """What landing has in place of changes that the redo carries in part."""
 
     def sql_of(self, ordinal: int) -> str | None:
-        """The UPDATE that stands for the redo row of that number, empty for no change; None if there is none."""
+        """The UPDATE that stands for the redo row of that number, empty for no change; None if
+        there is none."""
 
 
 class _Nothing:
@@ -162,7 +174,8 @@ NOTHING_RESELECTED: Reselected = _Nothing()
 
 
 class LandedLobs:
-    """Those of a table in some redo files, found by the rows' numbers. Holds the numbers, and the texts of one row group."""
+    """Those of a table in some redo files, found by the rows' numbers. Holds the numbers, and the
+    texts of one row group."""
 
     def __init__(self, table: TableId, paths: Sequence[str]) -> None:
         self._table, self._paths = table, paths

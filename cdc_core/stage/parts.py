@@ -1,8 +1,10 @@
 """How is a window split into parts that are staged apart, each by the same function?
 
-A row becomes a change by itself, but where its transaction took rows back, or wrote a LOB piece by piece: then the transaction's rows say
-together what is left. So such transactions stay whole, some of them in each part, and the rows of all others are split by row groups, so
-that one large transaction is many parts too. The split depends on the window's files alone: whoever makes it again gets the same parts.
+A row becomes a change by itself, but where its transaction took rows back, or wrote a LOB piece by
+piece: then the transaction's rows say together what is left. So such transactions stay whole, some
+of them in each part, and the rows of all others are split by row groups, so that one large
+transaction is many parts too. The split depends on the window's files alone: whoever makes it again
+gets the same parts.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class WindowPart:
-    """What is staged by itself: the rows that these transactions have in a share of the row groups."""
+    """What is staged by itself: the rows that these transactions have in a share of the row
+    groups."""
 
     committed: CommittedTransactions
     share: Share
@@ -35,7 +38,8 @@ class WindowPart:
 def window_parts(
     committed: CommittedTransactions, decoder: ChangeDecoder, rows: int
 ) -> list[WindowPart]:
-    """The parts of a window of one table, of about so many redo rows; each row is in one of them."""
+    """The parts of a window of one table, of about so many redo rows; each row is in one of
+    them."""
     has_lobs = decoder.has_placeholders or any(one.is_lob for one in decoder.schema.columns)
     ledger = committed.ledger
     whole = pa.repeat(True, ledger.num_rows) if has_lobs else ledger["has_rollback"]
@@ -70,7 +74,8 @@ def check_parts(
     table: TableId,
     window: ScnWindow,
 ) -> None:
-    """Hold the rows that were found in all parts against what was counted at capture: whoever staged them read the window's files again.
+    """Hold the rows that were found in all parts against what was counted at capture: whoever
+    staged them read the window's files again.
 
     Args:
         parts: All parts of the window.

@@ -1,15 +1,18 @@
 """What becomes of redo rows that cannot be decoded, and of the changes that would need them?
 
-A quarantined change leaves its row in the mirror as it was: missing after an insert, there still after a delete, stale after an
-update. What follows is judged by what a change needs. One that carries all columns needs nothing of the row's former state: it is
-applied, and puts the row right. One that lacks columns keeps the mirror's values of these; it would mix two states of the row, or
-make a row of some columns. It goes into quarantine as well where the quarantined change may have been one of the same row: it has the
-same ROW_ID, or the ROW_ID of one of the two is not known, or the two addresses are in different segments: ALTER TABLE MOVE and an
-update of a partition key give a row another address, and a ROW_ID begins with the number of its segment's data object (SHRINK SPACE stays in the
-segment, and writes each row that it moves into the redo as a delete and an insert). So no row of the mirror is ever made of parts.
+A quarantined change leaves its row in the mirror as it was: missing after an insert, there still
+after a delete, stale after an update. What follows is judged by what a change needs. One that
+carries all columns needs nothing of the row's former state: it is applied, and puts the row right.
+One that lacks columns keeps the mirror's values of these; it would mix two states of the row, or
+make a row of some columns. It goes into quarantine as well where the quarantined change may have
+been one of the same row: it has the same ROW_ID, or the ROW_ID of one of the two is not known, or
+the two addresses are in different segments: ALTER TABLE MOVE and an update of a partition key give
+a row another address, and a ROW_ID begins with the number of its segment's data object (SHRINK
+SPACE stays in the segment, and writes each row that it moves into the redo as a delete and an
+insert). So no row of the mirror is ever made of parts.
 
-What is not about one row stops the table as before: rows that a transaction took back in a way that is not understood, a TRUNCATE, a
-definition that does not fit.
+What is not about one row stops the table as before: rows that a transaction took back in a way that
+is not understood, a TRUNCATE, a definition that does not fit.
 """
 
 from __future__ import annotations
@@ -47,8 +50,9 @@ QUARANTINE_SCHEMA = pa.schema(
         ("resolved_scn", pa.int64()),
     ]
 )
-"""Columns of a quarantine table; those that the change log has too mean the same. ``sql_redo`` holds row values. ``resolved_scn`` is
-the SCN of a later reading of the table's rows, which made the row count no more."""
+"""Columns of a quarantine table; those that the change log has too mean the same. ``sql_redo``
+holds row values. ``resolved_scn`` is the SCN of a later reading of the table's rows, which made the
+row count no more."""
 
 FOLLOWS = "the change lacks columns, and may follow a change of its row that is in quarantine"
 LEFT_OUT = "the row was in quarantine before, and can be decoded by now"
@@ -56,8 +60,8 @@ LEFT_OUT = "the row was in quarantine before, and can be decoded by now"
 
 @dataclass(slots=True)
 class Suspects:
-    """Rows whose former state is not certain: those with these addresses, and rows of other segments than theirs, where one of them
-    may have gone; any row where ``is_any``."""
+    """Rows whose former state is not certain: those with these addresses, and rows of other
+    segments than theirs, where one of them may have gone; any row where ``is_any``."""
 
     row_ids: set[str] = field(default_factory=set)
     segments: set[str] = field(default_factory=set)
@@ -91,7 +95,8 @@ class Suspects:
 
 @dataclass(frozen=True, slots=True)
 class Sieved:
-    """Some redo rows after the sieve: the ``changes`` of those that can be decoded, and the ``refused`` ones."""
+    """Some redo rows after the sieve: the ``changes`` of those that can be decoded, and the
+    ``refused`` ones."""
 
     rows: pa.Table
     changes: Sequence[pa.RecordBatch]
@@ -104,7 +109,8 @@ class Sieve:
     Args:
         decoder: Decodes the rows.
         suspects: Rows in quarantine from earlier windows, whose former state is not certain.
-        covered_scn: What committed at or below is in rows that were read since, so it makes nothing uncertain.
+        covered_scn: What committed at or below is in rows that were read since, so it makes nothing
+            uncertain.
         room: So many rows may come into quarantine.
     """
 
@@ -139,7 +145,8 @@ class Sieve:
         return Sieved(rows, changes, refused)
 
     def take(self, piece: Sieved) -> Iterator[pa.RecordBatch]:
-        """The changes of the next piece that may be applied; the others are kept for the quarantine."""
+        """The changes of the next piece that may be applied; the others are kept for the
+        quarantine."""
         if not piece.refused and not self._suspects:
             yield from piece.changes
             return
@@ -187,8 +194,8 @@ class Sieve:
 def quarantined(
     rows: pa.Table, reasons: dict[int, str], decoder: ChangeDecoder, *, covered_scn: int
 ) -> pa.Table:
-    """Redo rows in the columns of a quarantine table, by ordinal and reason; their redo text lacks the values of columns that are
-    left out."""
+    """Redo rows in the columns of a quarantine table, by ordinal and reason; their redo text lacks
+    the values of columns that are left out."""
     rows = rows.filter(pc.is_in(rows["ordinal"], pa.array(list(reasons), pa.int64())))
     rows = rows.sort_by("ordinal").combine_chunks()
     count = rows.num_rows
@@ -229,8 +236,9 @@ def left_out_rows(
     *,
     covered_scn: int,
 ) -> pa.Table:
-    """The rows of a window that was applied that are not among the ``known`` ordinals of its change log: those that went into
-    quarantine. Covered ones are left out, since nothing depends on them."""
+    """The rows of a window that was applied that are not among the ``known`` ordinals of its change
+    log: those that went into quarantine. Covered ones are left out, since nothing depends on
+    them."""
     kept = []
     for rows in pieces:
         own = ~np.isin(rows["ordinal"].to_numpy(), known)
@@ -249,7 +257,8 @@ def left_out_rows(
 
 
 def _segment(row_id: str) -> str:
-    """The number of the data object, as the first six of a ROWID's characters have it (SQL Language Reference 19c, "ROWID")."""
+    """The number of the data object, as the first six of a ROWID's characters have it (SQL Language
+    Reference 19c, "ROWID")."""
     return row_id[:6]
 
 

@@ -1,13 +1,17 @@
-"""In which order did the rows of a transaction come about, where neither the view nor the windows show it?
+"""In which order did the rows of a transaction come about, where neither the view nor the windows
+show it?
 
-Which rows a transaction took back (:mod:`cdc_core.stage.rollback`) depends on the order of its rows. Two things spoil that of landing:
+Which rows a transaction took back (:mod:`cdc_core.stage.rollback`) depends on the order of its
+rows. Two things spoil that of landing:
 
-* An undo row can have the SCN of its transaction's COMMIT (code 255: seen on 19c, in rows of production). It then lands with the
-  window of the COMMIT, behind rows that came after it. Its address in the redo tells its place: all rows of a transaction lie in one
-  thread, and address order is theirs. So transactions with such rows are read in the order of their addresses.
-* Inside one log write, changes of one row can be shown against the order of their SCNs. Which order is the right one, nothing proves:
-  a block's changes have rising SCNs, and LogMiner's column is not always the record's (see above). Such rows get the problem
-  :data:`DISORDERED`. Capture says which transactions must be asked (``has_rollback`` of the ledger).
+* An undo row can have the SCN of its transaction's COMMIT (code 255: seen on 19c, in rows of
+  production). It then lands with the window of the COMMIT, behind rows that came after it. Its
+  address in the redo tells its place: all rows of a transaction lie in one thread, and address
+  order is theirs. So transactions with such rows are read in the order of their addresses.
+* Inside one log write, changes of one row can be shown against the order of their SCNs. Which order
+  is the right one, nothing proves: a block's changes have rising SCNs, and LogMiner's column is not
+  always the record's (see above). Such rows get the problem :data:`DISORDERED`. Capture says which
+  transactions must be asked (``has_rollback`` of the ledger).
 """
 
 from __future__ import annotations
@@ -49,7 +53,8 @@ class RedoOrder:
 
     @classmethod
     def of(cls, rows: pa.Table) -> Self:
-        """From rows with the columns of :data:`COLUMNS`, ``ordinal, xid, commit_scn, operation_code, row_id, rollback``."""
+        """From rows with the columns of :data:`COLUMNS`,
+        ``ordinal, xid, commit_scn, operation_code, row_id, rollback``."""
         rows = rows.combine_chunks()
         ordinals: Ints = rows["ordinal"].to_numpy()
         transaction = _transactions(rows)
@@ -86,7 +91,8 @@ def _transactions(rows: pa.Table) -> Ints:
 
 
 def _by_address(rows: pa.Table, transaction: Ints, asked: Mask) -> Ints:
-    """The ordinals of the rows, of the ``asked`` ones given out anew in the order of their addresses within each transaction."""
+    """The ordinals of the rows, of the ``asked`` ones given out anew in the order of their
+    addresses within each transaction."""
     at = np.flatnonzero(asked)
     text = pc.ascii_lower(pc.utf8_trim_whitespace(rows["rs_id"].fill_null("")))
     text = pc.utf8_lpad(text, _ADDRESS_DIGITS, "0").combine_chunks().take(pa.array(at))

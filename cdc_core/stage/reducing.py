@@ -1,24 +1,31 @@
 """Which state do changes leave for each key? One row per key, found by columns.
 
-**Events.** An insert or a chunk's row *puts* its key, an update *sets* its key, a delete *deletes* its key; an update that changes the key deletes
-the old key and puts the new one. The order is (commit SCN, ordinal); rows of a chunk stand behind all changes of their SCN.
+**Events.** An insert or a chunk's row *puts* its key, an update *sets* its key, a delete *deletes*
+its key; an update that changes the key deletes the old key and puts the new one. The order is
+(commit SCN, ordinal); rows of a chunk stand behind all changes of their SCN.
 
-**Occupants.** Oracle checks unique keys at the end of a statement, so that in ``UPDATE t SET id = id + 1`` two rows share a
-key for a while, and a DEFERRABLE key, or a row that moves to another block, may have its new row inserted before its old one is
-deleted: "the last event of the key" would be wrong. Inside one transaction the events of a key are therefore followed per ROW_ID:
-a delete ends what its own row did, and reaches the key's occupant from before the transaction only if that row did not put the
-key itself. Where LogMiner does not know an address (of rows that are inserted into tables with LOBs, for one), order alone
-decides: what was inserted and then deleted is gone. A key that was moved to and deleted in one such transaction is refused, and so is
-one that was inserted before a delete if Oracle does not check the key at once: the old row may have been deleted.
+**Occupants.** Oracle checks unique keys at the end of a statement, so that in
+``UPDATE t SET id = id + 1`` two rows share a key for a while, and a DEFERRABLE key, or a row that
+moves to another block, may have its new row inserted before its old one is deleted: "the last event
+of the key" would be wrong. Inside one transaction the events of a key are therefore followed per
+ROW_ID: a delete ends what its own row did, and reaches the key's occupant from before the
+transaction only if that row did not put the key itself. Where LogMiner does not know an address (of
+rows that are inserted into tables with LOBs, for one), order alone decides: what was inserted and
+then deleted is gone. A key that was moved to and deleted in one such transaction is refused, and so
+is one that was inserted before a delete if Oracle does not check the key at once: the old row may
+have been deleted.
 
-**Result.** After the last put or delete of a key, the last present value of each column counts. Columns that no change of
-the key carries are missing and keep the mirror's value. After an insert they are NULL, since LogMiner lists what the row holds,
-and Oracle writes a column's DEFAULT into a row that is inserted without it.
+**Result.** After the last put or delete of a key, the last present value of each column counts.
+Columns that no change of the key carries are missing and keep the mirror's value. After an insert
+they are NULL, since LogMiner lists what the row holds, and Oracle writes a column's DEFAULT into a
+row that is inserted without it.
 
-**Gaps.** Where changes of the table are in quarantine (:mod:`cdc_core.stage.quarantine`), the delete or insert that explains an event may be
-missing: an insert may meet a row whose delete is there, and an update that carries all columns may follow a delete, and puts its key.
+**Gaps.** Where changes of the table are in quarantine (:mod:`cdc_core.stage.quarantine`), the
+delete or insert that explains an event may be missing: an insert may meet a row whose delete is
+there, and an update that carries all columns may follow a delete, and puts its key.
 
-``lake.reduce`` is the same rule in SQL, for what is derived from a change log too large to hold; one test holds both to each other.
+``lake.reduce`` is the same rule in SQL, for what is derived from a change log too large to hold;
+one test holds both to each other.
 """
 
 from __future__ import annotations
@@ -61,10 +68,13 @@ class Reduced:
         is_gone: The key has no row any more; the image is the old one.
         commit_scn: Position of the key's last change …
         ordinal: … and its order among those of its commit SCN.
-        values: For each column that some change lacks, the number of the change that has its value, -1 if it is NULL or missing.
+        values: For each column that some change lacks, the number of the change that has its value,
+            -1 if it is NULL or missing.
         missing: Columns without a value: a list of names per key.
-        is_lost: The key's row came by an insert or from another key, so the mirror's value under this key is not its own.
-        is_new: The key came by an insert, and no row of it went: an older row in the mirror would be a second one.
+        is_lost: The key's row came by an insert or from another key, so the mirror's value under
+            this key is not its own.
+        is_new: The key came by an insert, and no row of it went: an older row in the mirror would
+            be a second one.
     """
 
     rows: Rows
@@ -82,7 +92,8 @@ class Reduced:
 
 @dataclass(frozen=True, slots=True)
 class _Events:
-    """What the changes do to keys, as columns; ``change`` is the place of the change that does it."""
+    """What the changes do to keys, as columns; ``change`` is the place of the change that does
+    it."""
 
     change: Rows
     kind: npt.NDArray[np.int8]
@@ -197,7 +208,8 @@ def _is_put_before_delete(events: _Events, transaction: Rows) -> Flags:
 
 
 def _kept(events: _Events, transaction: Rows, line: Rows) -> Flags:
-    """Leave out what a row did before it was deleted in the same transaction, and the delete of what it did itself."""
+    """Leave out what a row did before it was deleted in the same transaction, and the delete of
+    what it did itself."""
     kept = np.ones(len(events.change), dtype=np.bool_)
     has_delete = _any(events.kind == _DEL, transaction)[transaction]
     at = np.flatnonzero(has_delete)
@@ -355,8 +367,9 @@ def merge_source(
     schema: TableSchema,
     carried: CarriedValues = NOTHING_CARRIED,
 ) -> pa.Table:
-    """What is merged into the mirror: the table's columns, ``_cdc_commit_scn``, ``_cdc_ordinal``, ``_cdc_kind`` (``row`` or
-    ``del``), ``_cdc_missing``, ``_cdc_lost`` and ``_cdc_new``. Of a key that is gone only the key is there."""
+    """What is merged into the mirror: the table's columns, ``_cdc_commit_scn``, ``_cdc_ordinal``,
+    ``_cdc_kind`` (``row`` or ``del``), ``_cdc_missing``, ``_cdc_lost`` and ``_cdc_new``. Of a key
+    that is gone only the key is there."""
     there = np.where(reduced.is_gone, -1, reduced.rows)
     was = np.where(reduced.is_gone, reduced.rows, -1)
     columns = []

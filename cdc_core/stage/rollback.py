@@ -1,26 +1,31 @@
 """Which redo rows of a committed transaction did it take back itself?
 
-A statement that fails, or ROLLBACK TO SAVEPOINT, makes Oracle undo rows inside a transaction that commits later: what is undone
-is followed by inverse rows with ROLLBACK = 1, the newest first (LogMiner documentation, column ROLLBACK).
+A statement that fails, or ROLLBACK TO SAVEPOINT, makes Oracle undo rows inside a transaction that
+commits later: what is undone is followed by inverse rows with ROLLBACK = 1, the newest first
+(LogMiner documentation, column ROLLBACK).
 
-**By address.** In a table without LOBs each forward row has one undo row with its ROW_ID. Undo takes back the newest row that is not
-taken back yet, so the rows of one ROW_ID nest like brackets: an undo row closes the newest open forward row, which must be its
-inverse. One ROW_ID is enough of a key: undo of other rows does not change this row's brackets. A row that LogMiner does not support
+**By address.** In a table without LOBs each forward row has one undo row with its ROW_ID. Undo
+takes back the newest row that is not taken back yet, so the rows of one ROW_ID nest like brackets:
+an undo row closes the newest open forward row, which must be its inverse. One ROW_ID is enough of a
+key: undo of other rows does not change this row's brackets. A row that LogMiner does not support
 (code 255) may be taken back by a row of any operation.
 
-**By statement.** In a table with LOBs an INSERT, and every row that writes a LOB outside of the table's block, has a placeholder instead of its
-ROW_ID, and a statement of several redo rows has *one* undo row, with the real ROW_ID. So where a transaction has placeholders in a table, a run
-of undo rows takes back so many statements from the end of what survives (:mod:`cdc_core.stage.undone_statements`).
+**By statement.** In a table with LOBs an INSERT, and every row that writes a LOB outside of the
+table's block, has a placeholder instead of its ROW_ID, and a statement of several redo rows has
+*one* undo row, with the real ROW_ID. So where a transaction has placeholders in a table, a run of
+undo rows takes back so many statements from the end of what survives
+(:mod:`cdc_core.stage.undone_statements`).
 
-**By order.** Rows of an index-organized table have no address, their undo rows neither. Undo goes back through the whole transaction, so an
-undo row takes back the table's newest surviving row, which must be its inverse. Each forward row has one undo row.
+**By order.** Rows of an index-organized table have no address, their undo rows neither. Undo goes
+back through the whole transaction, so an undo row takes back the table's newest surviving row,
+which must be its inverse. Each forward row has one undo row.
 
-What is not understood gets a problem, and whoever decodes it stops the table: an undo row without its forward row (the
-transaction's beginning is missing), with the wrong operation or order, or without a ROW_ID, and one of which the redo does not show how many rows it
-takes back.
+What is not understood gets a problem, and whoever decodes it stops the table: an undo row without
+its forward row (the transaction's beginning is missing), with the wrong operation or order, or
+without a ROW_ID, and one of which the redo does not show how many rows it takes back.
 
-:func:`surviving` is the rule in plain Python; :func:`find_undone` applies it to the rows of many transactions, and reads brackets
-by columns.
+:func:`surviving` is the rule in plain Python; :func:`find_undone` applies it to the rows of many
+transactions, and reads brackets by columns.
 """
 
 from __future__ import annotations
@@ -55,15 +60,18 @@ STATEMENT_COLUMNS = (*COLUMNS, "rs_id")
 _NO_RECORD = r"^[\s0x.]*$"
 """An RS_ID that names no redo record."""
 _NAMING_ROWS = 3
-"""So many rows from the beginning of a statement on are asked which row it is about: one of them says so, if any does."""
+"""So many rows from the beginning of a statement on are asked which row it is about: one of them
+says so, if any does."""
 
 Apart = Callable[[Mapping[int, Sequence[int]]], set[int]]
-"""Which UPDATEs close no statement, of those that may: by ordinal, with the ordinals of rows of that statement."""
+"""Which UPDATEs close no statement, of those that may: by ordinal, with the ordinals of rows of
+that statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedoRow:
-    """What the rule needs of one row of a transaction and table; ``row_id`` is None for the placeholder."""
+    """What the rule needs of one row of a transaction and table; ``row_id`` is None for the
+    placeholder."""
 
     operation: int
     row_id: str | None
@@ -136,8 +144,8 @@ def _refuse_other(rows: Rows, at: int, place: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """``ordinals`` of the rows that are not applied, sorted: those that were taken back, and those that did it. ``problems`` are
-    rows of which that cannot be said, by ordinal."""
+    """``ordinals`` of the rows that are not applied, sorted: those that were taken back, and those
+    that did it. ``problems`` are rows of which that cannot be said, by ordinal."""
 
     ordinals: npt.NDArray[np.int64]
     problems: dict[int, str]
@@ -161,12 +169,14 @@ NOTHING_UNDONE = Undone(np.empty(0, np.int64), {})
 def find_undone(
     rows: pa.Table, *, apart: Apart | None = None, closes_shown: bool = False
 ) -> Undone:
-    """Apply the rule to rows of one table of transactions that took something back. Raises nothing: what is not understood is a problem of
-    its undo row.
+    """Apply the rule to rows of one table of transactions that took something back. Raises nothing:
+    what is not understood is a problem of its undo row.
 
     Args:
-        rows: Columns :data:`COLUMNS`; with :data:`STATEMENT_COLUMNS` more is understood of a table with LOBs.
-        apart: Asked for UPDATEs of which the columns do not say whether they close a statement; without it each may.
+        rows: Columns :data:`COLUMNS`; with :data:`STATEMENT_COLUMNS` more is understood of a table
+            with LOBs.
+        apart: Asked for UPDATEs of which the columns do not say whether they close a statement;
+            without it each may.
         closes_shown: INTERNAL rows that close statements are among the rows.
     """
     order = [
@@ -241,7 +251,8 @@ def _records(rows: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def _candidates(cut: _Cut, spans: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
-    """The UPDATEs of which the columns do not say whether they close a statement, each with rows that may say which row that is about."""
+    """The UPDATEs of which the columns do not say whether they close a statement, each with rows
+    that may say which row that is about."""
     found = {}
     for start, end in spans:
         for place, head in closing_candidates(cut.rows(start, end)):
@@ -259,8 +270,8 @@ def _brackets(
     taken: npt.NDArray[np.bool_],
     problems: dict[int, str],
 ) -> npt.NDArray[np.int64]:
-    """The rule by address for all rows of ``taken`` at once: forward and undo rows of one depth alternate, so the next row of the
-    same depth closes a forward row."""
+    """The rule by address for all rows of ``taken`` at once: forward and undo rows of one depth
+    alternate, so the next row of the same depth closes a forward row."""
     at = np.flatnonzero(taken)
     if not undo[at].any():
         return ordinals[:0]

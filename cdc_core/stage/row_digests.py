@@ -1,10 +1,12 @@
 """Which digest stands for the values of a row, where all of them together identify it?
 
-SHA-256 of one text of bytes per row that no other values give: column by column the length of the value in four bytes, then the value;
-NULL has a length that no value has. Snapshot and log path give equal values of a row (``schema.types``), so they give one digest.
+SHA-256 of one text of bytes per row that no other values give: column by column the length of the
+value in four bytes, then the value; NULL has a length that no value has. Snapshot and log path give
+equal values of a row (``schema.types``), so they give one digest.
 
-Values are what Delta holds: numbers in their fixed width, texts in UTF-8 (CHAR with its blanks), times in microseconds. Where two forms
-are one value to Oracle, one is taken: -0 is 0, and every NaN is the same.
+Values are what Delta holds: numbers in their fixed width, texts in UTF-8 (CHAR with its blanks),
+times in microseconds. Where two forms are one value to Oracle, one is taken: -0 is 0, and every NaN
+is the same.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ def row_digests(columns: Sequence[pa.Array]) -> pa.BinaryArray:
     """A digest of 32 bytes per row.
 
     Args:
-        columns: The values, in the order of the table's columns and in the Arrow types of ``schema.types``; all of one length, at least
-            one column.
+        columns: The values, in the order of the table's columns and in the Arrow types of
+            ``schema.types``; all of one length, at least one column.
     """
     pieces: list[pa.Array] = []
     for column in columns:

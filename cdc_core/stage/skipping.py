@@ -1,7 +1,8 @@
 """Which changes does the configuration not want among a table's events?
 
-They are marked in the change log, with the reason, and stay in it: what the mirror is made of, and made of again, is all changes. So no
-transaction is cut, mirrors go on being images of Oracle, and a mark that is not wanted any more harms nothing.
+They are marked in the change log, with the reason, and stay in it: what the mirror is made of, and
+made of again, is all changes. So no transaction is cut, mirrors go on being images of Oracle, and a
+mark that is not wanted any more harms nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ USER, CLIENT, OPERATION, UNCHANGED = "user", "client", "operation", "unchanged"
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:
-    """Which names are wanted: those of ``include`` alone if it has any, never those of ``exclude``. A name that is not known always is."""
+    """Which names are wanted: those of ``include`` alone if it has any, never those of ``exclude``.
+    A name that is not known always is."""
 
     include: frozenset[str] = frozenset()
     exclude: frozenset[str] = frozenset()
@@ -41,7 +43,8 @@ class NameFilter:
 
 @dataclass(frozen=True, slots=True)
 class Skipping:
-    """What is not wanted: transactions of some users and clients, operations (``c``, ``u``, ``d``), updates that change nothing.
+    """What is not wanted: transactions of some users and clients, operations (``c``, ``u``, ``d``),
+    updates that change nothing.
 
     A change of key is an update.
     """
@@ -55,7 +58,8 @@ class Skipping:
         """Per change why it is skipped; NULL where it is not.
 
         Args:
-            changes: Columns ``_cdc_op, _cdc_username, _cdc_absent, _cdc_before_absent, before, after``.
+            changes: Columns ``_cdc_op, _cdc_username, _cdc_absent, _cdc_before_absent, before,
+                after``.
             clients: The CLIENT_IDENTIFIER of each change's session.
         """
         rows = changes.num_rows
@@ -78,8 +82,8 @@ NOTHING_SKIPPED = Skipping()
 
 
 def _change_nothing(changes: pa.Table) -> Flags:
-    """Updates after which every captured column is what it was before. A column that ``after`` does not carry did not change; one that
-    ``before`` does not carry may have."""
+    """Updates after which every captured column is what it was before. A column that ``after`` does
+    not carry did not change; one that ``before`` does not carry may have."""
     same: Flags = pc.equal(changes["_cdc_op"], "u").to_numpy().copy()
     places = np.flatnonzero(same)
     if len(places) == 0:

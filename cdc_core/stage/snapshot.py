@@ -26,8 +26,9 @@ NAMES_MAX = 1_000_000
 
 
 class ChunkRows:
-    """The rows of a chunk with all columns of ``schema``, under its names: columns that were added after it was read (as ``own``) have their default,
-    those that are left out now, or were dropped, are NULL."""
+    """The rows of a chunk with all columns of ``schema``, under its names: columns that were added
+    after it was read (as ``own``) have their default, those that are left out now, or were dropped,
+    are NULL."""
 
     def __init__(self, paths: Sequence[str], own: TableSchema, schema: TableSchema) -> None:
         self._paths = paths
@@ -62,7 +63,8 @@ class ChunkRows:
 
         Raises:
             LandingDamagedError: A file is missing or cannot be read.
-            SchemaMismatchError: A default is not a literal, so nobody knows the value of a row that does not carry it.
+            SchemaMismatchError: A default is not a literal, so nobody knows the value of a row that
+                does not carry it.
         """
         wanted = arrow_schema(self._schema)
         if columns is not None:
@@ -111,8 +113,9 @@ def read_changes(
     schema: TableSchema,
     landed: datetime | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """``r`` rows of the change log, of rows with the columns of ``schema``; ``name`` is the chunk's, ``scn`` the one as of which it was
-    read, ``landed`` when, as far as the change log holds that."""
+    """``r`` rows of the change log, of rows with the columns of ``schema``; ``name`` is the
+    chunk's, ``scn`` the one as of which it was read, ``landed`` when, as far as the change log
+    holds that."""
     fields = list(arrow_schema(schema.as_logged()))
     for batch in rows:
         image = pa.StructArray.from_arrays(batch.columns, fields=fields)
@@ -122,8 +125,8 @@ def read_changes(
 def mirror_rows(
     rows: Iterable[pa.RecordBatch], scn: int, schema: TableSchema
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of the mirror, of rows with the columns of ``schema`` that were read as of ``scn``. Where equal rows are counted, those of the
-    chunk are numbered from 1 on."""
+    """Rows of the mirror, of rows with the columns of ``schema`` that were read as of ``scn``.
+    Where equal rows are counted, those of the chunk are numbered from 1 on."""
     columns = mirror_schema(schema)
     copies = Counter[bytes]()
     for batch in rows:
@@ -161,7 +164,8 @@ def deletions(
     schema: TableSchema,
     landed: datetime | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """``d`` rows of the change log for keys that a snapshot found gone; they carry the key alone."""
+    """``d`` rows of the change log for keys that a snapshot found gone; they carry the key
+    alone."""
     for image in key_images(keys, schema):
         yield _snapshot_rows("d", name, scn, schema, before=image, after=None, landed=landed)
 
@@ -227,7 +231,8 @@ def _snapshot_rows(
 
 
 def repeated(value: Any, rows: int, kind: pa.DataType) -> pa.Array:
-    """One value for all rows. Arrow repeats a list row by row, which took a fifth of the CPU of a chunk's change log: offsets do it at once."""
+    """One value for all rows. Arrow repeats a list row by row, which took a fifth of the CPU of a
+    chunk's change log: offsets do it at once."""
     if not isinstance(value, list):
         return pa.repeat(pa.scalar(value, kind), rows)
     offsets = np.arange(rows + 1, dtype=np.int32) * len(value)

@@ -1,25 +1,32 @@
-"""Which redo rows of a table with LOBs are one statement's about one row, and what is that row's ROWID?
+"""Which redo rows of a table with LOBs are one statement's about one row, and what is that row's
+ROWID?
 
-In a table with LOBs most rows of a statement have a placeholder; the row that closes the statement has the ROWID (measured on 23ai and
-26ai by others). A statement shows, for each row that it changes,
+In a table with LOBs most rows of a statement have a placeholder; the row that closes the statement
+has the ROWID (measured on 23ai and 26ai by others). A statement shows, for each row that it
+changes,
 
-1. the row piece with a placeholder: an INSERT, or an UPDATE of the columns that are no LOBs, if there are any;
-2. the rows that write each LOB outside of the row, with placeholders too. INSERT, UPDATE and what begins to write a LOB share one RS_ID;
-3. what closes it, with the ROWID: an UPDATE of the LOBs that lie in the row or are NULL, or else an INTERNAL row with SEQUENCE# > 1.
+1. the row piece with a placeholder: an INSERT, or an UPDATE of the columns that are no LOBs, if
+   there are any;
+2. the rows that write each LOB outside of the row, with placeholders too. INSERT, UPDATE and what
+   begins to write a LOB share one RS_ID;
+3. what closes it, with the ROWID: an UPDATE of the LOBs that lie in the row or are NULL, or else an
+   INTERNAL row with SEQUENCE# > 1.
 
-A call of DBMS_LOB begins with a locator that has the ROWID; what it writes may have a placeholder, and an INTERNAL row may end it. (Others
-saw an INTERNAL row there; what then comes without a locator has no address.)
-Every other row has its ROWID and is a statement of its own.
+A call of DBMS_LOB begins with a locator that has the ROWID; what it writes may have a placeholder,
+and an INTERNAL row may end it. (Others saw an INTERNAL row there; what then comes without a locator
+has no address.) Every other row has its ROWID and is a statement of its own.
 
-An INSERT of several rows may show all row pieces first (seen on 26ai). What then closes one by values is told by them; an INTERNAL row is not.
+An INSERT of several rows may show all row pieces first (seen on 26ai). What then closes one by
+values is told by them; an INTERNAL row is not.
 
-So rows of one transaction and table are cut into statements, in LogMiner's order. A statement whose rows have one ROWID is about that
-row. It has no address if nothing closes it (a release may show no INTERNAL rows), if it has two ROWIDs, or if its beginnings have
-different RS_IDs.
+So rows of one transaction and table are cut into statements, in LogMiner's order. A statement whose
+rows have one ROWID is about that row. It has no address if nothing closes it (a release may show no
+INTERNAL rows), if it has two ROWIDs, or if its beginnings have different RS_IDs.
 
-Source: rows of whole statements of Oracle Free 23.26 (Debezium's tests of partial rollbacks, dbz#1960), the same of 23ai (ROW_ID of inserts,
-LOB rows and their undo). Nobody has measured earlier releases, where
-such tables are refused: without INTERNAL rows a statement could be closed by the next one, about another row.
+Source: rows of whole statements of Oracle Free 23.26 (Debezium's tests of partial rollbacks,
+dbz#1960), the same of 23ai (ROW_ID of inserts, LOB rows and their undo). Nobody has measured
+earlier releases, where such tables are refused: without INTERNAL rows a statement could be closed
+by the next one, about another row.
 """
 
 from __future__ import annotations
@@ -69,7 +76,8 @@ def statements_of(
     """Cut rows into statements.
 
     Args:
-        operation: Their operation codes. Transactions stand one after the other, each in LogMiner's order.
+        operation: Their operation codes. Transactions stand one after the other, each in LogMiner's
+            order.
         row_id: Codes of their ROWIDs, -1 for the placeholder.
         rs_id: Codes of their RS_IDs.
         transaction: Codes of their transactions.
@@ -86,7 +94,8 @@ def statements_of(
     goes_on |= is_known & (operation == Operation.INTERNAL) & was_piece
     starts = ~(follows & goes_on)
     has_head = is_known | np.isin(operation, (*_ROW_PIECES, *BEGINNINGS))
-    # What a call writes without a row that begins it is not closed, nor is it a part of the statement behind it.
+    # What a call writes without a row that begins it is not closed, nor is it a part of the
+    # statement behind it.
     first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
     starts |= ~has_head[first] & np.isin(operation, BEGINNINGS)
     first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
@@ -102,7 +111,8 @@ def statements_of(
     number = np.cumsum(starts) - 1
     place = np.flatnonzero(starts)
     address = _addresses(number, place, operation, row_id, rs_id)
-    # An INTERNAL row names no values: behind row pieces that stand together it may close any of them.
+    # An INTERNAL row names no values: behind row pieces that stand together it may close any of
+    # them.
     behind = np.zeros(len(operation), dtype=np.bool_)
     behind[1:] = follows[1:] & is_unclosed(operation, row_id)[:-1]
     behind &= is_unclosed(operation, row_id)
@@ -124,7 +134,8 @@ def _addresses(
     row_id: Numbers,
     rs_id: Numbers,
 ) -> Numbers:
-    """Per row the code of its statement's one ROWID; -1 if it has none, or the statement is none."""
+    """Per row the code of its statement's one ROWID; -1 if it has none, or the statement is
+    none."""
     if len(place) == 0:
         return row_id[:0]
     highest = np.maximum.reduceat(row_id, place)

@@ -1,7 +1,8 @@
 """What does the table of transactions say of those whose changes a window brought?
 
-One row per transaction with changes in the change logs: how many they are, of which tables, who made them and when. It is counted from
-the change logs themselves, so that a reader who has that many has all.
+One row per transaction with changes in the change logs: how many they are, of which tables, who
+made them and when. It is counted from the change logs themselves, so that a reader who has that
+many has all.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ TRANSACTIONS = pa.schema(
         ("landed", pa.timestamp("us")),
     ]
 )
-"""One row per transaction, in the order of the commits; ``scn_high`` names the window, ``landed`` says when that was read."""
+"""One row per transaction, in the order of the commits; ``scn_high`` names the window, ``landed``
+says when that was read."""
 
 _OF_LEDGER = (
     "commit_ordinal", "start_scn", "start_timestamp", "commit_timestamp", "username", "client_id",
@@ -45,10 +47,10 @@ def transaction_rows(
     """The rows of one window.
 
     Args:
-        events: Per table (``OWNER.NAME``) how many changes of which transactions its change log has of the window: columns ``xid,
-            commit_scn, events``, one row per transaction.
-        ledger: What the window's ledger says of all transactions that committed: ``xid, commit_scn, commit_timestamp, username,
-            start_scn, start_timestamp, client_id, commit_ordinal``.
+        events: Per table (``OWNER.NAME``) how many changes of which transactions its change log has
+            of the window: columns ``xid, commit_scn, events``, one row per transaction.
+        ledger: What the window's ledger says of all transactions that committed: ``xid, commit_scn,
+            commit_timestamp, username, start_scn, start_timestamp, client_id, commit_ordinal``.
         scn_high: The window's upper end.
         landed: When it was read.
     """

@@ -1,25 +1,30 @@
 """Which redo rows of a table with LOBs does a run of undo rows take back?
 
-There a statement has several redo rows for each row that it changes, most of them without the ROWID, and one undo row, with the ROWID
-(:mod:`cdc_core.stage.statements`). Where one statement ends and the next begins, the rows do not always show. The rule needs less:
+There a statement has several redo rows for each row that it changes, most of them without the
+ROWID, and one undo row, with the ROWID (:mod:`cdc_core.stage.statements`). Where one statement ends
+and the next begins, the rows do not always show. The rule needs less:
 
-**A run takes back a suffix.** Undo goes back to a point of the transaction. So a run of undo rows, with no forward row of the table between
-them, takes back all that survives from some row on, and nothing before it. The one thing to find is that row.
+**A run takes back a suffix.** Undo goes back to a point of the transaction. So a run of undo rows,
+with no forward row of the table between them, takes back all that survives from some row on, and
+nothing before it. The one thing to find is that row.
 
-**Where it may be.** What survives is cut at rows that may begin a statement. A place is possible if the rows from it on are as many statements about
-one row as the run has undo rows: the newest first, each the inverse of its undo row, none with a ROWID that the undo rows of its kind do not
-have. Among undo rows of one kind that follow each other, their order says nothing: a statement of several rows may be undone from either end,
-and may show all its row pieces before what closes them. What closes an INSERT is found by its ROWID, wherever it stands.
+**Where it may be.** What survives is cut at rows that may begin a statement. A place is possible if
+the rows from it on are as many statements about one row as the run has undo rows: the newest first,
+each the inverse of its undo row, none with a ROWID that the undo rows of its kind do not have.
+Among undo rows of one kind that follow each other, their order says nothing: a statement of several
+rows may be undone from either end, and may show all its row pieces before what closes them. What
+closes an INSERT is found by its ROWID, wherever it stands.
 
-**What rows may be one statement.** Each row is *apart* from the one before it, *one* with it, or it *may* be either. Rows of one redo record
-are one; so are a row that begins a statement and those up to the row that closes it, where such rows are read (``closes_shown``). An UPDATE with the
-ROWID behind rows without one may close their statement, or be the next one; it is apart where it changes other columns than LOBs, or
-names another row (:mod:`cdc_core.stage.closing_updates`).
+**What rows may be one statement.** Each row is *apart* from the one before it, *one* with it, or it
+*may* be either. Rows of one redo record are one; so are a row that begins a statement and those up
+to the row that closes it, where such rows are read (``closes_shown``). An UPDATE with the ROWID
+behind rows without one may close their statement, or be the next one; it is apart where it changes
+other columns than LOBs, or names another row (:mod:`cdc_core.stage.closing_updates`).
 
 If there are two possible places, or none, the run is not understood.
 
-Source: rows of whole statements, and their one undo row, were measured on 23ai; a listing of a rolled back INSERT of three rows on 26ai
-has the three INSERTs first, and one UPDATE behind them.
+Source: rows of whole statements, and their one undo row, were measured on 23ai; a listing of a
+rolled back INSERT of three rows on 26ai has the three INSERTs first, and one UPDATE behind them.
 """
 
 from __future__ import annotations
@@ -47,7 +52,8 @@ ROW_ID_UNKNOWN = "undo-row-id-unknown"
 
 
 class NotUnderstoodError(ValueError):
-    """It cannot be shown which rows an undo row takes back; ``place`` is the undo row's, ``problem`` its name."""
+    """It cannot be shown which rows an undo row takes back; ``place`` is the undo row's,
+    ``problem`` its name."""
 
     def __init__(self, message: str, problem: str = UNMATCHED, place: int = -1) -> None:
         super().__init__(message)
@@ -201,8 +207,8 @@ class _Joints:
 
 
 def closing_candidates(rows: Rows) -> list[tuple[int, int]]:
-    """The UPDATEs with a ROWID that may close a statement that is no INSERT, or be the next one: their places, each with that of the row
-    at which the statement begins."""
+    """The UPDATEs with a ROWID that may close a statement that is no INSERT, or be the next one:
+    their places, each with that of the row at which the statement begins."""
     found = []
     joints = _Joints(rows, frozenset(), closes_shown=False)
     head = -1
@@ -224,7 +230,8 @@ def closing_candidates(rows: Rows) -> list[tuple[int, int]]:
 def taken_back(
     rows: Rows, apart: Container[int] = frozenset(), *, closes_shown: bool = False
 ) -> list[int]:
-    """The places of the rows that are not applied: those that were taken back, and those that did it. Arguments as in :func:`joints_of`.
+    """The places of the rows that are not applied: those that were taken back, and those that did
+    it. Arguments as in :func:`joints_of`.
 
     Raises:
         NotUnderstoodError: There is a run of undo rows of which that cannot be said.
@@ -249,8 +256,9 @@ def taken_back(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What of a statement is behind a place: so many statements follow, ``row_id`` and ``kind`` are of what there is of this one, -1
-    where it shows none. ``lacks_head``: an UPDATE is to close it, so it must have a beginning."""
+    """What of a statement is behind a place: so many statements follow, ``row_id`` and ``kind`` are
+    of what there is of this one, -1 where it shows none. ``lacks_head``: an UPDATE is to close it,
+    so it must have a beginning."""
 
     follow: int
     row_id: int
@@ -265,7 +273,8 @@ class _Part:
 
 
 class _Run:
-    """Reads what survives from its end, and keeps in how many ways the rows can be the statements of a run of undo rows."""
+    """Reads what survives from its end, and keeps in how many ways the rows can be the statements
+    of a run of undo rows."""
 
     def __init__(
         self, rows: Rows, joints: Sequence[Joint], left: Sequence[int], run: Sequence[int]
@@ -321,7 +330,8 @@ class _Run:
         return found
 
     def _atom(self, last: int) -> tuple[int, int]:
-        """The rows that are one with each other, up to a surviving one: the first of them, and their ROWID."""
+        """The rows that are one with each other, up to a surviving one: the first of them, and
+        their ROWID."""
         row_id = self._rows.row_id[self._left[last]]
         first = last
         while first > 0 and self._joints[self._left[first]] is Joint.ONE:

@@ -1,7 +1,9 @@
-"""How wide are the widest values that a column has had, and how much room is left in its Delta type?
+"""How wide are the widest values that a column has had, and how much room is left in its Delta
+type?
 
-Delta's types hold all that Oracle's hold, but for decimals that are narrower by choice (``columns_as``) or by nature (``NUMBER(*, s)`` has
-40 digits, a decimal 38). What does not fit there is refused row by row; the widths tell of it before.
+Delta's types hold all that Oracle's hold, but for decimals that are narrower by choice
+(``columns_as``) or by nature (``NUMBER(*, s)`` has 40 digits, a decimal 38). What does not fit
+there is refused row by row; the widths tell of it before.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ ROOM_MIN = 1
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """The most that one value of a column had: digits before and behind the point of numbers, characters of text, bytes of binary."""
+    """The most that one value of a column had: digits before and behind the point of numbers,
+    characters of text, bytes of binary."""
 
     whole: int = 0
     fraction: int = 0
@@ -66,7 +69,8 @@ def widths_from_json(data: Mapping[str, Any]) -> dict[str, Width]:
 
 
 def room_of(column: Column, width: Width) -> int | None:
-    """How many more digits before the point the column's Delta type has; None where it holds all that Oracle's type holds."""
+    """How many more digits before the point the column's Delta type has; None where it holds all
+    that Oracle's type holds."""
     held = arrow_type(column)
     if column.data_type not in NUMBER_TYPES or not pa.types.is_decimal128(held):
         return None
@@ -97,7 +101,8 @@ class WidthCounter:
 
 
 def width_of(values: pa.Array, column: Column) -> Width | None:
-    """The width of a column's values in the lake; None where there are none, or their type has one width alone."""
+    """The width of a column's values in the lake; None where there are none, or their type has one
+    width alone."""
     kind = values.type
     if len(values) == values.null_count:
         return None
@@ -120,7 +125,8 @@ def width_of(values: pa.Array, column: Column) -> Width | None:
 
 
 def _fraction(values: pa.Array) -> int:
-    """Digits behind the point, without zeros at the end. Mostly some value uses the whole scale, which the first look tells."""
+    """Digits behind the point, without zeros at the end. Mostly some value uses the whole scale,
+    which the first look tells."""
     scale: int = values.type.scale
     while scale and pc.all(pc.equal(pc.round(values, scale - 1, "towards_zero"), values)).as_py():
         scale -= 1
@@ -128,7 +134,8 @@ def _fraction(values: pa.Array) -> int:
 
 
 def _number_text_width(texts: pa.Array) -> Width:
-    """Digits of canonical text: all before the point are digits but a minus, and the zero of ``0.5``."""
+    """Digits of canonical text: all before the point are digits but a minus, and the zero of
+    ``0.5``."""
     texts = texts.drop_null()
     lengths = pc.binary_length(texts).to_numpy()
     points = pc.find_substring(texts, ".").to_numpy()

@@ -30,7 +30,8 @@ from cdc_core.state.window_rows import last_window
 
 
 class CapturedTables:
-    """Tables that are or were captured: where each stands, and how its stream begins, pauses and ends."""
+    """Tables that are or were captured: where each stands, and how its stream begins, pauses and
+    ends."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -52,12 +53,15 @@ class CapturedTables:
             return {(owner, name): revision for owner, name, revision in rows}
 
     def begin_stream(self, record: TableRecord, schema: TableSchema) -> None:
-        """Let a table join, for the first time or again: its redo is captured from ``record.first_ordinal`` on.
+        """Let a table join, for the first time or again: its redo is captured from
+        ``record.first_ordinal`` on.
 
-        Chunks of an earlier snapshot that were not applied are forgotten, and the definition that the snapshot reads is kept.
+        Chunks of an earlier snapshot that were not applied are forgotten, and the definition that
+        the snapshot reads is kept.
 
         Raises:
-            NotYetError: A window that does not know of the table was planned since ``record`` was made.
+            NotYetError: A window that does not know of the table was planned since ``record`` was
+                made.
         """
         with self._database.writing() as connection:
             last = last_window(connection, record.source)
@@ -82,7 +86,8 @@ class CapturedTables:
     def plan_chunks(
         self, record: TableRecord, schema: TableSchema, chunks: Sequence[ChunkRecord]
     ) -> list[ChunkRecord]:
-        """Plan the chunks of a joining table, read as of ``record.snapshot_scn``, all or none; return what its snapshot has.
+        """Plan the chunks of a joining table, read as of ``record.snapshot_scn``, all or none;
+        return what its snapshot has.
 
         Raises:
             NotYetError: The table has not the stream any more for which the chunks were planned.
@@ -103,8 +108,8 @@ class CapturedTables:
             return planned
 
     def finish_snapshot(self, source: str, table: TableId) -> bool:
-        """Make a joining table ready for windows, from its snapshot's SCN on, if all chunks of that snapshot are applied or
-        dropped.
+        """Make a joining table ready for windows, from its snapshot's SCN on, if all chunks of that
+        snapshot are applied or dropped.
 
         Returns:
             Whether the table has become ready just now.
@@ -143,12 +148,15 @@ class CapturedTables:
         trouble: Trouble | None = None,
         failed_as: TableRecord | None = None,
     ) -> bool:
-        """Stop a table: at ``scn`` its stream ends; without it, its redo is still captured, and it can be resumed.
+        """Stop a table: at ``scn`` its stream ends; without it, its redo is still captured, and it
+        can be resumed.
 
-        A stream that has ended keeps its end. If its table fails on what still belongs to it, that waits, until it is resumed.
+        A stream that has ended keeps its end. If its table fails on what still belongs to it, that
+        waits, until it is resumed.
 
         Args:
-            failed_as: How the table stood when it failed; one that stands otherwise by now is left alone.
+            failed_as: How the table stood when it failed; one that stands otherwise by now is left
+                alone.
 
         Returns:
             Whether the table was looked at: False where it is not known, or was left alone.
@@ -172,7 +180,8 @@ class CapturedTables:
             return True
 
     def answer(self, record: TableRecord, *, before: TableRecord) -> None:
-        """Write what a policy answers to a table, unless something else has become of it since it stood as ``before``."""
+        """Write what a policy answers to a table, unless something else has become of it since it
+        stood as ``before``."""
         with self._database.writing() as connection:
             found = table_row(connection, record.source, record.table)
             if found == before:
@@ -207,7 +216,8 @@ class CapturedTables:
             return paused
 
     def resume(self, source: str, table: TableId) -> TableRecord:
-        """Let a paused or failed table go on where its mirror or its snapshot stands; one whose stream has ended takes the rest.
+        """Let a paused or failed table go on where its mirror or its snapshot stands; one whose
+        stream has ended takes the rest.
 
         Raises:
             ConfigError: The table's stream has ended, so there is nothing that it could go on with.
@@ -227,7 +237,8 @@ class CapturedTables:
             return resumed
 
     def retake_stream(self, record: TableRecord, chunks: Sequence[ChunkRecord]) -> None:
-        """Set a table back to where ``chunks`` had landed and nothing was applied, for Delta tables of a new generation.
+        """Set a table back to where ``chunks`` had landed and nothing was applied, for Delta tables
+        of a new generation.
 
         Its windows are wanted again from its snapshot on, so none of them is retired meanwhile.
         """
@@ -341,7 +352,8 @@ def end_stream(
 ) -> None:
     """Note inside the caller's transaction that a table left with a window of its present stream.
 
-    One that was paused, or had failed, still takes nothing of what belongs to it before it is resumed.
+    One that was paused, or had failed, still takes nothing of what belongs to it before it is
+    resumed.
     """
     record = table_row(connection, source, end.table)
     if record is not None and record.is_captured and record.first_ordinal <= ordinal:
@@ -358,7 +370,8 @@ def end_stream(
 
 
 def cut_stream(connection: Connection, source: str, end: StreamEnd, now: float) -> None:
-    """End a table's stream, which may have ended later, inside the caller's transaction: nothing behind the end is taken."""
+    """End a table's stream, which may have ended later, inside the caller's transaction: nothing
+    behind the end is taken."""
     record = table_row(connection, source, end.table)
     if record is not None:
         put_table(
@@ -373,7 +386,8 @@ def cut_stream(connection: Connection, source: str, end: StreamEnd, now: float) 
 def _remark(
     connection: Connection, record: TableRecord, reason: str, way_out: str, now: float
 ) -> bool:
-    """Say it besides what the configuration has asked of the table before; what stops a table is said alone."""
+    """Say it besides what the configuration has asked of the table before; what stops a table is
+    said alone."""
     if record.reason is not None:
         if record.asked_by != "configuration" or reason in record.reason:
             return False

@@ -56,8 +56,8 @@ class Chunks:
     def of_other_snapshots(
         self, source: str, table: TableId, snapshot_id: str, since: int
     ) -> list[tuple[str, int]]:
-        """Which chunks with rows of other snapshots than a table's first, which was read as of ``since``, are applied: those of
-        signals, repairs, and rows that came without redo."""
+        """Which chunks with rows of other snapshots than a table's first, which was read as of
+        ``since``, are applied: those of signals, repairs, and rows that came without redo."""
         query = select(CHUNKS.c.snapshot_id, CHUNKS.c.number).where(
             CHUNKS.c.source == source,
             CHUNKS.c.owner == table.owner,
@@ -76,10 +76,11 @@ class Chunks:
             return _chunk(connection, source, table, snapshot_id, number)
 
     def covered_scn(self, source: str, table: TableId) -> int:
-        """The SCN as of which the newest snapshot of the whole table knows every key, also those that are not there; 0 without one.
+        """The SCN as of which the newest snapshot of the whole table knows every key, also those
+        that are not there; 0 without one.
 
-        All its chunks are applied, none has a condition, and none is of single keys. Chunks may have been read at different SCNs: the
-        lowest counts.
+        All its chunks are applied, none has a condition, and none is of single keys. Chunks may
+        have been read at different SCNs: the lowest counts.
         """
         whole = (
             select(func.min(CHUNKS.c.scn).label("scn"))
@@ -107,8 +108,8 @@ class Chunks:
         return found
 
     def drop_unread(self, source: str, table: TableId, *, keeps_first: bool) -> list[ChunkRecord]:
-        """Drop a table's chunks that nobody has read, but for those of rows that came without redo, for
-        which windows wait; return them.
+        """Drop a table's chunks that nobody has read, but for those of rows that came without redo,
+        for which windows wait; return them.
 
         Args:
             source: The source.
@@ -124,7 +125,8 @@ class Chunks:
     def snapshots(
         self, source: str, table: TableId | None = None
     ) -> dict[tuple[TableId, str], bool]:
-        """Every snapshot, or those of one table, by table and id, and whether all of its chunks are applied."""
+        """Every snapshot, or those of one table, by table and id, and whether all of its chunks are
+        applied."""
         binds, queries = {"of": source}, (_SNAPSHOTS, _OPEN_SNAPSHOTS)
         if table is not None:
             binds |= {"owned": table.owner, "named": table.name}
@@ -138,8 +140,8 @@ class Chunks:
         }
 
     def counts(self, source: str) -> dict[tuple[TableId, str], tuple[int, int]]:
-        """Every snapshot by table and id: how many of its chunks are applied, and how many there are,
-        but for dropped ones."""
+        """Every snapshot by table and id: how many of its chunks are applied, and how many there
+        are, but for dropped ones."""
         applied = func.sum(case((CHUNKS.c.state == "applied", 1), else_=0))
         place = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
         query = select(*place, applied, _wanted()).where(CHUNKS.c.source == source)
@@ -150,8 +152,8 @@ class Chunks:
         }
 
     def signal_progress(self, source: str) -> dict[str, tuple[int, int]]:
-        """Every signal that planned chunks: how many of them are applied, and how many there are, but
-        for dropped ones."""
+        """Every signal that planned chunks: how many of them are applied, and how many there are,
+        but for dropped ones."""
         applied = func.sum(case((CHUNKS.c.state == "applied", 1), else_=0))
         mine = (CHUNKS.c.source == source) & CHUNKS.c.signal_id.is_not(None)
         query = select(CHUNKS.c.signal_id, applied, _wanted()).where(mine)
@@ -160,13 +162,15 @@ class Chunks:
         return {signal: (int(done), int(n)) for signal, done, n in rows}
 
     def plan(self, chunks: Sequence[ChunkRecord]) -> list[ChunkRecord]:
-        """Add planned chunks of snapshots, all or none of each; return what the snapshots have: one that is planned stays as it is,
-        since chunks of two plans may overlap, or leave a gap between them."""
+        """Add planned chunks of snapshots, all or none of each; return what the snapshots have: one
+        that is planned stays as it is, since chunks of two plans may overlap, or leave a gap
+        between them."""
         with self._database.writing() as connection:
             return add_chunks(connection, chunks)
 
     def record_landed(self, manifest: ChunkManifest, manifest_sha256: str) -> None:
-        """Note that a chunk has landed; the table is consistent from its SCN on at the earliest. Repeatable.
+        """Note that a chunk has landed; the table is consistent from its SCN on at the earliest.
+        Repeatable.
 
         Raises:
             LandingDamagedError: It was recorded with another manifest.
@@ -259,7 +263,8 @@ def write_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:
 
 
 def add_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> list[ChunkRecord]:
-    """Add the plans of snapshots that have none inside the caller's transaction; return what each snapshot has."""
+    """Add the plans of snapshots that have none inside the caller's transaction; return what each
+    snapshot has."""
     planned: list[ChunkRecord] = []
     for place, plan in _by_snapshot(chunks).items():
         known = _chunks_of(connection, *place)

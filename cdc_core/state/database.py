@@ -1,11 +1,13 @@
 """How is the metadata store's database opened, migrated and spoken to, SQLite and PostgreSQL alike?
 
-Writers take turns in both: ``BEGIN IMMEDIATE`` in SQLite, an advisory lock for the transaction in PostgreSQL. So a method of
-the store may read, decide and write without anything changing in between.
+Writers take turns in both: ``BEGIN IMMEDIATE`` in SQLite, an advisory lock for the transaction in
+PostgreSQL. So a method of the store may read, decide and write without anything changing in
+between.
 
-A PostgreSQL database is often shared, and roles and poolers have habits. So each transaction names its own isolation level and
-access mode, and how long it waits; no session state is left behind, since a pooler may hand the session to somebody else between
-two transactions; and the revision of the tables stands in a table of its own name, since Dagster's storage keeps its revision in
+A PostgreSQL database is often shared, and roles and poolers have habits. So each transaction names
+its own isolation level and access mode, and how long it waits; no session state is left behind,
+since a pooler may hand the session to somebody else between two transactions; and the revision of
+the tables stands in a table of its own name, since Dagster's storage keeps its revision in
 Alembic's usual one.
 """
 
@@ -40,7 +42,8 @@ _ADVISORY_LOCK = 7_236_540_118
 TURN_SECONDS = 300
 """How long a writer waits in PostgreSQL for its turn."""
 IDLE_SECONDS = 60
-"""After how long PostgreSQL ends a writer that stands still in the middle of its transaction, so that others get theirs."""
+"""After how long PostgreSQL ends a writer that stands still in the middle of its transaction, so
+that others get theirs."""
 VERSION_TABLE = "redolake_alembic_version"
 """Holds the revision of the store's tables."""
 
@@ -59,7 +62,8 @@ _WRITES_AFTER_ITS_TURN: Mapping[str, Mapping[str, Any]] = {
 
 
 class Database:
-    """The store's database. Every ``with`` block of :meth:`reading` or :meth:`writing` is one SQL transaction."""
+    """The store's database. Every ``with`` block of :meth:`reading` or :meth:`writing` is one SQL
+    transaction."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] | None, machine: Machine) -> None:
         self._engine = engine
@@ -68,7 +72,8 @@ class Database:
         self.held_leases = HeldLeases()
         self._counting = threading.Lock()
         self.write_count = 0
-        """Transactions of this process that may have changed something; those of leases do not count."""
+        """Transactions of this process that may have changed something; those of leases do not
+        count."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -78,10 +83,12 @@ class Database:
 
     @contextmanager
     def writing(self, *, leases_only: bool = False) -> Iterator[Connection]:
-        """A transaction that writes, with no other writer beside it; committed when the block ends well.
+        """A transaction that writes, with no other writer beside it; committed when the block ends
+        well.
 
         Raises:
-            FencedError: The calling thread has lost a lease that it works under, and must not change anything.
+            FencedError: The calling thread has lost a lease that it works under, and must not
+                change anything.
         """
         with _translated(), self._engine.connect() as connection:
             options = _WRITES_AFTER_ITS_TURN[connection.dialect.name]
@@ -101,8 +108,8 @@ class Database:
         return (self._clock or time.time)()
 
     def now_for_all(self, connection: Connection) -> float:
-        """Seconds since 1970 by the one clock that all processes of the store share: PostgreSQL's own. A SQLite file belongs to
-        one machine, so its clock is the machine's."""
+        """Seconds since 1970 by the one clock that all processes of the store share: PostgreSQL's
+        own. A SQLite file belongs to one machine, so its clock is the machine's."""
         if self._clock is None and connection.dialect.name == "postgresql":
             text = "SELECT EXTRACT(EPOCH FROM clock_timestamp())"
             return float(connection.exec_driver_sql(text).scalar_one())
@@ -116,7 +123,8 @@ class Database:
 def open_database(
     url: str, *, clock: Callable[[], float] | None = None, machine: Machine | None = None
 ) -> Database:
-    """Open a database and bring its tables to the newest form. Safe when several processes do so at once.
+    """Open a database and bring its tables to the newest form. Safe when several processes do so at
+    once.
 
     Raises:
         ConfigError: The URL is not one.
@@ -153,7 +161,8 @@ def _checked(url: str) -> URL:
         folder = Path(str(parsed.database)).absolute().parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            # Plans of chunks and SCNs are for the user who captures; SQLite gives its journals the rights of the file.
+            # Plans of chunks and SCNs are for the user who captures; SQLite gives its journals the
+            # rights of the file.
             file = Path(str(parsed.database))
             if not file.exists():
                 file.touch(mode=0o600)
@@ -247,7 +256,8 @@ def _migrations() -> ScriptDirectory:
 
 
 def _upgrade(connection: Connection, scripts: ScriptDirectory) -> None:
-    """What ``alembic upgrade head`` does, without reading all files anew (Alembic's documentation, ``EnvironmentContext``)."""
+    """What ``alembic upgrade head`` does, without reading all files anew (Alembic's documentation,
+    ``EnvironmentContext``)."""
 
     def steps(revision: Any, _context: Any) -> Any:
         return scripts._upgrade_revs("head", revision)

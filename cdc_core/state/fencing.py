@@ -1,28 +1,32 @@
-"""How does a process that stood still notice, before it changes anything, that its leases are somebody else's by now?
+"""How does a process that stood still notice, before it changes anything, that its leases are
+somebody else's by now?
 
-A thread's leases stand in a list of its own. Each transaction that writes to the metadata store asks for all of them inside itself
-(:meth:`Database.writing <cdc_core.state.database.Database.writing>`), each effect on landing right before it
-(:mod:`cdc_core.landing.fenced`), each Delta commit right before it (``fence``). So no step has to think of it, and none can forget it.
+A thread's leases stand in a list of its own. Each transaction that writes to the metadata store
+asks for all of them inside itself
+(:meth:`Database.writing <cdc_core.state.database.Database.writing>`), each effect on landing right
+before it (:mod:`cdc_core.landing.fenced`), each Delta commit right before it (``fence``). So no
+step has to think of it, and none can forget it.
 
-======================================  ===========================================================
-effect                                  asks
-======================================  ===========================================================
-windows are planned                     ``window-plan``
-a table joins                           ``snapshot-plan``, ``window-plan``; its stream begins with the window planned next, or not at all
-chunks are planned                      ``snapshot-plan``; all chunks of a snapshot, or none
-a chunk lands, and that is recorded     ``chunk/…``
-a window lands, and that is recorded    ``capture``
-a chunk or window is committed, tables  ``table/…``; tables that a window does not touch move by conditions of the same transaction
-advance, a snapshot ends
-a table stops by an error of its own    nothing; only while it stands as it did when it failed
-a policy answers                        nothing; only while the table stands as it did when it was asked
-windows are read again                  ``window-plan``, ``capture``
-windows are retired                     ``retire``
-signals are taken and end               ``signals``; what they ask for as above
-a table is removed                      ``capture``
-a table is paused or resumed            nothing; the transaction decides by what it finds
-the store is made anew                  all of these
-======================================  ===========================================================
+==============================  ==================================================================
+effect                          asks
+==============================  ==================================================================
+windows are planned             ``window-plan``
+a table joins                   ``snapshot-plan``, ``window-plan``; its stream begins with the
+                                window planned next, or not at all
+chunks are planned              ``snapshot-plan``; all chunks of a snapshot, or none
+a chunk lands                   ``chunk/…``, for the record as well
+a window lands                  ``capture``, for the record as well
+a chunk or window is committed  ``table/…``; tables that a window does not touch move by
+                                conditions of the same transaction
+a table stops by its own error  nothing; only while its record is as it was when it failed
+a policy answers                nothing; only while the record is as it was when it was asked
+windows are read again          ``window-plan``, ``capture``
+windows are retired             ``retire``
+signals are taken and end       ``signals``; what they ask for as above
+a table is removed              ``capture``
+a table is paused or resumed    nothing; the transaction decides by what it finds
+the store is rebuilt            all of these
+==============================  ==================================================================
 """
 
 from __future__ import annotations
@@ -52,7 +56,8 @@ class HeldLeases:
 
     @contextmanager
     def holding(self, lease: Lease) -> Iterator[None]:
-        """Let the calling thread's effects ask for a lease, for the block; another thread may end it."""
+        """Let the calling thread's effects ask for a lease, for the block; another thread may end
+        it."""
         own = self._list()
         own.append(lease)
         try:

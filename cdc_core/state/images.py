@@ -1,7 +1,8 @@
-"""What does the metadata store hold of one source, as a whole, and how is that put into another store?
+"""What does the metadata store hold of one source, as a whole, and how is that put into another
+store?
 
-An image is what can be made anew from landing and the Delta logs. Signals, leases and the tables that patterns were found to
-name are not part of it.
+An image is what can be made anew from landing and the Delta logs. Signals, leases and the tables
+that patterns were found to name are not part of it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ NOT_RECOVERABLE: Mapping[str, frozenset[str]] = {
     "window_tables": frozenset({"applied", "seconds"}),
     "chunks": frozenset({"apply_seconds"}),
 }
-"""Columns that neither landing nor a Delta log has: when Redolake recorded a step, and how long applying took."""
+"""Columns that neither landing nor a Delta log has: when Redolake recorded a step, and how long
+applying took."""
 
 _TABLES = (SOURCES, TABLES, WINDOWS, WINDOW_TABLES, CHUNKS, OPEN_TRANSACTIONS, SCHEMA_VERSIONS)
 
@@ -57,7 +59,8 @@ class Images:
             }
 
     def put(self, source: str, image: Image) -> None:
-        """Put an image in the place of all that the store holds of the source, in one transaction."""
+        """Put an image in the place of all that the store holds of the source, in one
+        transaction."""
         with self._database.writing() as connection:
             for table in _TABLES:
                 connection.execute(delete(table).where(_source_of(table) == source))

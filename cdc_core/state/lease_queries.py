@@ -1,7 +1,8 @@
 """Who holds which piece of work, and until when?
 
-Nobody's own clock decides: between processes of one machine its uptime does, which nobody can set; between machines the
-database's clock. So a host whose clock is wrong, or is put right, neither steals a lease nor loses one.
+Nobody's own clock decides: between processes of one machine its uptime does, which nobody can set;
+between machines the database's clock. So a host whose clock is wrong, or is put right, neither
+steals a lease nor loses one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from cdc_core.state.sql_tables import LEASES
 
 
 class Leases:
-    """Leases with fencing tokens: each acquisition gets a higher token, and only the highest may renew."""
+    """Leases with fencing tokens: each acquisition gets a higher token, and only the highest may
+    renew."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -84,11 +86,13 @@ class Leases:
             connection.execute(update(LEASES).where(is_held(lease)).values(holder=None))
 
     def holding(self, lease: Lease) -> AbstractContextManager[None]:
-        """For the block, each transaction in which the calling thread writes asks that the lease is still its own."""
+        """For the block, each transaction in which the calling thread writes asks that the lease is
+        still its own."""
         return self._database.held_leases.holding(lease)
 
     def fence(self) -> Callable[[], None]:
-        """What asks that the leases that the calling thread holds now are still its own; raises FencedError if not."""
+        """What asks that the leases that the calling thread holds now are still its own; raises
+        FencedError if not."""
         leases = self._database.held_leases.here
 
         def ask() -> None:

@@ -1,7 +1,8 @@
 """Which machine and which process is this, and how long has the machine been up?
 
-A host's name does not tell: containers share one, and so do clones of a machine. What tells machines apart is the id that a kernel
-gives itself when it starts; what tells processes apart is their number in a namespace of process ids, and when they began.
+A host's name does not tell: containers share one, and so do clones of a machine. What tells
+machines apart is the id that a kernel gives itself when it starts; what tells processes apart is
+their number in a namespace of process ids, and when they began.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ def _uptime() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The kernel that this process runs on, as this process sees it. ``boot`` names one run of one kernel, with the namespace
-    that its uptime is counted in; ``processes`` the namespace of process ids. Both are empty where there is no /proc to ask:
-    nothing is concluded then."""
+    """The kernel that this process runs on, as this process sees it. ``boot`` names one run of one
+    kernel, with the namespace that its uptime is counted in; ``processes`` the namespace of process
+    ids. Both are empty where there is no /proc to ask: nothing is concluded then."""
 
     host: str
     boot: str
@@ -50,11 +51,13 @@ class Machine:
 
     def holder(self, pid: int, thread: int) -> str:
         """The name under which a thread of a process holds leases:
-        ``host/boot/namespace of process ids/pid/start ticks/thread``, never the same for two lives of one pid."""
+        ``host/boot/namespace of process ids/pid/start ticks/thread``, never the same for two lives
+        of one pid."""
         return f"{self.host}/{self.boot}/{self.processes}/{pid}/{self._start_ticks(pid)}/{thread}"
 
     def is_dead(self, holder: str) -> bool:
-        """Is the holder a process that this one would see if it ran, and does not? False when that cannot be told."""
+        """Is the holder a process that this one would see if it ran, and does not? False when that
+        cannot be told."""
         parts = holder.rsplit("/", _PARTS - 1)
         if len(parts) != _PARTS or not self.boot:
             return False
@@ -69,8 +72,8 @@ class Machine:
         return len(parts) == _PARTS and self.boot != "" and parts[1] == self.boot
 
     def _start_ticks(self, pid: int) -> str:
-        """When the process began, in clock ticks since the machine started (field 22 of /proc/<pid>/stat); empty if it does not
-        run. A zombie does not."""
+        """When the process began, in clock ticks since the machine started (field 22 of
+        /proc/<pid>/stat); empty if it does not run. A zombie does not."""
         try:
             after_name = (self.proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
         except OSError:

@@ -37,7 +37,8 @@ def replace_ledger(connection: Connection, source: str, ledger: Sequence[OpenTra
 
 
 def first_open_ordinal(connection: Connection, source: str) -> int | None:
-    """The ordinal of the first row of any open transaction that was not given up; None if none is open."""
+    """The ordinal of the first row of any open transaction that was not given up; None if none is
+    open."""
     query = select(func.min(OPEN_TRANSACTIONS.c.first_ordinal)).where(
         OPEN_TRANSACTIONS.c.source == source, OPEN_TRANSACTIONS.c.state.not_in(OVER)
     )

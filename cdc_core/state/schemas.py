@@ -36,7 +36,8 @@ def _newest_versions() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """A version of a table's definition, valid from ``schema.scn_from`` on; ``ddl`` is the statement that made it."""
+    """A version of a table's definition, valid from ``schema.scn_from`` on; ``ddl`` is the
+    statement that made it."""
 
     source: str
     schema: TableSchema
@@ -98,7 +99,8 @@ def newest_schema(connection: Connection, source: str, table: TableId) -> TableS
 
 
 def put_schema(connection: Connection, source: str, schema: TableSchema, ddl: str | None) -> None:
-    """Write one version inside the caller's transaction, with which the table has a new revision."""
+    """Write one version inside the caller's transaction, with which the table has a new
+    revision."""
     named = and_(
         TABLES.c.source == source,
         TABLES.c.owner == schema.table.owner,
@@ -120,7 +122,8 @@ def put_schema(connection: Connection, source: str, schema: TableSchema, ddl: st
 
 
 def keep_segments(connection: Connection, source: str, schema: TableSchema) -> None:
-    """Add what a version knows of its table's segments to the stored one, inside the caller's transaction."""
+    """Add what a version knows of its table's segments to the stored one, inside the caller's
+    transaction."""
     if not schema.segments:  # a table without partitions, as most are: nothing is asked
         return
     place = and_(_is(source, schema.table), VERSIONS.c.scn_from == schema.scn_from)

@@ -24,7 +24,8 @@ class Signals:
         self._database = database
 
     def add(self, record: Signal) -> bool:
-        """Add a signal; False if the source has one with this id already, which then stays as it is."""
+        """Add a signal; False if the source has one with this id already, which then stays as it
+        is."""
         with self._database.writing() as connection:
             if _signal(connection, record.source, record.id) is not None:
                 return False
@@ -58,13 +59,15 @@ class Signals:
             return _signal(connection, source, signal_id)
 
     def pending(self, source: str) -> list[Signal]:
-        """Signals that have not ended, oldest first: pending ones, and taken ones whose taker may have died."""
+        """Signals that have not ended, oldest first: pending ones, and taken ones whose taker may
+        have died."""
         return self.find(source, states=("pending", "taken"))
 
     def take(
         self, source: str, signal_id: str, data: Mapping[str, Any] | None = None
     ) -> Signal | None:
-        """Take a pending signal; None if it is not pending (any more): somebody else has it. ``data`` is what it says from now on."""
+        """Take a pending signal; None if it is not pending (any more): somebody else has it.
+        ``data`` is what it says from now on."""
         with self._database.writing() as connection:
             record = _signal(connection, source, signal_id)
             if record is None or record.state != "pending":
@@ -102,7 +105,8 @@ class Signals:
             )
 
     def table_scn(self, source: str, name: str) -> Scn | None:
-        """The SCN from which on rows of a signal table are signals; None before the first look at it."""
+        """The SCN from which on rows of a signal table are signals; None before the first look at
+        it."""
         query = select(SIGNAL_TABLES.c.scn).where(_table_is(source, name))
         with self._database.reading() as connection:
             found = connection.execute(query).scalar()
@@ -141,7 +145,8 @@ class Signals:
 
 def settle_signals(connection: Connection, source: str, outcomes: Sequence[SignalOutcome]) -> None:
     """Note inside the caller's transaction what became of definitions that signals brought: it is
-    rejected if one of them is refused. One that nobody knows any more (the store was made anew) is passed over."""
+    rejected if one of them is refused. One that nobody knows any more (the store was made anew) is
+    passed over."""
     for signal_id in dict.fromkeys(one.id for one in outcomes):
         record = _signal(connection, source, signal_id)
         if record is None:

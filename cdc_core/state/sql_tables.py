@@ -1,6 +1,7 @@
 """Which SQL tables hold the metadata store?
 
-The newest form; ``migrations/`` brings older stores here. Moments are seconds since 1970 in UTC, JSON is text.
+The newest form; ``migrations/`` brings older stores here. Moments are seconds since 1970 in UTC,
+JSON is text.
 """
 
 from __future__ import annotations
@@ -228,5 +229,5 @@ LEASES = Table(
     Column("expires", Float, nullable=False),
     Column("expires_uptime", Float),
 )
-"""``holder`` is NULL when the lease was given back; the row stays so that its token keeps growing. ``expires`` is by the
-database's clock, ``expires_uptime`` by the uptime of the holder's machine."""
+"""``holder`` is NULL when the lease was given back; the row stays so that its token keeps growing.
+``expires`` is by the database's clock, ``expires_uptime`` by the uptime of the holder's machine."""

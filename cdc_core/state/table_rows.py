@@ -50,7 +50,8 @@ _TABLE = select(TABLES, _AWAITS_ROWS).where(
     TABLES.c.owner == bindparam("of_owner"),
     TABLES.c.name == bindparam("of_name"),
 )
-"""Every step asks for these several times, and building a query takes longer than SQLite takes to answer it."""
+"""Every step asks for these several times, and building a query takes longer than SQLite takes to
+answer it."""
 
 TABLE_REVISIONS = select(TABLES.c.owner, TABLES.c.name, TABLES.c.revision).where(
     TABLES.c.source == bindparam("of")

@@ -1,7 +1,8 @@
 """Which texts can every database hold?
 
-PostgreSQL holds no NUL, and neither it nor SQLite takes half of a surrogate pair; Oracle and JSON give both. What cannot be held is
-replaced where it enters the store, by the engine's own hook, so no caller has to think of it.
+PostgreSQL holds no NUL, and neither it nor SQLite takes half of a surrogate pair; Oracle and JSON
+give both. What cannot be held is replaced where it enters the store, by the engine's own hook, so
+no caller has to think of it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ _UNHELD = re.compile("[\0\ud800-\udfff]")
 
 
 def storable(text: str) -> str:
-    """The text as the store keeps it: NULs at its end are left out, others and lone surrogates are replaced."""
+    """The text as the store keeps it: NULs at its end are left out, others and lone surrogates are
+    replaced."""
     if text.isascii() and "\0" not in text:
         return text
     return _UNHELD.sub(_REPLACED, text.rstrip("\0"))

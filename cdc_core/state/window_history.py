@@ -42,11 +42,13 @@ class WindowHistory:
         self._database = database
 
     def retire(self, source: str, *, before: datetime | None) -> list[WindowRecord]:
-        """Forget windows that every table has taken: idle ones, and all up to the first that ended at a moment or later;
-        return them.
+        """Forget windows that every table has taken: idle ones, and all up to the first that ended
+        at a moment or later; return them.
 
-        A table that is paused, in its snapshot, or failed in the lake will take its windows later: they stay. The newest applied window stays, and so does every one from the first in which an open transaction has rows. While
-        a window is captured and not applied, only idle ones go: it may hold the commit of rows that landed long before.
+        A table that is paused, in its snapshot, or failed in the lake will take its windows later:
+        they stay. The newest applied window stays, and so does every one from the first in which an
+        open transaction has rows. While a window is captured and not applied, only idle ones go: it
+        may hold the commit of rows that landed long before.
         """
         with self._database.writing() as connection:
             newest = connection.execute(
@@ -110,9 +112,9 @@ class WindowHistory:
         before: Sequence[OpenTransaction],
         ends: Sequence[StreamEnd] = (),
     ) -> None:
-        """Let the windows from ``ordinal`` on be planned ones that are not captured. ``before`` are the transactions that were open
-        at the beginning of the first of them. What tables have taken stays as it is; the streams of those that cannot go on from
-        there have ``ends``."""
+        """Let the windows from ``ordinal`` on be planned ones that are not captured. ``before`` are
+        the transactions that were open at the beginning of the first of them. What tables have
+        taken stays as it is; the streams of those that cannot go on from there have ``ends``."""
         with self._database.writing() as connection:
             again = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal >= ordinal)
             values = {"state": "planned", "manifest_sha256": None, "is_idle": False}
@@ -127,7 +129,8 @@ class WindowHistory:
             connection.execute(insert(WINDOWS).values(window_values(record)))
 
     def restore_applied(self, source: str, ordinal: int) -> None:
-        """Note of a window in a store that is made anew that the lake has it; how long that took is not known."""
+        """Note of a window in a store that is made anew that the lake has it; how long that took is
+        not known."""
         with self._database.writing() as connection:
             named = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal == ordinal)
             values = {"state": "applied", "applied": self._database.now()}

@@ -19,7 +19,8 @@ from cdc_core.state.window_rows import set_window, window_from_row
 
 
 def refuse_gap(source: str, window: ScnWindow, end: Scn) -> None:
-    """Raise WindowConflictError for a planned window that does not begin where the last one ends."""
+    """Raise WindowConflictError for a planned window that does not begin where the last one
+    ends."""
     if window.scn_low != end:
         raise WindowConflictError(
             "the window does not begin where the last one ended",
@@ -83,7 +84,8 @@ def tables_by_name(
 
 
 def table_moves(window: WindowRecord, table: TableId, record: TableRecord | None, scn: Scn) -> bool:
-    """Does a table move to a position in a window, or is it there already? The errors of ``advance_tables``."""
+    """Does a table move to a position in a window, or is it there already? The errors of
+    ``advance_tables``."""
     if record is None:
         raise TerminalError(
             "this table is not in the metadata store",

@@ -60,8 +60,8 @@ class Windows:
         ended_from: datetime | None = None,
         ended_to: datetime | None = None,
     ) -> list[WindowRecord]:
-        """The source's windows in SCN order (or the other way round), at most ``limit``; of some states or ordinals only, or
-        those that end in a range of times."""
+        """The source's windows in SCN order (or the other way round), at most ``limit``; of some
+        states or ordinals only, or those that end in a range of times."""
         order = WINDOWS.c.ordinal.desc() if newest_first else WINDOWS.c.ordinal
         query = select(WINDOWS).where(WINDOWS.c.source == source).order_by(order).limit(limit)
         if states is not None:
@@ -100,10 +100,12 @@ class Windows:
             return int(connection.execute(query).scalar_one())
 
     def idle_from(self, source: str, ordinal: int) -> int:
-        """The first ordinal from which on every captured window before ``ordinal`` is idle, those that were retired too.
+        """The first ordinal from which on every captured window before ``ordinal`` is idle, those
+        that were retired too.
 
-        Windows with changes are only ever forgotten together with everything before them. So all of them from the first
-        window on that is there still are there too, and the newest of them bounds the idle ones.
+        Windows with changes are only ever forgotten together with everything before them. So all of
+        them from the first window on that is there still are there too, and the newest of them
+        bounds the idle ones.
         """
         earlier = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal < ordinal)
         with self._database.reading() as connection:
@@ -130,7 +132,8 @@ class Windows:
             return find_window(connection, source, window)
 
     def brought_changes(self, source: str, table: TableId, *, above: Scn, up_to: Scn) -> bool:
-        """Did a window that begins at or above one SCN, and ends at or below the other, bring changes to the table?"""
+        """Did a window that begins at or above one SCN, and ends at or below the other, bring
+        changes to the table?"""
         query = (
             select(WINDOWS.c.ordinal)
             .join(
@@ -167,11 +170,13 @@ class Windows:
     def plan(
         self, source: str, bounds: Sequence[ScnWindow], *, ends: Sequence[datetime] | None = None
     ) -> list[WindowRecord]:
-        """Append windows. Those that are there already are left as they are, so this may be repeated.
+        """Append windows. Those that are there already are left as they are, so this may be
+        repeated.
 
         Args:
             source: Name of a saved source, whose record says how far back its first window reads.
-            bounds: Windows in order, each joining the one before it; the first joins the last planned one.
+            bounds: Windows in order, each joining the one before it; the first joins the last
+                planned one.
             ends: The time of each window's upper end in Oracle; by default the present.
 
         Raises:
@@ -230,8 +235,9 @@ class Windows:
         manifest_sha256: str,
         ledger: Sequence[OpenTransaction],
     ) -> None:
-        """Note that a window has landed: its state, the ledger after it, the schema versions that it saw, the tables that
-        left with it, and the earlier windows that lack commits which came to light with it. Repeatable.
+        """Note that a window has landed: its state, the ledger after it, the schema versions that
+        it saw, the tables that left with it, and the earlier windows that lack commits which came
+        to light with it. Repeatable.
 
         It is idle if captured tables have neither rows nor DDL in it and the ledger stays as it is.
 
@@ -321,10 +327,12 @@ class Windows:
         positions: Mapping[TableId, Scn],
         applied: TableApplied | None = None,
     ) -> None:
-        """Move positions forward inside one window, to its end or to where a table's stream ends; all or none.
+        """Move positions forward inside one window, to its end or to where a table's stream ends;
+        all or none.
 
-        A table that is there already, or further, is left alone, and so is one that has begun another stream since. ``applied`` is what the window brought to a table;
-        what is known of it already stays.
+        A table that is there already, or further, is left alone, and so is one that has begun
+        another stream since. ``applied`` is what the window brought to a table; what is known of it
+        already stays.
 
         Raises:
             NotYetError: A table has not taken the window before this one.
@@ -350,7 +358,8 @@ class Windows:
     def record_error(
         self, source: str, window: ScnWindow, text: str, *, while_pending: bool = False
     ) -> None:
-        """Keep an error's text with the window that it stopped; with ``while_pending`` unless the window is applied by now."""
+        """Keep an error's text with the window that it stopped; with ``while_pending`` unless the
+        window is applied by now."""
         bounds = and_(
             WINDOWS.c.source == source,
             WINDOWS.c.scn_low == window.scn_low,

@@ -1,8 +1,9 @@
 """As of an SCN, which mirrors are exact images of their tables, and which Delta versions are these?
 
-A mirror is one at the end of each window that it has taken, and as of every SCN of an idle one. A chunk that was read at a
-newer SCN (ad hoc, repair, policy) puts rows of that SCN beside older ones: until the windows have reached it, there is no such
-version. One rule serves ``redolake reconcile`` and ``redolake at``.
+A mirror is one at the end of each window that it has taken, and as of every SCN of an idle one. A
+chunk that was read at a newer SCN (ad hoc, repair, policy) puts rows of that SCN beside older ones:
+until the windows have reached it, there is no such version. One rule serves ``redolake reconcile``
+and ``redolake at``.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from cdc_core.steps.snapshots.control import partial_tables
 
 
 def cut_at(ctx: Context, scn: int | None = None) -> Cut:
-    """The Delta version of every mirror for one SCN: together they are one consistent cut. Needs neither Oracle nor Spark.
+    """The Delta version of every mirror for one SCN: together they are one consistent cut. Needs
+    neither Oracle nor Spark.
 
     Args:
-        scn: The end of an applied window; by default the newest one that all tables in their stream have taken.
+        scn: The end of an applied window; by default the newest one that all tables in their stream
+            have taken.
 
     Raises:
         ConfigError: The given SCN is not the end of an applied window.
@@ -49,8 +52,8 @@ def exact_tables(
 ) -> tuple[Scn, list[TableId], list[LeftOut]]:
     """An SCN, the tables whose mirrors are exact images as of it, and the others with why.
 
-    Without a given SCN it is the lowest position of the tables in their stream: a table that is paused or stopped does not
-    hold it back. Where none is in its stream, the lowest of all.
+    Without a given SCN it is the lowest position of the tables in their stream: a table that is
+    paused or stopped does not hold it back. Where none is in its stream, the lowest of all.
 
     Raises:
         ConfigError: The given SCN is not the end of an applied window.

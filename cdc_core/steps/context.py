@@ -53,7 +53,8 @@ LOG = logging.getLogger("cdc_core.steps")
 
 
 class Context:
-    """A source's configuration and what was opened for it so far. Safe for use from several threads.
+    """A source's configuration and what was opened for it so far. Safe for use from several
+    threads.
 
     ``database`` is where snapshots are read from, ``redo_source`` what reads the redo.
     """
@@ -102,14 +103,17 @@ class Context:
 
     @property
     def redo_source(self) -> Source:
-        """What reads the database's redo, by the configuration as it is now. It keeps no state, so each use may have its own."""
+        """What reads the database's redo, by the configuration as it is now. It keeps no state, so
+        each use may have its own."""
         return self._open_source(self.config, self.database)
 
     def find_tables(self) -> list[FoundTable]:
-        """Ask Oracle which tables the patterns name now, keep the answer, and follow it from here on.
+        """Ask Oracle which tables the patterns name now, keep the answer, and follow it from here
+        on.
 
         Returns:
-            All tables that the patterns name, those that are left out among them; none without patterns.
+            All tables that the patterns name, those that are left out among them; none without
+            patterns.
 
         Raises:
             ConfigError: There is no table to capture.
@@ -185,7 +189,8 @@ class Context:
     def lease(
         self, work: str, *, wait_seconds: float = 0, of_process: bool = False
     ) -> Iterator[HeldLease]:
-        """Hold ``<source>/<work>`` for the block, so that two processes never do the same work at once.
+        """Hold ``<source>/<work>`` for the block, so that two processes never do the same work at
+        once.
 
         Raises:
             LeaseHeldError: A living process does this work.
@@ -202,8 +207,9 @@ class Context:
 
     @contextmanager
     def writing(self, table: TableId) -> Iterator[HeldLease]:
-        """Hold a table for the block, to write to it. Where the lake's commits are not atomic, this process is the only one that
-        writes to any table, from its first write until it closes the source.
+        """Hold a table for the block, to write to it. Where the lake's commits are not atomic, this
+        process is the only one that writes to any table, from its first write until it closes the
+        source.
 
         Raises:
             SecondWriterError: Another process writes to such a lake.
@@ -262,7 +268,7 @@ class Context:
             self._report(report)
         return report
 
-    # -- what the store knows, or an error that says what to do ------------------------------------------------------
+    # -- what the store knows, or an error that says what to do ------------------------------------
 
     def source_record(self) -> SourceRecord:
         """The source as it was first snapshotted.
@@ -337,7 +343,8 @@ class Context:
         return manifest, digest_of(content)
 
     def visible(self, schema: TableSchema) -> TableSchema:
-        """A version of a table without what the configuration leaves out now, whatever it did when the version was read."""
+        """A version of a table without what the configuration leaves out now, whatever it did when
+        the version was read."""
         config = self.config.entries.get(schema.table)
         return schema if config is None else schema.without(config.columns_exclude)
 
@@ -365,8 +372,9 @@ class Context:
     def recorded(self, window: ScnWindow) -> Iterator[None]:
         """Keep the error that stops a block as the window's last error, and let it go on.
 
-        One that may pass is kept until the window gets on, so that `redolake status` says what it waits for; that an earlier step is not
-        done, or that another process works, stops nothing."""
+        One that may pass is kept until the window gets on, so that `redolake status` says what it
+        waits for; that an earlier step is not done, or that another process works, stops
+        nothing."""
         try:
             yield
         except (NotYetError, LeaseHeldError):

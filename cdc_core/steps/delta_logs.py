@@ -1,4 +1,5 @@
-"""What do the Delta tables of a source say of themselves? Without Spark, the tables of captured tables by their logs alone."""
+"""What do the Delta tables of a source say of themselves? Without Spark, the tables of captured
+tables by their logs alone."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def delta_path(config: SourceConfig, layer: DeltaLayer, table: TableId) -> str:
 
 
 def delta_rows(config: SourceConfig, layer: DeltaLayer, table: TableId) -> int | None:
-    """Rows of the newest version; None where there is no table yet, or a file of it has no statistics."""
+    """Rows of the newest version; None where there is no table yet, or a file of it has no
+    statistics."""
     return count_rows(delta_path(config, layer, table))
 
 
@@ -52,7 +54,8 @@ def beside_names(config: SourceConfig) -> list[BesideName]:
 
 
 def beside_rows(config: SourceConfig, name: BesideName, windows: ScnWindow) -> Counter[int]:
-    """Rows that each window of a range of SCNs brought to such a table, by the window's upper end."""
+    """Rows that each window of a range of SCNs brought to such a table, by the window's upper
+    end."""
     return BesideTable(config.lake.path, config.name, name, no_fence).rows_by_window(windows)
 
 

@@ -1,4 +1,5 @@
-"""Before a source is begun: which tables does a database have, and can everything that the source needs be reached?
+"""Before a source is begun: which tables does a database have, and can everything that the source
+needs be reached?
 
 Each question connects by itself, so that one failure hides nothing else.
 """
@@ -54,7 +55,8 @@ def tables_matching(oracle: OracleConfig, patterns: Sequence[str]) -> list[Found
 def oracle_findings(
     config: SourceConfig, *, open_source: OpenSource = LogMinerSource
 ) -> tuple[list[Finding], int]:
-    """What database and tables lack, and what an operator should know; and how many tables there are to capture.
+    """What database and tables lack, and what an operator should know; and how many tables there
+    are to capture.
 
     Args:
         open_source: What reads the redo: LogMiner.
@@ -82,7 +84,8 @@ def oracle_findings(
 
 
 def _beside_patterns(session: UserQueries, config: SourceConfig) -> Iterator[Finding]:
-    """Which tables with an entry of their own capture columns that a pattern leaves out or masks? Nothing of a pattern holds for them."""
+    """Which tables with an entry of their own capture columns that a pattern leaves out or masks?
+    Nothing of a pattern holds for them."""
     for entry in config.tables:
         if entry.is_pattern:
             continue
@@ -125,8 +128,8 @@ def _skipping(config: SourceConfig) -> list[Finding]:
 
 
 def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
-    """Which tables' Delta tables lack windows that were applied by the metadata store; and how many tables were looked at. Neither Oracle
-    nor Spark is asked.
+    """Which tables' Delta tables lack windows that were applied by the metadata store; and how many
+    tables were looked at. Neither Oracle nor Spark is asked.
 
     Raises:
         CdcError: Metadata store, landing or lake cannot be reached.
@@ -173,7 +176,8 @@ def _gone_files(ctx: Context, table: TableId) -> Iterator[Finding]:
 
 
 def as_last_found(config: SourceConfig) -> SourceConfig:
-    """The configuration with the tables that its patterns named when somebody last looked them up in Oracle.
+    """The configuration with the tables that its patterns named when somebody last looked them up
+    in Oracle.
 
     Raises:
         CdcError: The store cannot be opened.

@@ -1,4 +1,5 @@
-"""Which commits of others to a table's Delta tables must Redolake not build on, or should be seen?"""
+"""Which commits of others to a table's Delta tables must Redolake not build on, or should be
+seen?"""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ BOTH: tuple[DeltaLayer, ...] = ("changelog", "mirror")
 def refuse_foreign(
     state: TableRecord, position: DeltaPosition, layers: Collection[DeltaLayer] = BOTH
 ) -> None:
-    """Refuse to build on a Delta table that somebody restored, emptied or replaced, or that is to forget its positions.
+    """Refuse to build on a Delta table that somebody restored, emptied or replaced, or that is to
+    forget its positions.
 
     Raises:
         LakeError: It is one. The error names the command or property, and what mends it.
@@ -45,7 +47,8 @@ def refuse_foreign(
 
 
 def foreign_changes(table: TableId, position: DeltaPosition) -> Iterator[tuple[str, str]]:
-    """What somebody else changed since the last window with changes, and what to do; empty as a rule."""
+    """What somebody else changed since the last window with changes, and what to do; empty as a
+    rule."""
     for layer, foreign in position.foreign.items():
         changes = [one for one in foreign.changes if not one.replaces]
         if changes:

@@ -1,7 +1,8 @@
 """In which order are chunks and windows carried, and what goes on side by side?
 
-Oracle is read ahead while Spark applies what was read before: the two seldom wait for the same thing. Windows stay in order;
-so do the chunks of a table, while some tables are carried side by side.
+Oracle is read ahead while Spark applies what was read before: the two seldom wait for the same
+thing. Windows stay in order; so do the chunks of a table, while some tables are carried side by
+side.
 """
 
 from __future__ import annotations
@@ -46,10 +47,11 @@ def carry_chunks(
     *,
     tables_at_once: int,
 ) -> Iterator[StepReport]:
-    """Read and apply chunks, some tables side by side, reading one chunk of each ahead; yields each finished step.
+    """Read and apply chunks, some tables side by side, reading one chunk of each ahead; yields each
+    finished step.
 
-    A table that is stopped by its own trouble yields that, and one whose chunk needs a window first, or is paused, waits;
-    the others go on.
+    A table that is stopped by its own trouble yields that, and one whose chunk needs a window
+    first, or is paused, waits; the others go on.
 
     Raises:
         CdcError: A step failed: the first error, after the steps that were going on have ended.
@@ -124,7 +126,8 @@ def _one_ahead(
 
 
 def _in_background(work: Callable[[], T]) -> Future[T]:
-    """Start work in a thread that the end of the process does not wait for: any step may be cut short at any moment."""
+    """Start work in a thread that the end of the process does not wait for: any step may be cut
+    short at any moment."""
     future: Future[T] = Future()
 
     def run() -> None:

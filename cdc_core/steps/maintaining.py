@@ -1,4 +1,5 @@
-"""How are a source's Delta tables kept quick while windows go on? Table by table, each under its own lease."""
+"""How are a source's Delta tables kept quick while windows go on? Table by table, each under its
+own lease."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ from cdc_core.steps.windows.definition_sets import remove_unnamed
 def maintain(ctx: Context, tables: list[TableId] | None = None) -> Iterator[Maintenance]:
     """Maintain the Delta tables of all captured tables, or of ``tables``, yielding each.
 
-    A table in its first snapshot is left alone: its chunks are appended, which needs a mirror that nothing else has touched. What
-    goes wrong with one table keeps no other from it. Where all tables are maintained, so are the Delta tables beside them, and
-    definitions that no window names any more go from landing.
+    A table in its first snapshot is left alone: its chunks are appended, which needs a mirror that
+    nothing else has touched. What goes wrong with one table keeps no other from it. Where all
+    tables are maintained, so are the Delta tables beside them, and definitions that no window names
+    any more go from landing.
 
     Raises:
         ConfigError: A table is not captured.

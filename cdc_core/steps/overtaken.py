@@ -73,8 +73,8 @@ def overtaken_at_chunk(ctx: Context, key: ChunkKey) -> Iterator[None]:
 def overtaken_where_forgotten(
     look_up: Callable[[ScnWindow], WindowRecord | None], windows: Sequence[ScnWindow]
 ) -> Iterator[None]:
-    """For a block over windows that waited. One that is gone was taken by another process, which then
-    forgot it since it was idle.
+    """For a block over windows that waited. One that is gone was taken by another process, which
+    then forgot it since it was idle.
 
     Args:
         look_up: What the metadata store has of a window now.
@@ -92,7 +92,8 @@ def overtaken_where_forgotten(
 
 
 def look_again(step: Callable[[], _T]) -> _T:
-    """What a step gives, which is done again where another process was first: it finds the work done then."""
+    """What a step gives, which is done again where another process was first: it finds the work
+    done then."""
     [found] = looking_again(lambda: iter((step(),)))
     return found
 

@@ -1,8 +1,9 @@
 """Which tables do the patterns of the configuration take in, and which do they leave out?
 
-Patterns are looked up in Oracle's dictionary at the beginning of each run, and the answer is kept in the metadata store, so
-that steps and Dagster's definitions know the tables without asking Oracle. A table that a pattern took in stays until the
-configuration no longer names it: what happens to it in Oracle (dropped, its key dropped) is its own fate, not the pattern's.
+Patterns are looked up in Oracle's dictionary at the beginning of each run, and the answer is kept
+in the metadata store, so that steps and Dagster's definitions know the tables without asking
+Oracle. A table that a pattern took in stays until the configuration no longer names it: what
+happens to it in Oracle (dropped, its key dropped) is its own fate, not the pattern's.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ def look_up(
     known: list[FoundTable],
     left: Set[TableId] = frozenset(),
 ) -> list[FoundTable]:
-    """What the patterns name now, by table: tables that Oracle shows, and those that they took in before.
+    """What the patterns name now, by table: tables that Oracle shows, and those that they took in
+    before.
 
     Args:
         session: In the container of the tables.
         config: As it was written, with its patterns.
         known: What was found before.
-        left: Tables that a policy has removed, which are forgotten unless there are any of their names again.
+        left: Tables that a policy has removed, which are forgotten unless there are any of their
+            names again.
     """
     kept = [one for one in known if pattern_of(config, one.table) is not None]
     found = find_tables(session, lambda table: pattern_of(config, table) is not None, known=kept)
@@ -46,7 +49,8 @@ def look_up(
 
 
 def _tell(found: list[FoundTable], before: Mapping[TableId, str]) -> None:
-    """Say what is new, in one line for all tables that an operator may want to look at. Those of Oracle's tools come and go by themselves."""
+    """Say what is new, in one line for all tables that an operator may want to look at. Those of
+    Oracle's tools come and go by themselves."""
     for one in found:
         if not one.left_out and before.get(one.table) != "":
             _LOG.info("table is taken in by a pattern table=%s", one.table)
@@ -64,7 +68,8 @@ def _tell(found: list[FoundTable], before: Mapping[TableId, str]) -> None:
 
 
 def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:
-    """The configuration with tables in the place of patterns: those that were found and can be captured."""
+    """The configuration with tables in the place of patterns: those that were found and can be
+    captured."""
     if not config.has_patterns:
         return config
     named: list[TableConfig] = [one for one in config.tables if not one.is_pattern]
@@ -72,7 +77,8 @@ def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:
         pattern = None if one.left_out else pattern_of(config, one.table)
         if pattern is not None:
             asked = SNAPSHOT in {*pattern.columns_as.values(), *pattern.types_as.values()}
-            # Which columns that brings is seen where the table is read; others of such types are left out there, too.
+            # Which columns that brings is seen where the table is read; others of such types are
+            # left out there, too.
             unsupported = () if asked else one.columns_exclude
             excluded = dict.fromkeys([*pattern.columns_exclude, *unsupported])
             own = {
@@ -87,7 +93,8 @@ def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:
 
 
 def pattern_of(config: SourceConfig, table: TableId) -> TableConfig | None:
-    """The first pattern that takes a table; None for a table that an entry names in full, and for the flush table."""
+    """The first pattern that takes a table; None for a table that an entry names in full, and for
+    the flush table."""
     if table == config.capture.flushed or any(
         not one.is_pattern and one.table == table for one in config.tables
     ):

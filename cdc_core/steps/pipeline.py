@@ -95,8 +95,8 @@ class Pipeline(Context):
     """A source and what can be done with it.
 
     Metadata store, landing store, Oracle and Spark are opened when a step first needs them, and
-    closed by :meth:`close` or at the end of a ``with`` block. Every step may be repeated, by this or
-    another process, at any time.
+    closed by :meth:`close` or at the end of a ``with`` block. Every step may be repeated, by this
+    or another process, at any time.
 
     Args:
         config: The source.
@@ -153,7 +153,8 @@ class Pipeline(Context):
         self.lake.start()
 
     def holders(self, work: str) -> list[Holder]:
-        """Who holds ``<source>/<work>`` and what is below it, and who of them is dead (:func:`lease_holders.holders`)."""
+        """Who holds ``<source>/<work>`` and what is below it, and who of them is dead
+        (:func:`lease_holders.holders`)."""
         return lease_holders.holders(self.store, self.source, work)
 
     def release(self, holder: Holder) -> None:
@@ -182,7 +183,8 @@ class Pipeline(Context):
     apply_chunk = _kept_of_table(chunk_apply.apply_chunk)
 
     def read_first_start(self) -> FirstStart:
-        """Fix where this source may begin, for :meth:`start_snapshot` (:func:`joining.read_first_start`)."""
+        """Fix where this source may begin, for :meth:`start_snapshot`
+        (:func:`joining.read_first_start`)."""
         with self.kept_in_landing(), self.database.session() as session:
             table_lifecycle.follow_configuration(self)
             return read_first_start(self, session)
@@ -195,7 +197,8 @@ class Pipeline(Context):
         signal_id: str | None = None,
         first: FirstStart | None = None,
     ) -> list[ChunkKey]:
-        """Plan the first snapshot, or an ad hoc one (:func:`snapshot_plan.start_snapshot`); one condition for all tables."""
+        """Plan the first snapshot, or an ad hoc one (:func:`snapshot_plan.start_snapshot`); one
+        condition for all tables."""
 
         def planned() -> list[ChunkKey]:
             with self.kept_in_landing():
@@ -251,15 +254,17 @@ class Pipeline(Context):
     def pass_idle_windows(
         self, capture: Callable[[ScnWindow], StepReport] | None = None
     ) -> WindowRecord | None:
-        """Move over windows without anything for the captured tables (:func:`window_retire.pass_idle_windows`). ``capture`` captures each
-        that is not captured yet: :meth:`capture_window` by default."""
+        """Move over windows without anything for the captured tables
+        (:func:`window_retire.pass_idle_windows`). ``capture`` captures each that is not captured
+        yet: :meth:`capture_window` by default."""
         with self.kept_in_landing():
             return window_retire.pass_idle_windows(self, capture or self.capture_window)
 
     def recapture(
         self, *, needed_only: bool = True, first: ScnWindow | None = None
     ) -> Iterator[StepReport]:
-        """Read windows again that landing has lost, or all from ``first`` on, yielding each (:func:`window_recapture.begin_recapture`)."""
+        """Read windows again that landing has lost, or all from ``first`` on, yielding each
+        (:func:`window_recapture.begin_recapture`)."""
         with self.kept_in_landing():
             again = self.plan_recapture(needed_only=needed_only, first=first).again
             if again:
@@ -318,7 +323,8 @@ class Pipeline(Context):
     def run_snapshot(
         self, tables: list[TableId] | None = None, **plan: Any
     ) -> Iterator[StepReport]:
-        """Plan what is missing, then read and apply every pending chunk, yielding each finished step.
+        """Plan what is missing, then read and apply every pending chunk, yielding each finished
+        step.
 
         Some tables are carried side by side (``lake.tables_at_once``), each read one chunk ahead.
         """
@@ -341,10 +347,11 @@ class Pipeline(Context):
             )
 
     def run_windows(self, *, until: int | None = None) -> Iterator[StepReport]:
-        """Finish pending windows, then cut, capture and apply up to the present, yielding each finished step.
+        """Finish pending windows, then cut, capture and apply up to the present, yielding each
+        finished step.
 
-        One window is captured ahead while the one before it is applied, and the redo of the next ones is read early where several
-        wait.
+        One window is captured ahead while the one before it is applied, and the redo of the next
+        ones is read early where several wait.
         """
         for planned in (False, True):
             if planned:
@@ -366,8 +373,8 @@ class Pipeline(Context):
         return self.pending_chunks(tables), [one for one in self._carried if one in pending]
 
     def run_capture(self, *, until: int | None = None) -> Iterator[StepReport]:
-        """Cut windows up to the present, and capture those that wait, yielding each; what another process does meanwhile
-        is not done again."""
+        """Cut windows up to the present, and capture those that wait, yielding each; what another
+        process does meanwhile is not done again."""
         return looking_again(partial(self._capture, until))
 
     def _capture(self, until: int | None) -> Iterator[StepReport]:
@@ -377,7 +384,8 @@ class Pipeline(Context):
             yield from map(self.capture_window, windows)
 
     def run_apply(self) -> Iterator[StepReport]:
-        """Apply the captured windows, yielding each; what another process does meanwhile is not done again."""
+        """Apply the captured windows, yielding each; what another process does meanwhile is not
+        done again."""
         return looking_again(self._apply)
 
     def _apply(self) -> Iterator[StepReport]:
@@ -387,9 +395,10 @@ class Pipeline(Context):
             yield from map(self.apply_window, windows)
 
     def run_once(self, *, until: int | None = None) -> Iterator[StepReport]:
-        """Everything that there is to do now: the first snapshot, waiting signals, windows to the present (or to ``until``); then
-        the tables that policies let join again, rows that came into tables without redo, and chunks that waited for a window. Where
-        another process was first, it is looked at again what is left."""
+        """Everything that there is to do now: the first snapshot, waiting signals, windows to the
+        present (or to ``until``); then the tables that policies let join again, rows that came into
+        tables without redo, and chunks that waited for a window. Where another process was first,
+        it is looked at again what is left."""
         return looking_again(partial(self._everything, until))
 
     def _everything(self, until: int | None) -> Iterator[StepReport]:
@@ -410,9 +419,10 @@ class Pipeline(Context):
     def _with_windows(
         self, chunks: Iterator[StepReport], until: int | None
     ) -> Iterator[StepReport]:
-        """Carry chunks, and between them the windows of the tables that are behind their own snapshot: a long snapshot delays
-        nobody else, and windows do not delay the snapshot of many small tables (:class:`WindowInterleaving`). What stops a window stops no
-        snapshot: it is told when the chunks are done and windows are tried again."""
+        """Carry chunks, and between them the windows of the tables that are behind their own
+        snapshot: a long snapshot delays nobody else, and windows do not delay the snapshot of many
+        small tables (:class:`WindowInterleaving`). What stops a window stops no snapshot: it is
+        told when the chunks are done and windows are tried again."""
         is_stopped, rounds = False, WindowInterleaving()
         for report in chunks:
             yield report

@@ -1,8 +1,8 @@
 """What does Redolake do by itself with a table that met what cannot be followed?
 
-The configuration has a policy for each trouble. A table is taken out at once; one that is to be read again joins with the next
-windows or the next snapshot that is planned, as ``redolake table resnapshot`` would let it. What belongs to the old stream is
-applied first.
+The configuration has a policy for each trouble. A table is taken out at once; one that is to be
+read again joins with the next windows or the next snapshot that is planned, as
+``redolake table resnapshot`` would let it. What belongs to the old stream is applied first.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Answer = Literal["stop", "stop for good", "resnapshot", "remove"]
 def answer_to(record: TableRecord, policy: Policy, *, life: timedelta) -> Answer:
     """What becomes of a stopped table by the policy for its trouble.
 
-    It stops for good where the policy had it read again after the same trouble, and that new snapshot is not complete, or is younger
-    than ``life``.
+    It stops for good where the policy had it read again after the same trouble, and that new
+    snapshot is not complete, or is younger than ``life``.
     """
     if policy in {
         "ignore",
@@ -52,7 +52,8 @@ def answer_to(record: TableRecord, policy: Policy, *, life: timedelta) -> Answer
 
 
 def answer_policies(ctx: Context) -> list[TableId]:
-    """Take tables out whose policy says so, and say of the others what their policies will do; return those to be read again."""
+    """Take tables out whose policy says so, and say of the others what their policies will do;
+    return those to be read again."""
     configured = {config.table for config in ctx.config.tables}
     again = []
     for record in ctx.store.tables.all(ctx.source):
@@ -71,9 +72,11 @@ def answer_policies(ctx: Context) -> list[TableId]:
 
 
 def follow_policies(ctx: Context) -> list[TableId]:
-    """Let the tables join again whose policies say so; return them. Their chunks are planned with the next snapshot.
+    """Let the tables join again whose policies say so; return them. Their chunks are planned with
+    the next snapshot.
 
-    Does nothing while another process plans a snapshot, so that windows do not wait for it: the next call makes up for it.
+    Does nothing while another process plans a snapshot, so that windows do not wait for it: the
+    next call makes up for it.
     """
     if not _waiting(ctx, answer_policies(ctx)):
         return []

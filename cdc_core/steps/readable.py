@@ -1,7 +1,8 @@
 """As of which SCNs can the mirrors of a source be read?
 
-A mirror that has taken a window is the table ``AS OF SCN`` of the window's end. In an idle window captured tables have nothing, so it is the
-table as of every SCN of that window too, and as of those between two windows: what was forgotten between them was idle.
+A mirror that has taken a window is the table ``AS OF SCN`` of the window's end. In an idle window
+captured tables have nothing, so it is the table as of every SCN of that window too, and as of those
+between two windows: what was forgotten between them was idle.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class ScnSpan:
 
 
 def readable_spans(begins: Scn, windows: Sequence[WindowRecord]) -> list[ScnSpan]:
-    """The SCNs as of which mirrors can be read that have taken these windows; ranges in order, which may touch. Pure.
+    """The SCNs as of which mirrors can be read that have taken these windows; ranges in order,
+    which may touch. Pure.
 
     Args:
         begins: As of when the source was read first.

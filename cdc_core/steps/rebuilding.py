@@ -1,8 +1,9 @@
 """How does a table get Delta tables again that were lost or damaged, without Oracle?
 
-A mirror comes from its change log. Where the change log is lost too, both come from landing: the table is set back to the
-moment at which its chunks had landed and nothing was applied, under a new generation, and takes chunks and windows again by the
-same steps as the first time. So whatever ends such a rebuild, the next run goes on with it.
+A mirror comes from its change log. Where the change log is lost too, both come from landing: the
+table is set back to the moment at which its chunks had landed and nothing was applied, under a new
+generation, and takes chunks and windows again by the same steps as the first time. So whatever ends
+such a rebuild, the next run goes on with it.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ _LOG = logging.getLogger(__name__)
 
 
 def rebuild_mirror(ctx: Context, table: TableId) -> StepReport:
-    """Write a table's mirror anew from its change log alone, as of the last window that the change log holds.
+    """Write a table's mirror anew from its change log alone, as of the last window that the change
+    log holds.
 
-    Windows that follow are applied to it as before. Repeatable; readers see the old rows until the one commit.
+    Windows that follow are applied to it as before. Repeatable; readers see the old rows until the
+    one commit.
 
     Raises:
         ConfigError: The table is not known, or its first snapshot is not complete.
@@ -53,7 +56,8 @@ def rebuild_mirror(ctx: Context, table: TableId) -> StepReport:
             is_inexact=lacks_commits(ctx, record),
             fence=lease.check,
         )
-        # The change log may be ahead of the metadata store; windows without changes leave no mark in it.
+        # The change log may be ahead of the metadata store; windows without changes leave no mark
+        # in it.
         written = ctx.lake.position(table, record.generation).mirror_scn or 0
     _LOG.info("mirror rebuilt table=%s rows=%d", table, rows)
     return ctx.reported(
@@ -70,10 +74,11 @@ def rebuild_mirror(ctx: Context, table: TableId) -> StepReport:
 
 
 def rebuild_from_landing(ctx: Context, table: TableId) -> StepReport:
-    """Write a table's change log and mirror anew from the chunks and windows in landing; what is left of the old ones is moved aside.
+    """Write a table's change log and mirror anew from the chunks and windows in landing; what is
+    left of the old ones is moved aside.
 
-    Readers find no tables until the first chunk is in. Repeatable: a rebuild that was cut short is gone on with by the next
-    one, and by every run.
+    Readers find no tables until the first chunk is in. Repeatable: a rebuild that was cut short is
+    gone on with by the next one, and by every run.
 
     Raises:
         ConfigError: The table is not captured any more, or its snapshot has not landed.
@@ -113,7 +118,8 @@ def rebuild_from_landing(ctx: Context, table: TableId) -> StepReport:
 
 
 def _landed_chunks(ctx: Context, record: TableRecord) -> list[ChunkRecord]:
-    """The chunks of the table's present stream, ad hoc ones included, in the order in which they were read."""
+    """The chunks of the table's present stream, ad hoc ones included, in the order in which they
+    were read."""
     if not record.is_captured or record.snapshot_scn is None or record.snapshot_id is None:
         raise ConfigError(
             "the table is not captured now, so landing does not hold what it would be today",

@@ -43,7 +43,8 @@ from cdc_core.steps.snapshots.apply import settle_quarantine
 from cdc_core.steps.snapshots.plan import plan_parts, start_snapshot
 
 REPAIR_KEYS_MAX = 10_000
-"""Up to so many differing keys of a table are read again by themselves, beyond them the whole table."""
+"""Up to so many differing keys of a table are read again by themselves, beyond them the whole
+table."""
 
 REPAIR_CHUNK_KEYS = 500
 """Keys in one statement; Oracle takes no more than 1,000 values in a list."""
@@ -58,19 +59,24 @@ def reconcile(
 ) -> Reconciliation:
     """Compare mirrors with Oracle ``AS OF SCN``: all rows, all columns.
 
-    Oracle is read in chunks of ``snapshot.chunk_rows`` rows, of which one at a time is on disk; tables that differ are read once
-    more. Two rows that differ have the same digest once in 2^60 times.
+    Oracle is read in chunks of ``snapshot.chunk_rows`` rows, of which one at a time is on disk;
+    tables that differ are read once more. Two rows that differ have the same digest once in 2^60
+    times.
 
     Args:
-        tables: All captured tables when None. One that cannot be compared at the SCN (paused behind it, stopped, not read
-            yet, ahead of it by an ad hoc snapshot) is named in ``left_out``; the others are compared.
-        scn: The upper end of an applied window; by default that of the last window that all tables in their stream have taken.
-        keys_max: How many of the differing keys to name. They are row values: for the operator who asks.
+        tables: All captured tables when None. One that cannot be compared at the SCN (paused behind
+            it, stopped, not read yet, ahead of it by an ad hoc snapshot) is named in ``left_out``;
+            the others are compared.
+        scn: The upper end of an applied window; by default that of the last window that all tables
+            in their stream have taken.
+        keys_max: How many of the differing keys to name. They are row values: for the operator who
+            asks.
 
     Raises:
         ConfigError: ``scn`` is not the end of an applied window.
         NotYetError: No table can be compared, and why the first one cannot.
-        SnapshotTooOldError: Oracle no longer has the undo for the SCN, of a table that is compared alone.
+        SnapshotTooOldError: Oracle no longer has the undo for the SCN, of a table that is compared
+            alone.
     """
     at, comparable, left_out = exact_tables(ctx, ctx.configured(tables), scn)
     compared = []
@@ -96,12 +102,14 @@ def start_repair(
 ) -> tuple[list[ChunkKey], list[LeftOut]]:
     """Compare, and plan an ad hoc snapshot of what differs, as of the SCN that was compared.
 
-    Up to :data:`REPAIR_KEYS_MAX` keys of a table are read again by themselves: the chunk replaces what the mirror has of them,
-    and those that Oracle does not have go. Beyond them the whole table is read again. The chunks go the way of every
-    ad hoc snapshot, through change log and mirror, so that the log alone still gives the mirror. A table whose equal rows are counted joins
-    again, with new Delta tables: no part of it can be read again.
+    Up to :data:`REPAIR_KEYS_MAX` keys of a table are read again by themselves: the chunk replaces
+    what the mirror has of them, and those that Oracle does not have go. Beyond them the whole table
+    is read again. The chunks go the way of every ad hoc snapshot, through change log and mirror, so
+    that the log alone still gives the mirror. A table whose equal rows are counted joins again,
+    with new Delta tables: no part of it can be read again.
 
-    Rows in quarantine up to that SCN count no more once the chunks are applied, or at once where nothing differs.
+    Rows in quarantine up to that SCN count no more once the chunks are applied, or at once where
+    nothing differs.
 
     Returns:
         The planned chunks, none if nothing differs; and the tables that cannot be compared.
@@ -194,7 +202,8 @@ def _look_into(
 def _oracle_rows(
     ctx: Context, session: OracleSession, schema: TableSchema, parts: Sequence[ChunkRange], at: Scn
 ) -> Iterator[list[str]]:
-    """Files with a table's rows as of the SCN, part by part; each part's files go when the next one is asked for."""
+    """Files with a table's rows as of the SCN, part by part; each part's files go when the next one
+    is asked for."""
     for number, part in enumerate(parts):
         with tempfile.TemporaryDirectory(prefix="redolake-reconcile-") as folder:
             landing = open_landing(LocalLandingConfig(path=folder))

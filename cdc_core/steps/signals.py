@@ -1,9 +1,10 @@
 """How does a request from outside get its answer, exactly once?
 
 What the channels bring is kept in the metadata store first, under its id. A signal is then taken
-under a lease; the chunks planned for it carry its id. A process that dies between taking and planning
-leaves a taken signal without chunks, which the next one plans. A definition is taken with the SCN from
-which on it holds. The window with that SCN lands what became of it, and is recorded together with that.
+under a lease; the chunks planned for it carry its id. A process that dies between taking and
+planning leaves a taken signal without chunks, which the next one plans. A definition is taken with
+the SCN from which on it holds. The window with that SCN lands what became of it, and is recorded
+together with that.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ _OUR_NAMES = (
 
 
 def add_signal(ctx: Context, signal: Signal) -> bool:
-    """Put a signal into the metadata store after checking that it can be understood, and that it fits
-    the tables' last known columns.
+    """Put a signal into the metadata store after checking that it can be understood, and that it
+    fits the tables' last known columns.
 
     Returns:
         Whether it is new: False where the same signal was sent before under the same id.
@@ -103,8 +104,8 @@ def _is_resent(signal: Signal, known: Signal) -> bool:
 
 
 def _check_conditions(ctx: Context, request: ExecuteSnapshot) -> None:
-    """Nobody asks Oracle here what its database is called: what may name it is judged when the signal
-    is taken."""
+    """Nobody asks Oracle here what its database is called: what may name it is judged when the
+    signal is taken."""
     conditions = [one.data_collection for one in request.additional_conditions]
     if not all(map(is_plain_name, (*request.data_collections, *conditions))):
         return
@@ -137,7 +138,8 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
 
 
 def is_signal_waiting(ctx: Context) -> bool:
-    """Is there a signal that nobody has taken, in the metadata store or a file? Quick: Oracle is not asked."""
+    """Is there a signal that nobody has taken, in the metadata store or a file? Quick: Oracle is
+    not asked."""
     file = ctx.config.signals.file
     if file is not None and "file" in ctx.config.signals.enabled and file.is_file():
         return True
@@ -145,8 +147,8 @@ def is_signal_waiting(ctx: Context) -> bool:
 
 
 class SignalWatch:
-    """Takes waiting signals between the chunks of a snapshot: one may stop or pause it. Safe for use
-    from several threads, of which one looks at a time.
+    """Takes waiting signals between the chunks of a snapshot: one may stop or pause it. Safe for
+    use from several threads, of which one looks at a time.
 
     Args:
         ctx: The source.
@@ -175,7 +177,8 @@ class SignalWatch:
 
 @contextmanager
 def _channels(ctx: Context) -> Iterator[list[Channel]]:
-    """The channels that signals are read from; those of ``store`` and ``dagster`` are there already."""
+    """The channels that signals are read from; those of ``store`` and ``dagster`` are there
+    already."""
     config = ctx.config.signals
     found: list[Channel] = []
     if "file" in config.enabled and config.file is not None:
@@ -191,8 +194,8 @@ def _channels(ctx: Context) -> Iterator[list[Channel]]:
 
 
 def _keep(ctx: Context, signals: Sequence[Signal]) -> None:
-    """Keep signals in the metadata store. One whose id is another's is kept as rejected; one that was
-    kept by a process that died before it acknowledged still waits there."""
+    """Keep signals in the metadata store. One whose id is another's is kept as rejected; one that
+    was kept by a process that died before it acknowledged still waits there."""
     for signal in signals:
         if ctx.store.signals.add(signal) or signal.state == "rejected":
             continue
@@ -288,8 +291,8 @@ def _databases(ctx: Context) -> tuple[str, ...]:
 def _execute(
     ctx: Context, signal: Signal, request: ExecuteSnapshot
 ) -> tuple[list[ChunkKey], str | None]:
-    """All chunks of the signal in one transaction: found again whole by :func:`_planned_before`, or not
-    at all. Nothing is planned for a signal that asks for what an earlier one waits for."""
+    """All chunks of the signal in one transaction: found again whole by :func:`_planned_before`, or
+    not at all. Nothing is planned for a signal that asks for what an earlier one waits for."""
     if (same := _waiting_like(ctx, signal)) is not None:
         return [], f"it asks for the same as {same}, of which no chunk has been read yet"
     captured, databases = ctx.configured(None), _databases(ctx)
@@ -318,8 +321,8 @@ def _waiting_like(ctx: Context, signal: Signal) -> str | None:
 
 
 def _refused_drop(ctx: Context, request: DropTransaction) -> ConfigError:
-    """Debezium drops a transaction to free its memory. Here one costs no memory, and a commit that is
-    left out would make mirrors wrong."""
+    """Debezium drops a transaction to free its memory. Here one costs no memory, and a commit that
+    is left out would make mirrors wrong."""
     known = {
         one.xid: one for one in ctx.store.ledger.open_transactions(ctx.source) if not one.is_over
     }
@@ -342,8 +345,8 @@ def _refused_drop(ctx: Context, request: DropTransaction) -> ConfigError:
 def _take_definitions(
     ctx: Context, signal: Signal, request: SchemaChanges
 ) -> list[ChunkKey] | None:
-    """Keep the SCN from which on the definitions hold; the window with that SCN makes versions of them. None where that was done
-    before.
+    """Keep the SCN from which on the definitions hold; the window with that SCN makes versions of
+    them. None where that was done before.
 
     Raises:
         ConfigError: A table is not captured, or redo of that SCN was captured already.
@@ -370,8 +373,8 @@ def _take_definitions(
 
 
 def definitions_given(ctx: Context, window: ScnWindow) -> list[GivenTable]:
-    """The definitions that take effect in a window: those that wait, once their SCN has come, and those that took effect there when it was
-    captured before."""
+    """The definitions that take effect in a window: those that wait, once their SCN has come, and
+    those that took effect there when it was captured before."""
     found = []
     for signal in ctx.store.signals.find(ctx.source, states=("taken", "done")):
         if signal.type != SCHEMA_CHANGES:

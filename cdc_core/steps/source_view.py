@@ -63,7 +63,8 @@ class SourceView:
         return None if source is None else source.snapshot_scn
 
     def readable(self) -> list[ScnSpan]:
-        """The SCNs as of which all captured tables' mirrors can be read, as far as the newest windows tell; ranges in order."""
+        """The SCNs as of which all captured tables' mirrors can be read, as far as the newest
+        windows tell; ranges in order."""
         tables = [one for one in self.tables() if one.is_captured]
         if (begins := self.begins_at) is None or any(one.mirror_scn is None for one in tables):
             return []
@@ -93,8 +94,8 @@ class SourceView:
         ended_from: datetime | None = None,
         ended_to: datetime | None = None,
     ) -> list[WindowRecord]:
-        """Windows in SCN order (or the other way round), at most ``limit``; of some states, or whose ends are in a range of
-        times."""
+        """Windows in SCN order (or the other way round), at most ``limit``; of some states, or
+        whose ends are in a range of times."""
         return self._store.windows.find(
             self._source,
             states=states,
@@ -113,7 +114,8 @@ class SourceView:
         return self._store.windows.get(self._source, window)
 
     def window_named(self, text: str) -> WindowRecord | None:
-        """The window that a partition key of Dagster, or `<scn_low>-<scn_high>`, names; None if the store has none.
+        """The window that a partition key of Dagster, or `<scn_low>-<scn_high>`, names; None if the
+        store has none.
 
         Raises:
             PartitionKeyError: The text names no window.
@@ -126,7 +128,8 @@ class SourceView:
 
     @property
     def taken_up_to(self) -> Scn:
-        """Every table that takes windows by itself has those that end at or below it, and none of these waits to be captured."""
+        """Every table that takes windows by itself has those that end at or below it, and none of
+        these waits to be captured."""
         ends = [one.mirror_scn for one in self.tables() if one.takes_windows and one.mirror_scn]
         waiting = self.windows(states=("planned", "captured"), limit=1)
         newest = waiting or self.windows(newest_first=True, limit=1)
@@ -159,7 +162,8 @@ class SourceView:
         return self._store.notifications.newest(self._source, limit=limit)
 
     def tables_behind(self, windows: Sequence[WindowRecord]) -> dict[int, list[TableId]]:
-        """By ordinal of a window that was applied: the tables in their stream that have not taken it, such as paused ones."""
+        """By ordinal of a window that was applied: the tables in their stream that have not taken
+        it, such as paused ones."""
         states = [
             one
             for one in self._store.tables.all(self._source)
@@ -183,7 +187,8 @@ class SourceView:
         return self._store.chunks.signal_progress(self._source)
 
     def columns(self, table: TableId, scn: Scn) -> list[ColumnReport]:
-        """The table's columns as of an SCN, with the widest values that they had so far; none where its definition is not known."""
+        """The table's columns as of an SCN, with the widest values that they had so far; none where
+        its definition is not known."""
         schema = self._store.schemas.at(self._source, table, scn)
         if schema is None:
             return []
@@ -199,9 +204,10 @@ class SourceView:
         *,
         unavailable: str | None = None,
     ) -> str:
-        """A query that shows a table's change log as Debezium's events; ``time_zone`` is the one in which the database dates its redo,
-        ``database`` what the events call it (by default the name of the database, not that of the pluggable one), ``unavailable`` what stands
-        in texts and bytes that an event does not carry (by default nothing, NULL).
+        """A query that shows a table's change log as Debezium's events; ``time_zone`` is the one in
+        which the database dates its redo, ``database`` what the events call it (by default the name
+        of the database, not that of the pluggable one), ``unavailable`` what stands in texts and
+        bytes that an event does not carry (by default nothing, NULL).
 
         Raises:
             ConfigError: The table has no change log yet, or nobody knows the time zone.
@@ -232,7 +238,8 @@ class SourceView:
         return events_sql(table, tables, origin, engine)
 
     def definitions(self, table: TableId, scn: Scn | None = None) -> list[DefinitionReport]:
-        """The table's versions, oldest first; those up to an SCN alone. None for a table that was never captured."""
+        """The table's versions, oldest first; those up to an SCN alone. None for a table that was
+        never captured."""
         found: list[DefinitionReport] = []
         before: TableSchema | None = None
         for version in self._store.schemas.versions(self._source, table):

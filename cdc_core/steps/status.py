@@ -23,7 +23,8 @@ from cdc_core.steps.snapshots.control import partial_tables
 from cdc_core.steps.snapshots.starting import decision
 
 OLDEST_OPEN_MAX = 5
-"""Open transactions that are named; the others are counted. What a younger one keeps, the oldest keeps too."""
+"""Open transactions that are named; the others are counted. What a younger one keeps, the oldest
+keeps too."""
 
 _AWAITS_ROWS = (
     "its windows wait for rows that are still to be read: of a partition that was exchanged, or of a"
@@ -35,9 +36,11 @@ _READS_ROWS = (
 
 
 def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
-    """How the source stands by the metadata store; with ``ask_oracle`` also how far behind Oracle it is.
+    """How the source stands by the metadata store; with ``ask_oracle`` also how far behind Oracle
+    it is.
 
-    An unreachable database is no error here: ``scn_oracle`` and the lags by SCN are then None, and ``oracle_error`` says why.
+    An unreachable database is no error here: ``scn_oracle`` and the lags by SCN are then None, and
+    ``oracle_error`` says why.
     """
     scn, oracle_error = _scn(ctx) if ask_oracle else (None, None)
     counts = ctx.store.windows.counts(ctx.source)
@@ -134,7 +137,8 @@ def _beside(
 def _oldest_open(
     ctx: Context, ledger: Sequence[OpenTransaction], now: datetime
 ) -> tuple[TransactionStatus, ...]:
-    """The first of the ledger's open transactions, which is sorted by the rows that they began with."""
+    """The first of the ledger's open transactions, which is sorted by the rows that they began
+    with."""
     found = []
     for one in ledger[:OLDEST_OPEN_MAX]:
         first = one.first_ordinal >> ORDINAL_SHIFT

@@ -42,8 +42,9 @@ TABLE_ERRORS = (
     LakeError,
     RowCountError,
 )
-"""What one table's rows, definition or Delta tables may raise. Everything else (the database, landing, the metadata store or
-Spark out of reach, redo gone, a lost lease) is about the source, and stops all tables."""
+"""What one table's rows, definition or Delta tables may raise. Everything else (the database,
+landing, the metadata store or Spark out of reach, redo gone, a lost lease) is about the source, and
+stops all tables."""
 
 READING_ERRORS = (*TABLE_ERRORS, ConfigError, PreflightError, OracleError, SnapshotTooOldError)
 """What reading one table's definition or rows may raise on top of that."""
@@ -66,8 +67,9 @@ def stop_table(
     scn: int,
     failed_as: TableRecord | None = None,
 ) -> StreamEnd | None:
-    """Let a table fail in the lake, at the SCN that its mirror shows, while its redo goes on being captured. None where another process has
-    brought the table on since it stood as ``failed_as``: the error is then about what was."""
+    """Let a table fail in the lake, at the SCN that its mirror shows, while its redo goes on being
+    captured. None where another process has brought the table on since it stood as ``failed_as``:
+    the error is then about what was."""
     way_out = way_back(table, error)
     trouble = next((one for kind, one in _TROUBLES if isinstance(error, kind)), None)
     is_stopped = ctx.store.tables.stop(
@@ -88,7 +90,8 @@ def stop_table(
 
 
 def way_back(table: TableId, error: CdcError) -> str:
-    """How the table comes back: by the command that the hint names, or by what the hint asks for first and a command then."""
+    """How the table comes back: by the command that the hint names, or by what the hint asks for
+    first and a command then."""
     hint = error.hint.replace(ANY_TABLE, table.argument)
     if any(f"table {command} " in hint for command in ("resume", "resnapshot")):
         return hint
@@ -111,7 +114,8 @@ def stop_alone(
             stopped is reported then, and the caller goes on with the next table.
 
     Raises:
-        TableStoppedError: It stopped at one of its chunks; the caller leaves the table's other ones.
+        TableStoppedError: It stopped at one of its chunks; the caller leaves the table's other
+            ones.
     """
     try:
         yield

@@ -38,15 +38,17 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PurgedColumn:
-    """Where values of a purged column may still be: ``vacuum`` are Delta tables whose old files VACUUM removes, ``landing``
-    the folders of landing files that were written before the column was left out."""
+    """Where values of a purged column may still be: ``vacuum`` are Delta tables whose old files
+    VACUUM removes, ``landing`` the folders of landing files that were written before the column was
+    left out."""
 
     vacuum: tuple[str, ...]
     landing: tuple[str, ...]
 
 
 def add_tables(ctx: Context, tables: Sequence[TableId]) -> list[ChunkKey]:
-    """Take in tables of the configuration that are new, were removed, or could not join; return their chunks.
+    """Take in tables of the configuration that are new, were removed, or could not join; return
+    their chunks.
 
     Raises:
         ConfigError: A table is not configured, or is captured already.
@@ -65,11 +67,13 @@ def add_tables(ctx: Context, tables: Sequence[TableId]) -> list[ChunkKey]:
 def resnapshot_tables(
     ctx: Context, tables: Sequence[TableId], *, fresh: bool = False
 ) -> list[ChunkKey]:
-    """Read tables anew and let them go on from there, whatever they met; return the chunks of the snapshot.
+    """Read tables anew and let them go on from there, whatever they met; return the chunks of the
+    snapshot.
 
-    A table that goes on by itself keeps its stream, and its rows are put right by an ad hoc snapshot; but for one whose configuration
-    no longer leaves a column out, which joins anew with it, one whose equal rows are counted, which begins new Delta tables, and one that needs
-    redo which is gone, which begins a new stream behind the gap.
+    A table that goes on by itself keeps its stream, and its rows are put right by an ad hoc
+    snapshot; but for one whose configuration no longer leaves a column out, which joins anew with
+    it, one whose equal rows are counted, which begins new Delta tables, and one that needs redo
+    which is gone, which begins a new stream behind the gap.
 
     Args:
         fresh: Begin new Delta tables and move the old ones aside.
@@ -183,8 +187,8 @@ def purge_column(ctx: Context, table: TableId, column: str) -> PurgedColumn:
     """Remove the values of a column that the configuration leaves out from mirror and change log.
 
     Raises:
-        ConfigError: The table is not captured, the column is part of its key, or the configuration does not leave it out, so
-            that its values would come back.
+        ConfigError: The table is not captured, the column is part of its key, or the configuration
+            does not leave it out, so that its values would come back.
     """
     record = ctx.table_record(table)
     if column not in ctx.config.table(table).columns_exclude:
@@ -218,7 +222,8 @@ def quarantine(ctx: Context, table: TableId) -> dict[tuple[str, str], int]:
 
 
 def purge_quarantine(ctx: Context, table: TableId) -> list[str]:
-    """Remove the redo text of all rows of the table that are in quarantine; return the folders on which VACUUM must be run.
+    """Remove the redo text of all rows of the table that are in quarantine; return the folders on
+    which VACUUM must be run.
 
     Raises:
         ConfigError: The table is not known.
@@ -229,7 +234,8 @@ def purge_quarantine(ctx: Context, table: TableId) -> list[str]:
 
 
 def _landed_with(ctx: Context, table: TableId, column: str) -> tuple[str, ...]:
-    """Landing folders whose files may hold values of the column: captured or read before it was left out."""
+    """Landing folders whose files may hold values of the column: captured or read before it was
+    left out."""
     with_column = [
         window_folder(ctx.source, record.window)
         for record in ctx.store.windows.find(ctx.source, states=("captured", "applied"))
@@ -250,8 +256,9 @@ def _had(schemas: Sequence[TableSchema], table: TableId, column: str) -> bool:
 
 
 def follow_configuration(ctx: Context) -> list[StreamEnd]:
-    """Carry out what the configuration says of tables now: tables that it does not name any more are removed, and those that
-    it names again are new. (What is new joins with the next snapshot.) Patterns are looked up first."""
+    """Carry out what the configuration says of tables now: tables that it does not name any more
+    are removed, and those that it names again are new. (What is new joins with the next snapshot.)
+    Patterns are looked up first."""
     ctx.find_tables()
     if ctx.store.sources.get(ctx.source) is None:
         return []
@@ -288,7 +295,8 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
 
 
 def _follow_pauses(ctx: Context) -> None:
-    """Pause the tables that the configuration pauses, and resume those that it has paused and pauses no more."""
+    """Pause the tables that the configuration pauses, and resume those that it has paused and
+    pauses no more."""
     records = {one.table: one for one in ctx.store.tables.all(ctx.source) if one.is_captured}
     for config in ctx.config.tables:
         record = records.get(config.table)
@@ -309,10 +317,11 @@ def _follow_pauses(ctx: Context) -> None:
 
 
 def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> None:
-    """Make a new version of a captured table whose configuration leaves columns out that it had, or names another key.
+    """Make a new version of a captured table whose configuration leaves columns out that it had, or
+    names another key.
 
-    The version holds from the next window on; what is read or applied before that is seen without the columns all the same
-    (:meth:`Context.visible`).
+    The version holds from the next window on; what is read or applied before that is seen without
+    the columns all the same (:meth:`Context.visible`).
     """
     if refusal := _key_refusal(ctx, config, latest):
         _stop_for_fresh(ctx, config, latest, refusal)
@@ -365,7 +374,8 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
 
 
 def _key_refusal(ctx: Context, config: TableConfig, latest: TableSchema) -> str | None:
-    """Why the Delta tables are not those of the key that the configuration names now. Oracle is asked where it has stopped to name one."""
+    """Why the Delta tables are not those of the key that the configuration names now. Oracle is
+    asked where it has stopped to name one."""
     if config.identity == "rowid":
         key: tuple[str, ...] = (ROW_ID,)
     elif config.identity == "all_columns":
@@ -386,7 +396,8 @@ def _key_refusal(ctx: Context, config: TableConfig, latest: TableSchema) -> str 
 
 
 def _follow_masks(ctx: Context, config: TableConfig, latest: TableSchema) -> None:
-    """Note that values land otherwise from the next statement on: what is in the lake stays as it was written."""
+    """Note that values land otherwise from the next statement on: what is in the lake stays as it
+    was written."""
     masked = masks_of(config, latest.columns)
     changed = sorted({name for name, _ in {*masked} ^ {*latest.masked}})
     if not changed:
@@ -403,8 +414,9 @@ def _follow_masks(ctx: Context, config: TableConfig, latest: TableSchema) -> Non
 
 
 def _scn_of_next_version(ctx: Context, latest: TableSchema) -> Scn:
-    """Right behind what is captured: DDL in windows that wait has a higher SCN, and makes its version of this one. Never in the
-    place of the version that there is: it says what the Delta tables hold."""
+    """Right behind what is captured: DDL in windows that wait has a higher SCN, and makes its
+    version of this one. Never in the place of the version that there is: it says what the Delta
+    tables hold."""
     last = ctx.store.windows.find(
         ctx.source, states=("captured", "applied"), newest_first=True, limit=1
     )
@@ -412,7 +424,8 @@ def _scn_of_next_version(ctx: Context, latest: TableSchema) -> Scn:
 
 
 def _asked_for_again(ctx: Context, config: TableConfig, latest: TableSchema) -> list[str]:
-    """Columns that the table has in Oracle, that its newest version leaves out, and that the configuration does not."""
+    """Columns that the table has in Oracle, that its newest version leaves out, and that the
+    configuration does not."""
     if not set(latest.stored) & set(latest.excluded) - set(config.columns_exclude):
         return []
     try:
@@ -447,7 +460,8 @@ def _join(ctx: Context, tables: Sequence[TableId], *, fresh: bool) -> list[Chunk
 
 
 def _refuse_renamed(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> None:
-    """Refuse tables that the stream still has under their old names: an object's rows are one table's at a time."""
+    """Refuse tables that the stream still has under their old names: an object's rows are one
+    table's at a time."""
     captured = captured_objects(ctx)
     names = read_object_names(session, captured)
     for number, table in captured.items():

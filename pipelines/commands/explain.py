@@ -101,11 +101,12 @@ def explain(
         ),
     ] = None,
 ) -> None:
-    """Explain how Redolake interprets rows of V$LOGMNR_CONTENTS: transactions, changes, rollbacks, undecodable rows.
+    """Explain how Redolake interprets rows of V$LOGMNR_CONTENTS: transactions, changes, rollbacks,
+    undecodable rows.
 
-    Needs only an export and a description of its tables: no configuration, no database, no Spark. The
-    rows go through the functions that capture and apply use. The guide "Explain what the redo says"
-    shows how to export, and what each outcome means.
+    Needs only an export and a description of its tables: no configuration, no database, no Spark.
+    The rows go through the functions that capture and apply use. The guide "Explain what the redo
+    says" shows how to export, and what each outcome means.
 
     The output contains values of your rows. Exits with code 1 if rows are damaged or undecodable.
     """  # fmt: skip

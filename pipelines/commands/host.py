@@ -28,9 +28,11 @@ def setup(
 
 
 def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Show what is installed, what is missing, and how to fix it. Exit code 1 when something is missing.
+    """Show what is installed, what is missing, and how to fix it. Exit code 1 when something is
+    missing.
 
-    With a configuration (--config or $REDOLAKE_CONFIG) the command also checks the source's database and stores.
+    With a configuration (--config or $REDOLAKE_CONFIG) the command also checks the source's
+    database and stores.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
@@ -90,7 +92,8 @@ def ui(
     port: Annotated[int, typer.Option("--port", help="Port of the web page on 127.0.0.1.")] = 3000,
     config: ConfigOption = None,
 ) -> None:
-    """Open Dagster's UI for a source: chunks and windows as partitions, lineage, sensors. Ctrl-C stops it.
+    """Open Dagster's UI for a source: chunks and windows as partitions, lineage, sensors. Ctrl-C
+    stops it.
 
     Dagster's own files go to .redolake/dagster next to the configuration file, unless DAGSTER_HOME
     is set.
@@ -148,8 +151,8 @@ def serve(
 ) -> None:
     """Run the embedded Oracle for experiments, until Ctrl-C. Never use it for production data.
 
-    --json prints one line with dsn, user and password (of the first schema's owner), capture_user, capture_password,
-    admin_user, admin_password, schemas (passwords by name) and port.
+    --json prints one line with dsn, user and password (of the first schema's owner), capture_user,
+    capture_password, admin_user, admin_password, schemas (passwords by name) and port.
     """
     from pipelines.extras import require_embedded_oracle
 

@@ -41,10 +41,12 @@ def import_debezium(
         ),
     ] = False,
 ) -> None:
-    """Write a configuration file from that of a Debezium connector, and say what becomes of each property.
+    """Write a configuration file from that of a Debezium connector, and say what becomes of each
+    property.
 
-    No secret is written: password and salts become names of environment variables. The command ends with 1 if a property
-    is not taken whose loss would capture more than the connector does, or otherwise.
+    No secret is written: password and salts become names of environment variables. The command ends
+    with 1 if a property is not taken whose loss would capture more than the connector does, or
+    otherwise.
     """
     targets = _targets(connectors, file)
     is_whole = True

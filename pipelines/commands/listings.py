@@ -51,10 +51,11 @@ def windows(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List windows of commit SCNs: when each ended in Oracle, its state, its changes, and its error.
+    """List windows of commit SCNs: when each ended in Oracle, its state, its changes, and its
+    error.
 
-    --since and --until select windows by the time of their ends. Windows without changes of captured
-    tables are marked idle.
+    --since and --until select windows by the time of their ends. Windows without changes of
+    captured tables are marked idle.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
@@ -212,7 +213,8 @@ def signals(
 def notifications(
     limit: LimitOption = SIGNALS_SHOWN, config: ConfigOption = None, json: JsonOption = False
 ) -> None:
-    """List notifications, newest last: snapshots that began, progressed and ended, tables that stopped, gaps.
+    """List notifications, newest last: snapshots that began, progressed and ended, tables that
+    stopped, gaps.
 
     Only where `notifications.channels` names `store`. --json prints Debezium's fields.
     """

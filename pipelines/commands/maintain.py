@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 def maintain(
     table: TablesOption = None, config: ConfigOption = None, json: JsonOption = False
 ) -> None:
-    """Compact and clean up mirrors and change logs. Redolake changes no rows, and keeps applying windows to other tables.
+    """Compact and clean up mirrors and change logs. Redolake changes no rows, and keeps applying
+    windows to other tables.
 
-    The command merges small files (OPTIMIZE), applies the options of `maintenance` for deletion vectors and clustering, and removes
-    files that only old versions use (VACUUM). Run it each night: by cron, or with the schedule <source>_maintain_nightly in Dagster.
-    Exits with code 1 if a table could not be maintained; Redolake still maintains the others.
+    The command merges small files (OPTIMIZE), applies the options of `maintenance` for deletion
+    vectors and clustering, and removes files that only old versions use (VACUUM). Run it each
+    night: by cron, or with the schedule <source>_maintain_nightly in Dagster. Exits with code 1 if
+    a table could not be maintained; Redolake still maintains the others.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """

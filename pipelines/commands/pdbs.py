@@ -76,8 +76,8 @@ class EachPdbCommand(PdbCommand):
 
 
 def together(several: Command) -> type[PdbCommand]:
-    """A command for which ``several`` does the work of several pluggable databases without ``--pdb``,
-    given their names first."""
+    """A command for which ``several`` does the work of several pluggable databases without
+    ``--pdb``, given their names first."""
 
     class Together(PdbCommand):
         def run_for_all(self, names: Sequence[str], given: dict[str, Any]) -> None:
@@ -100,8 +100,8 @@ def print_stopped(name: str, error: CdcError) -> None:
 
 
 def pdbs_of(file: SourceFile) -> Sequence[str]:
-    """The pluggable databases that a configuration lists; none where there is no such file, which the
-    command will say."""
+    """The pluggable databases that a configuration lists; none where there is no such file, which
+    the command will say."""
     path = config_path(file.named, os.environ)
     try:
         if _LISTED not in path.read_text(encoding="utf-8"):
@@ -125,8 +125,8 @@ def _chosen(pdb: str, listed: Sequence[str]) -> str:
 
 
 def each(command: Command, names: Sequence[str], given: dict[str, Any], **more: Any) -> None:
-    """Run a command for each pluggable database, about tables that are named where these are captured.
-    ``more`` is added to the documents that ``--json`` prints."""
+    """Run a command for each pluggable database, about tables that are named where these are
+    captured. ``more`` is added to the documents that ``--json`` prints."""
     codes = []
     found: dict[str, Any] = {}
     for name, own in _given_to(names, given).items():

@@ -29,8 +29,9 @@ def show(
 ) -> None:
     """Show a table's columns and every definition change that Redolake has captured.
 
-    "Widest" is the widest value so far: digits before and after the decimal point, or characters (for RAW and BLOB, bytes).
-    "Room" says how many more digits the Delta type has, where it is narrower than Oracle's.
+    "Widest" is the widest value so far: digits before and after the decimal point, or characters
+    (for RAW and BLOB, bytes). "Room" says how many more digits the Delta type has, where it is
+    narrower than Oracle's.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """

@@ -1,4 +1,5 @@
-"""What do commands have in common: options, the opened source, how errors and results are printed."""
+"""What do commands have in common: options, the opened source, how errors and results are
+printed."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ JsonOption = Annotated[
 
 
 class ErrorReportingGroup(TyperGroup):
-    """Prints our own errors as one message with the way out, without a traceback unless ``--debug`` asks for it."""
+    """Prints our own errors as one message with the way out, without a traceback unless ``--debug``
+    asks for it."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error of ours ends it with exit code 2."""
@@ -89,7 +91,8 @@ class ErrorReportingGroup(TyperGroup):
 
 
 def unexpected(error: Exception) -> CdcError:
-    """What nobody translated, without its words, which may quote values: what it is, and which of our lines it left last."""
+    """What nobody translated, without its words, which may quote values: what it is, and which of
+    our lines it left last."""
     frames = traceback.extract_tb(error.__traceback__)
     named = [one for one in frames if "site-packages" not in one.filename] or list(frames)
     place = f"{Path(named[-1].filename).name}:{named[-1].lineno}" if named else "unknown"
@@ -159,8 +162,8 @@ def tables_of(names: list[str] | None) -> list[TableId] | None:
 
 
 def exit_if_tables_failed(pipeline: Pipeline, tables: list[TableId] | None = None) -> None:
-    """Print every failed table (or those of ``tables``) with its way out, and end the command with exit code 1 if there is one
-    that no policy brings back.
+    """Print every failed table (or those of ``tables``) with its way out, and end the command with
+    exit code 1 if there is one that no policy brings back.
 
     The work that the command was asked for is done: what one table meets does not stop the others.
     """
@@ -229,7 +232,7 @@ def out(*, wraps: bool | None = None) -> Console:
     """The console for results.
 
     Args:
-        wraps: Break lines at the width, for a report. By default on a terminal only: into a pipe or a file, a sentence is one line, for
-            what reads it there.
+        wraps: Break lines at the width, for a report. By default on a terminal only: into a pipe or
+            a file, a sentence is one line, for what reads it there.
     """
     return Console(soft_wrap=not (sys.stdout.isatty() if wraps is None else wraps), highlight=False)

@@ -87,14 +87,15 @@ def stop_snapshot(
 ) -> None:
     """Stop snapshots of some tables, or of all: chunks that were not read yet are left out.
 
-    Chunks that were read stay right, and change capture continues. A table whose first snapshot is stopped holds a part of its rows;
-    `redolake snapshot --table` reads them all.
+    Chunks that were read stay right, and change capture continues. A table whose first snapshot is
+    stopped holds a part of its rows; `redolake snapshot --table` reads them all.
     """
     _send("stop-snapshot", {"data-collections": tables} if tables else {}, signal_id, config)
 
 
 def pause_snapshot(signal_id: IdOption = None, config: ConfigOption = None) -> None:
-    """Read no further chunks of snapshots until `redolake signal resume-snapshot`. Windows continue."""
+    """Read no further chunks of snapshots until `redolake signal resume-snapshot`. Windows
+    continue."""
     _send("pause-snapshot", {}, signal_id, config)
 
 

@@ -23,7 +23,8 @@ def rebuild(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Rebuild a lost or outdated metadata store from landing and the Delta logs. Neither Oracle nor Spark is needed.
+    """Rebuild a lost or outdated metadata store from landing and the Delta logs. Neither Oracle nor
+    Spark is needed.
 
     Stop the loop or the sensors of the source first. Pending signals and the tables that patterns
     matched are not recovered: send the signals again; the next run evaluates the patterns.

@@ -42,9 +42,11 @@ def list_tables(config: ConfigOption = None, json: JsonOption = False) -> None:
 
 
 def find(config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Look up the configuration's patterns in Oracle: which tables they match, which they leave out, and why.
+    """Look up the configuration's patterns in Oracle: which tables they match, which they leave
+    out, and why.
 
-    Every run does this automatically. Reload Dagster's code location afterwards, so that it shows new tables.
+    Every run does this automatically. Reload Dagster's code location afterwards, so that it shows
+    new tables.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
@@ -73,7 +75,8 @@ def find(config: ConfigOption = None, json: JsonOption = False) -> None:
 
 
 def add(tables: NamesArgument, config: ConfigOption = None) -> None:
-    """Add tables that were removed, or that could not join, and read their rows while change capture continues.
+    """Add tables that were removed, or that could not join, and read their rows while change
+    capture continues.
 
     To capture a new table, add it to the configuration: the next `redolake run` adds it.
     """
@@ -96,14 +99,16 @@ def remove(tables: NamesArgument, config: ConfigOption = None) -> None:
 
 
 def pause(tables: NamesArgument, config: ConfigOption = None) -> None:
-    """Keep the Delta tables of some tables as they are, while Redolake continues to capture their redo."""
+    """Keep the Delta tables of some tables as they are, while Redolake continues to capture their
+    redo."""
     with opened(config, oracle=False) as pipeline:
         for record in pipeline.pause_tables(_ids(tables)):
             out().print(f"{record.table} is paused at SCN {record.mirror_scn or '–'}")
 
 
 def resume(tables: NamesArgument, config: ConfigOption = None) -> None:
-    """Continue tables that were paused, or that failed while their redo was captured. The next run applies their backlog."""
+    """Continue tables that were paused, or that failed while their redo was captured. The next run
+    applies their backlog."""
     with opened(config, oracle=False) as pipeline:
         for record in pipeline.resume_tables(_ids(tables)):
             out().print(f"{record.table} continues from SCN {record.mirror_scn or '–'}")
@@ -117,7 +122,8 @@ def resnapshot(
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Read tables again and continue from there, whatever stopped them. Change capture continues for the others."""
+    """Read tables again and continue from there, whatever stopped them. Change capture continues
+    for the others."""
     with opened(config) as pipeline:
         chunks = pipeline.resnapshot_tables(_ids(tables), fresh=fresh)
         out().print(
@@ -141,8 +147,8 @@ def rebuild(
     """Rebuild lost or damaged Delta tables without Oracle, mirrors from their change logs.
 
     Readers see the new rows of a mirror with one commit. If the mirror's folder is damaged, move it
-    aside first. If a change log is lost, use --from-landing; readers then see the table grow until it
-    is complete.
+    aside first. If a change log is lost, use --from-landing; readers then see the table grow until
+    it is complete.
     """
     with opened(config, oracle=False) as pipeline:
         for table in _ids(tables):
@@ -166,7 +172,8 @@ def purge_column(
     ],
     config: ConfigOption = None,
 ) -> None:
-    """Remove the values of an excluded column from mirror and change log, and say where old files may still hold them."""
+    """Remove the values of an excluded column from mirror and change log, and say where old files
+    may still hold them."""
     with opened(config, oracle=False) as pipeline:
         found = pipeline.purge_column(TableId.parse(table), column)
     console = out()
@@ -188,10 +195,12 @@ def quarantine(
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Count the redo rows of a table that could not be decoded, by operation and reason; never show their values.
+    """Count the redo rows of a table that could not be decoded, by operation and reason; never show
+    their values.
 
-    Redolake keeps the rows in a separate Delta table beside mirror and change log. `redolake repair` or `redolake table resnapshot` rereads
-    the affected rows from Oracle, after which Redolake no longer counts them.
+    Redolake keeps the rows in a separate Delta table beside mirror and change log.
+    `redolake repair` or `redolake table resnapshot` rereads the affected rows from Oracle, after
+    which Redolake no longer counts them.
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.quarantine(TableId.parse(table))
@@ -244,9 +253,11 @@ def events(
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Print the SQL query that shows a table's change log as Debezium's events: before, after, source, transaction, op and ts_ms.
+    """Print the SQL query that shows a table's change log as Debezium's events: before, after,
+    source, transaction, op and ts_ms.
 
-    Make a view of it, or filter it by _cdc_commit_scn. The reference page "Change log and mirror format" says what each field holds.
+    Make a view of it, or filter it by _cdc_commit_scn. The reference page "Change log and mirror
+    format" says what each field holds.
     """
     with opened(config, oracle=False) as pipeline:
         query = pipeline.records.events_sql(

@@ -84,7 +84,8 @@ def _takes(config: SourceConfig, table: TableId) -> bool:
 
 
 def _hidden_otherwise(properties: Mapping[str, str], config: SourceConfig, one: FoundTable) -> str:
-    """What the connector leaves out of a table's columns and Redolake does not; empty for nothing."""
+    """What the connector leaves out of a table's columns and Redolake does not; empty for
+    nothing."""
     excluded = _expressions(properties, "column.exclude.list", "column.blacklist")
     entry = next(
         (

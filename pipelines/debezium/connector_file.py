@@ -1,4 +1,5 @@
-"""What does a connector's configuration file say? JSON as Kafka Connect takes it, or Java properties."""
+"""What does a connector's configuration file say? JSON as Kafka Connect takes it, or Java
+properties."""
 
 from __future__ import annotations
 
@@ -111,7 +112,8 @@ def _unescaped(text: str) -> str:
 
 
 def _in_debezium_words(found: dict[str, str]) -> dict[str, str]:
-    """Confluent's properties under Debezium's names. Its expressions name three parts, ``SID.SCHEMA.TABLE``."""
+    """Confluent's properties under Debezium's names. Its expressions name three parts,
+    ``SID.SCHEMA.TABLE``."""
     renamed: dict[str, str] = {}
     for key, value in found.items():
         name = _DIALECT.get(key, key)

@@ -1,4 +1,5 @@
-"""What does a connector's configuration become in Redolake, and what becomes of each of its properties?"""
+"""What does a connector's configuration become in Redolake, and what becomes of each of its
+properties?"""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ class Outcome(StrEnum):
     """What became of a property."""
 
     NOT_TAKEN = "NOT TAKEN"
-    """It would have to be taken: without it more is captured than by the connector, or otherwise."""
+    """It would have to be taken: without it more is captured than by the connector, or
+    otherwise."""
 
     UNKNOWN = "unknown"
     """No property that Redolake knows."""
@@ -213,7 +215,8 @@ def _is_pattern(name: str) -> bool:
 def _columns_of(
     made: Imported, name: str, text: str, change: Callable[[dict[str, Any], str], None]
 ) -> None:
-    """Give each column of a list to the entries whose tables it names; what fits none is not taken."""
+    """Give each column of a list to the entries whose tables it names; what fits none is not
+    taken."""
     for expression in expressions.listed(text):
         found = list(expressions.columns(expression))
         if not found:
@@ -231,7 +234,8 @@ def _columns_of(
 
 
 def _entries_of(made: Imported, table: str) -> list[dict[str, Any]]:
-    """The entries of the tables that an expression names; a table that only a pattern names gets its own."""
+    """The entries of the tables that an expression names; a table that only a pattern names gets
+    its own."""
     tables: list[dict[str, Any]] = made.attributes["tables"]
     every = table in (".*", r".*\..*", r"[^.]*\.[^.]*")
     places = [

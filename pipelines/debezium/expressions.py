@@ -1,4 +1,5 @@
-"""What does an expression of one of Debezium's lists name, said as a table's name or pattern of ours?
+"""What does an expression of one of Debezium's lists name, said as a table's name or pattern of
+ours?
 
 Debezium compares each expression as a whole and without regard to case: of tables with
 ``schema.table`` (or ``database.schema.table``), of columns with one part more.
@@ -74,7 +75,8 @@ def as_expression(name: str) -> str:
 
 
 def columns(expression: str) -> Iterator[tuple[str, str]]:
-    r"""The columns that an expression over ``schema.table.column`` names, as (expression of the table, column).
+    r"""The columns that an expression over ``schema.table.column`` names, as (expression of the
+    table, column).
 
     Yields nothing where the column is not named literally: ``.*\.SSN`` is the column SSN of every
     table, ``SHOP\.T\.(A|B)`` are two columns of one.
@@ -88,7 +90,8 @@ def columns(expression: str) -> Iterator[tuple[str, str]]:
 
 
 def names_table(expression: str, table: str) -> bool:
-    """Does an expression fit a table, ``OWNER.TABLE``? One of three parts is compared without its first."""
+    """Does an expression fit a table, ``OWNER.TABLE``? One of three parts is compared without its
+    first."""
     return any(_fits(one, table) for one in _without_database(expression))
 
 

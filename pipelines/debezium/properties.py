@@ -1,4 +1,5 @@
-"""What answers each property of Debezium's Oracle connector? Data: the reference page and the import read it.
+"""What answers each property of Debezium's Oracle connector? Data: the reference page and the
+import read it.
 
 Names are those of the 3.x line; older names stand beside them. ``{…}`` in a name is a part that
 the user chooses. A hidden property has the prefix ``internal.``.
@@ -20,7 +21,8 @@ class Verdict(StrEnum):
     """An option does the same. The import sets it."""
 
     DIFFERS = "differs"
-    """An option does the job in another way, or with another default: look at it after the import."""
+    """An option does the job in another way, or with another default: look at it after the
+    import."""
 
     ANSWERED = "answered"
     """Redolake does it always, or its design makes the question go away. Nothing to set."""

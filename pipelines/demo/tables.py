@@ -1,7 +1,7 @@
 """Which tables does the airport's database have, and how does a flight become a row?
 
-One tuple per row, in the order of the table's columns; ``binds`` gives the driver the type of each, so that a None never
-decides it.
+One tuple per row, in the order of the table's columns; ``binds`` gives the driver the type of each,
+so that a None never decides it.
 """
 
 from __future__ import annotations
@@ -137,7 +137,8 @@ CLOCK = DemoTable(
     key=("NAME",),
     captured=False,
 )
-"""Where the live system stands: changed in the same transactions as the rest, so that it can go on after any end."""
+"""Where the live system stands: changed in the same transactions as the rest, so that it can go on
+after any end."""
 
 TABLES = (AIRLINES, AIRPORTS, PLANES, WEATHER, FLIGHTS, CLOCK)
 ADDED_COLUMN = ("DELAY_CAUSE", "VARCHAR2(40)")
@@ -145,7 +146,8 @@ ADDED_COLUMN = ("DELAY_CAUSE", "VARCHAR2(40)")
 
 
 def bind_type(definition: str) -> oracledb.DbType:
-    """The driver's type for a column. Notes are short: they go as text, and Oracle makes the CLOB."""
+    """The driver's type for a column. Notes are short: they go as text, and Oracle makes the
+    CLOB."""
     name = definition.partition(" ")[0].partition("(")[0]
     return {
         "NUMBER": oracledb.DB_TYPE_NUMBER,

@@ -33,12 +33,13 @@ from cdc_core.steps.stopping import stop_alone
 
 
 def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
-    """Put a landed chunk into change log and mirror; harmless when repeated, whatever was applied since. ``files`` may have been written
-    while it was read.
+    """Put a landed chunk into change log and mirror; harmless when repeated, whatever was applied
+    since. ``files`` may have been written while it was read.
 
     Raises:
         OvertakenError: Another process applied it meanwhile.
-        NotYetError: The chunk has not landed, or its columns can be told apart when windows up to its SCN are captured.
+        NotYetError: The chunk has not landed, or its columns can be told apart when windows up to
+            its SCN are captured.
         TableStoppedError: The table failed, by something that is about it alone.
     """
     started = time.monotonic()
@@ -92,8 +93,8 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
 
 
 def _is_of_an_earlier_stream(chunk: ChunkRecord, table: TableRecord) -> bool:
-    """Was the chunk applied before the table joined anew? Delta tables that were begun since do not know it, and have no change that
-    deletes what it has and the new snapshot has not."""
+    """Was the chunk applied before the table joined anew? Delta tables that were begun since do not
+    know it, and have no change that deletes what it has and the new snapshot has not."""
     return chunk.state == "applied" and chunk.scn < (table.snapshot_scn or 0)
 
 
@@ -114,10 +115,11 @@ def _report(ctx: Context, chunk: ChunkRecord, started: float, applied: TableAppl
 
 
 def _taken_in(ctx: Context, schema: TableSchema, scn: Scn) -> TableSchema:
-    """The columns of a chunk that the table has: a column that was left out comes back when the table joins anew, since an
-    ad hoc snapshot may hold some of its rows only.
+    """The columns of a chunk that the table has: a column that was left out comes back when the
+    table joins anew, since an ad hoc snapshot may hold some of its rows only.
 
-    Which of them had other names, the dictionary does not say. The captured windows do, whether or not they are applied.
+    Which of them had other names, the dictionary does not say. The captured windows do, whether or
+    not they are applied.
     """
     newest = ctx.store.schemas.versions(ctx.source, schema.table)[-1].schema
     taken = ctx.visible(schema).without(newest.excluded)
@@ -139,10 +141,12 @@ def _asked(record: ChunkRecord, schema: TableSchema) -> list[tuple[Any, ...]] | 
 
 
 def _settle(ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence) -> TableApplied:
-    """With the last chunk of a snapshot of the whole table, delete what no chunk has. With the last one of such a snapshot, or of
-    a repair, the quarantine's rows up to it count no more: whatever they changed was read.
+    """With the last chunk of a snapshot of the whole table, delete what no chunk has. With the last
+    one of such a snapshot, or of a repair, the quarantine's rows up to it count no more: whatever
+    they changed was read.
 
-    It comes before the chunk is recorded as applied, so that a crash between the two finds it again.
+    It comes before the chunk is recorded as applied, so that a crash between the two finds it
+    again.
     """
     chunks = ctx.store.chunks.find(ctx.source, record.table, snapshot_id=record.snapshot_id)
     others = [chunk for chunk in chunks if chunk.number != record.number]
@@ -166,7 +170,8 @@ def _settle(ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence)
 
 
 def settle_quarantine(ctx: Context, table: TableRecord, scn: int, fence: Fence) -> None:
-    """Rows in quarantine that committed at or below an SCN count no more, since all that they changed was read as of it."""
+    """Rows in quarantine that committed at or below an SCN count no more, since all that they
+    changed was read as of it."""
     if table.in_quarantine:
         rows = ctx.lake.resolve_quarantine(
             table.table, scn, generation=table.generation, fence=fence

@@ -97,15 +97,15 @@ def refuse_held(ctx: Context, key: ChunkKey) -> None:
 
 
 def held_snapshots(ctx: Context) -> Callable[[str], bool]:
-    """Which snapshots, by their ids, wait now for ``resume-snapshot``? Those of rows that came without
-    redo never do: windows wait for them."""
+    """Which snapshots, by their ids, wait now for ``resume-snapshot``? Those of rows that came
+    without redo never do: windows wait for them."""
     is_paused = ctx.store.signals.paused_since(ctx.source) is not None
     return lambda snapshot_id: is_paused and not snapshot_id.startswith(NEW_ROWS)
 
 
 def partial_tables(ctx: Context, records: Iterable[TableRecord]) -> frozenset[TableId]:
-    """Tables in their stream whose mirrors hold a part of the rows, since no snapshot has read all of
-    them since they joined: it was stopped, or read rows of a condition, or none."""
+    """Tables in their stream whose mirrors hold a part of the rows, since no snapshot has read all
+    of them since they joined: it was stopped, or read rows of a condition, or none."""
     joined = [one for one in records if one.mirror_scn is not None and one.state != "snapshotting"]
     covered = ctx.store.chunks.covered_scns(ctx.source) if joined else {}
     return frozenset(

@@ -1,7 +1,9 @@
-"""Which files of chunks does this process write while it reads them, since it will apply them itself?
+"""Which files of chunks does this process write while it reads them, since it will apply them
+itself?
 
-Reading a chunk and applying it are steps of their own, and any process may do either. Whoever carries chunks through both keeps the files
-that :mod:`cdc_core.lake.chunk_prewrite` writes here in between. They save time and decide nothing: a chunk without them is applied from landing.
+Reading a chunk and applying it are steps of their own, and any process may do either. Whoever
+carries chunks through both keeps the files that :mod:`cdc_core.lake.chunk_prewrite` writes here in
+between. They save time and decide nothing: a chunk without them is applied from landing.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ Passing = Callable[[pa.RecordBatch], None]
 
 
 class ChunkFiles:
-    """The files of chunks that were read and are not applied yet. Safe for use from several threads."""
+    """The files of chunks that were read and are not applied yet. Safe for use from several
+    threads."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -77,7 +80,8 @@ class ChunkFiles:
 def writing(
     files: ChunkFiles | None, key: ChunkKey, schema: TableSchema, scn: Scn, began: datetime
 ) -> Iterator[Passing | None]:
-    """For the block that reads a chunk: what is to be called with each batch. If the block ends with an error, the files go."""
+    """For the block that reads a chunk: what is to be called with each batch. If the block ends
+    with an error, the files go."""
     ahead = None if files is None else files.begin(key, schema, scn, began)
     if files is None or ahead is None:
         yield None
@@ -92,7 +96,8 @@ def writing(
 
 @contextmanager
 def taken(files: ChunkFiles | None, key: ChunkKey) -> Iterator[ChunkAhead | None]:
-    """For the block that applies a chunk: its files, if some were written. What the block does not take goes."""
+    """For the block that applies a chunk: its files, if some were written. What the block does not
+    take goes."""
     ahead = None if files is None else files.take(key)
     try:
         yield ahead

@@ -1,13 +1,15 @@
 """How does a table join the stream, for the first time or again, while windows of the others go on?
 
-The order of the steps is what makes it right. While no window can be planned, an SCN is read, then the oldest open
-transaction, then the SCN ``S`` of the snapshot; the table's stream begins with the window that is planned next. ``S`` is at or
-above that window's lower end, so what ended at or below it is in the snapshot, and what was open is read again from above
-``mining_low``. A snapshot may later be read at a newer SCN: the redo from ``S`` on is
-there in any case, and the apply rule does the rest.
+The order of the steps is what makes it right. While no window can be planned, an SCN is read, then
+the oldest open transaction, then the SCN ``S`` of the snapshot; the table's stream begins with the
+window that is planned next. ``S`` is at or above that window's lower end, so what ended at or below
+it is in the snapshot, and what was open is read again from above ``mining_low``. A snapshot may
+later be read at a newer SCN: the redo from ``S`` on is there in any case, and the apply rule does
+the rest.
 
-A row belongs to the object that it was written to, and an object is one table's at a time. A table that was renamed is captured under
-its old name until the redo up to the rename has been read; only then does it join under the new one.
+A row belongs to the object that it was written to, and an object is one table's at a time. A table
+that was renamed is captured under its old name until the redo up to the rename has been read; only
+then does it join under the new one.
 """
 
 from __future__ import annotations
@@ -45,12 +47,14 @@ from cdc_core.steps.stopping import READING_ERRORS, stop_alone
 _LOG = logging.getLogger(__name__)
 
 PLAN_ATTEMPTS = 3
-"""How often the chunks of a table are planned, each time at a newer SCN, before ORA-01555 stops it."""
+"""How often the chunks of a table are planned, each time at a newer SCN, before ORA-01555 stops
+it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstStart:
-    """Where a new source may begin, and the definitions of its tables as they were right before that was fixed."""
+    """Where a new source may begin, and the definitions of its tables as they were right before
+    that was fixed."""
 
     start: Start
     before: Mapping[TableId, TableSchema | None]
@@ -61,8 +65,8 @@ class FirstStart:
         return self.start.snapshot_scn
 
     def read_at(self, scn: Scn) -> FirstStart:
-        """The same with tables that are read as of a later SCN that Oracle has reached. What is open then was open when the start was
-        fixed, or began after ``mining_low``."""
+        """The same with tables that are read as of a later SCN that Oracle has reached. What is
+        open then was open when the start was fixed, or began after ``mining_low``."""
         assert scn >= self.snapshot_scn
         return replace(self, start=replace(self.start, snapshot_scn=scn))
 
@@ -88,10 +92,12 @@ def join_tables(
     because: Mapping[TableId, ReadAgain] | None = None,
     first: FirstStart | None = None,
 ) -> list[TableRecord]:
-    """Let tables join with the window that is planned next; return their records. Their chunks are planned afterwards.
+    """Let tables join with the window that is planned next; return their records. Their chunks are
+    planned afterwards.
 
-    A table that cannot join is recorded as failed, and does not keep the others from it. One whose Delta tables cannot hold its
-    definition as it is now begins new ones. One that is, under its old name, in the stream still waits, and stays as it is.
+    A table that cannot join is recorded as failed, and does not keep the others from it. One whose
+    Delta tables cannot hold its definition as it is now begins new ones. One that is, under its old
+    name, in the stream still waits, and stays as it is.
 
     Args:
         tables: Of the configuration, and not captured.
@@ -151,9 +157,11 @@ def join_tables(
 def plan_joining(
     ctx: Context, session: OracleSession, records: Sequence[TableRecord]
 ) -> list[ChunkRecord]:
-    """Plan the chunks of tables that have joined, unless they are planned; a table that they cannot be planned for fails.
+    """Plan the chunks of tables that have joined, unless they are planned; a table that they cannot
+    be planned for fails.
 
-    Where Oracle has no undo for the snapshot's SCN any more, the snapshot begins anew at a newer one.
+    Where Oracle has no undo for the snapshot's SCN any more, the snapshot begins anew at a newer
+    one.
     """
     known = {
         record.table: ctx.store.chunks.find(
@@ -245,7 +253,8 @@ def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> li
 def _definitions_now(
     ctx: Context, session: OracleSession, tables: Sequence[TableId]
 ) -> dict[TableId, TableSchema | None]:
-    """The present definitions; None where there is none that can be captured, which reading it as of the snapshot's SCN tells."""
+    """The present definitions; None where there is none that can be captured, which reading it as
+    of the snapshot's SCN tells."""
     found = read_each_schema(session, [ctx.config.table(table) for table in tables])
     for one in found.values():
         if isinstance(one, CdcError) and not isinstance(one, READING_ERRORS):
@@ -263,7 +272,8 @@ def _definitions_at(
     scn: Scn,
     before: Sequence[TableSchema],
 ) -> dict[TableId, TableSchema | CdcError]:
-    """The definitions as of an SCN, with the data objects as of it, and the segments that the tables have now."""
+    """The definitions as of an SCN, with the data objects as of it, and the segments that the
+    tables have now."""
     configs = [ctx.config.table(table) for table in tables]
     found = read_each_schema(session, configs, scn=scn, before=before)
     schemas = [one for one in found.values() if isinstance(one, TableSchema)]
@@ -274,7 +284,8 @@ def _definitions_at(
 def _definitions_of(
     ctx: Context, session: OracleSession, records: Sequence[TableRecord]
 ) -> dict[TableId, TableSchema | CdcError]:
-    """The definitions of joining tables as of their snapshots' SCNs, of which there are few: tables join together."""
+    """The definitions of joining tables as of their snapshots' SCNs, of which there are few: tables
+    join together."""
     by_scn: dict[Scn, list[TableId]] = {}
     for record in records:
         assert record.snapshot_scn is not None
@@ -316,8 +327,8 @@ def _joining(ctx: Context, table: TableId, scn: Scn, because: ReadAgain | None) 
 
 
 def _following(ctx: Context, schema: TableSchema) -> TableSchema | None:
-    """The definition as the Delta tables that the table may have can follow it; None if they cannot hold it, or shall
-    not be written anew to do so."""
+    """The definition as the Delta tables that the table may have can follow it; None if they cannot
+    hold it, or shall not be written anew to do so."""
     held = held_by(
         [version.schema for version in ctx.store.schemas.versions(ctx.source, schema.table)]
     )

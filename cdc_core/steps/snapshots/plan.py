@@ -44,12 +44,15 @@ def start_snapshot(
     chunk_by: str | None = None,
     first: FirstStart | None = None,
 ) -> list[ChunkKey]:
-    """Let every table that is new join with a snapshot, and plan an ad hoc one of the other ``tables`` that are named.
+    """Let every table that is new join with a snapshot, and plan an ad hoc one of the other
+    ``tables`` that are named.
 
-    Tables join one by one, and one that cannot does not keep the others from it; called again after a crash, a snapshot goes
-    on where it stood. All chunks of ad hoc snapshots are planned in one transaction of the store, or none. ``conditions``
-    limit tables to some of their rows. A table whose equal rows are counted has no ad hoc snapshots, since nothing tells which of its rows one
-    would read again: it joins again, with new Delta tables. ``first`` is where the source begins, if it is new; now by default.
+    Tables join one by one, and one that cannot does not keep the others from it; called again after
+    a crash, a snapshot goes on where it stood. All chunks of ad hoc snapshots are planned in one
+    transaction of the store, or none. ``conditions`` limit tables to some of their rows. A table
+    whose equal rows are counted has no ad hoc snapshots, since nothing tells which of its rows one
+    would read again: it joins again, with new Delta tables. ``first`` is where the source begins,
+    if it is new; now by default.
 
     Args:
         ctx: The source.
@@ -102,12 +105,14 @@ def start_snapshot(
 def plan_parts(
     ctx: Context, table: TableId, scn: Scn, *, prefix: str, parts: Sequence[ChunkPart] | None
 ) -> list[ChunkKey]:
-    """Plan an ad hoc snapshot of some parts of a table, or of the whole table, as of an SCN that Oracle still has the undo for.
+    """Plan an ad hoc snapshot of some parts of a table, or of the whole table, as of an SCN that
+    Oracle still has the undo for.
 
     Args:
         ctx: The source.
         table: A table whose first snapshot is applied.
-        scn: As of when its chunks are read first; a newer SCN takes its place where the undo is gone.
+        scn: As of when its chunks are read first; a newer SCN takes its place where the undo is
+            gone.
         prefix: Begins the snapshot's id.
         parts: None for the whole table.
     """
@@ -117,7 +122,8 @@ def plan_parts(
                 before = ctx.store.schemas.at(ctx.source, table, scn)
                 schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
                 parts = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
-        # Chunks of an earlier repair may lie in landing, even if the store was restored and does not know them.
+        # Chunks of an earlier repair may lie in landing, even if the store was restored and does
+        # not know them.
         snapshot_id = f"{prefix}{scn}-{uuid.uuid4().hex[:8]}"
         planned = [
             ChunkRecord(
@@ -134,8 +140,8 @@ def plan_parts(
 
 
 def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[ChunkKey]:
-    """Chunks that are planned or landed and not applied, in order of table and number; not those of tables that
-    wait, nor unread ones while snapshots are paused."""
+    """Chunks that are planned or landed and not applied, in order of table and number; not those of
+    tables that wait, nor unread ones while snapshots are paused."""
     wanted = set(ctx.configured(tables))
     goes_on = {
         record.table

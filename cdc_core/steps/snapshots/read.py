@@ -39,12 +39,13 @@ SNAPSHOT_ATTEMPTS = 3
 """How often a chunk is read, each time at a newer SCN, before ORA-01555, or DDL, stops it."""
 
 _ALTERED_SINCE = frozenset({"ORA-01466", "ORA-00904"})
-"""What Oracle answers where the table was altered since the SCN, and does not look back over that."""
+"""What Oracle answers where the table was altered since the SCN, and does not look back over
+that."""
 
 
 def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
-    """Read one chunk from Oracle into landing, unless it has landed. With ``files``, the files of change log and mirror are written
-    meanwhile.
+    """Read one chunk from Oracle into landing, unless it has landed. With ``files``, the files of
+    change log and mirror are written meanwhile.
 
     Raises:
         LandingDamagedError: It has landed and is damaged.
@@ -90,9 +91,11 @@ def _read_at_some_scn(
     record: ChunkRecord,
     files: ChunkFiles | None,
 ) -> ChunkManifest:
-    """Read the chunk as of its planned SCN, or a newer one if undo is gone, or a DDL came that Oracle does not look back over: by the apply
-    rule, either is right. Where equal rows are counted, a row that two chunks of different SCNs have counts twice, and nothing tells: there the
-    planned SCN is that of all chunks. So it is for ranges of ROWIDs behind a DDL: it may have moved rows into a range that was read before.
+    """Read the chunk as of its planned SCN, or a newer one if undo is gone, or a DDL came that
+    Oracle does not look back over: by the apply rule, either is right. Where equal rows are
+    counted, a row that two chunks of different SCNs have counts twice, and nothing tells: there the
+    planned SCN is that of all chunks. So it is for ranges of ROWIDs behind a DDL: it may have moved
+    rows into a range that was read before.
 
     Raises:
         SnapshotBrokenError: That one SCN cannot be read any more.
@@ -162,8 +165,8 @@ def _is_of_row_ids(record: ChunkRecord) -> bool:
 
 
 def _refuse_altered(record: ChunkRecord, known: TableSchema, now: TableSchema) -> None:
-    """Refuse a definition of which nothing that was captured says how the table came to it: another table under the name, or columns that may
-    be others under new names."""
+    """Refuse a definition of which nothing that was captured says how the table came to it: another
+    table under the name, or columns that may be others under new names."""
     evolution = judge(known, identified(known, now.without(known.excluded)))
     if evolution.trouble == "drop":
         raise SchemaMismatchError(

@@ -39,7 +39,8 @@ def chunk_manifest(ctx: Context, key: ChunkKey) -> tuple[ChunkManifest, str]:
 
 
 def is_of_whole_table(chunk: ChunkRecord) -> bool:
-    """Does the chunk's snapshot speak for every row of its range, so that all its chunks together speak for the whole table?"""
+    """Does the chunk's snapshot speak for every row of its range, so that all its chunks together
+    speak for the whole table?"""
     return chunk.condition is None and isinstance(chunk_part(chunk.range), ChunkRange)
 
 
@@ -64,7 +65,8 @@ def refuse_mixed(ctx: Context, table: TableRecord) -> None:
 
 
 def need_windows(ctx: Context, table: TableId, scn: int, reason: str) -> None:
-    """Before a chunk's definition is refused: is all redo up to it captured, which may say how it came about?
+    """Before a chunk's definition is refused: is all redo up to it captured, which may say how it
+    came about?
 
     Raises:
         WindowFirstError: It is not.

@@ -32,8 +32,8 @@ def decision(ctx: Context) -> Decision:
 
 
 def begin(ctx: Context) -> Decision:
-    """Decide what this start does, and plan the snapshots that it asks for. Tables that are new join
-    with the next snapshot that is planned, with or without their rows.
+    """Decide what this start does, and plan the snapshots that it asks for. Tables that are new
+    join with the next snapshot that is planned, with or without their rows.
 
     Raises:
         ConfigError: The mode cannot start from what is there.
@@ -78,8 +78,8 @@ def _has_redo(ctx: Context, found: Found, answers: Answers) -> bool:
 
 
 def _read_lost_definitions(ctx: Context) -> None:
-    """Keep the definitions, as of the tables' positions, that the metadata store has lost. Oracle looks
-    back by the dictionary of then, so a DDL since is met by the windows."""
+    """Keep the definitions, as of the tables' positions, that the metadata store has lost. Oracle
+    looks back by the dictionary of then, so a DDL since is met by the windows."""
     known = ctx.store.schemas.newest(ctx.source)
     lost = [
         one

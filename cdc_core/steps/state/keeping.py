@@ -1,8 +1,9 @@
 """How does landing get what a lost metadata store is made of, besides windows and chunks?
 
-The store changes first, landing follows before the step ends: where the source begins, each table's record and definitions,
-the plans of snapshots, and which of them are applied. A process that dies in between leaves something out; the next one keeps it
-before it does anything. The plan of a chunk is kept before the chunk lands.
+The store changes first, landing follows before the step ends: where the source begins, each table's
+record and definitions, the plans of snapshots, and which of them are applied. A process that dies
+in between leaves something out; the next one keeps it before it does anything. The plan of a chunk
+is kept before the chunk lands.
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ class Keeper:
         return self._is_loaded
 
     def keep(self, table: TableId | None = None) -> None:
-        """Bring landing to what the metadata store has; costs nothing where this process has changed nothing since the last call.
+        """Bring landing to what the metadata store has; costs nothing where this process has
+        changed nothing since the last call.
 
-        What another process changed and, since it died, did not keep comes with the next change of this one.
+        What another process changed and, since it died, did not keep comes with the next change of
+        this one.
 
         Args:
-            table: What a step changes is of this table alone, so only that is looked at, once landing is known. The next call without
-                one looks at all tables again.
+            table: What a step changes is of this table alone, so only that is looked at, once
+                landing is known. The next call without one looks at all tables again.
         """
         with self._lock:
             if table is not None and self._is_loaded:

@@ -1,7 +1,8 @@
 """How far was a table, by its Delta tables' logs and the windows that landing holds?
 
-A mirror's own log says which window brought it changes last. Windows that hold nothing for the table move its position without a
-commit: the position is taken over them here by the same rule as when they are applied (:attr:`~cdc_core.landing.manifest.WindowManifest.tables_touched`).
+A mirror's own log says which window brought it changes last. Windows that hold nothing for the
+table move its position without a commit: the position is taken over them here by the same rule as
+when they are applied (:attr:`~cdc_core.landing.manifest.WindowManifest.tables_touched`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ def position_of(
 ) -> Scn:
     """The SCN of which the mirror of a table whose snapshot is complete is an image.
 
-    Never further than the lake is; but further than the lost store said, where it had not taken a window yet that holds
-    nothing for the table.
+    Never further than the lake is; but further than the lost store said, where it had not taken a
+    window yet that holds nothing for the table.
 
     Args:
         record: The table; its own position is what was kept last.

@@ -1,8 +1,9 @@
 """How is a lost metadata store made anew from landing and the logs of the Delta tables?
 
-Everything is put into a scratch store first, by the same methods that wrote the lost one: the tables as they were kept, then window
-after window as when it was captured. The positions come from the Delta logs. Only then is the image put in its place, in one
-transaction; so a rebuild that fails changes nothing.
+Everything is put into a scratch store first, by the same methods that wrote the lost one: the
+tables as they were kept, then window after window as when it was captured. The positions come from
+the Delta logs. Only then is the image put in its place, in one transaction; so a rebuild that fails
+changes nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ WORK = ("snapshot-plan", "window-plan", "capture")
 
 
 def rebuild_state(ctx: Context, *, replace: bool = False, dry_run: bool = False) -> StateRebuilt:
-    """Make the metadata store of a source anew from landing and the Delta logs, without Oracle and without Spark.
+    """Make the metadata store of a source anew from landing and the Delta logs, without Oracle and
+    without Spark.
 
     Args:
         ctx: The source.
@@ -176,13 +178,15 @@ class _Rebuilding:
     def _chunks_of(
         self, plan: KeptPlan, record: TableRecord, is_applied: bool
     ) -> list[ChunkRecord]:
-        """The chunks of a snapshot; those of an earlier stream that were never applied are forgotten, as they were then."""
+        """The chunks of a snapshot; those of an earlier stream that were never applied are
+        forgotten, as they were then."""
         taken = self._taken[plan.table].chunks
         chunks = [self._chunk(chunk, taken) for chunk in plan.chunks]
         if plan.stream != record.snapshot_id:
             return [chunk for chunk in chunks if chunk.state == "applied"]
         if not is_applied and all(chunk.state == "applied" for chunk in chunks):
-            # Whether what no chunk has was deleted after the last one, Delta does not always say: the last is applied again.
+            # Whether what no chunk has was deleted after the last one, Delta does not always say:
+            # the last is applied again.
             chunks[-1] = dataclasses.replace(chunks[-1], state="landed")
         return chunks
 
@@ -206,7 +210,8 @@ class _Rebuilding:
     def _put_table(
         self, kept: KeptTable, chunks: Mapping[tuple[TableId, str], list[ChunkRecord]]
     ) -> list[str]:
-        """Write a table with its position, or as failed where landing lacks what it needs; return what is to be said."""
+        """Write a table with its position, or as failed where landing lacks what it needs; return
+        what is to be said."""
         [record] = [
             one
             for one in self._scratch.tables.all(self._ctx.source)
@@ -235,7 +240,8 @@ class _Rebuilding:
     def _with_snapshot(
         self, record: TableRecord, own: Sequence[ChunkRecord], taken: Taken
     ) -> TableRecord:
-        """The record with the state and the position that its snapshot and the windows since gave it."""
+        """The record with the state and the position that its snapshot and the windows since gave
+        it."""
         if not own or any(chunk.state != "applied" for chunk in own):
             state = "snapshotting" if record.state == "ready" else record.state
             return dataclasses.replace(record, state=state, mirror_scn=None)

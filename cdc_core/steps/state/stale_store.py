@@ -1,11 +1,13 @@
 """Is the metadata store stale: restored from an old copy, or empty, while landing has more?
 
-Landing is immutable and numbers what it keeps, so a store that went back in time is seen by what landing has and the store does
-not: a window behind the store's last captured one that is not even planned, a newer revision of a table, a snapshot of a table's
-present stream. Then the store would plan windows anew that have landed, under the same numbers. So nothing is done before the store
-is brought to where landing and lake are.
+Landing is immutable and numbers what it keeps, so a store that went back in time is seen by what
+landing has and the store does not: a window behind the store's last captured one that is not even
+planned, a newer revision of a table, a snapshot of a table's present stream. Then the store would
+plan windows anew that have landed, under the same numbers. So nothing is done before the store is
+brought to where landing and lake are.
 
-A store that is ahead of landing is no older store: a process ended between the two, and the next one keeps what is missing.
+A store that is ahead of landing is no older store: a process ended between the two, and the next
+one keeps what is missing.
 """
 
 from __future__ import annotations

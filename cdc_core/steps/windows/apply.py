@@ -51,14 +51,16 @@ _LOG = logging.getLogger(__name__)
 def apply_window(
     ctx: Context, window: ScnWindow, tables: list[TableId] | None = None
 ) -> StepReport:
-    """Put a captured window into change logs and mirrors, table by table; a table that has it already is left alone. Tables for which the window
-    has nothing move on with it, chosen or not.
+    """Put a captured window into change logs and mirrors, table by table; a table that has it
+    already is left alone. Tables for which the window has nothing move on with it, chosen or not.
 
-    A table whose redo or whose Delta tables stop it fails by itself: the report names it, its mirror stays as it is, and the
-    others take the window. A table that must take an earlier window first is left for later.
+    A table whose redo or whose Delta tables stop it fails by itself: the report names it, its
+    mirror stays as it is, and the others take the window. A table that must take an earlier window
+    first is left for later.
 
     Raises:
-        NotYetError: The window is not captured, or all tables that want it must take an earlier one first.
+        NotYetError: The window is not captured, or all tables that want it must take an earlier one
+            first.
         OvertakenError: Another process applied it meanwhile.
     """
     started = time.monotonic()
@@ -119,8 +121,8 @@ def _parts(
 def _others_untouched(
     ctx: Context, manifest: WindowManifest, parts: Mapping[TableId, ScnWindow]
 ) -> dict[TableId, Scn]:
-    """The other tables whose redo the window holds and for which it has nothing, as far as they need no earlier one first, with the
-    ends of their parts."""
+    """The other tables whose redo the window holds and for which it has nothing, as far as they
+    need no earlier one first, with the ends of their parts."""
     mined = manifest.tables_held - parts.keys()
     return {
         record.table: part.scn_high
@@ -133,7 +135,8 @@ def _others_untouched(
 
 
 def changed_tables(ctx: Context, windows: Sequence[ScnWindow]) -> set[TableId]:
-    """The tables that want a part of one of these captured windows in which something of theirs has changed."""
+    """The tables that want a part of one of these captured windows in which something of theirs has
+    changed."""
     records = ctx.store.tables.all(ctx.source)
     with overtaken_where_forgotten(partial(ctx.store.windows.get, ctx.source), windows):
         manifests = [ctx.window_manifest(window)[0] for window in windows]
@@ -146,9 +149,11 @@ def changed_tables(ctx: Context, windows: Sequence[ScnWindow]) -> set[TableId]:
 
 
 def _pass_retired(ctx: Context, manifest: WindowManifest, wanted: set[TableId]) -> None:
-    """Move tables over windows that were retired and had nothing for them: one that is taken anew from landing meets such gaps.
+    """Move tables over windows that were retired and had nothing for them: one that is taken anew
+    from landing meets such gaps.
 
-    Only idle windows are retired between others; what retired windows brought before the first that is left, landing keeps.
+    Only idle windows are retired between others; what retired windows brought before the first that
+    is left, landing keeps.
     """
     low = manifest.window.scn_low
     behind = [
@@ -169,7 +174,8 @@ def _pass_retired(ctx: Context, manifest: WindowManifest, wanted: set[TableId]) 
 def _apply_table(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId, part: ScnWindow
 ) -> TableApplied | CdcError:
-    """Apply the table's part; an error that is about this table alone, or the end of Spark, is handed back."""
+    """Apply the table's part; an error that is about this table alone, or the end of Spark, is
+    handed back."""
     started = time.monotonic()
     with ctx.writing(table) as lease:
         state = ctx.table_record(table)
@@ -223,8 +229,8 @@ def _take_part(
     *,
     fence: Callable[[], None],
 ) -> tuple[TableApplied, Scn]:
-    """Take a table's part of a window: in one piece, or piece by piece where a TRUNCATE is followed; up to its end, or to right before a DDL whose
-    rows are still to be read."""
+    """Take a table's part of a window: in one piece, or piece by piece where a TRUNCATE is
+    followed; up to its end, or to right before a DDL whose rows are still to be read."""
     table, position = state.table, state.mirror_scn
     pieces = stretches(part, manifest, table)
     if str(table) not in manifest.tables_committed:
@@ -322,8 +328,8 @@ def _again_alone(
     done: Mapping[TableId, TableApplied | CdcError],
     work: Callable[[TableId], TableApplied | CdcError],
 ) -> dict[TableId, TableApplied | CdcError]:
-    """Where Spark ran out of memory, do the work of each table that it took along once more, one after the other; what a table needs
-    by itself and does not get is about that table.
+    """Where Spark ran out of memory, do the work of each table that it took along once more, one
+    after the other; what a table needs by itself and does not get is about that table.
 
     Raises:
         SparkUnavailableError: Spark ended for another reason.
@@ -378,10 +384,11 @@ def _quarantine_max(ctx: Context, table: TableId) -> int | None:
 
 
 def _behind_the_lake(ctx: Context, state: TableRecord, part: ScnWindow) -> tuple[TableRecord, Scn]:
-    """The table's record and the lower end of its part, where its mirror stands inside the part by its own log.
+    """The table's record and the lower end of its part, where its mirror stands inside the part by
+    its own log.
 
-    Metadata store and landing were restored together then, and the windows are cut anew: what the mirror has it keeps, and
-    the rest of the window follows.
+    Metadata store and landing were restored together then, and the windows are cut anew: what the
+    mirror has it keeps, and the rest of the window follows.
     """
     reached = ctx.lake.position(state.table, state.generation).mirror_scn
     if reached is None or not part.scn_low < reached < part.scn_high:
@@ -399,8 +406,8 @@ def _stop_failed(
     manifest: WindowManifest,
     before: Mapping[TableId, TableRecord],
 ) -> tuple[StreamEnd, ...]:
-    """Stop the tables that an error was about, as long as they stand as they did ``before``. What stops all of several tables is not about one
-    of them, and is raised."""
+    """Stop the tables that an error was about, as long as they stand as they did ``before``. What
+    stops all of several tables is not about one of them, and is raised."""
     failed = {table: error for table, error in done.items() if isinstance(error, CdcError)}
     if (
         len(failed) > 1
@@ -416,8 +423,8 @@ def _stop_failed(
 
 
 def late_commits_above(manifest: WindowManifest, state: TableRecord, covered: int) -> int | None:
-    """The SCN at which the table was read: what committed above it and came to light with this window is taken with it; None
-    where the table has nothing of that kind."""
+    """The SCN at which the table was read: what committed above it and came to light with this
+    window is taken with it; None where the table has nothing of that kind."""
     if str(state.table) not in manifest.tables_late:
         return None
     return max(covered, state.snapshot_scn or 0)
@@ -430,10 +437,11 @@ def redo_inputs(
     state: TableRecord,
     late_above: int | None,
 ) -> tuple[list[str], list[str]]:
-    """The table's redo files of this window and of the earlier ones in which rows landed of a transaction that commits here and
-    touched the table, and this window's transactions file.
+    """The table's redo files of this window and of the earlier ones in which rows landed of a
+    transaction that commits here and touched the table, and this window's transactions file.
 
-    Windows before the table's present stream are left out: the window in which it joined has read their rows again.
+    Windows before the table's present stream are left out: the window in which it joined has read
+    their rows again.
     """
     table = state.table
     folder = window_folder(ctx.source, manifest.window)
@@ -461,7 +469,8 @@ def _files_of(ctx: Context, manifest: WindowManifest, table: TableId) -> list[st
 
 
 def windows_holding(path: str, above: int, table: str, ordinal: int) -> set[int]:
-    """The windows before this one that may have rows of a transaction that touched a table and committed above an SCN.
+    """The windows before this one that may have rows of a transaction that touched a table and
+    committed above an SCN.
 
     Args:
         path: The window's transactions file.
@@ -480,14 +489,16 @@ def windows_holding(path: str, above: int, table: str, ordinal: int) -> set[int]
 
 
 def _schema(ctx: Context, manifest: WindowManifest, table: TableId) -> TableSchema:
-    """The version with which the part ends: as the schema history has it now, which may be better than when the window landed."""
+    """The version with which the part ends: as the schema history has it now, which may be better
+    than when the window landed."""
     landed = next(schema for schema in manifest.schemas if schema.table == table)
     known = ctx.store.schemas.at(ctx.source, table, manifest.window.scn_high)
     return landed if known is None or known.scn_from < landed.scn_from else known
 
 
 def _finish_windows(ctx: Context, started: float) -> None:
-    """Record as applied, in order, the windows that every table that goes on by itself has taken."""
+    """Record as applied, in order, the windows that every table that goes on by itself has
+    taken."""
     tables = ctx.store.tables.all(ctx.source)
     for record in ctx.store.windows.find(ctx.source, states=("planned", "captured")):
         if record.state == "planned":

@@ -43,8 +43,8 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
     """Read a window's redo into landing, unless it has landed; record it and the open transactions
     after it. What was read of it before its turn is used.
 
-    A table whose redo cannot be followed leaves at the SCN where that begins: the report names it, and the window holds the
-    others' redo whole.
+    A table whose redo cannot be followed leaves at the SCN where that begins: the report names it,
+    and the window holds the others' redo whole.
 
     Raises:
         NotYetError: The window before it is not captured.
@@ -96,7 +96,8 @@ def _read_in_turn(ctx: Context, record: WindowRecord) -> None:
 
 
 def _read(ctx: Context, record: WindowRecord, prefetched: PrefetchedRedo | None) -> None:
-    """Read a window into landing. Where its redo is gone, the tables leave whose policy says so, and it is read for the others."""
+    """Read a window into landing. Where its redo is gone, the tables leave whose policy says so,
+    and it is read for the others."""
     work = _work(ctx, record)
     try:
         land_window(ctx, work, prefetched)
@@ -121,8 +122,8 @@ def land_window(ctx: Context, work: WindowWork, prefetched: PrefetchedRedo | Non
 
 
 def gap_ahead(ctx: Context) -> tuple[WindowRecord, RedoUnavailableError] | None:
-    """The first window that is not captured, if its redo is gone, and the error that says so. It is tried again: the redo may have come
-    back, and the window is captured then."""
+    """The first window that is not captured, if its redo is gone, and the error that says so. It is
+    tried again: the redo may have come back, and the window is captured then."""
     planned = ctx.store.windows.find(ctx.source, states=("planned",), limit=1)
     if not planned or planned[0].last_error is None:
         return None
@@ -134,11 +135,13 @@ def gap_ahead(ctx: Context) -> tuple[WindowRecord, RedoUnavailableError] | None:
 
 
 def skip_gap(ctx: Context) -> tuple[WindowRecord, list[TableRecord]] | None:
-    """Where redo of the first window that is not captured is gone: end the streams of all tables that need it, and let the window be a gap;
-    the window and the tables. None where there is no gap.
+    """Where redo of the first window that is not captured is gone: end the streams of all tables
+    that need it, and let the window be a gap; the window and the tables. None where there is no
+    gap.
 
     Raises:
-        RedoUnavailableError: It is not redo that lacks: the database is another one, or was opened with RESETLOGS.
+        RedoUnavailableError: It is not redo that lacks: the database is another one, or was opened
+            with RESETLOGS.
     """
     found = gap_ahead(ctx)
     if found is None:
@@ -176,7 +179,8 @@ def window_work(
     before: WindowRecord | None,
     ledger: Sequence[OpenTransaction],
 ) -> WindowWork:
-    """What a window is read with, given the window before it and the transactions that were open then."""
+    """What a window is read with, given the window before it and the transactions that were open
+    then."""
     streams = tables_of(ctx, record)
     versions = ctx.store.schemas.by_table(ctx.source)
     work = WindowWork(
@@ -214,8 +218,8 @@ def _data_objects(
     streams: Sequence[TableRecord],
     versions: Mapping[TableId, Sequence[SchemaVersion]],
 ) -> Mapping[TableId, DataObjects] | None:
-    """What the window before knew; of a table whose snapshot was read later, what that one saw. None where the window before
-    is gone, since this one is read again."""
+    """What the window before knew; of a table whose snapshot was read later, what that one saw.
+    None where the window before is gone, since this one is read again."""
     found: dict[TableId, DataObjects] = {}
     if record.ordinal > 0:
         folder = window_folder(ctx.source, before.window) if before else ""
@@ -235,7 +239,8 @@ def _data_objects(
 
 
 def _belongs(ctx: Context, table: TableRecord, record: WindowRecord) -> bool:
-    """Does the window hold the table's redo? One that is read again also holds that of a table whose stream ended later."""
+    """Does the window hold the table's redo? One that is read again also holds that of a table
+    whose stream ended later."""
     ended_later = (table.stopped_scn or 0) > record.window.scn_low
     return (
         table.table in ctx.config.entries
@@ -247,8 +252,9 @@ def _belongs(ctx: Context, table: TableRecord, record: WindowRecord) -> bool:
 def _schema(
     ctx: Context, table: TableRecord, record: WindowRecord, versions: Sequence[SchemaVersion]
 ) -> TableSchema:
-    """The definition at the window's lower end; of a table that joins with it, the one that its snapshot reads. With it every segment
-    that the table is known to have had, since rows come late."""
+    """The definition at the window's lower end; of a table that joins with it, the one that its
+    snapshot reads. With it every segment that the table is known to have had, since rows come
+    late."""
     at = max(record.window.scn_low, table.snapshot_scn or Scn(0))
     known = [version.schema for version in versions if version.schema.scn_from <= at]
     if not known:

@@ -1,28 +1,35 @@
-"""Are the windows that landing holds all that there ever were, but for those that were rightly forgotten?
+"""Are the windows that landing holds all that there ever were, but for those that were rightly
+forgotten?
 
-A window may be missing from landing for three reasons: it was retired because it was idle, it was retired by age, or its
-folder was lost. The first two are proved from what is there; what cannot be proved is taken for the third.
+A window may be missing from landing for three reasons: it was retired because it was idle, it was
+retired by age, or its folder was lost. The first two are proved from what is there; what cannot be
+proved is taken for the third.
 
-**The proof.** Windows are numbered without gaps, and each begins where the one before it ended. They are captured in order,
-so when window ``m`` was captured the metadata store knew every earlier window that it had not retired.
+**The proof.** Windows are numbered without gaps, and each begins where the one before it ended.
+They are captured in order, so when window ``m`` was captured the metadata store knew every earlier
+window that it had not retired.
 
-*Retired by age.* Windows go by age only together with all windows before them, and only when every table that will ever want
-them has them. Before their folders are removed, landing keeps the ordinal below which that holds (:class:`Retired`). A lost folder above it
-is not covered.
+*Retired by age.* Windows go by age only together with all windows before them, and only when every
+table that will ever want them has them. Before their folders are removed, landing keeps the ordinal
+below which that holds (:class:`Retired`). A lost folder above it is not covered.
 
-*Retired because idle.* The manifest of window ``m`` says from which ordinal on all windows before ``m`` are idle
-(``idle_from``). The store took it from its own records: the newest window before ``m`` that is not idle, plus one. That window
-was in the store if it ever was: windows that are not idle go by age alone, that is together with everything before them. An
-idle window holds no row, no commit, no DDL and no end of a stream of any captured table, and leaves the ledger of open
-transactions as it was. So for every table, the state after the window before the idle ones is the state before ``m``.
+*Retired because idle.* The manifest of window ``m`` says from which ordinal on all windows before
+``m`` are idle (``idle_from``). The store took it from its own records: the newest window before
+``m`` that is not idle, plus one. That window was in the store if it ever was: windows that are not
+idle go by age alone, that is together with everything before them. An idle window holds no row, no
+commit, no DDL and no end of a stream of any captured table, and leaves the ledger of open
+transactions as it was. So for every table, the state after the window before the idle ones is the
+state before ``m``.
 
-The newest window of all is never retired. So every gap is followed by a window that is there, and whose manifest speaks of it;
-and if the newest window's folder is lost, then so is what was applied from it: the position of a Delta table above the end of
-the last window gives that away (:mod:`cdc_core.steps.state.stale_store`). A window that was captured, applied to nothing, and lost, is
-planned and captured anew from Oracle.
+The newest window of all is never retired. So every gap is followed by a window that is there, and
+whose manifest speaks of it; and if the newest window's folder is lost, then so is what was applied
+from it: the position of a Delta table above the end of the last window gives that away
+(:mod:`cdc_core.steps.state.stale_store`). A window that was captured, applied to nothing, and lost,
+is planned and captured anew from Oracle.
 
-*Neighbours* must touch: ``m.scn_low`` is the end of window ``m - 1``, and the digest in ``m`` is that of the manifest of
-``m - 1``, so that no folder of another life of the source is taken in between.
+*Neighbours* must touch: ``m.scn_low`` is the end of window ``m - 1``, and the digest in ``m`` is
+that of the manifest of ``m - 1``, so that no folder of another life of the source is taken in
+between.
 """
 
 from __future__ import annotations
@@ -44,10 +51,12 @@ class LandedWindow:
 
 
 def proved(source: str, landed: Sequence[LandedWindow], retired: Retired) -> list[LandedWindow]:
-    """The windows in order, without those that were retired; see the module for why nothing is missing between them.
+    """The windows in order, without those that were retired; see the module for why nothing is
+    missing between them.
 
     Raises:
-        LandingDamagedError: Windows are missing that were not retired, or two lives of the source are mixed.
+        LandingDamagedError: Windows are missing that were not retired, or two lives of the source
+            are mixed.
     """
     windows = sorted(
         (one for one in landed if one.manifest.ordinal >= retired.ordinal),

@@ -1,8 +1,9 @@
 """Which sets of definitions in landing does no window need any more?
 
-Whoever reads a window reads the set that its manifest names: to apply it, to replay it, or to take rows of a transaction that is open. So
-a set stays as long as the manifest of any window that has landed names it. A set is written right before the manifest that names it, both
-under the lease of capture; while somebody captures, nothing is removed.
+Whoever reads a window reads the set that its manifest names: to apply it, to replay it, or to take
+rows of a transaction that is open. So a set stays as long as the manifest of any window that has
+landed names it. A set is written right before the manifest that names it, both under the lease of
+capture; while somebody captures, nothing is removed.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from cdc_core.steps.context import LOG, Context
 
 
 def sets_of(ctx: Context, windows: Iterable[WindowRecord]) -> set[str]:
-    """The sets that windows name which are about to go, but for those that the oldest or the newest window that stays names as well. A
-    manifest that is damaged names nothing. Reads nothing where there is one set at most, as of sources whose tables are never altered."""
+    """The sets that windows name which are about to go, but for those that the oldest or the newest
+    window that stays names as well. A manifest that is damaged names nothing. Reads nothing where
+    there is one set at most, as of sources whose tables are never altered."""
     if len(kept_sets(ctx.landing, ctx.source)) < 2:
         return set()
     ends = [
@@ -32,8 +34,9 @@ def sets_of(ctx: Context, windows: Iterable[WindowRecord]) -> set[str]:
 
 
 def remove_unnamed(ctx: Context, sets: set[str] | None = None) -> list[str]:
-    """Remove those of the sets (None: of all) that the manifest of no window names; their digests. Repeatable; removes nothing while a
-    window is captured, or where a manifest is damaged, so that nobody knows what it names."""
+    """Remove those of the sets (None: of all) that the manifest of no window names; their digests.
+    Repeatable; removes nothing while a window is captured, or where a manifest is damaged, so that
+    nobody knows what it names."""
     with suppress(LeaseHeldError, LandingDamagedError), ctx.lease("capture"):
         there = kept_sets(ctx.landing, ctx.source)
         unnamed = there if sets is None else there & sets
@@ -61,7 +64,8 @@ def _named(ctx: Context, windows: Iterable[WindowRecord]) -> set[str]:
 
 
 def _from_both_ends(folders: Sequence[str]) -> Iterator[str]:
-    """The first, the last, the second and so on: what is in use is named by the oldest windows or by the newest."""
+    """The first, the last, the second and so on: what is in use is named by the oldest windows or
+    by the newest."""
     for at in range(len(folders)):
         half, is_last = divmod(at, 2)
         yield folders[-1 - half] if is_last else folders[half]

@@ -1,8 +1,9 @@
 """What becomes of a window whose redo is gone: a gap.
 
-No table takes part in a gap. Those that needed its redo have left, and come back by snapshots of their own with a later window; so a window
-without tables is a gap, read or not. It lands with nothing but its place in the order, so windows still join each other, and the window
-behind it begins like the first one of a source: nothing is open, and redo is read from where its tables join.
+No table takes part in a gap. Those that needed its redo have left, and come back by snapshots of
+their own with a later window; so a window without tables is a gap, read or not. It lands with
+nothing but its place in the order, so windows still join each other, and the window behind it
+begins like the first one of a source: nothing is open, and redo is read from where its tables join.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def land_gap(work: WindowWork, landing: LandingStore) -> None:
 
 
 def begun_anew(work: WindowWork) -> WindowWork:
-    """The work of a window behind a gap: all its tables join with it, and nothing is known of what came before."""
+    """The work of a window behind a gap: all its tables join with it, and nothing is known of what
+    came before."""
     low = min([*work.joins.values(), work.record.window.scn_low])
     return replace(
         work,
@@ -76,7 +78,8 @@ def begun_anew(work: WindowWork) -> WindowWork:
 def leave(
     ctx: Context, record: WindowRecord, tables: list[TableRecord], error: RedoUnavailableError
 ) -> list[TableRecord]:
-    """End the streams of tables right before a window whose redo is gone; those that had not ended by themselves meanwhile."""
+    """End the streams of tables right before a window whose redo is gone; those that had not ended
+    by themselves meanwhile."""
     left = []
     for table in tables:
         is_ended = ctx.store.tables.stop(

@@ -1,7 +1,7 @@
 """While chunks are read, when are windows interleaved for the tables that are ready?
 
-A round of windows costs something for each table of the source, whether anything changed or not. After each chunk, rounds would cost the square
-of the number of tables.
+A round of windows costs something for each table of the source, whether anything changed or not.
+After each chunk, rounds would cost the square of the number of tables.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Which windows has a table taken by the metadata store, and lost since: its Delta tables were restored from an older copy, or their last
-commits never reached the disk? And which chunks of signals and repairs?
+"""Which windows has a table taken by the metadata store, and lost since: its Delta tables were
+restored from an older copy, or their last commits never reached the disk? And which chunks of
+signals and repairs?
 
-A mirror's own log says which window brought it changes last, the metadata store which windows brought it some. What lies between is taken
-again, in order, before the next window: else it would be missing without an error. Windows whose changes the change log has still are not
-appended to it twice. A chunk that is lost stops the table.
+A mirror's own log says which window brought it changes last, the metadata store which windows
+brought it some. What lies between is taken again, in order, before the next window: else it would
+be missing without an error. Windows whose changes the change log has still are not appended to it
+twice. A chunk that is lost stops the table.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class LostPart:
 
 
 def lost_parts(ctx: Context, state: TableRecord) -> list[LostPart]:
-    """What the table takes again before it goes on, in order. Result and errors are those of :func:`find_lost`."""
+    """What the table takes again before it goes on, in order. Result and errors are those of
+    :func:`find_lost`."""
     for problem, remedy in foreign_changes(
         state.table, ctx.lake.position(state.table, state.generation)
     ):
@@ -55,11 +58,12 @@ def lost_parts(ctx: Context, state: TableRecord) -> list[LostPart]:
 
 
 def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
-    """What the table has taken by the metadata store, and not by its Delta logs, in order; nothing as a rule, and where a Delta table is
-    missing, which the next step says.
+    """What the table has taken by the metadata store, and not by its Delta logs, in order; nothing
+    as a rule, and where a Delta table is missing, which the next step says.
 
     Raises:
-        LakeError: Landing does not hold what is lost, the change log is older than the mirror, or somebody else put other rows into one of them.
+        LakeError: Landing does not hold what is lost, the change log is older than the mirror, or
+            somebody else put other rows into one of them.
     """
     table, position = state.table, state.mirror_scn
     if position is None:
@@ -102,7 +106,8 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
 
 
 def _layer_without_chunks(ctx: Context, state: TableRecord) -> DeltaLayer | None:
-    """Which of both Delta tables lacks a chunk of a signal or a repair that the metadata store says is applied."""
+    """Which of both Delta tables lacks a chunk of a signal or a repair that the metadata store says
+    is applied."""
     if state.snapshot_id is None:
         return None
     # The store is asked first: what it knows is committed before.
@@ -115,7 +120,8 @@ def _layer_without_chunks(ctx: Context, state: TableRecord) -> DeltaLayer | None
 
 
 def _retired(ctx: Context, state: TableRecord, has: int) -> int:
-    """Up to where windows that were retired brought changes, 0 where ``has`` is among the windows that are there."""
+    """Up to where windows that were retired brought changes, 0 where ``has`` is among the windows
+    that are there."""
     first = ctx.store.windows.find(ctx.source, limit=1)
     if not first or has >= first[0].window.scn_low:
         return 0
@@ -138,7 +144,8 @@ def _parts(ctx: Context, state: TableRecord, above: int, up_to: Scn) -> Iterator
 
 
 def _lacks_what_moved(ctx: Context, state: TableRecord, has: int, position: int) -> bool:
-    """Does the mirror stand in a window that lacked commits, and does the later one that brought them not do so any more?"""
+    """Does the mirror stand in a window that lacked commits, and does the later one that brought
+    them not do so any more?"""
     table = str(state.table)
     stands_in = ctx.store.windows.after(ctx.source, Scn(has - 1), until=Scn(has))
     keys = {one.inexact.window for one in stands_in if one.inexact and table in one.inexact.tables}

@@ -1,9 +1,13 @@
-"""Have the rows been read that came into a table without redo: those of a partition that was exchanged?
+"""Have the rows been read that came into a table without redo: those of a partition that was
+exchanged?
 
-What came in their place is read by the partition's bounds, as one chunk, as of the end of the window in which the DDL is or later. Until that chunk is in the mirror, the
-table stands right before the DDL, and takes no windows: an update that lacks columns would find no row to keep them from. The others go on.
+What came in their place is read by the partition's bounds, as one chunk, as of the end of the
+window in which the DDL is or later. Until that chunk is in the mirror, the table stands right
+before the DDL, and takes no windows: an update that lacks columns would find no row to keep them
+from. The others go on.
 
-The chunk's id is the SCN of the DDL, so whoever comes to the DDL again, also in a store that was made anew, asks for the same one.
+The chunk's id is the SCN of the DDL, so whoever comes to the DDL again, also in a store that was
+made anew, asks for the same one.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from cdc_core.steps.context import Context
 
 
 def awaits_rows(ctx: Context, manifest: WindowManifest, change: SchemaChange) -> bool:
-    """Must the table wait, right before this DDL, for rows that are not in its mirror? Their chunk is planned. Repeatable."""
+    """Must the table wait, right before this DDL, for rows that are not in its mirror? Their chunk
+    is planned. Repeatable."""
     if not change.has_new_rows:
         return False
     chunk = chunk_of(ctx.source, manifest, change)

@@ -13,16 +13,18 @@ from cdc_core.steps.snapshots.rows import streams
 
 
 def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
-    """Cut windows from the last planned one to the present (or to ``until``) and record them; return the new ones.
+    """Cut windows from the last planned one to the present (or to ``until``) and record them;
+    return the new ones.
 
     None where the source captures no changes (``snapshot.mode: initial_only``).
 
-    An idle database gives a window too, so that the position never ages out. Windows wait for no table: one that is still in
-    its snapshot, or paused, takes them later.
+    An idle database gives a window too, so that the position never ages out. Windows wait for no
+    table: one that is still in its snapshot, or paused, takes them later.
 
     Raises:
         OvertakenError: Another process has cut windows meanwhile.
-        RedoUnavailableError: Redo behind the position is gone; names the tables that need a snapshot.
+        RedoUnavailableError: Redo behind the position is gone; names the tables that need a
+            snapshot.
         LogsNotReadyError: Redo is not archived yet.
     """
     started = time.monotonic()
@@ -70,8 +72,8 @@ def pending_windows(ctx: Context) -> list[ScnWindow]:
 
 
 def pending_records(ctx: Context) -> list[WindowRecord]:
-    """The same, as the store knows them. A window that was applied is among them if a table that was resumed, or that joined
-    behind the others, has not taken it."""
+    """The same, as the store knows them. A window that was applied is among them if a table that
+    was resumed, or that joined behind the others, has not taken it."""
     positions = [
         table.mirror_scn
         for table in ctx.store.tables.all(ctx.source)

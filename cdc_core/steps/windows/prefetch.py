@@ -1,8 +1,10 @@
 """Which windows' redo is prefetched, and in how many sessions at once?
 
-To read redo takes long and depends on nothing; to land it is quick and goes in order, since the transactions that are open at the end of
-one window are the next one's beginning. So the redo of the next windows is read in sessions of their own while one window is captured,
-as long as its redo does not change any more. What cannot be prefetched is read when its turn comes: only then is it an error.
+To read redo takes long and depends on nothing; to land it is quick and goes in order, since the
+transactions that are open at the end of one window are the next one's beginning. So the redo of the
+next windows is read in sessions of their own while one window is captured, as long as its redo does
+not change any more. What cannot be prefetched is read when its turn comes: only then is it an
+error.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ Read = Callable[[ScnWindow, threading.Event], PrefetchedRedo | None]
 
 
 class Prefetches:
-    """Reads windows in the given order, ahead of who captures them in that order. Safe for several threads.
+    """Reads windows in the given order, ahead of who captures them in that order. Safe for several
+    threads.
 
     At most ``sessions`` read or capture at once, and at most as many windows wait to be captured.
 
@@ -43,7 +46,8 @@ class Prefetches:
 
     @contextmanager
     def turn(self, window: ScnWindow) -> Iterator[PrefetchedRedo | None]:
-        """Hold one of the sessions, to capture this window: with its redo, if that was prefetched. Later windows are read meanwhile."""
+        """Hold one of the sessions, to capture this window: with its redo, if that was prefetched.
+        Later windows are read meanwhile."""
         with self._changed:
             while self._windows and self._windows[0] <= window:
                 self._windows.popleft()
@@ -71,7 +75,8 @@ class Prefetches:
         return self._stop.is_set()
 
     def close(self) -> None:
-        """Read no further window, wait until those that are being read have stopped, and give up what waits."""
+        """Read no further window, wait until those that are being read have stopped, and give up
+        what waits."""
         self._stop.set()
         with self._changed:
             self._windows.clear()
@@ -81,7 +86,8 @@ class Prefetches:
             _give_up(one)
 
     def _claim(self, window: ScnWindow) -> None:
-        """Take a session before any further window is begun: who captures is never kept waiting by those that are ahead of it."""
+        """Take a session before any further window is begun: who captures is never kept waiting by
+        those that are ahead of it."""
         with self._changed:
             self._claims += 1
             self._changed.wait_for(lambda: self._busy < self._sessions)
@@ -112,7 +118,8 @@ class Prefetches:
         try:
             redo = self._read(window, self._stop)
         except (CdcError, OSError) as caught:
-            # Whether it lasts is found out in the window's turn; until then nobody is asked for more.
+            # Whether it lasts is found out in the window's turn; until then nobody is asked for
+            # more.
             _LOG.info(
                 "a window is read in its turn, not prefetched window=%s: %s", window.key, caught
             )

@@ -1,13 +1,17 @@
-"""How is a window read from Oracle again: one whose folder was lost, or one that landed under a wrong definition?
+"""How is a window read from Oracle again: one whose folder was lost, or one that landed under a
+wrong definition?
 
-A window that every table has taken, and in which no transaction began that a table still waits for, is not needed any more.
+A window that every table has taken, and in which no transaction began that a table still waits for,
+is not needed any more.
 
-The rows of a window are numbered as they are read, and the ledger of open transactions names them by their numbers. A window that is
-read again may number them otherwise: a table may have left since. So everything from the lost window on is read again, in order,
-each with the ledger of the one before. The windows keep their bounds, so tables that have them already take nothing
-twice. A commit that one of them lacked, and a later one brought late, is now where it belongs: a table that stands between the two has
-it from neither and leaves the stream. If something ends the process in between, the same command goes on: nothing is forgotten before the redo
-of the first of these windows has landed again.
+The rows of a window are numbered as they are read, and the ledger of open transactions names them
+by their numbers. A window that is read again may number them otherwise: a table may have left
+since. So everything from the lost window on is read again, in order, each with the ledger of the
+one before. The windows keep their bounds, so tables that have them already take nothing twice. A
+commit that one of them lacked, and a later one brought late, is now where it belongs: a table that
+stands between the two has it from neither and leaves the stream. If something ends the process in
+between, the same command goes on: nothing is forgotten before the redo of the first of these
+windows has landed again.
 """
 
 from __future__ import annotations
@@ -35,8 +39,9 @@ from cdc_core.steps.windows.shared import captured_window, lacks_commits, verify
 
 @dataclass(frozen=True, slots=True)
 class Recapture:
-    """Windows whose landing is ``lost``; of these, the ones that a table or an open transaction ``needed``s; and ``again``: those that are
-    read again, from the first one on that is asked for."""
+    """Windows whose landing is ``lost``; of these, the ones that a table or an open transaction
+    ``needed``s; and ``again``: those that are read again, from the first one on that is asked
+    for."""
 
     lost: tuple[WindowRecord, ...]
     needed: tuple[WindowRecord, ...]
@@ -90,7 +95,8 @@ def _plan_recapture_from(ctx: Context, window: ScnWindow) -> Recapture:
 
 
 def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
-    """Read the first window again, and let it and the later ones be planned windows that are not captured.
+    """Read the first window again, and let it and the later ones be planned windows that are not
+    captured.
 
     Raises:
         RedoUnavailableError: Its redo is gone; nothing was changed.
@@ -131,8 +137,9 @@ def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
 
 
 def _ends_of_lacking(ctx: Context, first: WindowRecord) -> list[StreamEnd]:
-    """The tables that have ``first`` or a later window as it was without commits that a window behind their position was to bring:
-    read again, it brings none. Those that stand before ``first`` take all windows as they are now."""
+    """The tables that have ``first`` or a later window as it was without commits that a window
+    behind their position was to bring: read again, it brings none. Those that stand before
+    ``first`` take all windows as they are now."""
     return [
         StreamEnd(
             table.table,
@@ -149,18 +156,20 @@ def _ends_of_lacking(ctx: Context, first: WindowRecord) -> list[StreamEnd]:
 
 
 def _from_the_start(ctx: Context, work: WindowWork) -> WindowWork:
-    """A window whose predecessors are gone reads all redo of the source again, as if it were the first one.
+    """A window whose predecessors are gone reads all redo of the source again, as if it were the
+    first one.
 
-    If all of them were idle, that gives what they gave: no row and no commit of a captured table, and transactions that were open
-    at the window's beginning have their rows in it. If one was not, commits come to light that lie below the window.
+    If all of them were idle, that gives what they gave: no row and no commit of a captured table,
+    and transactions that were open at the window's beginning have their rows in it. If one was not,
+    commits come to light that lie below the window.
     """
     low = ctx.source_record().mining_low
     return replace(work, record=replace(work.record, mining_low=low), positions=())
 
 
 def _try_to_read(ctx: Context, work: WindowWork) -> tuple[str, ...]:
-    """Read the window into a folder that goes again: what has landed is given up only if Oracle still has its redo. Returns the
-    tables that commits below the window touch."""
+    """Read the window into a folder that goes again: what has landed is given up only if Oracle
+    still has its redo. Returns the tables that commits below the window touch."""
     with tempfile.TemporaryDirectory(prefix="redolake-recapture-") as folder:
         scratch = open_landing(LocalLandingConfig(path=folder))
         ctx.redo_source.capture_window(replace(work, complete=None), scratch)
@@ -198,8 +207,9 @@ def _has_landed_anew(ctx: Context, record: WindowRecord) -> bool:
 def _needed(
     ctx: Context, records: Sequence[WindowRecord], lost: Sequence[WindowRecord]
 ) -> list[WindowRecord]:
-    """The lost windows without which something stops, in order: from the first one on that a table or a transaction needs, or a lost
-    one before it that has the ledger with which that one is read."""
+    """The lost windows without which something stops, in order: from the first one on that a table
+    or a transaction needs, or a lost one before it that has the ledger with which that one is
+    read."""
     low = _first_needed(ctx, records, {record.ordinal for record in lost})
     first = min((record.ordinal for record in lost if record.ordinal >= low), default=SCN_MAX)
     start = _with_ledger_before(records, lost, first)
@@ -207,8 +217,8 @@ def _needed(
 
 
 def _first_needed(ctx: Context, records: Sequence[WindowRecord], lost: set[int]) -> int:
-    """The ordinal from which on windows are needed: the first that is not finished or that a table wants, or in which a transaction
-    has rows that may commit in such a window."""
+    """The ordinal from which on windows are needed: the first that is not finished or that a table
+    wants, or in which a transaction has rows that may commit in such a window."""
     tables = ctx.store.tables.all(ctx.source)
     wanted = next(
         (
@@ -238,7 +248,8 @@ def _wants(table: TableRecord, record: WindowRecord) -> bool:
 def _with_ledger_before(
     records: Sequence[WindowRecord], lost: Sequence[WindowRecord], first: int
 ) -> int:
-    """The window, or an earlier one: that before it must be there, since it has the ledger with which it is read."""
+    """The window, or an earlier one: that before it must be there, since it has the ledger with
+    which it is read."""
     ordinals = {record.ordinal for record in lost}
     for record in reversed(records):
         if record.ordinal >= first:

@@ -29,9 +29,11 @@ from cdc_core.steps.windows.table_ranges import stream_end, stretches
 def replay_window(
     ctx: Context, window: ScnWindow, tables: list[TableId] | None = None
 ) -> StepReport:
-    """Replay an old window: its keys are derived once more from the change log, so an undamaged mirror stays as it is.
+    """Replay an old window: its keys are derived once more from the change log, so an undamaged
+    mirror stays as it is.
 
-    A table that has not applied the window (paused, stopped) is named in ``left_out``; the others are replayed.
+    A table that has not applied the window (paused, stopped) is named in ``left_out``; the others
+    are replayed.
 
     Raises:
         NotYetError: No table has applied the window yet.
@@ -85,8 +87,9 @@ def _give_way(ctx: Context) -> None:
 def _replay_table(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId, end: Scn
 ) -> TableApplied:
-    """Where rows of the table are in quarantine, those of the window are put there again if they are lost. What a TRUNCATE of the whole table that was
-    followed has removed counts no more, so of such a window what lies behind it is replayed."""
+    """Where rows of the table are in quarantine, those of the window are put there again if they
+    are lost. What a TRUNCATE of the whole table that was followed has removed counts no more, so of
+    such a window what lies behind it is replayed."""
     started = time.monotonic()
     pieces = stretches(ScnWindow(manifest.window.scn_low, end), manifest, table)
     whole = [isinstance(one, SchemaChange) and not one.partitions for one in pieces]

@@ -1,9 +1,12 @@
-"""How does landing get the values of LOBs, documents and long texts that the redo of a window carries in part?
+"""How does landing get the values of LOBs, documents and long texts that the redo of a window
+carries in part?
 
-Once all redo of a window is in its files, and before its manifest makes it landed: the transactions that commit in it are read through as apply
-will read them, and what :mod:`cdc_core.stage.missing_lobs` finds missing is asked of Oracle by key AS OF the transaction's commit. It lands as
-a file of the window, so a replay needs no Oracle, and a window that is captured again after a crash asks for the same. What Oracle
-does not tell stays a part of a value, which whoever decodes refuses.
+Once all redo of a window is in its files, and before its manifest makes it landed: the transactions
+that commit in it are read through as apply will read them, and what
+:mod:`cdc_core.stage.missing_lobs` finds missing is asked of Oracle by key AS OF the transaction's
+commit. It lands as a file of the window, so a replay needs no Oracle, and a window that is captured
+again after a crash asks for the same. What Oracle does not tell stays a part of a value, which
+whoever decodes refuses.
 """
 
 from __future__ import annotations
@@ -69,7 +72,8 @@ _ATTEMPTS = 3
 
 
 def with_reselected(ctx: Context, record: WindowRecord, manifest: WindowManifest) -> WindowManifest:
-    """Land what Oracle has of LOBs that the window's redo carries in part; the manifest names a file for each table that has some."""
+    """Land what Oracle has of LOBs that the window's redo carries in part; the manifest names a
+    file for each table that has some."""
     files, by_table = list(manifest.redo_files), dict(manifest.files_by_table)
     for schema in sorted(manifest.schemas, key=lambda one: str(one.table)):
         name = str(schema.table)
@@ -95,8 +99,8 @@ def _has_lobs(schema: TableSchema) -> bool:
 def _land(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, schema: TableSchema, number: int
 ) -> LandedFile | None:
-    """Land the rows of one table; None if there are none. What is about the table alone gives its file up: apply meets the same, and
-    stops the table."""
+    """Land the rows of one table; None if there are none. What is about the table alone gives its
+    file up: apply meets the same, and stops the table."""
     attempts = Retrying(
         retry=retry_if_exception_type(RenamedMeanwhileError),
         stop=stop_after_attempt(_ATTEMPTS),
@@ -208,7 +212,8 @@ def _query_of(row: AskedRow) -> tuple[int, tuple[str, ...], int]:
 
 
 def _parts(rows: Iterable[AskedRow]) -> Iterator[list[Asked]]:
-    """The rows, which are ordered by their commits, as the parts of one statement after the other."""
+    """The rows, which are ordered by their commits, as the parts of one statement after the
+    other."""
     parts: list[Asked] = []
     room = _KEYS_AT_ONCE
     for scn, own in groupby(rows, key=lambda row: _query_of(row)[2]):
@@ -231,11 +236,12 @@ def _looked_up(
     masks: Masks,
     replacing: Replacing,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows with the values that a chunk as of their commits has, masked ones as masks; none for a key that Oracle does not have then,
-    or does not tell. ``present``: the names that the table's columns have now.
+    """The rows with the values that a chunk as of their commits has, masked ones as masks; none for
+    a key that Oracle does not have then, or does not tell. ``present``: the names that the table's
+    columns have now.
 
-    Where Oracle refuses a statement for several commits, the rows that it did not give are asked for in two halves, until it is known which
-    commit Oracle does not tell any more.
+    Where Oracle refuses a statement for several commits, the rows that it did not give are asked
+    for in two halves, until it is known which commit Oracle does not tell any more.
     """
     first = next(iter(parts[0][1][0].values()))
     columns = sorted(parts[0][1][0])

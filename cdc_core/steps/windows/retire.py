@@ -1,7 +1,8 @@
 """Which windows need no longer be kept, and how does a source with nothing to do stay quiet?
 
-A window in which captured tables have nothing only moves the position. It is forgotten as soon as a later one is applied:
-the next window joins the newest one, whatever lay between. Windows with changes stay for ``retention.window_days``.
+A window in which captured tables have nothing only moves the position. It is forgotten as soon as a
+later one is applied: the next window joins the newest one, whatever lay between. Windows with
+changes stay for ``retention.window_days``.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ READ_SPAN_MAX = timedelta(hours=2)
 
 
 def pass_idle_windows(ctx: Context, capture: Callable[[ScnWindow], object]) -> WindowRecord | None:
-    """Capture the next windows and let the tables take those that are idle, which needs no Spark; stop at the first one that
-    is not, or that may take long to read.
+    """Capture the next windows and let the tables take those that are idle, which needs no Spark;
+    stop at the first one that is not, or that may take long to read.
 
     Args:
         capture: Captures one window.
@@ -57,7 +58,8 @@ def pass_idle_windows(ctx: Context, capture: Callable[[ScnWindow], object]) -> W
 def retire_windows(ctx: Context) -> list[WindowRecord]:
     """Forget windows that are not needed any more, in metadata store and landing; return them.
 
-    The newest applied window stays, and so does every one in which a transaction that is still open may have begun.
+    The newest applied window stays, and so does every one in which a transaction that is still open
+    may have begun.
     """
     days = ctx.config.retention.window_days
     before = None if days is None else datetime.now(UTC) - timedelta(days=days)
@@ -75,7 +77,8 @@ def retire_windows(ctx: Context) -> list[WindowRecord]:
 
 
 def _retired(ctx: Context, gone: list[WindowRecord]) -> Retired:
-    """What landing keeps of windows below the first one that is left; every table that takes windows has them."""
+    """What landing keeps of windows below the first one that is left; every table that takes
+    windows has them."""
     known = kept_retired(ctx.landing, ctx.source_record())
     [first] = ctx.store.windows.find(ctx.source, limit=1)  # the newest window stays in any case
     touched = dict(known.touched)
@@ -88,8 +91,9 @@ def _retired(ctx: Context, gone: list[WindowRecord]) -> Retired:
 
 
 def _is_quickly_read(ctx: Context, window: WindowRecord) -> bool:
-    """Would this window take seconds to read, judged by the last one and by the SCNs of both? Whoever looks for idle windows
-    must not wait for long; a window that takes longer is announced unread."""
+    """Would this window take seconds to read, judged by the last one and by the SCNs of both?
+    Whoever looks for idle windows must not wait for long; a window that takes longer is announced
+    unread."""
     done = ctx.store.windows.find(
         ctx.source, states=("captured", "applied"), newest_first=True, limit=1
     )

@@ -30,8 +30,9 @@ def captured_window(ctx: Context, window: ScnWindow) -> WindowRecord:
 
 
 def lacks_commits(ctx: Context, state: TableRecord) -> bool:
-    """Do commits of the table that belong at or below its position come with a later window? A window is marked up to the last one that brings
-    some, so the one in which the table stands says it."""
+    """Do commits of the table that belong at or below its position come with a later window? A
+    window is marked up to the last one that brings some, so the one in which the table stands says
+    it."""
     position = state.mirror_scn or Scn(0)
     at_position = ctx.store.windows.after(ctx.source, Scn(position - 1), until=position)
     return any(one.inexact and str(state.table) in one.inexact.tables for one in at_position)

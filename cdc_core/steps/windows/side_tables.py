@@ -1,7 +1,8 @@
 """What does a finished window add to the Delta tables beside change logs and mirrors?
 
-It comes when every table that goes on by itself has taken the window, and before the metadata store says that the window is applied: a
-process that dies in between does it again. A table that takes a window later has its transactions counted then.
+It comes when every table that goes on by itself has taken the window, and before the metadata store
+says that the window is applied: a process that dies in between does it again. A table that takes a
+window later has its transactions counted then.
 """
 
 from __future__ import annotations

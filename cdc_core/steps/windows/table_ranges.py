@@ -1,7 +1,8 @@
 """Which SCN range of a landed window does a table still take?
 
-A window belongs to the tables whose redo it holds. A table takes what committed after the SCN of which its mirror is an image:
-all of the window, or what follows its snapshot, or what precedes the end of its stream.
+A window belongs to the tables whose redo it holds. A table takes what committed after the SCN of
+which its mirror is an image: all of the window, or what follows its snapshot, or what precedes the
+end of its stream.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from cdc_core.model.scn import Scn, ScnWindow
 
 
 def part_of(table: TableRecord, manifest: WindowManifest) -> ScnWindow | None:
-    """The part that is still to be taken; None if there is none, or if the table waits (paused, or in its snapshot).
+    """The part that is still to be taken; None if there is none, or if the table waits (paused, or
+    in its snapshot).
 
-    A table that left the stream takes what belongs to it; one that failed in the lake takes nothing before it is resumed.
+    A table that left the stream takes what belongs to it; one that failed in the lake takes nothing
+    before it is resumed.
     """
     end = stream_end(table, manifest)
     if end is None or not table.takes_windows:
@@ -28,8 +31,8 @@ def part_of(table: TableRecord, manifest: WindowManifest) -> ScnWindow | None:
 def stretches(
     part: ScnWindow, manifest: WindowManifest, table: TableId
 ) -> list[ScnWindow | SchemaChange]:
-    """A table's part in the order in which it is taken: what committed before a TRUNCATE that is followed, the TRUNCATE, and what committed
-    behind it. All of the part where there is none."""
+    """A table's part in the order in which it is taken: what committed before a TRUNCATE that is
+    followed, the TRUNCATE, and what committed behind it. All of the part where there is none."""
     found: list[ScnWindow | SchemaChange] = []
     low, high = int(part.scn_low), int(part.scn_high)
     own = (one for one in manifest.schema_changes if one.empties and one.schema.table == table)
@@ -44,7 +47,8 @@ def stretches(
 
 
 def stream_end(table: TableRecord, manifest: WindowManifest) -> Scn | None:
-    """The SCN up to which the window holds redo of the table's present stream; None if it holds none."""
+    """The SCN up to which the window holds redo of the table's present stream; None if it holds
+    none."""
     if table.table not in manifest.tables_held or manifest.ordinal < table.first_ordinal:
         return None
     ends = [int(manifest.window.scn_high)]

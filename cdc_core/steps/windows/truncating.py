@@ -17,8 +17,9 @@ def truncation_of(
     paths: Sequence[str],
     skipped_operations: Collection[str],
 ) -> Truncation:
-    """A TRUNCATE of a window's manifest with the facts of its redo row; ``paths`` are the window's redo files of the table,
-    ``skipped_operations`` those that the configuration does not want among its events."""
+    """A TRUNCATE of a window's manifest with the facts of its redo row; ``paths`` are the window's
+    redo files of the table, ``skipped_operations`` those that the configuration does not want among
+    its events."""
     columns = ["xid", "scn", "timestamp", "rs_id", "thread"]
     rows = [
         row
