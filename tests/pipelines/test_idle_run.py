@@ -26,10 +26,10 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.commands.shared import opened
+from pipelines.commands.shared import SourceFile, opened
 
 folder = Path(sys.argv[1])
-with opened(folder / "redolake.yaml", oracle=False) as pipeline:
+with opened(SourceFile(folder / "redolake.yaml"), oracle=False) as pipeline:
     from cdc_core.landing.ledger import ledger_batch, ledger_from_landing
     from cdc_core.model.scn import ScnWindow
 
