@@ -340,7 +340,7 @@ REFUSED_DDL = [
     pytest.param(
         "alter table emp rename column id to another",
         dictionary([(*COLUMNS[0][:2], "OTHER", *COLUMNS[0][3:])], key="OTHER"),
-        "the key changed from (ANOTHER) to (OTHER)", id="a-key-of-which-the-text-says-another-name",
+        "the key changed from (ID) to (OTHER)", id="a-key-of-which-the-text-says-another-name",
     ),
     pytest.param(
         "drop table emp", {**dictionary([]), "ALL_CONSTRAINTS": []}, "no such table", id="drop-table"

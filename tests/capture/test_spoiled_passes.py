@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.capture import logminer
+from cdc_core.capture import question
 from cdc_core.capture.attempts import PASSES_MAX
 from cdc_core.capture.dictionaries import names_shown
 from cdc_core.capture.shown_names import ShownNames
@@ -115,7 +115,7 @@ def test_a_rename_while_redo_is_read_counts_for_another_pass(
             oracle.run("ALTER TABLE MOVED RENAME TO MOVED_AWAY")
         return names[-1]
 
-    monkeypatch.setattr(logminer, "names_shown", renamed_after_it)
+    monkeypatch.setattr(question, "names_shown", renamed_after_it)
     assert source.capture(record).rows_by_table == {"DEMO.MOVED": 1}
     assert (len(names), len(slept)) == (4, 1)
 

@@ -184,5 +184,5 @@ def test_a_damaged_landing_file_stops_the_window(
     with pytest.raises(LandingDamagedError, match="missing or cannot be read"):
         window.apply(open_lake())
     Path(window.transactions_paths[0]).unlink()
-    with pytest.raises(LandingDamagedError, match="transactions file"):
+    with pytest.raises(LandingDamagedError, match="a landing file is missing"):
         window.apply(open_lake())

@@ -137,7 +137,7 @@ def signal(source: Source, name: str, **data: Any) -> Signal:
             source="src",
             type="execute-snapshot",
             data={"type": "incremental", "data-collections": ["DEMO.LOG"], **data},
-            channel="file",
+            channel="store",
         )
     )
     source.run()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.capture import preflight
 from cdc_core.errors import PreflightError
+from cdc_core.preflight import redo as preflight
 from oracle_embedded.redo import DEFAULT_WARTS
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.oracle.fixtures import oracle_with
