@@ -78,7 +78,7 @@ class CopiesRule:
         """The rule for these rows, by columns."""
         return CopiesMerge(rows, self.schema)
 
-    def sql(self, mirror: str, source: str, *, inserts: bool = True) -> str:
+    def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
         """MERGE of a view into the Delta table in a folder."""
         del inserts
         return merge_copies_sql(mirror, source, self.schema)

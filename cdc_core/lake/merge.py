@@ -39,7 +39,7 @@ knows it."""
 class MergeRule(Protocol):
     """What the rows of a change do to those of a mirror, in Spark's MERGE."""
 
-    def sql(self, mirror: str, source: str, *, inserts: bool = True) -> str:
+    def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
         """MERGE of a view into the Delta table in a folder; without ``inserts`` where the mirror is
         known to have each key."""
         ...
@@ -104,7 +104,7 @@ class KeyRule:
             read_scn=self.read_scn,
         )
 
-    def sql(self, mirror: str, source: str, *, inserts: bool = True) -> str:
+    def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
         """MERGE of a view into the Delta table in a folder."""
         return merge_sql(mirror, source, self, inserts=inserts)
 
@@ -118,7 +118,7 @@ class TruthRule:
     absent: Sequence[str] = ()
     covered_scn: int = 0
 
-    def sql(self, mirror: str, source: str, *, inserts: bool = True) -> str:
+    def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
         """MERGE of a view into the Delta table in a folder."""
         rule = KeyRule(schema=self.schema, absent=self.absent, covered_scn=self.covered_scn)
         return merge_sql(mirror, source, rule, force=True, inserts=inserts)
@@ -130,7 +130,7 @@ class ReplaceRule:
 
     schema: TableSchema
 
-    def sql(self, mirror: str, source: str, *, inserts: bool = True) -> str:
+    def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
         """MERGE of a view into the Delta table in a folder."""
         del inserts  # what comes was deleted before
         return replace_sql(mirror, source, self.schema)
@@ -158,7 +158,7 @@ def run_merge(
     frame = staged.frame
     with translated(commit.doing, **work.facts()):
         frame.createOrReplaceTempView(_SOURCE)
-    sql = rule.sql(work.mirror, _SOURCE, inserts=inserts)
+    sql = rule.statement(work.mirror, _SOURCE, inserts=inserts)
     with work.commit(frame.sparkSession, commit.doing, commit.metadata, commit.txn):
         if staged.version is not None and (
             (newer := work.require_mirror().version) != staged.version

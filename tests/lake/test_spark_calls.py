@@ -13,7 +13,8 @@ import pytest
 from cdc_core.errors import SparkUnavailableError
 from cdc_core.spark.session import configure
 
-LAKE = Path(__file__).parents[2] / "cdc_core" / "lake"
+CORE = Path(__file__).parents[2] / "cdc_core"
+MODULES = sorted(path for room in ("lake", "spark") for path in (CORE / room).glob("*.py"))
 CALLS = {
     "createOrReplaceTempView", "createDataFrame", "collect", "localCheckpoint", "mapInArrow", "sql", "toArrow",
 }  # fmt: skip
@@ -43,7 +44,7 @@ def unguarded(path: Path) -> Iterator[str]:
 
 
 def test_each_call_says_what_a_lost_jvm_means() -> None:
-    assert [one for path in sorted(LAKE.glob("*.py")) for one in unguarded(path)] == []
+    assert [one for path in MODULES for one in unguarded(path)] == []
 
 
 def test_a_setting_that_meets_no_jvm_is_our_error() -> None:
