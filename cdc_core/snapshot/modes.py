@@ -7,11 +7,12 @@ answers and of what was found. Nothing here asks Oracle or the metadata store.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, cast
+from typing import Protocol, cast
 
 from cdc_core.config import SnapshotConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.import_path import imported
+from cdc_core.model.starts import Decision, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,47 +48,6 @@ class Snapshotter(Protocol):
     def answer(self, found: Found) -> Answers:
         """What the source wants, by what is there. It is asked often, and must say the same of the
         same."""
-
-
-Work = Literal["snapshot", "continue", "again", "definitions", "stream", "nothing"]
-"""What a start does first: read all tables; go on with their snapshots; read all of them again;
-read definitions again; nothing but to stream; nothing at all."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What a start does, and why. ``refusal`` says why it does nothing at all, ``hint`` what
-    helps."""
-
-    work: Work
-    rows: bool
-    streams: bool
-    reason: str
-    refusal: str | None = None
-    hint: str = ""
-
-    def __str__(self) -> str:
-        """For people."""
-        if self.refusal is not None:
-            return self.refusal
-        then = "then capture changes" if self.streams else "capture no changes"
-        return f"{_SAID[self.work, self.rows]}, {then}: {self.reason}"
-
-
-_SAID: dict[tuple[Work, bool], str] = {
-    ("snapshot", True): "read all tables",
-    ("snapshot", False): "take tables in without their rows",
-    ("continue", True): "continue the first snapshot",
-    ("continue", False): "continue to take tables in without their rows",
-    ("again", True): "read all tables again",
-    ("again", False): "let all tables join again without their rows",
-    ("definitions", True): "read definitions again",
-    ("definitions", False): "read definitions again",
-    ("stream", True): "read nothing",
-    ("stream", False): "read nothing",
-    ("nothing", True): "read nothing",
-    ("nothing", False): "read nothing",
-}
 
 
 def answers_of(config: SnapshotConfig, found: Found) -> Answers:

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from cdc_core.errors import CdcError, ConfigError
 from cdc_core.model.reports import StepReport
+from cdc_core.model.starts import Decision
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.snapshot.modes import Answers, Decision, Found, answers_of, decide
+from cdc_core.snapshot.modes import Answers, Found, answers_of, decide
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context
 from cdc_core.steps.table_lifecycle import resnapshot_tables
