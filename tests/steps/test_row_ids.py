@@ -261,7 +261,7 @@ def test_without_the_option_the_refusal_names_it_and_what_it_means(
     assert "no primary key and no unique index" in text
     assert "identity: rowid" in text
     assert "MOVE" in text
-    assert "new snapshot" in text
+    assert "until you resnapshot it" in text
     assert "ADD PRIMARY KEY" not in text
 
 
