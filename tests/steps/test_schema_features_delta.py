@@ -122,9 +122,7 @@ def test_kinds_of_columns_and_tables_that_go_reach_delta(
             check(oracle, pipeline, tmp_path, "TEXTS", ["ID", "A", "B", "C"])
             check(oracle, pipeline, tmp_path, "LESS", ["NUM", "B", "A"])
             texts = tmp_path / "lake" / "src" / "mirror" / "demo.texts"
-            names = [one.name for one in DeltaTable(str(texts)).schema().fields]
-            [kept] = [name for name in names if name.startswith("B__dropped_")]
-            found = sorted(map(tuple, read_delta(texts, ["ID", kept], None)))
+            found = sorted(map(tuple, read_delta(texts, ["ID", "B__dropped"], None)))
             assert found == [(1, None), (2, None), (3, 33), (4, 7)]
 
 
