@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipelines.debezium.expressions import listed
+from pipelines.debezium.expressions import fits, listed
 
 if TYPE_CHECKING:
     from cdc_core.config import SourceConfig
@@ -75,7 +74,7 @@ def _expressions(properties: Mapping[str, str], *names: str) -> list[str]:
 
 
 def _any(expressions: Iterable[str], text: str) -> bool:
-    return any(re.fullmatch(one, text, re.IGNORECASE) for one in expressions)
+    return any(fits(one, text) for one in expressions)
 
 
 def _takes(config: SourceConfig, table: TableId) -> bool:

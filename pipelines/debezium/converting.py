@@ -153,13 +153,10 @@ def _tables(made: Imported) -> None:
     schemas = _list(made, "schema.include.list", "schema.whitelist")
     named = _list(made, "table.include.list", "table.whitelist")
     without = _list(made, "table.exclude.list", "table.blacklist")
-    without += [
-        rf"(?:{one})\..*" if expressions.literal(one) is None else rf"{one}\..*"
-        for one in _list(made, "schema.exclude.list", "schema.blacklist")
-    ]
+    without += [_tables_of(one) for one in _list(made, "schema.exclude.list", "schema.blacklist")]
     names = [_pattern(made, one) for one in named or [r".*"]]
     if schemas and not named:
-        names = [_pattern(made, rf"{one}\..*") for one in schemas]
+        names = [_pattern(made, _tables_of(one)) for one in schemas]
     elif schemas:
         names = [_within(one, schemas) for one in names if one is not None]
     excluded = [one for text in without if (one := _pattern(made, text)) is not None]
@@ -200,12 +197,17 @@ def _pattern(made: Imported, expression: str) -> str | None:
         return None
 
 
+def _tables_of(schema: str) -> str:
+    """The expression of all tables in the schemas that an expression names."""
+    is_literal = expressions.literal(schema) is not None
+    return rf"{schema}\..*" if is_literal else rf"(?:{schema})\..*"
+
+
 def _within(name: str, schemas: list[str]) -> str | None:
     if _is_pattern(name):
         return expressions.within_schemas(name, schemas)
     owner = name.partition(".")[0]
-    fits = any(re.fullmatch(one, owner, re.IGNORECASE) for one in schemas)
-    return name if fits else None
+    return name if any(expressions.fits(one, owner) for one in schemas) else None
 
 
 def _is_pattern(name: str) -> bool:

@@ -63,7 +63,7 @@ def table_name(expression: str) -> str:
 def within_schemas(name: str, schemas: list[str]) -> str:
     """A pattern, narrowed to the tables of schemas that an expression names."""
     inside = "|".join(schemas)
-    return rf"re:(?i)(?=(?:{inside})\.){as_expression(name)}"
+    return rf"re:(?i)(?=(?:{inside})\.)(?:{as_expression(name)})"
 
 
 def as_expression(name: str) -> str:
@@ -92,7 +92,7 @@ def columns(expression: str) -> Iterator[tuple[str, str]]:
 def names_table(expression: str, table: str) -> bool:
     """Does an expression fit a table, ``OWNER.TABLE``? One of three parts is compared without its
     first."""
-    return any(_fits(one, table) for one in _without_database(expression))
+    return any(fits(one, table) for one in _without_database(expression))
 
 
 def _without_database(expression: str) -> Iterator[str]:
@@ -101,7 +101,9 @@ def _without_database(expression: str) -> Iterator[str]:
         yield r"\.".join(parts[1:])
 
 
-def _fits(expression: str, text: str) -> bool:
+def fits(expression: str, text: str) -> bool:
+    """Does an expression fit a whole text, as Debezium compares? One that Python cannot read fits
+    none: the import has said so."""
     try:
         return re.fullmatch(expression, text, re.IGNORECASE) is not None
     except re.error:

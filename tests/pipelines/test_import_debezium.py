@@ -11,10 +11,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from cdc_core.config.tables import TableConfig
 from cdc_core.errors import ConfigError
+from cdc_core.model.identifiers import TableId
 from docs.tools.options import options
 from pipelines.cli import app
 from pipelines.config_file import load_config
+from pipelines.debezium.checking import _passes
 from pipelines.debezium.connector_file import read_connector
 from pipelines.debezium.converting import Imported, Outcome, imported
 from pipelines.debezium.expressions import columns, listed, table_name
@@ -133,12 +136,12 @@ def test_schemas_and_tables_both_count() -> None:
     )
     assert [one["name"] for one in both.attributes["tables"]] == [
         "SHOP.A",
-        r"re:(?i)(?=(?:SHOP)\.).*\.C\d",
+        r"re:(?i)(?=(?:SHOP)\.)(?:.*\.C\d)",
     ]
     schemas = with_properties({"schema.include.list": "SHOP,HR_[0-9]"})
     assert [one["name"] for one in schemas.attributes["tables"]] == [
         "SHOP.*",
-        r"re:(?i)HR_[0-9]\..*",
+        r"re:(?i)(?:HR_[0-9])\..*",
     ]
     without = with_properties(
         {"schema.exclude.list": "AUDIT", "table.exclude.list": r"SHOP\.TMP_.*"}
@@ -146,6 +149,30 @@ def test_schemas_and_tables_both_count() -> None:
     assert without.attributes["tables"] == [
         {"name": "*.*", "exclude": [r"re:(?i)SHOP\.TMP_.*", "AUDIT.*"]}
     ]
+
+
+@pytest.mark.parametrize(
+    ("more", "taken"),
+    [
+        pytest.param({"schema.include.list": "SHOP|HR"}, {"SHOP.A", "HR.A"}, id="schemas"),
+        pytest.param(
+            {"schema.include.list": "SHOP", "table.include.list": r"SHOP\.A|HR\.A"},
+            {"SHOP.A"},
+            id="tables-within-a-schema",
+        ),
+        pytest.param({"schema.exclude.list": "SHOP|HR"}, {"CRM.A"}, id="schemas-left-out"),
+    ],
+)
+def test_an_alternative_counts_as_a_whole(more: dict[str, str], taken: set[str]) -> None:
+    entries = with_properties(more).attributes["tables"]
+    tables = [TableConfig(**one) for one in entries]
+    known = [TableId.parse(name) for name in ("SHOP.A", "HR.A", "CRM.A")]
+    assert {str(one) for one in known if any(table.takes(one) for table in tables)} == taken
+
+
+def test_a_check_survives_an_expression_that_python_cannot_read() -> None:
+    properties = {"table.include.list": r"SHOP\.\p{Lu}+"}
+    assert not _passes(properties, TableId("SHOP", "A"))
 
 
 def test_columns_go_to_the_entries_of_their_tables() -> None:
