@@ -30,3 +30,26 @@ def imported(path: str, *, option: str) -> object:
             reason=type(error).__name__,
         ) from error
     return found
+
+
+def made_by(path: str, *, option: str, does: str) -> object:
+    """An object of the class that an option names.
+
+    Args:
+        path: ``package.module:Class``.
+        option: The option, for the error.
+        does: What Redolake asks of it, a sentence for the error's hint.
+
+    Raises:
+        ConfigError: It cannot be imported, or made without arguments.
+    """
+    found = imported(path, option=option)
+    try:
+        return found()  # type: ignore[operator]  # whatever it is that the user names
+    except Exception as error:  # whatever a user's class raises
+        raise ConfigError(
+            f"{option} names something that is no class without arguments",
+            hint=f"Write package.module:Class; {does}",
+            path=path,
+            reason=type(error).__name__,
+        ) from error

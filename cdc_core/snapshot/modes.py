@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from cdc_core.config import SnapshotConfig
-from cdc_core.errors import ConfigError
-from cdc_core.model.import_path import imported
+from cdc_core.model.import_path import made_by
 from cdc_core.model.starts import Decision, Work
 
 
@@ -145,14 +144,5 @@ def decide(found: Found, answers: Answers, mode: str) -> Decision:
 
 
 def _custom(path: str) -> Snapshotter:
-    found = imported(path, option="snapshot.custom")
-    try:
-        made = found()  # type: ignore[operator]  # whatever it is that the user names
-    except Exception as error:  # whatever a user's class raises
-        raise ConfigError(
-            "snapshot.custom names something that is no class without arguments",
-            hint="Write package.module:Class; its method `answer` gives the mode's answers.",
-            path=path,
-            reason=type(error).__name__,
-        ) from error
-    return cast(Snapshotter, made)
+    does = "its method `answer` gives the mode's answers."
+    return cast(Snapshotter, made_by(path, option="snapshot.custom", does=does))

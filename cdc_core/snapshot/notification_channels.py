@@ -16,8 +16,7 @@ from urllib.request import Request, urlopen
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from cdc_core.config.notifications import NotificationConfig
-from cdc_core.errors import ConfigError
-from cdc_core.model.import_path import imported
+from cdc_core.model.import_path import made_by
 from cdc_core.model.notifications import Notification
 
 _LOG = logging.getLogger("cdc_core.notifications")
@@ -114,17 +113,8 @@ def send_to(
 
 
 def _custom(path: str) -> NotificationChannel:
-    found = imported(path, option="notifications.custom")
-    try:
-        made = found()  # type: ignore[operator]  # whatever it is that the user names
-    except Exception as error:  # whatever a user's class raises
-        raise ConfigError(
-            "notifications.custom names something that is no class without arguments",
-            hint="Write package.module:Class; its method `send` gets each notification.",
-            path=path,
-            reason=type(error).__name__,
-        ) from error
-    return cast(NotificationChannel, made)
+    does = "its method `send` gets each notification."
+    return cast(NotificationChannel, made_by(path, option="notifications.custom", does=does))
 
 
 def _may_pass(error: BaseException) -> bool:
