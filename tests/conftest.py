@@ -23,6 +23,7 @@ from tests.memory_folder import use_memory
 
 if TYPE_CHECKING:
     from cdc_core.lake.delta_lake import DeltaLake
+    from tests.kafka_broker import KafkaBroker
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_submit_options())
 """For the processes that tests start too. Benchmarks run with what users have."""
@@ -125,3 +126,12 @@ def open_lake(
         return DeltaLake.open(config, "shop", **options)  # type: ignore[arg-type]
 
     return opened
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A real Kafka broker on loopback, one per test process; it starts at first use."""
+    from tests.kafka_broker import kafka_broker
+
+    with kafka_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
