@@ -9,6 +9,7 @@ import typer
 
 from cdc_core.errors import ConfigError
 from pipelines.commands import (
+    certify,
     data,
     explain,
     host,
@@ -118,6 +119,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     init_source.init: "Write a configuration file from a database.",
     import_debezium.import_debezium: "Write one from a Debezium connector's.",
     host.doctor: "Show what is missing and how to fix it.",
+    certify.certify: "Test what Redolake believes of Oracle.",
     host.demo: "Carry flights from Oracle into Delta Lake.",
     host.ui: "Open Dagster's web page on a source.",
     data.snapshot: "Read existing rows, all or some tables.",
@@ -149,6 +151,7 @@ CLASSES: dict[Callable[..., None], type[PdbCommand]] = {
     data.run: together(data.run_all),
     inspect.reconcile: together(inspect.reconcile_all),
     inspect.status: together(inspect.status_of_all),
+    certify.certify: PdbCommand,
     data.recapture: PdbCommand,
     data.replay: PdbCommand,
 }

@@ -249,6 +249,13 @@ class OracleSession:
         with self._cursor(sql) as cursor:
             cursor.parse(sql)
 
+    def describe(self, sql: str) -> list[tuple[str, str]]:
+        """The columns of a query that is not run: name, and the driver's name of the type
+        (``DB_TYPE_NUMBER``)."""
+        with self._cursor(sql) as cursor:
+            cursor.parse(sql)
+            return [(name, kind.name) for name, kind, *_ in cursor.description]
+
     def apply_settings(self) -> None:
         """Apply :data:`SETTINGS` and :data:`ROW_ARCHIVAL`."""
         for statement in (SETTINGS, ROW_ARCHIVAL):

@@ -20,6 +20,7 @@ from docs.tools import (
     errors,
     formats,
     options,
+    probes,
     type_table,
 )
 
@@ -42,6 +43,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "benchmarks": benchmarks.markdown,
     "checks-of-database": checks.of_database,
     "checks-of-tables": checks.of_tables,
+    "probes": probes.markdown,
 }
 _PART = re.compile(
     r"(?P<begin><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end: (?P=name) -->)",

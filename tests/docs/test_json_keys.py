@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cdc_core.certify import PROBES, Found, Level, Outcome, Report, Verdict
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.notifications import Notification
 from cdc_core.model.records import Inexact, WindowRecord
@@ -53,6 +54,9 @@ NOTIFICATION = Notification(
 )
 SIGNAL = Signal(id="a", source="s", type="execute-snapshot", data={})
 CHECKS = [doctor.Check(name="a", ok=True, found="b")]
+CERTIFIED = Report(
+    (Level.LOOK,), (Found(PROBES[Level.LOOK][0], Verdict(Outcome.HOLDS, "so")),)
+).as_json()
 
 
 def of(*kinds: type[Any]) -> set[str]:
@@ -84,6 +88,7 @@ def of(*kinds: type[Any]) -> set[str]:
             | of(TableMaintained),
             id="maintain",
         ),
+        pytest.param("certify", {*CERTIFIED} | {*CERTIFIED["probes"][0]}, id="certify"),
         pytest.param("doctor", {*doctor.as_json(CHECKS)} | of(doctor.Check), id="doctor"),
         pytest.param(
             "schema show",

@@ -42,6 +42,7 @@ COMMANDS = [
     "setup",
     "init",
     "doctor",
+    "certify",
     "demo",
     "ui",
     "snapshot",

@@ -1,0 +1,127 @@
+"""The command that asks a database whether what Redolake believes of Oracle is true of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from cdc_core.errors import ConfigError
+from pipelines.commands.shared import ConfigOption, JsonOption, counted, out, print_json
+from pipelines.config_file import SourceFile, config_path, load_config
+
+if TYPE_CHECKING:
+    from cdc_core.certify import Found, Level, Report
+    from cdc_core.config import SourceConfig
+
+EXIT_REFUTED = 1
+_COLOURS = {"holds": "green", "otherwise": "red", "cannot tell": "bright_black"}
+
+
+def certify(
+    level: Annotated[
+        list[str] | None,
+        typer.Option("--level", help="How far to go; repeatable. Default: look."),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="Write the report to this .json file, too."),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--all", help="Also list the beliefs that hold.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Find out whether what Redolake believes of Oracle is true of your database.
+
+    Each probe tests one belief. Level look reads the dictionary and V$ views, for some seconds.
+
+    The report has no value and no name of your tables: you can send it to the maintainers of
+    Redolake. Its JSON keys are stable; see the reference page "What --json prints".
+
+    Exits with code 1 if a belief that Redolake rests on does not hold.
+    """
+    from cdc_core.certify import certify as certified
+    from pipelines.demo_oracle import database_of
+
+    levels = _levels(level or [])
+    file = config or SourceFile()
+    path = config_path(file.named, os.environ)
+    load_config(path, environ=None)
+    with database_of(path, os.environ) as environ:
+        report = certified(_chosen(load_config(path, environ=environ), file.pdb), levels)
+    if to is not None:
+        to.write_text(report.text(), encoding="utf-8")
+    if json:
+        print_json(report.as_json())
+    else:
+        show(report, out(), every=verbose)
+    if not report.is_certified:
+        raise typer.Exit(EXIT_REFUTED)
+
+
+def show(report: Report, console: Console, *, every: bool = False) -> None:
+    """Print the counts by subject; then what does not hold, with what follows, and what the
+    database does not show; with ``every`` the rest too."""
+    subjects: dict[str, list[Found]] = {}
+    for one in report.found:
+        subjects.setdefault(one.probe.subject, []).append(one)
+    table = Table("Subject", "Holds", "Otherwise", "Cannot tell", box=None, pad_edge=False)
+    for subject, found in subjects.items():
+        counts = [sum(str(one.verdict.outcome) == name for one in found) for name in _COLOURS]
+        table.add_row(subject, *[str(count) if count else "" for count in counts])
+    console.print(table)
+    for outcome in ("holds", "cannot tell", "otherwise"):
+        for one in report.found:
+            if str(one.verdict.outcome) == outcome and (every or outcome != "holds"):
+                _print_found(one, console)
+    console.print()
+    console.print(_summary(report))
+
+
+def _print_found(one: Found, console: Console) -> None:
+    outcome = str(one.verdict.outcome)
+    console.print(
+        f"\n[{_COLOURS[outcome]}]{outcome}[/]  {one.probe.id}: {escape(one.probe.belief)}"
+    )
+    console.print(f"  Seen: {escape(one.verdict.seen)}.")
+    if outcome == "otherwise":
+        console.print(f"  Depends on it: {escape(one.probe.depends)}")
+        console.print(f"  What follows: {escape(one.probe.otherwise)}")
+
+
+def _summary(report: Report) -> str:
+    refuted = sum(one.is_wrong for one in report.found)
+    probes = counted(len(report.found), "probe")
+    if refuted:
+        beliefs = "1 belief that Redolake rests on does not hold" if refuted == 1 else (
+            f"{refuted} beliefs that Redolake rests on do not hold"
+        )  # fmt: skip
+        return f"[bold red]{probes}: {beliefs} here.[/]"
+    unknown = sum(str(one.verdict.outcome) == "cannot tell" for one in report.found)
+    rest = f"; {unknown} could not be told" if unknown else ""
+    return f"[bold green]{probes}: all that Redolake rests on holds here{rest}.[/]"
+
+
+def _levels(names: list[str]) -> list[Level]:
+    from cdc_core.certify import PROBES, Level
+
+    known = {str(level): level for level in PROBES}
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                "there is no such level", hint=f"Choose from {', '.join(known)}.", level=name
+            )
+    return [level for level in PROBES if str(level) in names] or [Level.LOOK]
+
+
+def _chosen(config: SourceConfig, pdb: str | None) -> SourceConfig:
+    from cdc_core.config import sources_of
+
+    return config if pdb is None else sources_of(config)[pdb]

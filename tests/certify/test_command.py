@@ -1,0 +1,82 @@
+"""`redolake certify`, from a configuration file to the exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from oracle_embedded.database import CAPTURE
+from pipelines.cli import app
+from tests.oracle.embedded import Oracle, running_oracle
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(10))")
+        yield running
+
+
+@pytest.fixture
+def file(oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    login = {"dsn": oracle.server.dsn, "user": CAPTURE, "password_env": "SHOP_PASSWORD"}
+    attributes = {
+        "name": "shop",
+        "oracle": login,
+        "tables": [{"name": "DEMO.T"}],
+        "landing": {"type": "local", "path": "landing"},
+        "lake": {"path": "lake"},
+        "state": {"url": "sqlite:///state.db"},
+    }
+    monkeypatch.setenv("SHOP_PASSWORD", "capture")
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    path = tmp_path / "defs.yaml"
+    path.write_text(
+        yaml.safe_dump({"type": "assets.components.OracleCdc", "attributes": attributes})
+    )
+    return path
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner(env={"COLUMNS": "160", "NO_COLOR": "1"}).invoke(app, list(arguments))
+
+
+def test_a_database_that_is_as_believed_ends_with_0_and_a_report(
+    file: Path, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.json"
+    done = run("certify", "-c", str(file), "--to", str(report))
+    assert done.exit_code == 0, done.output
+    assert "all that Redolake rests on holds here" in done.output
+    assert "logging.forced: FORCE LOGGING is on" in done.output, "what one lives with is told"
+    assert "scn.moves-forward" not in done.output, "what holds is counted"
+    found = json.loads(report.read_text())
+    assert found["certified"] is True
+    assert found["levels"] == ["look"]
+    printed = run("certify", "-c", str(file), "--json")
+    assert json.loads(printed.stdout)["counts"]["otherwise"] == found["counts"]["otherwise"]
+
+
+def test_a_belief_that_does_not_hold_ends_with_1_and_says_what_follows(
+    file: Path, oracle: Oracle
+) -> None:
+    oracle.run(f"ALTER TABLE T ADD ({'LONG' * 8} NUMBER)")
+    done = run("certify", "-c", str(file), "--all")
+    assert done.exit_code == 1
+    assert "table.name-length" in done.output
+    assert "Seen: names of up to 32 bytes." in done.output
+    assert "code 255" in done.output
+    assert "1 belief that Redolake rests on does not hold here" in done.output
+    assert "scn.moves-forward" in done.output, "--all lists what holds"
+
+
+def test_a_level_that_is_not_there_is_refused(file: Path) -> None:
+    done = run("certify", "-c", str(file), "--level", "guess")
+    assert done.exit_code == 2
+    assert "Choose from look" in done.output

@@ -1,0 +1,190 @@
+"""Level *look*: the embedded Oracle passes it, each broken belief is seen, and the report tells nothing of the tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from cdc_core.certify import Found, Outcome, Report, certify
+from cdc_core.certify.look import LOOK_PROBES
+from cdc_core.certify.probes import Answer, Level, LookProbe, Refused
+from cdc_core.errors import OracleUnavailableError
+from oracle_embedded.database import ADMIN
+from tests.oracle.backends import BACKENDS, Database, open_backend
+from tests.oracle.embedded import running_oracle
+
+TOLD = ("ZEBRA_LEDGER", "SALARY_OF_MARGARET", "PLATYPUS", "1029384756")
+"""Names and values that a report may not have."""
+
+
+def no_wait(_seconds: float) -> None:
+    """Idle redo comes when the clock is asked; a test does not wait for it."""
+
+
+@pytest.fixture(params=BACKENDS)
+def oracle(request: pytest.FixtureRequest) -> Iterator[Database]:
+    with open_backend(request.param) as oracle:
+        yield oracle
+
+
+def test_a_database_holds_what_redolake_rests_on(oracle: Database, tmp_path: Path) -> None:
+    oracle.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(10), D DATE)")
+    for _ in range(3):
+        oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+    report = certify(oracle.config(tmp_path, "T"), sleep=no_wait)
+    refuted = {one.probe.id: one.verdict.seen for one in report.found if one.is_wrong}
+    assert refuted == {}
+    assert report.is_certified
+    assert report.facts()["character_set"] == "AL32UTF8"
+
+
+def test_the_embedded_oracle_shows_all_but_what_it_does_not_have(tmp_path: Path) -> None:
+    with running_oracle() as oracle:
+        oracle.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(10))")
+        oracle.run("CREATE INDEX I ON T (UPPER(V))")
+        for _ in range(3):
+            oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+        with oracle.owner() as writing:
+            writing.cursor().execute("INSERT INTO T VALUES (1, 'a')")
+            report = certify(oracle.config(tmp_path, "T"), sleep=no_wait)
+    unseen = {one.probe.id for one in report.found if one.verdict.outcome is Outcome.CANNOT_TELL}
+    assert unseen <= {"table.untranslated", "transaction.start-below-scn"}, "what no view shows"
+
+
+def test_a_report_has_no_name_and_no_value_of_the_tables(tmp_path: Path) -> None:
+    table, column, text, number = TOLD
+    with running_oracle() as oracle:
+        oracle.run(
+            f"CREATE TABLE {table} ({column} NUMBER(10) PRIMARY KEY, {text} VARCHAR2(40) DEFAULT '{text}')",
+            f"INSERT INTO {table} VALUES ({number}, '{text}')",
+            f"CREATE TYPE {text}_T AS OBJECT (A NUMBER)",
+            f"ALTER TABLE {table} ADD (O {text}_T)",
+        )
+        report = certify(oracle.config(tmp_path, table), sleep=no_wait)
+    written = report.text()
+    for told in (*TOLD, "DEMO", "REDOLAKE#", "127.0.0.1"):
+        assert told not in written, told
+    assert "1 of other types" in written, "a type of the user's own is counted, not named"
+    assert json.loads(written)["counts"]["holds"] > 40
+
+
+DAY = datetime(2026, 6, 1, 12)
+LATER = datetime(2026, 6, 1, 13)
+BROKEN: dict[str, dict[str, Answer]] = {
+    "database.release": {"release": [("12.2.0.1.0",)]},
+    "database.container": {"container": [("MAYBE", "3")]},
+    "database.platform": {"service": [("OLTP",)], "rds": [(1,)]},
+    "logging.words": {"logging": [("PERHAPS", "NO")]},
+    "logging.forced": {"forced": [("NO",)]},
+    "database.string-size": {"parameters": [("max_string_size", "HUGE")]},
+    "undo.retention": {"parameters": [("undo_retention", "60"), ("undo_management", "AUTO")]},
+    "flashback.dictionary": {"past": Refused("ORA-01466")},
+    "flashback.fixed-view": {"past": [(3,)]},
+    "table.types": {"types": [("NUMBER", 2), ("BOOLEAN", 1)]},
+    "table.name-length": {"names": [(12,), (31,)]},
+    "table.hidden-columns": {"hidden": [(1, 1, 1)]},
+    "table.segments": {"objects": [(1, 2)]},
+    "table.untranslated": {"tables": [(1,)]},
+    "scn.moves-forward": {"scn": [(10,)], "later": [(9,)]},
+    "scn.fits-64-bits": {"scn": [(2**63,)]},
+    "log.one-current": {"logs": [(1, 2)]},
+    "log.open-end": {"ends": [(1500,)]},
+    "log.chain": {"logs": [(1, 1, 5, 100, 200), (1, 1, 6, 201, 300)]},
+    "log.copies-agree": {"logs": [(100, 101)]},
+    "log.states": {"states": [("CURRENT",), ("RESTING",)]},
+    "log.archived-states": {"states": [("A",), ("Z",)]},
+    "log.archived-size": {"logs": [(2048, 1024)]},
+    "log.members": {"groups": [(3, 1)]},
+    "log.incarnation": {"newest": [(0,)]},
+    "log.switches": {"day": [(1000, 10**12)], "online": [(2**26, 3)]},
+    "log.kept": {"kept": [(3,)]},
+    "log.destination": {"destinations": [("ERROR", "LOCAL", 1), ("VALID", "PHYSICAL", 1)]},
+    "thread.words": {"threads": [("OPEN", "SHARED")]},
+    "thread.last-redo": {"last": [(20,)], "scn": [(10,)]},
+    "thread.idle-redo": {"first": [(20,)], "later": [(20,)]},
+    "transaction.start-below-scn": {"open": [(20,)], "scn": [(10,)]},
+    "nls.formats": {
+        "printed": [("29-FEB-24", "15-MAR-44", "29-FEB-24", "29-FEB-24 01.02.03 +02:00", "1,5")]
+    },
+    "nls.binary-order": {"order": []},
+    "nls.time-zone": {"zones": [("+00:00", "+02:00")]},
+    "charset.database": {"sets": [("NLS_CHARACTERSET", "XX8NOWHERE")]},
+    "charset.national": {"sets": [("NLS_NCHAR_CHARACTERSET", "XX8NOWHERE")]},
+    "value.number-bytes": {"bytes": [(b"\x80", b"\xc1\x02", b">d", b"\xc2", b"\x80")]},
+    "value.number-digits": {"numbers": [(1, 2, 3, 4)]},
+    "value.float-specials": {"floats": [(0.0, 1.0, 2.0)]},
+    "value.empty-text": {"empty": []},
+    "value.characters": {"lengths": [(2, 2)]},
+    "time.of-scn": {"times": [(DAY, LATER)]},
+    "time.of-old-scn": {"old": [(DAY,)]},
+    "time.order": {"times": [(LATER, DAY, DAY)]},
+}
+"""Per probe the answers of a database for which its belief is not true."""
+NEVER_REFUTED = {"transaction.start-unassigned"}
+"""That nothing was seen tells nothing."""
+
+
+def broken(probe: LookProbe) -> dict[str, Answer]:
+    if probe.is_described:
+        columns = (
+            probe.queries["columns"].removeprefix("SELECT ").partition(" FROM ")[0].split(", ")
+        )
+        return {
+            "columns": [
+                (columns[0], "DB_TYPE_CLOB"),
+                *((one, "DB_TYPE_NUMBER") for one in columns[1:]),
+            ]
+        }
+    return BROKEN[probe.id]
+
+
+@pytest.mark.parametrize(
+    "probe",
+    [pytest.param(one, id=one.id) for one in LOOK_PROBES if one.id not in NEVER_REFUTED],
+)
+def test_a_belief_that_is_not_true_is_seen(probe: LookProbe) -> None:
+    verdict = probe.judged(broken(probe))
+    assert verdict.outcome is Outcome.OTHERWISE
+    assert Found(probe, verdict).is_wrong == probe.is_needed
+
+
+@pytest.mark.parametrize("probe", [pytest.param(one, id=one.id) for one in LOOK_PROBES])
+def test_what_oracle_refuses_to_say_is_no_verdict(probe: LookProbe) -> None:
+    verdict = probe.judged({name: Refused("ORA-00942") for name in probe.queries})
+    if probe.id in ("flashback.fixed-view", "time.of-old-scn"):
+        return  # what they ask is refused, or answered wrongly
+    assert verdict.outcome is Outcome.CANNOT_TELL
+    assert "ORA-00942" in verdict.seen
+
+
+def test_probes_have_ids_of_their_own_and_say_all_that_a_reader_needs() -> None:
+    ids = [one.id for one in LOOK_PROBES]
+    assert len(ids) == len(set(ids))
+    for one in LOOK_PROBES:
+        assert one.belief.endswith("."), one.id
+        assert one.otherwise.endswith("."), one.id
+        assert one.depends, one.id
+        assert one.source, one.id
+
+
+def test_a_wart_that_was_seen_is_in_the_report() -> None:
+    [probe] = [one for one in LOOK_PROBES if one.id == "transaction.start-unassigned"]
+    report = Report((Level.LOOK,), (Found(probe, probe.judged({"open": [(1, 0)]})),))
+    assert report.as_json()["warts"] == {"UNASSIGNED_START_SCNS": True}
+    unseen = Report((Level.LOOK,), (Found(probe, probe.judged({"open": [(0, 4)]})),))
+    assert unseen.as_json()["warts"] == {}
+
+
+def test_a_session_that_is_lost_ends_the_certification(tmp_path: Path) -> None:
+    with running_oracle() as oracle:
+        config = oracle.config(tmp_path, "T")
+
+        def lose(_seconds: float) -> None:
+            oracle.server.stop()
+
+        with pytest.raises(OracleUnavailableError):
+            certify(config, sleep=lose)
