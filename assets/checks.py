@@ -118,5 +118,6 @@ def _result(
             "cdc/digest_oracle": comparison.digest_oracle,
             "cdc/digest_delta": comparison.digest_delta,
             "cdc/seconds": round(comparison.seconds, 3),
+            **({"cdc/rows_where": comparison.rows_where} if comparison.rows_where else {}),
         },
     )

@@ -69,6 +69,11 @@ class SnapshotConfig(ConfigModel):
     """Names or patterns of the captured tables whose rows are read; others join without rows, as
     in ``mode: no_data``. Empty, the default: all. A table that has joined stays as it is."""
 
+    select_overrides: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
+    """Which rows a snapshot of a table reads, by ``OWNER.TABLE``: a condition as behind WHERE, or
+    ``SELECT * FROM`` the table with a WHERE. The table remembers it when it joins: later
+    snapshots, repairs and comparisons keep to it. All changes are captured in any case."""
+
     chunk_rows: Annotated[int, Field(ge=100)] = 500_000
     """Rows that a chunk should have, about."""
 
@@ -88,6 +93,11 @@ class SnapshotConfig(ConfigModel):
             return _ALIASES[mode]
         return mode
 
+    @field_validator("select_overrides")
+    @classmethod
+    def _are_tables(cls, overrides: dict[str, str]) -> dict[str, str]:
+        return {checked(name, TableId.parse): text for name, text in overrides.items()}
+
     @field_validator("include")
     @classmethod
     def _are_patterns(cls, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -105,6 +115,11 @@ class SnapshotConfig(ConfigModel):
         if self.mode == "configuration_based":
             return self.configuration_based.on_lost_redo
         return self.mode == "when_needed"
+
+    def override(self, table: TableId) -> str | None:
+        """Which rows of a table are read, as it is written; None for all."""
+        named = {TableId.parse(name): text for name, text in self.select_overrides.items()}
+        return named.get(table)
 
     def includes(self, table: TableId) -> bool:
         """Are the rows of a captured table read?"""

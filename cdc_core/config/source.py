@@ -186,6 +186,23 @@ class SourceConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
+    def _overrides_have_tables(self) -> SourceConfig:
+        names = [TableId.parse(name) for name in self.snapshot.select_overrides]
+        if strange := [
+            str(one)
+            for one in names
+            if one not in self.entries and not any(c.takes(one) for c in self.tables)
+        ]:
+            raise ValueError(f"snapshot.select_overrides: not under tables: {', '.join(strange)}")
+        counted = [one for one in names if one in self.entries and self.entries[one].counts_rows]
+        if counted:
+            raise ValueError(
+                "snapshot.select_overrides: with identity: all_columns a table joins with all its"
+                f" rows: {', '.join(map(str, counted))}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _executors_see_landing(self) -> SourceConfig:
         if isinstance(self.lake.stage_on_executors_from_rows, int) and isinstance(
             self.landing, S3LandingConfig

@@ -176,15 +176,16 @@ class MirrorComparison:
     own: TableSchema
     counts_rows: bool = False
 
-    def sums_of_files(self, paths: Sequence[str]) -> Side:
-        """Sums of rows of Oracle that lie in Parquet files.
+    def sums_of_files(self, paths: Sequence[str], *, held_only: bool = False) -> Side:
+        """Sums of rows of Oracle that lie in Parquet files; with ``held_only`` of those whose keys
+        the mirror has.
 
         Raises:
             LandingDamagedError: A file is missing or cannot be read.
         """
         session = self.work.session_for()
         with translated("looking at Oracle's rows", **self.work.facts()):
-            self._make_oracle_rows(session, paths)
+            self._make_oracle_rows(session, paths, held_only=held_only)
             double = "FALSE" if self.counts_rows else _DOUBLE
             return _collected(session, _sums_sql("oracle_rows", self.schema, self.buckets, double))
 
@@ -208,12 +209,14 @@ class MirrorComparison:
                 found |= _collected(session, sql)
         return found
 
-    def keep_keys(self, paths: Sequence[str], wanted: Suspects, folder: str) -> None:
+    def keep_keys(
+        self, paths: Sequence[str], wanted: Suspects, folder: str, *, held_only: bool = False
+    ) -> None:
         """Of rows of Oracle in Parquet files, write keys, counts and digests of the wanted buckets
-        into a new folder."""
+        into a new folder; ``held_only`` as for :meth:`sums_of_files`."""
         session = self.work.session_for()
         with translated("looking at Oracle's rows", **self.work.facts()):
-            self._make_oracle_rows(session, paths)
+            self._make_oracle_rows(session, paths, held_only=held_only)
             _make_wanted(session, wanted)
             sql = _keys_sql("oracle_rows", self.schema, self.buckets)
             session.sql(sql).coalesce(1).write.parquet(folder)
@@ -256,7 +259,7 @@ class MirrorComparison:
                 count, tuple(row[:-2] for row in found), tuple((row[-2], row[-1]) for row in found)
             )
 
-    def _make_oracle_rows(self, session: Any, paths: Sequence[str]) -> None:
+    def _make_oracle_rows(self, session: Any, paths: Sequence[str], *, held_only: bool) -> None:
         ddl = ", ".join(
             f"{quote_name(column)} {spark_type(kind)}" for column, kind in columns_of(self.own)
         )
@@ -264,6 +267,10 @@ class MirrorComparison:
         for name, value in self._wide().items():
             rows = rows.selectExpr("*", f"{value} AS _wide").drop(name)
             rows = rows.withColumnRenamed("_wide", name)
+        if held_only:
+            keys = ", ".join(map(quote_name, self.schema.key))
+            held = session.sql(f"SELECT {keys} FROM {self._mirror}")
+            rows = rows.join(held, on=list(self.schema.key), how="left_semi")
         rows.createOrReplaceTempView("oracle_rows")
 
     @property

@@ -48,7 +48,9 @@ class TableRecord:
     Its rows: ``snapshot_scn`` is the SCN of its snapshot ``snapshot_id``, ``consistent_scn`` the
     highest SCN of which a chunk was read, ``mirror_scn`` the SCN of which its mirror is an image
     (None until the snapshot is complete). ``generation`` counts how often its Delta tables were
-    begun. ``in_quarantine`` redo rows could not be decoded and no later snapshot has settled them:
+    begun. ``row_filter`` is the condition on the rows that its snapshots read, in the names of the
+    definition as of ``snapshot_scn``; None for all rows. ``in_quarantine`` redo rows could not be
+    decoded and no later snapshot has settled them:
     the mirror is an image but for their rows.
 
     It ``awaits_rows`` while rows that came into it without redo, such as those of an exchanged
@@ -67,6 +69,7 @@ class TableRecord:
     consistent_scn: Scn | None = None
     mirror_scn: Scn | None = None
     generation: int = 1
+    row_filter: str | None = None
     first_ordinal: int = 0
     mining_low: Scn | None = None
     stopped_scn: Scn | None = None

@@ -131,7 +131,8 @@ class TableStatus:
     policies had it read again for; ``rest_waits`` why a table that has left does not take what
     belongs to it still; ``in_quarantine`` counts redo rows that could not be decoded, so that as
     many rows of the mirror may be missing, stale or left over; ``snapshots`` are ad hoc ones (and
-    repairs) that have chunks to apply. A table ``is_partial`` when it takes windows and no snapshot
+    repairs) that have chunks to apply; ``rows_where`` is the condition of the rows that its
+    snapshots read, None for all. A table ``is_partial`` when it takes windows and no snapshot
     has read all its rows."""
 
     table: str
@@ -151,6 +152,7 @@ class TableStatus:
     position_time: str | None = None
     asked_by: str | None = None
     read_again: tuple[Answered, ...] = ()
+    rows_where: str | None = None
     rest_waits: str | None = None
     in_quarantine: int = 0
     snapshots: tuple[SnapshotProgress, ...] = ()
@@ -220,8 +222,10 @@ class TableComparison:
 
     Rows, digests and keys that more than one row has are those of each side by itself.
     ``differences`` counts keys that are not the same on both sides; it is a lower bound where
-    ``is_lower_bound``. ``keys`` are the first of them as text, columns joined by a comma, where the
-    caller asked for them; never other values.
+    ``is_lower_bound``. ``rows_where`` is the condition of the rows that the table's snapshots read,
+    None for all: other rows of Oracle are compared where the mirror has them. ``keys`` are the
+    first differing ones as text, columns joined by a comma, where the caller asked for them; never
+    other values.
     """
 
     table: str
@@ -235,6 +239,7 @@ class TableComparison:
     digest_oracle: str
     digest_delta: str
     seconds: float
+    rows_where: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,10 +49,17 @@ _KEYWORDS = frozenset({
 """``SYSDATE`` is the time at which a chunk is read; of an ad hoc snapshot nobody needs more."""
 
 
-def checked_condition(text: str, schema: TableSchema) -> str:
+def checked_condition(text: str, schema: TableSchema, *, is_kept: bool = False) -> str:
     """Return the condition, trimmed, if it may be put between parentheses behind WHERE.
 
-    Unquoted column names fold to upper case as in Oracle.
+    Unquoted column names fold to upper case as in Oracle. Columns that the configuration leaves out
+    may be named: Oracle judges by them, and their values stay there.
+
+    Args:
+        text: The condition.
+        schema: The table.
+        is_kept: Is the condition asked again later, so that it must say the same of a row each
+            time?
 
     Raises:
         ConfigError: It is not one boolean expression over the table's columns; says what is wrong
@@ -71,12 +78,14 @@ def checked_condition(text: str, schema: TableSchema) -> str:
     strange = {
         word
         for word in _WORD.findall(bare)
-        if word.upper() not in _FUNCTIONS | _KEYWORDS and word.upper() not in schema.column_names
+        if word.upper() not in _FUNCTIONS | _KEYWORDS and word.upper() not in _columns(schema)
     }
+    if is_kept:
+        strange |= {word for word in _WORD.findall(bare) if word.upper() == "SYSDATE"}
     strange |= {word for word in _CALL.findall(bare) if word.upper() not in _FUNCTIONS | _KEYWORDS}
     if strange:
         raise _refused(
-            f"neither captured columns nor allowed words: {', '.join(sorted(strange))[:200]}",
+            f"neither columns of the table nor allowed words: {', '.join(sorted(strange))[:200]}",
             schema,
         )
     tree = _parsed(condition, schema)
@@ -88,6 +97,10 @@ def checked_condition(text: str, schema: TableSchema) -> str:
     for node in tree.walk():
         _check(node, schema)
     return condition
+
+
+def _columns(schema: TableSchema) -> frozenset[str]:
+    return frozenset((*schema.column_names, *schema.excluded))
 
 
 def _parsed(condition: str, schema: TableSchema) -> exp.Expression:
@@ -119,8 +132,8 @@ def _check(node: exp.Expression, schema: TableSchema) -> None:
         if len(node.parts) != 1 or not isinstance(node.this, exp.Identifier):
             raise _refused("columns must be named without a table", schema)
         name = node.this.name if node.this.quoted else node.this.name.upper()
-        if name not in schema.column_names:
-            raise _refused(f"the table has no captured column {name[:128]}", schema)
+        if name not in _columns(schema):
+            raise _refused(f"the table has no column {name[:128]}", schema)
     elif isinstance(node, (exp.Query, exp.Subquery)):
         raise _refused("it has a subquery", schema)
     elif not isinstance(node, _NODES) and not _is_part_of_function(node):

@@ -22,7 +22,9 @@ _STATEMENT = re.compile(r"(?i)\s*select\b")
 _PARTS = frozenset({"expressions", "from", "from_", "where", "kind"})
 
 
-def checked_filter(text: str, schema: TableSchema, *, is_statement: bool) -> str | None:
+def checked_filter(
+    text: str, schema: TableSchema, *, is_statement: bool, is_kept: bool = False
+) -> str | None:
     """The condition that a filter means, if it may be put between parentheses behind WHERE; None
     for all rows.
 
@@ -30,6 +32,7 @@ def checked_filter(text: str, schema: TableSchema, *, is_statement: bool) -> str
         text: A condition, or a SELECT.
         schema: The table.
         is_statement: May it be a SELECT?
+        is_kept: As for :func:`checked_condition`.
 
     Raises:
         ConfigError: It is no condition (:func:`checked_condition`), or no SELECT of the captured
@@ -37,8 +40,8 @@ def checked_filter(text: str, schema: TableSchema, *, is_statement: bool) -> str
     """
     if is_statement and _STATEMENT.match(text):
         condition = _condition_of(text, schema)
-        return None if condition is None else checked_condition(condition, schema)
-    return checked_condition(text, schema)
+        return None if condition is None else checked_condition(condition, schema, is_kept=is_kept)
+    return checked_condition(text, schema, is_kept=is_kept)
 
 
 def _condition_of(text: str, schema: TableSchema) -> str | None:

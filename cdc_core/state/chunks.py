@@ -79,7 +79,8 @@ class Chunks:
         """The SCN as of which the newest snapshot of the whole table knows every key, also those
         that are not there; 0 without one.
 
-        All its chunks are applied, none has a condition, and none is of single keys. Chunks may
+        All its chunks are applied, none has a condition but the table's own, and none is of single
+        keys. Chunks may
         have been read at different SCNs: the lowest counts.
         """
         whole = (
@@ -234,7 +235,14 @@ class Chunks:
 
 def _lacks() -> Any:
     """1 for a chunk that keeps its snapshot from speaking for the whole table."""
-    is_part = CHUNKS.c.condition.is_not(None) | CHUNKS.c.range.like('%"kind":"keys"%')
+    own = select(TABLES.c.row_filter).where(
+        TABLES.c.source == CHUNKS.c.source,
+        TABLES.c.owner == CHUNKS.c.owner,
+        TABLES.c.name == CHUNKS.c.name,
+    )
+    own_filter = func.coalesce(own.correlate(CHUNKS).scalar_subquery(), "")
+    has_condition = func.coalesce(CHUNKS.c.condition, own_filter) != own_filter
+    is_part = has_condition | CHUNKS.c.range.like('%"kind":"keys"%')
     return case((is_part | (CHUNKS.c.state != "applied"), 1), else_=0)
 
 

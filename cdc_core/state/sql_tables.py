@@ -45,6 +45,7 @@ TABLES = Table(
     Column("consistent_scn", BigInteger),
     Column("mirror_scn", BigInteger),
     Column("generation", Integer, nullable=False),
+    Column("row_filter", Text),
     Column("first_ordinal", BigInteger, nullable=False),
     Column("mining_low", BigInteger),
     Column("stopped_scn", BigInteger),

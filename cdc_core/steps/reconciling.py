@@ -41,6 +41,7 @@ from cdc_core.steps.consistent_cut import exact_tables
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.apply import settle_quarantine
 from cdc_core.steps.snapshots.plan import plan_parts, start_snapshot
+from cdc_core.steps.snapshots.row_filter import complement, held_filter
 
 REPAIR_KEYS_MAX = 10_000
 """Up to so many differing keys of a table are read again by themselves, beyond them the whole
@@ -141,9 +142,11 @@ def start_repair(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What comparing one table found."""
+    """What comparing one table found. ``rows_where`` is the table's own filter: of the other rows
+    only those were compared that the mirror has."""
 
     schema: TableSchema
+    rows_where: str | None
     oracle: Side
     delta: Side
     wanted: Suspects
@@ -174,37 +177,53 @@ def _compare(ctx: Context, table: TableId, at: Scn, *, keys_max: int) -> _Found:
         )
         schema = ctx.visible(schema)
         comparison = ctx.lake.comparison(table, schema, ctx.lake.mirror_version_at(table, at))
-        parts = plan_chunks(session, schema, scn=at, config=ctx.config.snapshot)
+        own = held_filter(ctx, ctx.table_record(table), schema)
+        conditions = [own] if own is None else [own, complement(own)]
+        plans = [
+            (condition, part)
+            for condition in conditions
+            for part in plan_chunks(
+                session, schema, scn=at, config=ctx.config.snapshot, condition=condition
+            )
+        ]
         delta = comparison.sums_of_mirror()
         oracle = added(
-            comparison.sums_of_files(paths)
-            for paths in _oracle_rows(ctx, session, schema, parts, at)
+            comparison.sums_of_files(paths, held_only=condition != own)
+            for condition, paths in _oracle_rows(ctx, session, schema, plans, at)
         )
         wanted = suspects(oracle, delta)
         differences = Differences(0, ())
         if wanted.buckets:
-            rows = _oracle_rows(ctx, session, schema, parts, at)
-            differences = _look_into(comparison, rows, wanted, keys_max)
-    return _Found(schema, oracle, delta, wanted, differences)
+            rows = _oracle_rows(ctx, session, schema, plans, at)
+            kept = ((condition != own, paths) for condition, paths in rows)
+            differences = _look_into(comparison, kept, wanted, keys_max)
+    return _Found(schema, own, oracle, delta, wanted, differences)
 
 
 def _look_into(
-    comparison: MirrorComparison, rows: Iterator[list[str]], wanted: Suspects, keys_max: int
+    comparison: MirrorComparison,
+    rows: Iterator[tuple[bool, list[str]]],
+    wanted: Suspects,
+    keys_max: int,
 ) -> Differences:
     with tempfile.TemporaryDirectory(prefix="redolake-reconcile-") as folder:
         kept = []
-        for number, paths in enumerate(rows):
+        for number, (held_only, paths) in enumerate(rows):
             kept.append(f"{folder}/{number}")
-            comparison.keep_keys(paths, wanted, kept[-1])
+            comparison.keep_keys(paths, wanted, kept[-1], held_only=held_only)
         return comparison.differing_keys(kept, wanted, keys_max=keys_max)
 
 
 def _oracle_rows(
-    ctx: Context, session: OracleSession, schema: TableSchema, parts: Sequence[ChunkRange], at: Scn
-) -> Iterator[list[str]]:
-    """Files with a table's rows as of the SCN, part by part; each part's files go when the next one
-    is asked for."""
-    for number, part in enumerate(parts):
+    ctx: Context,
+    session: OracleSession,
+    schema: TableSchema,
+    plans: Sequence[tuple[str | None, ChunkRange]],
+    at: Scn,
+) -> Iterator[tuple[str | None, list[str]]]:
+    """Files with a table's rows as of the SCN, part by part, each behind the condition that its
+    rows meet; each part's files go when the next one is asked for."""
+    for number, (condition, part) in enumerate(plans):
         with tempfile.TemporaryDirectory(prefix="redolake-reconcile-") as folder:
             landing = open_landing(LocalLandingConfig(path=folder))
             read = partial(
@@ -216,7 +235,7 @@ def _oracle_rows(
                 snapshot_id=f"s{at}",
                 number=number,
                 scn=at,
-                condition=None,
+                condition=condition,
                 landing=landing,
                 rows=ctx.config.oracle.fetch_rows,
                 masks=ctx.masks(schema.table),
@@ -224,7 +243,7 @@ def _oracle_rows(
             )
             manifest = read_after_ddl(session, [schema.table], read)
             where = chunk_folder(ctx.source, schema.table, f"s{at}", number)
-            yield landing.local_paths(where, manifest.files)
+            yield condition, landing.local_paths(where, manifest.files)
 
 
 def _comparison(table: TableId, found: _Found, seconds: float) -> TableComparison:
@@ -241,6 +260,7 @@ def _comparison(table: TableId, found: _Found, seconds: float) -> TableCompariso
         keys=_differing(found),
         digest_oracle=f"{oracle.digest:x}",
         digest_delta=f"{delta.digest:x}",
+        rows_where=found.rows_where,
         seconds=seconds,
     )
 

@@ -92,6 +92,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 else None,
                 stopped_scn=record.stopped_scn if record else None,
                 asked_by=record.asked_by if record else None,
+                rows_where=record.row_filter if record else None,
                 rest_waits=record.rest_waits if record else None,
                 in_quarantine=record.in_quarantine if record else 0,
                 is_partial=table in partial,

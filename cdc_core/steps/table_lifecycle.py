@@ -31,6 +31,7 @@ from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import captured_objects, join_tables
 from cdc_core.steps.snapshots.plan import start_snapshot
+from cdc_core.steps.snapshots.row_filter import is_filtered_otherwise
 from cdc_core.steps.windows.capture import gap_ahead, tables_of
 
 _LOG = logging.getLogger(__name__)
@@ -71,9 +72,9 @@ def resnapshot_tables(
     snapshot.
 
     A table that goes on by itself keeps its stream, and its rows are put right by an ad hoc
-    snapshot; but for one whose configuration no longer leaves a column out, which joins anew with
-    it, one whose equal rows are counted, which begins new Delta tables, and one that needs redo
-    which is gone, which begins a new stream behind the gap.
+    snapshot; but for one whose configuration no longer leaves a column out or has another filter
+    of rows, which joins anew with it, one whose equal rows are counted, which begins new Delta
+    tables, and one that needs redo which is gone, which begins a new stream behind the gap.
 
     Args:
         fresh: Begin new Delta tables and move the old ones aside.
@@ -91,6 +92,7 @@ def resnapshot_tables(
         and record.table not in cut_off
         and not ctx.config.table(record.table).counts_rows
         and not _asked_for_again(ctx, ctx.config.table(record.table), newest[record.table])
+        and not is_filtered_otherwise(ctx, record, newest[record.table])
     }
     joining = [table for table in wanted if fresh or table not in ready]
     keys = _join(ctx, joining, fresh=fresh) if joining else []
@@ -359,6 +361,14 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
         way_out=f"`redolake table resnapshot {config.table.argument}` adds them with a new snapshot.",
     ):
         _LOG.warning("columns wait table=%s columns=%s", config.table, ", ".join(again))
+    record = ctx.table_record(config.table)
+    if is_filtered_otherwise(ctx, record, latest) and ctx.store.tables.remark(
+        ctx.source,
+        config.table,
+        reason="snapshot.select_overrides names other rows than the table's snapshots read",
+        way_out=f"`redolake table resnapshot {config.table.argument}` reads it by the new filter.",
+    ):
+        _LOG.warning("the filter of rows has changed table=%s", config.table)
     fresh = [name for name in config.columns_exclude if name in latest.column_names]
     if not fresh:
         _follow_masks(ctx, config, latest)

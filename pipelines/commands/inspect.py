@@ -234,6 +234,11 @@ def show_status(found: SourceStatus, console: Console) -> None:
                 "run` advances it.",
                 soft_wrap=True,
             )
+        if one.rows_where is not None:
+            console.print(
+                f"{one.table}: snapshots read the rows WHERE {escape(one.rows_where)}",
+                soft_wrap=True,
+            )
         if one.is_partial:
             console.print(
                 f"[yellow]{one.table}[/] holds a part of its rows: no snapshot has read them all. "
@@ -277,6 +282,12 @@ def show_reconciliation(found: Reconciliation, console: Console) -> None:
         )
     console.print(table)
     for one in found.tables:
+        if one.rows_where is not None:
+            console.print(
+                f"{one.table}: rows WHERE {escape(one.rows_where)}, and those of the others that the"
+                " mirror has",
+                soft_wrap=True,
+            )
         if one.keys:
             console.print(f"[red]{one.table}[/] differs at: {escape(', '.join(one.keys))}")
     show_left_out("compared", found.left_out, console)

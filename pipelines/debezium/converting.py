@@ -543,10 +543,33 @@ def _by_table(made: Imported, name: str, value: str) -> None:
     elif name.startswith("column.mask.hash."):
         shown = re.sub(r"(with\.salt\.).*", r"\1…", name)
         made.remark(shown, Outcome.NOT_TAKEN, _said("column.mask.hash.x.with.salt.x"))
+    elif name.startswith(_OVERRIDES):
+        _override(made, name, value)
     elif (known := property_named(name)) is None:
         made.remark(name, Outcome.UNKNOWN, "no property of the connector; nothing is done for it")
     else:
         made.remark(name, _OUTCOMES[known.verdict], known.said)
+
+
+_OVERRIDES = "snapshot.select.statement.overrides"
+
+
+def _override(made: Imported, name: str, value: str) -> None:
+    listed = made.properties.get(_OVERRIDES, "").replace(" ", "").split(",")
+    table = name.removeprefix(_OVERRIDES).lstrip(".")
+    if not table:
+        lacking = [one for one in listed if one and f"{_OVERRIDES}.{one}" not in made.properties]
+        if lacking:
+            made.remark(name, Outcome.NOT_TAKEN, f"no statement for {', '.join(lacking)}")
+        else:
+            made.remark(name, Outcome.TAKEN, "snapshot.select_overrides")
+    elif table not in listed:
+        made.remark(name, Outcome.NOT_NEEDED, f"{_OVERRIDES} does not list the table")
+    else:
+        own = ".".join(table.split(".")[-2:])
+        overrides = made.attributes.setdefault("snapshot", {}).setdefault("select_overrides", {})
+        overrides[own] = value
+        made.remark(name, Outcome.TAKEN, f"snapshot.select_overrides: {own}")
 
 
 def _hashed(made: Imported, value: str, algorithm: str, salt: str) -> None:

@@ -216,8 +216,9 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "Names and patterns, not regular expressions.",
         ),
         (
-            "snapshot.select.statement.overrides snapshot.select.statement.overrides.{table}", MISSING, "",
-            "Tables are read whole.",
+            "snapshot.select.statement.overrides snapshot.select.statement.overrides.{table}", TAKEN,
+            "snapshot.select_overrides",
+            "Of a `SELECT` its `WHERE`, without sub-query. The table remembers it.",
         ),
         ("snapshot.enhance.predicate.scn", ANSWERED, "", "Every chunk is read `AS OF SCN`."),
         (

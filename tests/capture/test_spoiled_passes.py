@@ -174,9 +174,9 @@ def test_reconciling_waits_for_a_table_that_was_altered_a_moment_ago(
     oracle.database.faults.arm(
         Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, "AS OF SCN", code=1466, times=2)
     )
-    parts = [ChunkRange.whole()]
+    parts = [(None, ChunkRange.whole())]
     [found] = [
         sum(pq.read_table(path).num_rows for path in paths)
-        for paths in _oracle_rows(ctx, session, schema, parts, current_scn(session))
+        for _, paths in _oracle_rows(ctx, session, schema, parts, current_scn(session))
     ]
     assert (found, slept) == (1, [3, 3])

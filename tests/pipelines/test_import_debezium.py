@@ -202,6 +202,17 @@ def test_columns_go_to_the_entries_of_their_tables() -> None:
     assert "pepper" not in yaml.safe_dump(made.attributes) + repr(made.remarks)
 
 
+def test_overrides_of_listed_tables_are_taken() -> None:
+    name = "snapshot.select.statement.overrides"
+    statement = "SELECT * FROM SHOP.ORDERS WHERE ID > 9"
+    made = with_properties(
+        {name: "SHOP.ORDERS,SHOP.LINES", f"{name}.SHOP.ORDERS": statement, f"{name}.SHOP.X": "?"}
+    )
+    assert made.attributes["snapshot"] == {"select_overrides": {"SHOP.ORDERS": statement}}
+    assert said(made, name) == [(Outcome.NOT_TAKEN, "no statement for SHOP.LINES")]
+    assert [one for one, _ in said(made, f"{name}.SHOP.X")] == [Outcome.NOT_NEEDED]
+
+
 @pytest.mark.parametrize(
     "more",
     [

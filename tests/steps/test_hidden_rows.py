@@ -129,6 +129,6 @@ def test_windows_go_on_under_a_policy_and_what_is_compared_is_not(
     with ctx.database.session() as session:
         parts = plan_chunks(session, schema, scn=position, config=SnapshotConfig())
         with pytest.raises(PreflightError, match=f"GRANT EXEMPT {kind.upper()} POLICY"):
-            list(_oracle_rows(ctx, session, schema, parts, position))
+            list(_oracle_rows(ctx, session, schema, [(None, part) for part in parts], position))
     exempt(oracle, kind)
     source.check_current("T")

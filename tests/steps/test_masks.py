@@ -164,8 +164,8 @@ def test_a_comparison_with_oracle_reads_the_masks_too(oracle: Oracle, source: So
     assert schema is not None
     with ctx.database.session() as session:
         parts = plan_chunks(session, schema, scn=at, config=ctx.config.snapshot)
-        read = _oracle_rows(ctx, session, schema, parts, at)
-        rows = [tuple(one.values()) for paths in read for path in paths for one in pq.read_table(path).to_pylist()]  # fmt: skip
+        read = _oracle_rows(ctx, session, schema, [(None, part) for part in parts], at)
+        rows = [tuple(one.values()) for _, paths in read for path in paths for one in pq.read_table(path).to_pylist()]  # fmt: skip
     assert rows == source.lake.image(T)
 
 

@@ -154,7 +154,7 @@ def _settle(ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence)
     if not all(chunk.state == "applied" for chunk in others):
         return gone
     lowest = min(chunk.scn for chunk in chunks)
-    is_whole = all(is_of_whole_table(chunk) for chunk in chunks)
+    is_whole = all(is_of_whole_table(ctx, chunk, table) for chunk in chunks)
     if is_whole:
         gone = ctx.lake.remove_gone(
             record.table,

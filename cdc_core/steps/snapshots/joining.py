@@ -41,6 +41,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange, plan_chunks
 from cdc_core.source import Start
 from cdc_core.steps.context import Context
+from cdc_core.steps.snapshots.row_filter import configured_filter, held_filter
 from cdc_core.steps.snapshots.rows import NO_ROW_MEETS, snapshot_prefix
 from cdc_core.steps.stopping import READING_ERRORS, stop_alone
 
@@ -142,6 +143,7 @@ def join_tables(
                     )  # fmt: skip
                     continue
                 followed = None if fresh else _following(ctx, schema)
+                record = replace(record, row_filter=configured_filter(ctx, schema))
                 if followed is None:
                     record = replace(record, generation=record.generation + 1)
                 else:
@@ -373,8 +375,10 @@ def _plan_chunks(
     if is_without_rows(record):
         ranges, condition = [ChunkRange.whole()], NO_ROW_MEETS
     else:
-        ranges = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
-        condition = None
+        condition = held_filter(ctx, record, schema)
+        ranges = plan_chunks(
+            session, schema, scn=scn, config=ctx.config.snapshot, condition=condition
+        )
     chunks = [
         ChunkRecord(
             source=ctx.source,

@@ -21,6 +21,7 @@ from cdc_core.snapshot.plan import ChunkPart, plan_chunks
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.control import held_snapshots
 from cdc_core.steps.snapshots.joining import FirstStart, join_tables, plan_joining, preflight
+from cdc_core.steps.snapshots.row_filter import both, held_filter
 
 
 def check(ctx: Context) -> None:
@@ -116,12 +117,16 @@ def plan_parts(
         prefix: Begins the snapshot's id.
         parts: None for the whole table.
     """
+    condition: str | None = None
     with ctx.lease("snapshot-plan", wait_seconds=30):
         if parts is None:
             with ctx.database.session() as session:
                 before = ctx.store.schemas.at(ctx.source, table, scn)
                 schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
-                parts = plan_chunks(session, schema, scn=scn, config=ctx.config.snapshot)
+                condition = held_filter(ctx, ctx.table_record(table), schema)
+                parts = plan_chunks(
+                    session, schema, scn=scn, config=ctx.config.snapshot, condition=condition
+                )
         # Chunks of an earlier repair may lie in landing, even if the store was restored and does
         # not know them.
         snapshot_id = f"{prefix}{scn}-{uuid.uuid4().hex[:8]}"
@@ -133,6 +138,7 @@ def plan_parts(
                 number=number,
                 scn=scn,
                 range=part.as_json(),
+                condition=condition,
             )
             for number, part in enumerate(parts)
         ]
@@ -218,7 +224,8 @@ def _plan_ad_hoc(
             scn = current_scn(session)
         before = ctx.store.schemas.at(ctx.source, table, scn)
         schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
-        condition = asked.condition_of(schema)
+        own = held_filter(ctx, ctx.table_record(table), schema)
+        condition = both(own, asked.condition_of(schema))
         ranges = plan_chunks(
             session,
             schema,

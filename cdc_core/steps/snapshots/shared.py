@@ -11,6 +11,7 @@ from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.schema.evolution import names_taken, refuse_mixed_values
 from cdc_core.snapshot.plan import ChunkRange, chunk_part
 from cdc_core.steps.context import Context
+from cdc_core.steps.snapshots.row_filter import held_filter
 
 
 def chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:
@@ -38,10 +39,15 @@ def chunk_manifest(ctx: Context, key: ChunkKey) -> tuple[ChunkManifest, str]:
     return read_chunk_manifest(content, where=f"{folder}/{MANIFEST_NAME}"), digest_of(content)
 
 
-def is_of_whole_table(chunk: ChunkRecord) -> bool:
-    """Does the chunk's snapshot speak for every row of its range, so that all its chunks together
-    speak for the whole table?"""
-    return chunk.condition is None and isinstance(chunk_part(chunk.range), ChunkRange)
+def is_of_whole_table(ctx: Context, chunk: ChunkRecord, table: TableRecord) -> bool:
+    """Does the chunk's snapshot speak for every row of its range that the table's snapshots read,
+    so that all its chunks together speak for the whole table?"""
+    if not isinstance(chunk_part(chunk.range), ChunkRange):
+        return False
+    if chunk.condition in (None, table.row_filter):
+        return True
+    schema = ctx.store.schemas.at(ctx.source, chunk.table, chunk.scn)
+    return schema is not None and chunk.condition == held_filter(ctx, table, schema)
 
 
 def refuse_mixed(ctx: Context, table: TableRecord) -> None:

@@ -136,6 +136,7 @@ def upgrade() -> None:
         sa.Column("consistent_scn", sa.BigInteger()),
         sa.Column("mirror_scn", sa.BigInteger()),
         sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("row_filter", sa.Text()),
         sa.Column("first_ordinal", sa.BigInteger(), nullable=False),
         sa.Column("mining_low", sa.BigInteger()),
         sa.Column("stopped_scn", sa.BigInteger()),
