@@ -3,8 +3,8 @@
 It wants transaction control of all transactions, and every row of the captured tables. These are
 told by owner and name (the captured one, and the one under which LogMiner shows the table's rows)
 and by the object numbers of the tables and their segments: a row that LogMiner cannot name must not
-be lost. Of tables whose ROWIDs LogMiner shows with the end of a statement alone
-(``has_placeholders``) the rows that close statements are wanted too, INTERNAL ones.
+be lost. Of tables with LOBs the rows that close statements are wanted too, INTERNAL ones, where the
+release shows them (``closes_shown``).
 
 The query says all of that, a part of it, or nothing (``capture.query_filter``). Where it says less,
 the same rule is applied to what comes (:meth:`Wanted.taken_from`), before a row is numbered: a
@@ -100,7 +100,7 @@ class Wanted:
     @property
     def closed(self) -> list[int]:
         """The object numbers of tables whose statements are closed by a row of their own."""
-        return _numbers([schema for schema in self.tables if schema.has_placeholders])
+        return _numbers([schema for schema in self.tables if schema.closes_shown])
 
     def taken_from(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Of the rows that a query shows, with the columns of ``MINED_SCHEMA``, those that are

@@ -213,6 +213,8 @@ def _followed(
         return _end(row, "unsupported_ddl", BRINGS_LOBS), text
     # A column that was left out so far joins with a snapshot only: nothing else knows its values.
     new = replace(new, scn_from=_scn(row)).without(old.excluded)
+    # Of a table that gets its first LOB this pass was not asked for the rows that close statements.
+    new = replace(new, closes_shown=new.closes_shown and old.closes_shown)
     if (refusal := rename_refusal(old, new, row.text)) is not None:
         return _end(row, "unsupported_ddl", refusal), text
     new = identified(old, new, row.text)

@@ -70,7 +70,8 @@ _INDEX_ORGANIZED = (
 _CLUSTERED = "SELECT OWNER, TABLE_NAME, CLUSTER_NAME FROM ALL_TABLES WHERE CLUSTER_NAME IS NOT NULL AND {tables}"
 _CHARACTER_SETS = """
 SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')
- UNION ALL SELECT 'DBTIMEZONE', DBTIMEZONE FROM DUAL"""
+ UNION ALL SELECT 'DBTIMEZONE', DBTIMEZONE FROM DUAL
+ UNION ALL SELECT 'VERSION', MAX(VERSION) FROM PRODUCT_COMPONENT_VERSION WHERE PRODUCT LIKE 'Oracle%Database%'"""
 _LOCAL_TIMES = "SELECT OWNER, TABLE_NAME, COLUMN_NAME FROM ALL_TAB_COLS WHERE DATA_TYPE LIKE '%LOCAL TIME ZONE' AND {tables}"
 _NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_NAME = :name"
 
@@ -290,7 +291,8 @@ def _schema_of(
     columns = rows.columns.get(config.table)
     if not columns:
         raise _unknown_table(session, config.table)
-    refuse_unmeasured(session, config, [row for row in columns if not is_derived(row)])
+    of_users = [row for row in columns if not is_derived(row)]
+    refuse_unmeasured(config, of_users, rows.character_sets.get("VERSION", ""))
     refuse_clustered(config, rows.clusters.get(config.table))
     keys = rows.keys.get(config.table, [])
     objects = rows.objects.get(config.table, [])

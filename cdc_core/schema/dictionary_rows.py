@@ -20,6 +20,7 @@ from cdc_core.schema.keys import (
     refuse_held_keys,
     refuse_row_ids,
     refuse_unplaced_lobs,
+    shows_closes,
 )
 from cdc_core.schema.masks import mask_refusal, masks_of
 from cdc_core.schema.table import (
@@ -56,7 +57,7 @@ def schema_from_rows(
         primary_key: Its columns; empty without one.
         unique_indexes: Columns of each unique index.
         character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``, and its
-            ``DBTIMEZONE``.
+            ``DBTIMEZONE`` and ``VERSION``.
         is_index_organized: Its rows have no ROWIDs of a place, and a key. Asked for where that
             matters: with LOBs, or where no key identifies rows.
         primary_is_deferrable: Oracle may check the primary key at the end of a transaction. (An
@@ -111,6 +112,7 @@ def schema_from_rows(
         and not any(one and set(one) <= set(key) for one in checked),
         key_is_configured=bool(config.key),
         has_lobs=bool(lobs_among(columns)),
+        closes_shown=bool(lobs_among(columns)) and shows_closes(sets.get("VERSION", "")),
     )
 
 

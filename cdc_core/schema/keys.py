@@ -11,14 +11,12 @@ from cdc_core.errors import (
     ConfigError,
     PreflightError,
 )
-from cdc_core.schema.dictionary_queries import UserQueries
 from cdc_core.schema.table import (
     IN_ROW_BYTES_MAX,
     LOB_TYPES,
     Column,
 )
 
-_RELEASE = "SELECT VERSION FROM PRODUCT_COMPONENT_VERSION WHERE PRODUCT LIKE 'Oracle%Database%'"
 _MEASURED_FROM = 23
 _NO_KEY = (
     "Name unique NOT NULL columns under the table's key; or set identity: rowid in the table's "
@@ -171,16 +169,18 @@ def refuse_clustered(config: TableConfig, cluster: str | None) -> None:
         )
 
 
+def shows_closes(version: str) -> bool:
+    """Does LogMiner of a release show what closes the statements of tables with LOBs? It was
+    measured from 23ai on."""
+    return int(version.partition(".")[0] or 0) >= _MEASURED_FROM
+
+
 def refuse_unmeasured(
-    session: UserQueries, config: TableConfig, columns: Sequence[tuple[Any, ...]]
+    config: TableConfig, columns: Sequence[tuple[Any, ...]], version: str
 ) -> None:
-    """What closes the statements of tables with LOBs was measured from 23ai on. Where it is
-    missing, nothing tells a statement from the one behind it if their rows are equal, as they may
-    be in tables without a key."""
-    if config.identity != "rowid" or not lobs_among(columns):
-        return
-    [(version,), *_] = session.fetch_all(_RELEASE)
-    if int(version.partition(".")[0]) < _MEASURED_FROM:
+    """Where LogMiner does not show what closes a statement, nothing tells it from the one behind
+    it if their rows are equal, as they may be in tables without a key."""
+    if config.identity == "rowid" and lobs_among(columns) and not shows_closes(version):
         raise ConfigError(
             "identity: rowid for a table with LOBs (or VARCHAR2 over 4000 bytes) needs Oracle "
             "23ai: it is unproved that LogMiner shows the ROWIDs of all its rows before that",

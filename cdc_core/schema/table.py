@@ -136,9 +136,10 @@ class TableSchema:
     known to have had: no part of its definition, but kept with it. So is ``masked``: the columns of
     which something else than the value lands, and what (``columns_mask``), by name. ``has_lobs``:
     it has columns that Oracle stores as LOBs, captured or not, so that LogMiner shows rows without
-    their ROWIDs. ``is_by_text``: the texts of DDL say what the table is, and Oracle's dictionary
-    has not shown it so since. ``data_objects`` are those as of ``scn_from``, in a version that a
-    snapshot reads.
+    their ROWIDs. ``closes_shown``: it has had them since its stream began, in a release that shows
+    the row with which a statement ends, so capture asks for those rows. ``is_by_text``: the texts
+    of DDL say what the table is, and Oracle's dictionary has not shown it so since.
+    ``data_objects`` are those as of ``scn_from``, in a version that a snapshot reads.
     """
 
     table: TableId
@@ -158,6 +159,7 @@ class TableSchema:
     key_is_deferred: bool = False
     key_is_configured: bool = field(default=False, compare=False)
     has_lobs: bool = field(default=False, compare=False)
+    closes_shown: bool = field(default=False, compare=False)
     is_by_text: bool = field(default=False, compare=False)
     data_objects: DataObjects | None = field(default=None, compare=False)
 
@@ -336,6 +338,7 @@ class TableSchema:
             key_is_deferred=data.get("key_is_deferred", False),
             key_is_configured=data.get("key_is_configured", False),
             has_lobs=data.get("has_lobs", False),
+            closes_shown=data.get("closes_shown", False),
             is_by_text=data.get("is_by_text", False),
             data_objects=DataObjects.from_json(data["data_objects"])
             if data.get("data_objects")

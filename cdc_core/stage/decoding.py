@@ -184,6 +184,13 @@ class ChangeDecoder:
         return any(version.is_undone_by_statement for version in self._versions())
 
     @property
+    def closes_shown(self) -> bool:
+        """Are rows that close statements with LOBs landed, of every version that has such
+        statements?"""
+        own = [one for one in self._versions() if one.is_undone_by_statement]
+        return bool(own) and all(version.closes_shown for version in own)
+
+    @property
     def leaves_out(self) -> bool:
         """Has a version of the table columns that are left out?"""
         return any(version.excluded for version in self._versions())

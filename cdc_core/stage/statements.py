@@ -155,6 +155,11 @@ def known_row_ids(row_ids: pa.Array) -> pa.Array:
     return pc.if_else(pc.fill_null(unknown, True), pa.scalar(None, row_ids.type), row_ids)
 
 
+def without_closes(rows: pa.Table) -> pa.Table:
+    """The redo rows but for INTERNAL ones, which only close a statement."""
+    return rows.filter(pc.not_equal(rows["operation_code"], int(Operation.INTERNAL)))
+
+
 def codes_of(column: pa.ChunkedArray) -> Numbers:
     """A number per distinct value, -1 for NULL."""
     encoded = column.combine_chunks().dictionary_encode()

@@ -24,6 +24,7 @@ from cdc_core.stage.lobs import (
 )
 from cdc_core.stage.missing_lobs import LandedLobs, Transaction
 from cdc_core.stage.quarantine import Sieve
+from cdc_core.stage.statements import without_closes
 
 BATCH_ROWS = 20_000
 """So many redo rows are decoded at once."""
@@ -110,12 +111,13 @@ def located_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.Tab
         LandingDamagedError: A file is missing or cannot be read.
         RowCountError: As :func:`surviving_rows`.
     """
-    has_placeholders = decoder.has_placeholders
     located = surviving_rows(rows, decoder)
     if any(column.is_lob for column in decoder.schema.columns):
         located = map(with_calls, located)
-    if has_placeholders:
-        located = with_addresses(located, _ends(rows.committed), decoder.version_at)
+    if decoder.has_placeholders:
+        return with_addresses(located, _ends(rows.committed), decoder.version_at)
+    if decoder.is_undone_by_statement:
+        return filter(len, map(without_closes, located))
     return located
 
 
@@ -184,8 +186,8 @@ def _undone(rows: CommittedRows, decoder: ChangeDecoder) -> rollback.Undone:
         closing = updates_apart(rows.batches(UPDATE_COLUMNS), landed, decoder.version_at)
         return {update for update in candidates if order.ordinal_of(update) in closing}
 
-    closes_shown = decoder.has_placeholders
-    return order.undone(rollback.find_undone(order.rows, apart=apart, closes_shown=closes_shown))
+    undone = rollback.find_undone(order.rows, apart=apart, closes_shown=decoder.closes_shown)
+    return order.undone(undone)
 
 
 def _pieces(rows: pa.Table) -> Iterator[pa.Table]:

@@ -41,9 +41,8 @@ REASONS = {
         "the redo carries a part of a LOB",
     ),
 }
-"""What may stop a table of each kind: by key, an UPDATE of a large LOB that is taken back; by ROWID, an INSERT of several rows whose row pieces
-stand together. A part of a LOB is not read from Oracle where something else of its transaction is not
-understood."""
+"""What may stop a table of each kind, where row pieces of an INSERT of several rows stand together. A part of a LOB is not read from Oracle where
+something else of its transaction is not understood."""
 _KINDS = {"CL": oracledb.DB_TYPE_CLOB, "NCL": oracledb.DB_TYPE_NCLOB, "BL": oracledb.DB_TYPE_BLOB}
 _FAILS = (1, 1438)
 
@@ -245,7 +244,7 @@ def _judge(source: Source, kind: str, table: str, met: Counter[str], *, may_stop
         source.check_current(table)
         met[f"{kind}: equal"] += 1
         return
-    reasons = REASONS[kind] if kind != "rowid" or may_stop else ()
+    reasons = REASONS[kind] if may_stop else ()
     assert any(reason in (record.reason or "") for reason in reasons), (kind, record.reason)
     met[f"{kind}: stopped"] += 1
     source.pipeline.resnapshot_tables([source.written().tables[0].table])

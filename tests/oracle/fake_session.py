@@ -12,7 +12,11 @@ import pyarrow as pa
 Answer = list[tuple[Any, ...]] | Exception | Callable[[Mapping[str, Any]], list[tuple[Any, ...]]]
 
 
-CHARACTER_SETS: Answer = [("NLS_CHARACTERSET", "AL32UTF8"), ("NLS_NCHAR_CHARACTERSET", "AL16UTF16")]
+CHARACTER_SETS: Answer = [
+    ("NLS_CHARACTERSET", "AL32UTF8"),
+    ("NLS_NCHAR_CHARACTERSET", "AL16UTF16"),
+    ("VERSION", "19.0.0.0.0"),
+]
 
 
 TIMES = [(datetime(2026, 6, 1, 12), datetime(2026, 6, 1, 12), datetime(2026, 6, 1, 12))]

@@ -58,6 +58,7 @@ from cdc_core.stage.missing_lobs import LandedLobs
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
 from cdc_core.stage.redo_order import RedoOrder
 from cdc_core.stage.rollback import find_undone
+from cdc_core.stage.statements import without_closes
 from cdc_core.stage.transactions import TRANSACTIONS
 from tests.steps import counted_rows
 
@@ -854,8 +855,7 @@ def _surviving(rows: list[dict[str, Any]], decoder: ChangeDecoder) -> list[dict[
     def apart(candidates: Mapping[int, Sequence[int]]) -> set[int]:
         return updates_apart([order.rows], candidates, decoder.version_at)
 
-    closes_shown = decoder.has_placeholders
-    undone = order.undone(find_undone(order.rows, apart=apart, closes_shown=closes_shown))
+    undone = order.undone(find_undone(order.rows, apart=apart, closes_shown=decoder.closes_shown))
     gone = set(undone.ordinals.tolist())
     for row in rows:
         row["problem"] = undone.problems.get(row["ordinal"])
@@ -910,6 +910,7 @@ def _with_whole_lobs(
     if decoder.has_placeholders:
         every = {(row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows}
         redo = pa.concat_tables(with_addresses([redo], every, decoder.version_at))
+    redo = without_closes(redo)
     if not any(column.is_lob for column in decoder.schema.columns):
         return without_beginnings(redo)
     xids = lob_transactions([redo.select(["xid", "operation_code"])])
