@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -196,6 +196,32 @@ def newest_commits(path: str) -> Iterator[DeltaCommit]:
         except FileNotFoundError:  # from here on the log is cleaned up
             return
         yield _commit(version, actions)
+
+
+def newest_files(path: str, is_earlier: Callable[[DeltaCommit], bool]) -> list[str] | None:
+    """The files that the newest commits of a Delta table added, down to the first commit that
+    ``is_earlier``, as the log spells their paths. None where only the whole log tells: these
+    commits rewrote files, are too many, or are cleaned up."""
+    log = read_log(path)
+    filesystem, root = filesystem_of(path)
+    newest = -1 if log is None else log.version
+    found: list[str] = []
+    for version in range(newest, max(-1, newest - COMMITS_MAX), -1):
+        try:
+            actions = actions_of(filesystem, f"{log_folder(root)}/{commit_name(version)}")
+        except FileNotFoundError:
+            return None
+        if is_earlier(_commit(version, actions)):
+            return found
+        added = [one["add"] for one in actions if one.get("add")]
+        if any(one.get("remove") for one in actions) or any(map(_has_vector, added)):
+            return None
+        found += [one["path"] for one in added]
+    return found if newest < COMMITS_MAX else None
+
+
+def _has_vector(added: Action) -> bool:
+    return bool(added.get("deletionVector"))
 
 
 def newest_metadata(path: str, name: str) -> Any:

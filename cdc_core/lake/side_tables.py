@@ -14,13 +14,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from cdc_core.delta.appending import create_table
+from cdc_core.delta.appending import (
+    CommitInfo,
+    FileChanges,
+    commit_files,
+    create_table,
+    write_file,
+)
 from cdc_core.delta.errors import at_work, committing
-from cdc_core.delta.history import read_log
-from cdc_core.lake.changes import queried
+from cdc_core.delta.history import DeltaCommit, filesystem_of, newest_files, read_log
+from cdc_core.lake.changes import queried, reading_layer
 from cdc_core.lake.table_context import TableWork
 from cdc_core.model.scn import ScnWindow
 from cdc_core.stage.definitions import SCHEMA_CHANGES
@@ -33,7 +42,7 @@ WINDOW = "scn_high"
 """The column that names the window that brought a row."""
 
 _SCHEMAS = {"transactions": TRANSACTIONS, "schema_changes": SCHEMA_CHANGES}
-_INDEXED = {"transactions": "scn_high,commit_scn", "schema_changes": "scn_high,scn"}
+_INDEXED = {"transactions": (WINDOW, "commit_scn"), "schema_changes": (WINDOW, "scn")}
 
 
 def beside_path(root: str, source: str, name: BesideName) -> str:
@@ -85,19 +94,23 @@ class BesideTable:
 
     def put(self, rows: pa.Table, window: int) -> None:
         """Let these be the window's rows. Repeatable; makes no commit where they are there, or
-        where there are none."""
+        where there are none.
+
+        A window behind the newest one has no rows yet: they are appended, and no file is read.
+        """
+        done = self.position()
+        if done is None or window > done:
+            self._append(rows, window, is_first=done is None)
+            return
         order = [
             (name, "ascending") for name in self.schema.names if not _is_list(self.schema, name)
         ]
         there = self.read(self.schema.names, window)
         if there.sort_by(order).equals(rows.sort_by(order)):
             return
-        done = self.position()
-        if done is None:
-            self._create()
         from deltalake import write_deltalake
 
-        with self._committing(window, max(done or 0, window)) as properties:
+        with self._committing(window, done) as properties:
             write_deltalake(
                 self.path,
                 rows,
@@ -105,6 +118,22 @@ class BesideTable:
                 predicate=f"{WINDOW} = {window}" if there.num_rows else None,
                 commit_properties=properties,
             )
+
+    def _append(self, rows: pa.Table, window: int, *, is_first: bool) -> None:
+        if rows.num_rows == 0:
+            return
+        if is_first:
+            self._create()
+        file = write_file(self.path, self.schema, rows.to_batches(), _INDEXED[self._name])
+        assert file is not None
+        info = CommitInfo(
+            doing=self._doing,
+            metadata=self._metadata(window),
+            txn=(self._app, window),
+            facts=self._facts,
+        )
+        files = FileChanges(schema=self.schema, added=[file])
+        commit_files(self.path, files, info, fence=self._fence)
 
     def maintain(self, vacuum_hours: int | None) -> None:
         """Put the windows' small files together, and remove files that no version of so many hours
@@ -129,7 +158,7 @@ class BesideTable:
     def _create(self) -> None:
         properties = {
             "delta.enableDeletionVectors": "false",
-            "delta.dataSkippingStatsColumns": _INDEXED[self._name],
+            "delta.dataSkippingStatsColumns": ",".join(_INDEXED[self._name]),
             "redolake.source": self._source,
             "redolake.role": self._name,
         }
@@ -148,14 +177,17 @@ class BesideTable:
     def _facts(self) -> dict[str, object]:
         return {"source": self._source, "path": self.path}
 
+    def _metadata(self, window: int, kind: str | None = None) -> str:
+        metadata = {"source": self._source, "kind": kind or self._name, "scn_high": window}
+        return json.dumps(metadata, sort_keys=True)
+
     @contextmanager
     def _committing(self, window: int, position: int, kind: str | None = None) -> Iterator[Any]:
         """What every commit must carry: fence, user metadata, transaction identifier."""
         from deltalake import CommitProperties, Transaction
 
-        metadata = {"source": self._source, "kind": kind or self._name, "scn_high": window}
         properties = CommitProperties(
-            custom_metadata={"userMetadata": json.dumps(metadata, sort_keys=True)},
+            custom_metadata={"userMetadata": self._metadata(window, kind)},
             max_commit_retries=0,
             app_transactions=[Transaction(self._app, position)],
         )
@@ -168,21 +200,56 @@ def _is_list(schema: pa.Schema, name: str) -> bool:
     return bool(pa.types.is_nested(schema.field(name).type))
 
 
+_EVENTS = pa.schema([("xid", pa.string()), ("commit_scn", pa.int64()), ("events", pa.int64())])
+_OF_TRANSACTION = ["_cdc_xid", "_cdc_commit_scn"]
+_COUNTED = [*_OF_TRANSACTION, "_cdc_window", "_cdc_snapshot", "_cdc_op", "_cdc_skipped"]
+
+
 def count_events(work: TableWork, scn_low: int, scn_high: int) -> pa.Table:
     """How many changes, without skipped ones, of which transactions the change log has of one
-    window (``xid, commit_scn, events``); needs no Spark."""
-    kinds = pa.schema([("xid", pa.string()), ("commit_scn", pa.int64()), ("events", pa.int64())])
-    log = read_log(work.changelog)
-    if log is None:
-        return kinds.empty_table()
+    window (``xid, commit_scn, events``); needs no Spark. Of a window that the change log took last,
+    its own files alone are read."""
+    if read_log(work.changelog) is None:
+        return _EVENTS.empty_table()
+
+    def is_earlier(commit: DeltaCommit) -> bool:
+        said = commit.metadata
+        return said.get("kind") == "window" and int(said["scn_high"]) <= scn_low
+
+    names = newest_files(work.changelog, is_earlier)
+    found = None if names is None else _counted_in(work, names, scn_low, scn_high)
+    if found is not None:
+        return found
     wanted = (
         f"_cdc_window > {scn_low} AND _cdc_window <= {scn_high} AND _cdc_snapshot IS NULL AND _cdc_op <> 't' "
         "AND _cdc_skipped IS NULL"
     )
-    found = queried(
+    asked = queried(
         work,
         "changelog",
         "SELECT _cdc_xid AS xid, _cdc_commit_scn AS commit_scn, COUNT(*) AS events FROM changelog "
         f"WHERE {wanted} GROUP BY _cdc_xid, _cdc_commit_scn",
     )
-    return found.cast(kinds)
+    return asked.cast(_EVENTS)
+
+
+def _counted_in(
+    work: TableWork, names: Sequence[str], scn_low: int, scn_high: int
+) -> pa.Table | None:
+    """The same out of some files; None where one calls its columns otherwise, or lacks some."""
+    filesystem, root = filesystem_of(work.changelog)
+    window = pc.field("_cdc_window")
+    wanted = (window > scn_low) & (window <= scn_high) & pc.field("_cdc_snapshot").is_null()
+    wanted &= (pc.field("_cdc_op") != "t") & pc.field("_cdc_skipped").is_null()
+    counts = [_EVENTS.empty_table()]
+    with reading_layer(work, "changelog"):
+        for name in names:
+            with pq.ParquetFile(f"{root}/{unquote(name)}", filesystem=filesystem) as file:
+                if not set(_COUNTED) <= set(file.schema_arrow.names):
+                    return None
+                for group in range(file.num_row_groups):
+                    rows = file.read_row_group(group, columns=_COUNTED).filter(wanted)
+                    of_group = rows.group_by(_OF_TRANSACTION).aggregate([([], "count_all")])
+                    counts.append(of_group.rename_columns(_EVENTS.names).cast(_EVENTS))
+    summed = pa.concat_tables(counts).group_by(["xid", "commit_scn"]).aggregate([("events", "sum")])
+    return summed.rename_columns(_EVENTS.names)
