@@ -18,6 +18,7 @@ from pipelines.commands import (
     inspect,
     listings,
     maintain,
+    metrics,
     schema,
     signal,
     state,
@@ -128,6 +129,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     data.apply: "Apply captured windows to the Delta tables.",
     data.run: "Do all pending work once, or keep running.",
     inspect.status: "Show the status of a source and its tables.",
+    metrics.metrics: "Serve numbers for Prometheus.",
     listings.windows: "List windows: times, states, changes.",
     listings.at: "Show the Delta versions of one consistent cut.",
     listings.signals: "List signals and their outcomes.",
@@ -152,6 +154,7 @@ CLASSES: dict[Callable[..., None], type[PdbCommand]] = {
     inspect.reconcile: together(inspect.reconcile_all),
     inspect.status: together(inspect.status_of_all),
     certify.certify: PdbCommand,
+    metrics.metrics: together(metrics.metrics_of_all),
     data.recapture: PdbCommand,
     data.replay: PdbCommand,
 }

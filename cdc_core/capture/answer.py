@@ -3,6 +3,7 @@ logs?"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -32,14 +33,25 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.session import OracleSession
 
 
+@dataclass(slots=True)
+class PassFigures:
+    """What a pass cost: the rows that it gave, the seconds until LogMiner had started, and those of
+    waiting for rows. Of a pass for several pluggable databases, rows alone."""
+
+    rows: int = 0
+    start_seconds: float = 0.0
+    fetch_seconds: float = 0.0
+
+
 @dataclass(slots=True, kw_only=True)
 class Answer:
     """The rows that answer a question, and what was seen on the way.
 
     ``rows`` gives them as they may land: of a pass that has ended (``stored``) as often as one
     likes, of one that is being made once. The rest is whole when they have been read: each thread's
-    highest address (``reading``), rows without a name, and tables whose values could not be left
-    out (``ends``). ``unreachable`` are joining tables whose redo is gone, with the reason.
+    highest address (``reading``), rows without a name, tables whose values could not be left out
+    (``ends``), and what the pass cost (``figures``). ``unreachable`` are joining tables whose redo
+    is gone, with the reason.
     """
 
     question: Question
@@ -48,6 +60,7 @@ class Answer:
     unnamed: dict[int, Seen]
     ends: list[StreamEnd]
     rows: Callable[[], Generator[MinedBatch]]
+    figures: PassFigures
     unreachable: list[tuple[TableId, Scn, RedoUnavailableError]] = field(default_factory=list)
     stored: StoredRows | None = None
 
@@ -80,6 +93,7 @@ class PassReader:
         places = {schema.table: place for place, schema in enumerate(question.tables)}
         lows = {places[table]: low for table, low in question.again.items()}
         self._joining = JoiningRows(lows, opened) if lows else None
+        self.figures = PassFigures()
 
     @property
     def wanted(self) -> Wanted:
@@ -95,12 +109,23 @@ class PassReader:
             RedoUnavailableError: LogMiner found a hole in the redo.
         """
         with closing(mined) as batches:
-            for batch in batches:
+            for batch in self._timed(batches):
                 yield from self.take(batch)
             yield from self.end()
 
+    def _timed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches, with the seconds of waiting for them noted."""
+        while True:
+            started = time.monotonic()
+            batch = next(batches, None)
+            self.figures.fetch_seconds += time.monotonic() - started
+            if batch is None:
+                return
+            yield batch
+
     def take(self, batch: pa.RecordBatch) -> Iterator[MinedBatch]:
         """The rows of the next batch; :meth:`end` follows the last one."""
+        self.figures.rows += batch.num_rows
         return map(self._landing, self._reader.take(batch))
 
     def end(self) -> Iterator[MinedBatch]:
@@ -116,6 +141,7 @@ class PassReader:
             unnamed=self._reader.unnamed,
             ends=self._excluded.ends,
             rows=rows,
+            figures=self.figures,
         )
 
     def _landing(self, batch: MinedBatch) -> MinedBatch:
@@ -143,7 +169,9 @@ def answering(
     question = reader.question
     high, how = question.window.scn_high, question.how
     unreachable, low, proved = _reach(session, miner, reader, incarnation)
+    started = time.monotonic()
     with mining(miner, proved.logs, low, high, how=how):
+        reader.figures.start_seconds = time.monotonic() - started
         mined = mined_batches(miner, reader.wanted, high, rows=question.rows, logs_by=how.logs)
         with closing(reader.read(mined)) as rows:
             answer = reader.answer(proved.logs, lambda: rows)

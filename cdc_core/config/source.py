@@ -24,6 +24,7 @@ from cdc_core.config.lake import (
     RetentionConfig,
     S3LandingConfig,
 )
+from cdc_core.config.metrics import MetricsConfig
 from cdc_core.config.notifications import NotificationConfig
 from cdc_core.config.oracle import OracleConfig
 from cdc_core.config.signals import SignalConfig
@@ -140,6 +141,7 @@ class SourceConfig(ConfigModel):
     state: StateConfig
     signals: SignalConfig = SignalConfig()
     notifications: NotificationConfig = NotificationConfig()
+    metrics: MetricsConfig = MetricsConfig()
     retention: RetentionConfig = RetentionConfig()
     maintenance: MaintenanceConfig = MaintenanceConfig()
     events: EventsConfig = EventsConfig()

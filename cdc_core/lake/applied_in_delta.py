@@ -144,4 +144,6 @@ def _brought(work: TableWork, commit: DeltaCommit) -> TableApplied:
         rows_inserted=inserted,
         rows_updated=updated,
         rows_deleted=deleted,
+        operations=said.get("operations", {}),
+        events_skipped=said.get("skipped", {}),
     )

@@ -137,7 +137,13 @@ def empty_partitions(
             f"ALTER TABLE {delta(work.changelog)} SET TBLPROPERTIES {properties_sql({PARTITIONS_PROPERTY: str(scn)})}"
         )
     how = MirrorWrite("merge", "the rows of partitions are deleted") if deleted else None
-    return TableApplied(table=work.table, changes=found or 0, rows_deleted=deleted, write=how)
+    return TableApplied(
+        table=work.table,
+        changes=found or 0,
+        operations={"d": found or 0},
+        rows_deleted=deleted,
+        write=how,
+    )
 
 
 @contextmanager

@@ -92,6 +92,7 @@ def truncate(
     return TableApplied(
         table=work.table,
         changes=int(is_new),
+        operations={"t": int(is_new)},
         rows_deleted=gone,
         write=MirrorWrite("merge", "a TRUNCATE empties the mirror") if gone else None,
         in_quarantine=quarantine.count_unresolved(),

@@ -108,6 +108,7 @@ def apply_window(
         if staged.files:
             files, appended = names_of(staged.files), sum(file.rows for file in staged.files)
     put = quarantine.counts()
+    staged_at = time.monotonic()
     found = TableApplied(table=work.table, seconds=time.monotonic() - started)
     if files:  # not everything was taken back, or went into quarantine
         merging = _Merging(
@@ -123,7 +124,13 @@ def apply_window(
         found = merging.merge_files(files, appended, started)
     in_quarantine = quarantine.count_unresolved()
     quarantined = put.get(window.scn_high, 0)
-    return replace(found, quarantined=quarantined, in_quarantine=in_quarantine)
+    return replace(
+        found,
+        quarantined=quarantined,
+        in_quarantine=in_quarantine,
+        stage_seconds=staged_at - started,
+        merge_seconds=time.monotonic() - staged_at,
+    )
 
 
 def _settled(work: TableWork, part: TablePart, position: int | None) -> TableSchema:
@@ -255,7 +262,8 @@ class _Merging:
             where = self.work.facts(window=self.window.key)
             _check_appended(where, facts.changes, appended)
             written = write(self.work, self._change(changes, files, facts, where))
-        return merge_report(self.work.table, written.counts, facts.changes, started, written.how)
+        report = merge_report(self.work.table, written.counts, facts.changes, started, written.how)
+        return replace(report, operations=facts.operations, events_skipped=facts.skipped)
 
     def _change(
         self,
@@ -268,7 +276,13 @@ class _Merging:
         work, scn_high = self.work, self.window.scn_high
         info = CommitInfo(
             doing="merging a window into the mirror",
-            metadata=_metadata(work, self.window, changes=found.changes),
+            metadata=_metadata(
+                work,
+                self.window,
+                changes=found.changes,
+                operations=dict(found.operations),
+                skipped=dict(found.skipped),
+            ),
             txn=(work.window_app, scn_high),
             facts=where,
         )

@@ -118,7 +118,8 @@ class WindowManifest:
     where its rows are known by ROWID. ``files_by_table`` says, per table, which of the redo files
     have rows of it, by their place among them. It ``is_gap`` where no table takes part in it, so
     nothing was read. ``planned`` is what the metadata store knew of it, ``landed`` the moment of
-    the manifest (ISO 8601, UTC).
+    the manifest (ISO 8601, UTC). The pass gave ``rows_mined`` rows; of its ``seconds``, LogMiner
+    took ``mining_start_seconds`` to start and ``mining_fetch_seconds`` to give them.
     """
 
     source: str
@@ -151,6 +152,9 @@ class WindowManifest:
     data_objects: dict[str, DataObjects] = field(default_factory=dict)
     signals: tuple[SignalOutcome, ...] = ()
     is_gap: bool = False
+    rows_mined: int = 0
+    mining_start_seconds: float = 0.0
+    mining_fetch_seconds: float = 0.0
 
     def files_of(self, table: TableId) -> tuple[LandedFile, ...]:
         """The redo files that may have rows of a table."""
@@ -179,6 +183,9 @@ class WindowManifest:
             "transactions_late": self.transactions_late,
             "schema_changes": len(self.schema_changes),
             "logs": len(self.logs),
+            "rows_mined": self.rows_mined,
+            "mining_start_ms": round(self.mining_start_seconds * 1000),
+            "mining_fetch_ms": round(self.mining_fetch_seconds * 1000),
             **({"is_gap": 1} if self.is_gap else {}),
         }
 

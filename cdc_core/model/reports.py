@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -49,7 +49,9 @@ class TableApplied:
     committed. ``quarantined`` redo rows of the window could not be decoded and are in quarantine,
     as are ``in_quarantine`` rows of the table altogether that no later snapshot has settled; None
     where nobody asked. ``write`` is how the mirror took it; None where it took nothing, or where
-    that is not known any more.
+    that is not known any more. ``operations`` counts the changes by operation, ``events_skipped``
+    those that are no events by reason; ``stage_seconds`` went into the change log, and
+    ``merge_seconds`` into the mirror.
     """
 
     table: TableId
@@ -62,6 +64,10 @@ class TableApplied:
     seconds: float = 0.0
     skipped: bool = False
     write: MirrorWrite | None = field(default=None, compare=False)
+    operations: Mapping[str, int] = field(default_factory=dict, compare=False)
+    events_skipped: Mapping[str, int] = field(default_factory=dict, compare=False)
+    stage_seconds: float = field(default=0.0, compare=False)
+    merge_seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ that no process holds the whole of it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -30,7 +31,8 @@ Flags = npt.NDArray[np.bool_]
 PART_CHANGES_MAX = 1_000_000
 """So many changes are reduced at once; it takes some hundred bytes for each."""
 
-_LIGHT = ["_cdc_op", COMMIT_SCN, ORDINAL, "_cdc_xid", "_cdc_row_id", "_cdc_absent"]
+_SKIPPED = "_cdc_skipped"
+_LIGHT = ["_cdc_op", COMMIT_SCN, ORDINAL, "_cdc_xid", "_cdc_row_id", "_cdc_absent", _SKIPPED]
 
 Bounds = Mapping[str, tuple[int, int]]
 """Per column its least and its greatest value."""
@@ -82,8 +84,8 @@ class LightChanges:
 
     Attributes:
         table: The columns ``_cdc_op, _cdc_commit_scn, _cdc_ordinal, _cdc_xid, _cdc_row_id,
-            _cdc_absent``, and ``row``, the change's number by which :meth:`LoggedChanges.take`
-            finds it.
+            _cdc_absent, _cdc_skipped``, and ``row``, the change's number by which
+            :meth:`LoggedChanges.take` finds it.
         before: The key columns of the old image, NULL where there is none.
         after: Those of the new one.
         own_before: Does the old key belong to this part?
@@ -148,12 +150,16 @@ class ChangeFacts:
         moved_absent: Some change of key does not carry all columns.
         bounds: Of each key column that holds whole numbers, the least and the greatest value that
             any image has; none where nobody looked.
+        operations: Number of changes by operation.
+        skipped: Number of changes that are no events, by reason.
     """
 
     changes: int
     absent: tuple[str, ...]
     moved_absent: bool
     bounds: Bounds = field(default_factory=dict)
+    operations: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
 
 def _together(found: Sequence[LightChanges]) -> LightChanges:
@@ -202,16 +208,20 @@ class LoggedChanges:
         """Look through all changes, row group by row group."""
         count, named, moved_absent = 0, set[str](), False
         bounds: dict[str, tuple[int, int]] = {}
+        operations, skipped = Counter[str](), Counter[str]()
         for group in range(len(self._groups)):
             light = self._light_of(group, 0, 1)
             absent, moved = light.kinds(self._schema.column_names)
             count += light.table.num_rows
+            operations.update(_counted(light.table["_cdc_op"]))
+            skipped.update(_counted(light.table[_SKIPPED]))
             named |= absent
             moved_absent |= moved
             for images in (light.before, light.after):
                 for column, values in zip(self._schema.key, images, strict=True):
                     _widen(bounds, column, values)
-        return ChangeFacts(count, self.in_order(named), moved_absent, bounds)
+        named_in_order = self.in_order(named)
+        return ChangeFacts(count, named_in_order, moved_absent, bounds, operations, skipped)
 
     def in_order(self, columns: set[str]) -> tuple[str, ...]:
         """Some columns in the table's order."""
@@ -298,6 +308,12 @@ class LoggedChanges:
         if image not in rows.column_names:
             return pa.nulls(file.metadata.row_group(number).num_rows, kind)
         return _field_of(rows[image].combine_chunks(), name, kind)
+
+
+def _counted(values: pa.ChunkedArray) -> dict[str, int]:
+    """How often each value is there; NULL is none."""
+    pairs = pc.value_counts(values.drop_null()).to_pylist()
+    return {one["values"]: one["counts"] for one in pairs}
 
 
 def _field_of(image: pa.StructArray, name: str, kind: pa.DataType) -> pa.Array:

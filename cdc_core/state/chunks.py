@@ -15,6 +15,7 @@ from cdc_core.model.records import ChunkRecord, ChunkState
 from cdc_core.state.database import Database
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import CHUNKS, TABLES
+from cdc_core.state.totals import add_totals, counts_of_chunk
 
 _PLACE = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
 _OF_SOURCE = CHUNKS.c.source == bindparam("of")
@@ -226,6 +227,8 @@ class Chunks:
                 )
             if record.state == "landed":
                 set_chunk(connection, record, state="applied", apply_seconds=seconds)
+                now = self._database.now()
+                add_totals(connection, source, counts_of_chunk(record, seconds=seconds, now=now))
 
     def restore(self, chunks: Sequence[ChunkRecord]) -> None:
         """Write chunks in whatever state into a store that is made anew."""

@@ -105,6 +105,16 @@ WINDOW_TABLES = Table(
 )
 """What a window brought to a table. A table that it did not touch has no row."""
 
+TOTALS = Table(
+    "totals",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("metric", String(80), primary_key=True),
+    Column("labels", String(600), primary_key=True),
+    Column("value", Float, nullable=False),
+)
+"""Counters, which only grow; ``labels`` are the values of a metric's labels, as JSON."""
+
 CHUNKS = Table(
     "chunks",
     METADATA,

@@ -18,6 +18,7 @@ from cdc_core.state.pattern_matches import PatternMatches
 from cdc_core.state.schemas import SchemaHistory
 from cdc_core.state.signals import Signals
 from cdc_core.state.sources import Sources
+from cdc_core.state.totals import Totals
 from cdc_core.state.window_history import WindowHistory
 from cdc_core.state.windows import Windows
 
@@ -44,6 +45,7 @@ class Store:
         self.images = Images(database)
         self.comparisons = Comparisons(database)
         self.notifications = Notifications(database)
+        self.totals = Totals(database)
         self.leases = Leases(database)
 
     @classmethod

@@ -16,6 +16,7 @@ from cdc_core.model.scn import ScnWindow
 from cdc_core.state.database import moment
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS
+from cdc_core.state.totals import add_totals, counts_of_table
 
 _COUNTS = ("changes", "rows_inserted", "rows_updated", "rows_deleted", "quarantined")
 
@@ -114,6 +115,7 @@ def keep_counts(
         counts = {name: getattr(applied, name) for name in _COUNTS}
         values = {**named, **counts, "seconds": applied.seconds, "applied": now}
         connection.execute(insert(WINDOW_TABLES).values(**values))
+        add_totals(connection, record.source, counts_of_table(applied, now))
 
 
 def text_from_positions(positions: Sequence[ThreadPosition]) -> str:

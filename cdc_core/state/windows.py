@@ -23,6 +23,7 @@ from cdc_core.state.signals import settle_signals
 from cdc_core.state.sources import source_row
 from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS
 from cdc_core.state.table_rows import move_tables
+from cdc_core.state.totals import add_totals, counts_of_window
 from cdc_core.state.window_progress import (
     mark_inexact,
     refuse_earlier,
@@ -265,17 +266,23 @@ class Windows:
                 or manifest.left
             )
             files = (*manifest.redo_files, manifest.transactions_file)
+            rows = sum(manifest.rows_by_table.values())
+            size = sum(file.bytes for file in files)
+            counts = counts_of_window(
+                manifest.facts, rows=rows, size=size, seconds=manifest.seconds
+            )
+            add_totals(connection, source, counts)
             set_window(
                 connection,
                 record,
                 state="captured",
-                rows=sum(manifest.rows_by_table.values()),
+                rows=rows,
                 seconds=manifest.seconds,
                 manifest_sha256=manifest_sha256,
                 positions=text_from_positions(manifest.positions),
                 captured=self._database.now(),
                 last_error=None,
-                bytes=sum(file.bytes for file in files),
+                bytes=size,
                 facts=text_from_json(manifest.facts),
                 is_idle=is_empty
                 and not manifest.is_gap
@@ -368,3 +375,4 @@ class Windows:
         )
         with self._database.writing() as connection:
             connection.execute(update(WINDOWS).where(bounds).values(last_error=text))
+            add_totals(connection, source, {("redolake_window_failures_total", ()): 1})

@@ -29,6 +29,7 @@ from cdc_core.steps import (
     consistent_cut,
     lease_holders,
     maintaining,
+    measuring,
     policies,
     rebuilding,
     reconciling,
@@ -296,6 +297,7 @@ class Pipeline(Context):
     reconcile = reconciling.reconcile
     cut_at = consistent_cut.cut_at
     status = source_status.status
+    measure = measuring.measure
     rebuild_state = state_rebuild.rebuild_state
 
     def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from docs.tools.markdown import code, table
 from pipelines.debezium.properties import PROPERTIES, Property, counterparts
+from pipelines.debezium.words import NOTIFICATIONS, TOPICS
 
 COUNTERPARTS = counterparts()
 """Option path as :mod:`docs.tools.options` writes it → Debezium's properties."""
@@ -15,6 +16,21 @@ def markdown() -> str:
     for group in dict.fromkeys(one.group for one in PROPERTIES):
         lines += [f"### {group}", "", _table([one for one in PROPERTIES if one.group == group]), ""]
     return "\n".join(lines)
+
+
+def notifications_markdown() -> str:
+    """Debezium's notifications and what Redolake sends for them."""
+    return table(
+        ("`aggregate_type`", "`type`", "Redolake"),
+        ((code(about), code(kind), said) for (about, kind), said in NOTIFICATIONS.items()),
+    )
+
+
+def topics_markdown() -> str:
+    """Debezium's topics, and what stands for them."""
+    return table(
+        ("topic", "Redolake"), ((f"{code(name)}: {what}", said) for name, what, said in TOPICS)
+    )
 
 
 def _table(chosen: list[Property]) -> str:

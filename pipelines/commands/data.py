@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from cdc_core.errors import ConfigError, LeaseHeldError, TransientError, noticing_memory
 from cdc_core.model.scn import ScnWindow
 from pipelines.commands.inspect import EXIT_DIFFERENT, show_left_out, show_reconciliation
+from pipelines.commands.metrics import serving
 from pipelines.commands.pdbs import all_opened, each, print_stopped
 from pipelines.commands.shared import (
     EXIT_ERROR,
@@ -233,7 +235,7 @@ def run(
     continue. Without --loop, the command exits with code 1 while any table is in state `failed`, or
     if chunks or windows are left that it could not finish.
     """
-    with opened(config) as pipeline:
+    with opened(config) as pipeline, serving([pipeline]) if loop else nullcontext():
         _begin(pipeline)
         failures, is_first = 0, True
         while True:
@@ -265,7 +267,10 @@ def run_all(names: Sequence[str], *, loop: bool, every: float, config: SourceFil
     from cdc_core.fleet import run_together
 
     codes = []
-    with all_opened(names, config) as pipelines:
+    with (
+        all_opened(names, config) as pipelines,
+        serving([*pipelines.values()]) if loop else nullcontext(),
+    ):
         for pipeline in pipelines.values():
             _begin(pipeline)
         failures = 0

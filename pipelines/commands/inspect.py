@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cdc_core.errors import CdcError
+from cdc_core.model.metrics import Sample
 from cdc_core.model.reports import (
     LeftOut,
     Reconciliation,
@@ -48,8 +49,9 @@ def status(config: ConfigOption = None, json: JsonOption = False) -> None:
     """
     with opened(config) as pipeline:
         found = pipeline.status()
+        measured = pipeline.measure(found) if json else []
     if json:
-        print_json(asdict(found))
+        print_json(_as_json(found, measured))
     else:
         show_status(found, out())
 
@@ -61,10 +63,14 @@ def status_of_all(names: Sequence[str], *, config: SourceFile, json: bool) -> No
 
     with all_opened(names, config) as pipelines:
         found = {name: _status_of(name, pipeline) for name, pipeline in pipelines.items()}
+        measured = {
+            name: one.measure(found[name]) if json else [] for name, one in pipelines.items()
+        }
         scn = common_scn(pipelines)
         why = "" if scn is not None else what_delays(pipelines)
     if json:
-        print_json({"pdbs": {name: asdict(one) for name, one in found.items()}, "common_scn": scn})
+        every = {name: _as_json(one, measured[name]) for name, one in found.items()}
+        print_json({"pdbs": every, "common_scn": scn})
         return
     for one in found.values():
         show_status(one, out())
@@ -74,6 +80,10 @@ def status_of_all(names: Sequence[str], *, config: SourceFile, json: bool) -> No
         else f"All pluggable databases can be read as of SCN {scn}.",
         soft_wrap=True,
     )
+
+
+def _as_json(found: SourceStatus, measured: Sequence[Sample]) -> dict[str, object]:
+    return {**asdict(found), "metrics": [one.as_json() for one in measured]}
 
 
 def _status_of(name: str, pipeline: Pipeline) -> SourceStatus:

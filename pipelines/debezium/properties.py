@@ -460,7 +460,8 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         ),
         (
             "custom.metric.tags custom.sanitize.pattern statistics.metrics.enabled advanced.metrics.enable",
-            NOT_NEEDED, "dagster.run_tags", "About JMX. Dagster's metadata and `redolake status` have the figures.",
+            NOT_NEEDED, "dagster.run_tags metrics.port",
+            "About JMX. Prometheus scrapes the numbers, and adds labels of your own.",
         ),
         (
             "openlineage.integration.{option}", ANSWERED, "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -316,6 +317,10 @@ def summed(table: TableId, done: Sequence[TableApplied]) -> TableApplied:
         rows_updated=sum(one.rows_updated for one in done),
         rows_deleted=sum(one.rows_deleted for one in done),
         changes=sum(one.changes for one in done),
+        operations=sum((Counter(one.operations) for one in done), Counter()),
+        events_skipped=sum((Counter(one.events_skipped) for one in done), Counter()),
+        stage_seconds=sum(one.stage_seconds for one in done),
+        merge_seconds=sum(one.merge_seconds for one in done),
         quarantined=sum(one.quarantined for one in done),
         write=next((one.write for one in reversed(done) if one.write is not None), None),
         in_quarantine=next(

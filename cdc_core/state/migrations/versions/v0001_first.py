@@ -151,6 +151,13 @@ def upgrade() -> None:
         sa.Column("revision", sa.BigInteger(), nullable=False),
     )
     op.create_table(
+        "totals",
+        sa.Column("source", sa.String(length=40), primary_key=True),
+        sa.Column("metric", sa.String(length=80), primary_key=True),
+        sa.Column("labels", sa.String(length=600), primary_key=True),
+        sa.Column("value", sa.Float(), nullable=False),
+    )
+    op.create_table(
         "window_tables",
         sa.Column("source", sa.String(length=40), primary_key=True),
         sa.Column("ordinal", sa.BigInteger(), primary_key=True),

@@ -1,0 +1,27 @@
+"""What can a user configure of metrics?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from cdc_core.config.base import ConfigModel
+
+DEFAULT_PORT = 9464
+
+
+class MetricsConfig(ConfigModel):
+    """Numbers for Prometheus. Beside Dagster, the command ``redolake metrics`` serves them."""
+
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Where ``redolake run --loop`` serves them, at the path ``/metrics``. Empty, the default:
+    nowhere. ``redolake metrics`` takes this port too, and 9464 by default."""
+
+    address: str = "127.0.0.1"
+    """The address of this machine on which they are served. ``0.0.0.0`` is every one: the endpoint
+    asks for no password, and shows names of tables and no values of rows."""
+
+    ask_oracle: bool = True
+    """Whether each scrape asks Oracle for its SCN. Without, ``redolake_oracle_up``,
+    ``redolake_oracle_scn`` and lags by SCN are missing."""
