@@ -4,7 +4,6 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -18,8 +17,8 @@ from assets.windows import REPORTED, finished
 from cdc_core.config import SourceConfig
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
-from cdc_core.steps.overtaken import look_again
 
 
 def oracle_tables(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]:
@@ -35,7 +34,8 @@ def oracle_tables(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]
 def snapshot_chunks(
     names: Translator, table: TableId, open_pipeline: Opener
 ) -> dg.AssetsDefinition:
-    """The chunks of one table: read from Oracle, landed, applied to change log and mirror.
+    """The chunks of one table: read from Oracle, landed, applied to change log and mirror. A run
+    over several of them reads ``snapshot.sessions`` at once.
 
     A table that its snapshot stops fails the run; its check ``in_the_stream`` is reported in either
     case.
@@ -56,22 +56,25 @@ def snapshot_chunks(
         with dagster_failures(context, names.retries), ExitStack() as ended:
             pipeline = redolake.source(names.source, open_pipeline)
             ended.callback(show_streams, context.instance, pipeline.records, names, [table])
+            partitions = {ChunkKey.parse(table, key).key: key for key in context.partition_keys}
             columns: dict[str, Any] = {}
-            for chunk, partition in chunks_in_order(table, list(context.partition_keys)):
-                landed = look_again(partial(pipeline.snapshot_chunk, chunk))
-                applied = look_again(partial(pipeline.apply_chunk, chunk))
+            landed: dict[str, StepReport] = {}
+            keys = [ChunkKey.parse(table, key) for key in partitions]
+            for step in pipeline.carry_chunks(keys):
+                if step.kind == "chunk-landed":
+                    landed[step.key] = step
+                if step.kind != "chunk-applied":
+                    continue
+                chunk = ChunkKey.parse(table, step.key)
                 of_snapshot = pipeline.records.chunks(table, snapshot_id=chunk.snapshot_id)
-                if not columns and applied.scn_high is not None:
-                    found = pipeline.records.columns(table, Scn(applied.scn_high))
+                if not columns and step.scn_high is not None:
+                    found = pipeline.records.columns(table, Scn(step.scn_high))
                     columns = metadata.of_columns(found, names.key("oracle", table))
                 record = next(one for one in of_snapshot if one.number == chunk.number)
-                values = metadata.of_report(landed) | {
-                    **metadata.of_chunk(record, len(of_snapshot), landed.rows),
-                    "cdc/seconds_landing": round(landed.seconds, 3),
-                    "cdc/seconds_lake": round(applied.seconds, 3),
-                    "cdc/seconds": round(landed.seconds + applied.seconds, 3),
-                }
-                finished(context, key, partition, values | columns)
+                values = _of_steps(landed[step.key], step) | metadata.of_chunk(
+                    record, len(of_snapshot), step.rows
+                )
+                finished(context, key, partitions[step.key], values | columns)
         if columns:
             seen = {"dagster/column_schema": columns["dagster/column_schema"]}
             context.log_event(dg.AssetObservation(names.key("oracle", table), metadata=seen))
@@ -80,10 +83,10 @@ def snapshot_chunks(
     return snapshot
 
 
-def chunks_in_order(table: TableId, keys: list[str]) -> list[tuple[ChunkKey, str]]:
-    """The chunks of a run with their partition keys, by snapshot and number.
-
-    Raises:
-        PartitionKeyError: A key is not a chunk.
-    """
-    return sorted((ChunkKey.parse(table, key), key) for key in keys)
+def _of_steps(landed: StepReport, applied: StepReport) -> dict[str, Any]:
+    """What both steps on a chunk say of it."""
+    return metadata.of_report(landed) | {
+        "cdc/seconds_landing": round(landed.seconds, 3),
+        "cdc/seconds_lake": round(applied.seconds, 3),
+        "cdc/seconds": round(landed.seconds + applied.seconds, 3),
+    }

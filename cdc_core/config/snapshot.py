@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -24,6 +25,7 @@ SnapshotMode = Literal[
     "configuration_based",
     "custom",
 ]
+SESSIONS_BY_DEFAULT_MAX = 4
 _ALIASES = {"schema_only": "no_data", "schema_only_recovery": "recovery"}
 
 
@@ -74,6 +76,12 @@ class SnapshotConfig(ConfigModel):
     ``SELECT * FROM`` the table with a WHERE. The table remembers it when it joins: later
     snapshots, repairs and comparisons keep to it. All changes are captured in any case."""
 
+    sessions: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Oracle sessions that read chunks at once, of several tables or of one. By default as many as
+    the machine has CPUs, at most 4. A chunk is applied when it has landed; a session waits while as
+    many chunks as there are sessions have landed and are not applied. In Dagster, each run has so
+    many; ``dagster.pools.snapshot`` bounds the runs."""
+
     chunk_rows: Annotated[int, Field(ge=100)] = 500_000
     """Rows that a chunk should have, about."""
 
@@ -108,6 +116,11 @@ class SnapshotConfig(ConfigModel):
         if (self.mode == "custom") != (self.custom is not None):
             raise ValueError("mode: custom and snapshot.custom need each other")
         return self
+
+    @property
+    def sessions_at_once(self) -> int:
+        """How many sessions read chunks at once on this machine."""
+        return self.sessions or min(os.cpu_count() or 1, SESSIONS_BY_DEFAULT_MAX)
 
     @property
     def rereads_behind_gaps(self) -> bool:

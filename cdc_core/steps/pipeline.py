@@ -38,13 +38,14 @@ from cdc_core.steps import (
 )
 from cdc_core.steps import status as source_status
 from cdc_core.steps.context import Context, OpenLake, seconds_since
-from cdc_core.steps.lookahead import carry_chunks, carry_windows
+from cdc_core.steps.lookahead import carry_windows
 from cdc_core.steps.notifying import Notifier
 from cdc_core.steps.overtaken import look_again, looking_again, overtaken_where_forgotten
 from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import plan as snapshot_plan
 from cdc_core.steps.snapshots import read as chunk_read
 from cdc_core.steps.snapshots import starting
+from cdc_core.steps.snapshots.carrying import carry_chunks
 from cdc_core.steps.snapshots.files import ChunkFiles
 from cdc_core.steps.snapshots.joining import FirstStart, read_first_start
 from cdc_core.steps.source_view import SourceView
@@ -317,7 +318,7 @@ class Pipeline(Context):
                 left_out=tuple(left_out),
             )
         yield from looking_again(
-            lambda: self._carry_chunks([one for one in self.pending_chunks() if one in planned])
+            lambda: self._carry_pending([one for one in self.pending_chunks() if one in planned])
         )
 
     # -- all at once -----------------------------------------------------------------------------
@@ -328,16 +329,42 @@ class Pipeline(Context):
         """Plan what is missing, then read and apply every pending chunk, yielding each finished
         step.
 
-        Some tables are carried side by side (``lake.tables_at_once``), each read one chunk ahead.
+        ``snapshot.sessions`` chunks are read at once, of ``lake.tables_at_once`` tables or of one,
+        and applied as they land.
         """
         self.start_snapshot(tables, **plan)
-        yield from looking_again(lambda: self._carry_chunks(self.pending_chunks(tables)))
+        yield from looking_again(lambda: self._carry_pending(self.pending_chunks(tables)))
 
-    def _carry_chunks(self, keys: list[ChunkKey]) -> Iterator[StepReport]:
-        heeded = signals.SignalWatch(self, self.take_signals)
+    def _carry_pending(self, keys: list[ChunkKey]) -> Iterator[StepReport]:
+        watch = signals.SignalWatch(self, self.take_signals)
+        return self._carry_chunks(keys, watch.look, leaves_tables=True)
 
+    def carry_chunks(self, keys: Sequence[ChunkKey]) -> Iterator[StepReport]:
+        """Read and apply these chunks, as :meth:`run_snapshot` does, yielding each finished step;
+        those that are done too. Where another process was first, it is looked at again.
+
+        Raises:
+            TableStoppedError: A table failed, by something that is about it alone.
+            SnapshotPausedError: Snapshots are paused.
+            WindowFirstError: A chunk can be read or applied when windows up to its SCN are
+                captured.
+        """
+        applied: set[ChunkKey] = set()
+
+        def left() -> Iterator[StepReport]:
+            waiting = [key for key in keys if key not in applied]
+            for report in self._carry_chunks(waiting, lambda: None, leaves_tables=False):
+                if report.kind == "chunk-applied" and report.table is not None:
+                    applied.add(ChunkKey.parse(report.table, report.key))
+                yield report
+
+        return looking_again(left)
+
+    def _carry_chunks(
+        self, keys: Sequence[ChunkKey], before: Callable[[], None], *, leaves_tables: bool
+    ) -> Iterator[StepReport]:
         def read(key: ChunkKey) -> StepReport:
-            heeded.look()
+            before()
             return self.snapshot_chunk(key, files)
 
         with closing(ChunkFiles(self)) as files:
@@ -345,7 +372,9 @@ class Pipeline(Context):
                 keys,
                 read,
                 lambda key: self.apply_chunk(key, files),
+                sessions=self.config.snapshot.sessions_at_once,
                 tables_at_once=self.config.lake.tables_at_once,
+                leaves_tables=leaves_tables,
             )
 
     def run_windows(self, *, until: int | None = None) -> Iterator[StepReport]:

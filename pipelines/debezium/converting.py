@@ -478,6 +478,7 @@ _BY_NAME: dict[str, _Rule] = {
     "database.connection.adapter": _adapter,
     "capture.mode": _mode,
     "snapshot.fetch.size": _number("oracle.fetch_rows", least=100),
+    "snapshot.max.threads": _number("snapshot.sessions"),
     "snapshot.mode": _snapshot_mode,
     "column.exclude.list": _excluded,
     "column.blacklist": _excluded,

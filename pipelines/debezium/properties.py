@@ -227,10 +227,9 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         ),
         ("snapshot.fetch.size query.fetch.size", TAKEN, "oracle.fetch_rows", "Rows per fetch."),
         (
-            "snapshot.max.threads legacy.snapshot.max.threads", DIFFERS,
-            "lake.tables_at_once dagster.pools.snapshot",
-            "Chunks are partitions: several runs may read them at once, and a chunk that was read "
-            "stays read.",
+            "snapshot.max.threads legacy.snapshot.max.threads", TAKEN, "snapshot.sessions",
+            "Sessions read chunks of several tables at once, or of one. A chunk that was read stays "
+            "read.",
         ),
         (
             "snapshot.max.threads.multiplier snapshot.max.threads.multiplier.{table}", DIFFERS,

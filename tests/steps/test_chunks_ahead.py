@@ -28,14 +28,19 @@ def _no_spark(_config: LakeConfig) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("chunk_rows", "is_read_again"),
+    ("chunk_rows", "sessions", "is_read_again"),
     [
-        pytest.param(1000, True, id="a-chunk-whose-undo-is-gone-in-the-middle"),
-        pytest.param(400, False, id="several-chunks"),
+        pytest.param(1000, 1, True, id="a-chunk-whose-undo-is-gone-in-the-middle"),
+        pytest.param(400, 1, False, id="several-chunks"),
+        pytest.param(100, 4, False, id="several-chunks-in-several-sessions"),
     ],
 )
 def test_chunks_are_written_to_the_lake_while_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_rows: int, is_read_again: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    chunk_rows: int,
+    sessions: int,
+    is_read_again: bool,
 ) -> None:
     """What was written of a chunk until its undo was gone goes, and is not in the tables."""
     with running_oracle() as oracle:
@@ -47,7 +52,8 @@ def test_chunks_are_written_to_the_lake_while_they_are_read(
 
         def pipeline(name: str) -> Pipeline:
             login = {**oracle.login(CAPTURE), "fetch_rows": 100}
-            more: dict[str, Any] = {"oracle": login, "snapshot": {"chunk_rows": chunk_rows}}
+            snapshot = {"chunk_rows": chunk_rows, "sessions": sessions}
+            more: dict[str, Any] = {"oracle": login, "snapshot": snapshot}
             config = oracle.config(tmp_path / name, "MIXED", **more)
             return Pipeline(config, open_lake=partial(DeltaLake.open, spark=_no_spark))
 

@@ -207,7 +207,7 @@ def wide(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
         " CONNECT BY LEVEL <= 350",
     )
     more = {
-        "snapshot": {"chunk_rows": 100},
+        "snapshot": {"chunk_rows": 100, "sessions": 1},
         "signals": {
             "file": str(tmp_path / "signals.txt"),
             "actions": {"tell-shop": "tests.steps.told:tell", "fail-shop": "tests.steps.told:fail"},
@@ -358,11 +358,15 @@ def test_a_pause_is_taken_between_the_chunks_of_a_snapshot(
     monkeypatch.setattr("cdc_core.steps.signals.LOOK_SECONDS", 0.0)
     wide.run()
     send(wide, "read", "execute-snapshot", **{"data-collections": [f"{OWNER}.MANY"]})
-    chunks = 0
-    for report in wide.pipeline.run_once():
-        if report.kind == "chunk-applied" and not chunks:
+    sent: list[str] = []
+
+    def pause(call: str, _table: object) -> None:
+        if call == "apply_chunk" and not sent:
+            sent.append("pause")
             send(wide, "pause", "pause-snapshot")
-        chunks += report.kind == "chunk-applied"
+
+    wide.lake.before = pause
+    wide.run()
     applied, planned = wide.pipeline.records.signal_progress()["read"]
     assert 1 <= applied < planned
     send(wide, "stop", "stop-snapshot")

@@ -163,7 +163,8 @@ def plan_joining(
     be planned for fails.
 
     Where Oracle has no undo for the snapshot's SCN any more, the snapshot begins anew at a newer
-    one.
+    one. A table whose chunks are all applied becomes ready: the process that applied the last one
+    may have ended before it said so.
     """
     known = {
         record.table: ctx.store.chunks.find(
@@ -171,6 +172,9 @@ def plan_joining(
         )
         for record in records
     }
+    for table, chunks in known.items():
+        if chunks and all(chunk.state in ("applied", "dropped") for chunk in chunks):
+            ctx.store.tables.finish_snapshot(ctx.source, table)
     definitions = _definitions_of(
         ctx, session, [record for record in records if not known[record.table]]
     )
