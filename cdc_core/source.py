@@ -106,11 +106,14 @@ class Source(Protocol):
             CdcError: One cannot look: the database cannot be reached.
         """
 
-    def read_start(self, tables: Sequence[TableId]) -> Start:
+    def read_start(self, tables: Sequence[TableId], *, is_first: bool = False) -> Start:
         """Fix where tables join now: every transaction that commits above ``snapshot_scn`` has all
-        its changes above ``mining_low``, and Oracle can be read as of ``snapshot_scn``.
+        its changes above ``mining_low``, and Oracle can be read as of ``snapshot_scn``. A source
+        that ``is_first`` begun may begin at an earlier SCN by its configuration.
 
         Raises:
+            ConfigError: The configured SCN lies ahead.
+            RedoUnavailableError: Redo behind the configured SCN is gone.
             TransientError: That cannot be said at the moment; the message names what is in the way.
         """
 

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cdc_core.capture import logminer, positions
@@ -16,13 +16,14 @@ from cdc_core.capture.flushing import flush
 from cdc_core.capture.logs import read_logs
 from cdc_core.capture.prefetch import prefetch
 from cdc_core.capture.preflight import check_redo
+from cdc_core.capture.proving import prove_logs
 from cdc_core.capture.rules import CaptureRules
 from cdc_core.capture.shared_pass import Share, can_share, read_shared
 from cdc_core.capture.standby import miner_of, readable_end
 from cdc_core.capture.times import times_of
 from cdc_core.capture.windows import cut_windows
 from cdc_core.config import SourceConfig, TableConfig
-from cdc_core.errors import CdcError
+from cdc_core.errors import CdcError, ConfigError, RedoUnavailableError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
@@ -55,12 +56,37 @@ class LogMinerSource:
                 session, tables, how, open_miner=lambda: miner_of(session, self._database, how)
             )
 
-    def read_start(self, tables: Sequence[TableId]) -> Start:
+    def read_start(self, tables: Sequence[TableId], *, is_first: bool = False) -> Start:
         """See :meth:`Source.read_start`."""
         with self._database.session() as session:
             start = positions.read_start(session, tables=tables)
+            if is_first and self._config.snapshot.start_scn is not None:
+                start = self._begun_earlier(session, start, Scn(self._config.snapshot.start_scn))
             refuse_start_without(session, self._config.capture, start.mining_low)
             return start
+
+    def _begun_earlier(self, session: OracleSession, now: Start, scn: Scn) -> Start:
+        """A start at an SCN that has passed, from which on Oracle has all redo."""
+        how = self._config.capture
+        if scn > now.snapshot_scn:
+            raise ConfigError(
+                "snapshot.start_scn lies ahead of the database",
+                hint="Name an SCN that the database has reached.",
+                start_scn=scn,
+                current=now.snapshot_scn,
+            )
+        low = Scn((self._config.snapshot.start_reads_from or scn) - 1)
+        high = max(scn, positions.upper_bound(session, how.close_at))
+        with miner_of(session, self._database, how) as miner:
+            try:
+                prove_logs(session, miner, low, high, now.resetlogs_change, how)
+            except RedoUnavailableError as error:
+                raise RedoUnavailableError(
+                    "the source cannot begin at snapshot.start_scn: redo behind it is gone",
+                    hint="Restore the archived logs (RMAN: RESTORE ARCHIVELOG), or name a later SCN.",
+                    **{**error.facts, "start_scn": scn, "reads_from": low + 1},
+                ) from error
+        return replace(now, snapshot_scn=scn, mining_low=low)
 
     def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
         """See :meth:`Source.next_windows`."""

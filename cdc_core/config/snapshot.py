@@ -82,6 +82,16 @@ class SnapshotConfig(ConfigModel):
     many chunks as there are sessions have landed and are not applied. In Dagster, each run has so
     many; ``dagster.pools.snapshot`` bounds the runs."""
 
+    start_scn: Annotated[int, Field(ge=1)] | None = None
+    """With ``mode: no_data``, where a new source begins: it captures every transaction that commits
+    above this SCN. To take over from another tool, name the highest commit SCN that the tool has
+    delivered. Oracle must have the redo from there. By default, the present SCN."""
+
+    start_reads_from: Annotated[int, Field(ge=1)] | None = None
+    """From which SCN on redo is read for ``start_scn``: the start of the oldest transaction that
+    was open there. A transaction that began earlier and commits above ``start_scn`` stops the
+    tables that it changed. By default ``start_scn``."""
+
     chunk_rows: Annotated[int, Field(ge=100)] = 500_000
     """Rows that a chunk should have, about."""
 
@@ -115,6 +125,14 @@ class SnapshotConfig(ConfigModel):
     def _custom_has_a_class(self) -> Self:
         if (self.mode == "custom") != (self.custom is not None):
             raise ValueError("mode: custom and snapshot.custom need each other")
+        return self
+
+    @model_validator(mode="after")
+    def _start_is_without_rows(self) -> Self:
+        if self.start_scn is not None and self.mode != "no_data":
+            raise ValueError("start_scn needs mode: no_data, since rows are read as of the present")
+        if self.start_reads_from is not None and self.start_reads_from > (self.start_scn or 0):
+            raise ValueError("start_reads_from needs a start_scn at or above it")
         return self
 
     @property

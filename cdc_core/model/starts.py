@@ -31,6 +31,24 @@ class Decision:
         return f"{_SAID[self.work, self.rows]}, {then}: {self.reason}"
 
 
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """What the next run would make of one table, in words."""
+
+    table: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """What the next run would do, without doing it: what the start decides; what becomes of tables,
+    in the order of their names, but for those that just go on; and how many windows wait."""
+
+    decision: Decision
+    tables: tuple[TablePlan, ...]
+    windows_waiting: int
+
+
 _SAID: dict[tuple[Work, bool], str] = {
     ("snapshot", True): "read all tables",
     ("snapshot", False): "take tables in without their rows",

@@ -12,16 +12,21 @@ SYSTIMESTAMP ("in the time zone of the operating system").
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
+from cdc_core.errors import SnapshotTooOldError
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn
-from cdc_core.schema.dictionary_queries import Queries
+from cdc_core.schema.dictionary_queries import Queries, tables_condition
 
 _TIMES = """
 SELECT SCN_TO_TIMESTAMP(:scn), SYS_EXTRACT_UTC(SYSTIMESTAMP), CAST(SYSTIMESTAMP AS TIMESTAMP) FROM DUAL"""
+_LAST_DDL = """
+SELECT OWNER, OBJECT_NAME, LAST_DDL_TIME FROM ALL_OBJECTS WHERE OBJECT_TYPE = 'TABLE' AND {tables}"""
 _OFFSET_GRAIN = timedelta(minutes=15)
 _NEAR = timedelta(hours=3)
 """No further from a time is the night whose repeated hour it may lie in, or next to."""
@@ -49,6 +54,17 @@ def ddl_times(session: Queries, scn: Scn) -> DdlTimes:
     slack = timedelta(seconds=SLACK_SECONDS) + repeated
     whole = at.replace(microsecond=0)
     return DdlTimes(whole - slack, whole + slack, repeated)
+
+
+def unchanged_since(session: Queries, tables: Sequence[TableId], scn: Scn) -> frozenset[TableId]:
+    """The tables whose last DDL came before an SCN; none where Oracle maps it to no time."""
+    try:
+        before = ddl_times(session, scn).before
+    except SnapshotTooOldError:
+        return frozenset()
+    condition, binds = tables_condition(tables, "OWNER", "OBJECT_NAME")
+    rows = session.fetch_all(_LAST_DDL.format(tables=condition), binds)
+    return frozenset(TableId(owner, name) for owner, name, last in rows if last <= before)
 
 
 def went_back(at: datetime, now: datetime, offset: timedelta) -> timedelta:

@@ -107,9 +107,11 @@ class Context:
         each use may have its own."""
         return self._open_source(self.config, self.database)
 
-    def find_tables(self) -> list[FoundTable]:
-        """Ask Oracle which tables the patterns name now, keep the answer, and follow it from here
-        on.
+    def find_tables(self, *, is_kept: bool = True) -> list[FoundTable]:
+        """Ask Oracle which tables the patterns name now, and follow the answer from here on.
+
+        Args:
+            is_kept: Keep the answer for other processes, and for the next time.
 
         Returns:
             All tables that the patterns name, those that are left out among them; none without
@@ -124,7 +126,7 @@ class Context:
         with self.database.session() as session:
             found = look_up(session, self._written, known, self._left_by_policy())
         kept = [replace(one, rows=None, key=()) for one in found]
-        if kept != known:
+        if kept != known and is_kept:
             self.store.matches.save(self.source, kept)
         with self._lock:
             if self._config is None or self._matched != kept:

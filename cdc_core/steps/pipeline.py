@@ -31,6 +31,7 @@ from cdc_core.steps import (
     maintaining,
     measuring,
     policies,
+    previewing,
     rebuilding,
     reconciling,
     signals,
@@ -180,6 +181,7 @@ class Pipeline(Context):
     check = snapshot_plan.check
     begin = _kept(starting.begin)
     decision = starting.decision
+    preview = previewing.preview
     pending_chunks = snapshot_plan.pending_chunks
     snapshot_chunk = _kept_of_table(chunk_read.snapshot_chunk)
     apply_chunk = _kept_of_table(chunk_apply.apply_chunk)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cdc_core.config import MatchedTable, TableConfig
 from cdc_core.errors import CdcError, ConfigError, NotYetError, PreflightError
@@ -257,6 +258,16 @@ def _had(schemas: Sequence[TableSchema], table: TableId, column: str) -> bool:
     return any(schema.table == table and column in schema.column_names for schema in schemas)
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the configuration asks of a table that it did not ask before: in words, and the step
+    that does it."""
+
+    table: TableId
+    said: str
+    carry_out: Callable[[], None]
+
+
 def follow_configuration(ctx: Context) -> list[StreamEnd]:
     """Carry out what the configuration says of tables now: tables that it does not name any more
     are removed, and those that it names again are new. (What is new joins with the next snapshot.)
@@ -264,115 +275,158 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
     ctx.find_tables()
     if ctx.store.sources.get(ctx.source) is None:
         return []
-    named = {config.table for config in ctx.config.tables}
-    matched = {one.table for one in ctx.config.tables if isinstance(one, MatchedTable)}
-    records = ctx.store.tables.all(ctx.source)
-    named_again = [
-        record.table
-        for record in records
-        if record.table in named
-        and record.state == "removed"
-        and (
-            record.asked_by == "configuration"
-            or (record.asked_by == "policy" and record.table in matched)
-        )
-        and not record.takes_windows
-    ]
-    for table in named_again:
-        _LOG.info("table is configured again table=%s", table)
-        ctx.store.tables.readmit(ctx.source, table)
-    present = ctx.store.tables.all(ctx.source) if named_again else records
-    captured = {one.table for one in present if one.is_captured}
-    newest = ctx.store.schemas.newest(ctx.source)
-    for config in ctx.config.tables:
-        if config.table in captured and config.table in newest:
-            _follow_columns(ctx, config, newest[config.table])
-    _follow_pauses(ctx)
-    gone = [record.table for record in records if record.table not in named]
-    ended = {record.table for record in records if record.state == "removed"}
-    leaving = [table for table in gone if table not in ended]
+    for change in configuration_changes(ctx):
+        change.carry_out()
+    leaving = leaving_tables(ctx)
     for table in leaving:
         _LOG.warning("table was taken out of the configuration table=%s", table)
     return remove_tables(ctx, leaving, asked_by="configuration") if leaving else []
 
 
-def _follow_pauses(ctx: Context) -> None:
-    """Pause the tables that the configuration pauses, and resume those that it has paused and
-    pauses no more."""
+def leaving_tables(ctx: Context) -> list[TableId]:
+    """Captured tables that the configuration does not name any more."""
+    named = {config.table for config in ctx.config.tables}
+    records = ctx.store.tables.all(ctx.source)
+    return [one.table for one in records if one.table not in named and one.state != "removed"]
+
+
+def configuration_changes(ctx: Context) -> Iterator[Change]:
+    """What the configuration changes of tables that stay, and of those that it names again, table
+    by table. Nothing is done by looking; each change is to be carried out before the next is asked
+    for, or none is."""
+    named = {config.table for config in ctx.config.tables}
+    matched = {one.table for one in ctx.config.tables if isinstance(one, MatchedTable)}
+    records = ctx.store.tables.all(ctx.source)
+    for record in records:
+        if (
+            record.table in named
+            and record.state == "removed"
+            and (
+                record.asked_by == "configuration"
+                or (record.asked_by == "policy" and record.table in matched)
+            )
+            and not record.takes_windows
+        ):
+            said = "is configured again"
+            yield Change(record.table, said, partial(_readmit, ctx, record.table))
+    captured = {one.table for one in records if one.is_captured}
+    newest = ctx.store.schemas.newest(ctx.source)
+    for config in ctx.config.tables:
+        if config.table in captured and config.table in newest:
+            yield from _columns_changed(ctx, config, newest[config.table])
+    yield from _pauses_changed(ctx)
+
+
+def _readmit(ctx: Context, table: TableId) -> None:
+    _LOG.info("table is configured again table=%s", table)
+    ctx.store.tables.readmit(ctx.source, table)
+
+
+def _pauses_changed(ctx: Context) -> Iterator[Change]:
+    """The tables that the configuration pauses, and those that it has paused and pauses no more."""
     records = {one.table: one for one in ctx.store.tables.all(ctx.source) if one.is_captured}
     for config in ctx.config.tables:
         record = records.get(config.table)
         if record is None:
             continue
         if config.paused and record.state in ("ready", "snapshotting"):
-            _LOG.info("table is paused by the configuration table=%s", config.table)
-            ctx.store.tables.pause(
-                ctx.source,
-                config.table,
-                reason="paused by the configuration",
-                way_out="Remove `paused` from the table's entry; the next run applies the windows that were captured meanwhile.",
-                asked_by="configuration",
-            )
+            yield Change(config.table, "is paused", partial(_pause, ctx, config.table))
         elif not config.paused and record.state == "paused" and record.asked_by == "configuration":
-            _LOG.info("table is resumed by the configuration table=%s", config.table)
-            resume_tables(ctx, [config.table])
+            yield Change(config.table, "is resumed", partial(_resume, ctx, config.table))
 
 
-def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> None:
-    """Make a new version of a captured table whose configuration leaves columns out that it had, or
-    names another key.
+def _pause(ctx: Context, table: TableId) -> None:
+    _LOG.info("table is paused by the configuration table=%s", table)
+    ctx.store.tables.pause(
+        ctx.source,
+        table,
+        reason="paused by the configuration",
+        way_out="Remove `paused` from the table's entry; the next run applies the windows that were"
+        " captured meanwhile.",
+        asked_by="configuration",
+    )
 
-    The version holds from the next window on; what is read or applied before that is seen without
+
+def _resume(ctx: Context, table: TableId) -> None:
+    _LOG.info("table is resumed by the configuration table=%s", table)
+    resume_tables(ctx, [table])
+
+
+def _columns_changed(ctx: Context, config: TableConfig, latest: TableSchema) -> Iterator[Change]:
+    """What a captured table becomes whose configuration leaves columns out that it had, or names
+    another key, or other rows.
+
+    A new version holds from the next window on; what is read or applied before that is seen without
     the columns all the same (:meth:`Context.visible`).
     """
-    if refusal := _key_refusal(ctx, config, latest):
-        _stop_for_fresh(ctx, config, latest, refusal)
-        return
-    if latest.is_by_all_columns and (
-        lacking := lacking_columns(config, latest.as_in_rows().columns)
-    ):
-        reason = f"all columns identify the table's rows, and Redolake would not have them all: {', '.join(lacking)}"
-        _stop_for_fresh(ctx, config, latest, reason)
+    if reason := _stopping_reason(ctx, config, latest):
+        stop = partial(_stop_for_fresh, ctx, config, latest, reason)
+        yield Change(config.table, f"stops, and needs new Delta tables: {reason}", stop)
         return
     if bool(config.key) != latest.key_is_configured:
         scn = _scn_of_next_version(ctx, latest)
         latest = replace(latest, key_is_configured=bool(config.key), scn_from=scn)
-        ctx.store.schemas.save(SchemaVersion(ctx.source, latest))
+        yield Change(config.table, "has its key from another place", partial(_save, ctx, latest))
+    if again := _asked_for_again(ctx, config, latest):
+        reason = f"the configuration now captures columns that the lake lacks: {', '.join(again)}"
+        yield Change(config.table, f"waits for a snapshot of its own: {reason}", partial(
+            _remark, ctx, config, reason, "adds them with a new snapshot"
+        ))  # fmt: skip
+    if is_filtered_otherwise(ctx, ctx.table_record(config.table), latest):
+        reason = "snapshot.select_overrides names other rows than the table's snapshots read"
+        yield Change(config.table, f"waits for a snapshot of its own: {reason}", partial(
+            _remark, ctx, config, reason, "reads it by the new filter"
+        ))  # fmt: skip
+    fresh = [name for name in config.columns_exclude if name in latest.column_names]
+    masked = masks_of(config, latest.columns)
+    changed = sorted({name for name, _ in {*masked} ^ {*latest.masked}})
+    if fresh:
+        exclude = partial(_exclude, ctx, config, latest, fresh)
+        yield Change(config.table, f"loses columns: {', '.join(fresh)}", exclude)
+    elif changed:
+        mask = partial(_mask, ctx, config, replace(latest, masked=masked), latest, changed)
+        yield Change(config.table, f"masks columns differently: {', '.join(changed)}", mask)
+
+
+def _stopping_reason(ctx: Context, config: TableConfig, latest: TableSchema) -> str | None:
+    """Why the table's Delta tables cannot be continued under the configuration; None if they
+    can."""
+    if refusal := _key_refusal(ctx, config, latest):
+        return refusal
+    if latest.is_by_all_columns and (
+        lacking := lacking_columns(config, latest.as_in_rows().columns)
+    ):
+        return (
+            "all columns identify the table's rows, and Redolake would not have them all:"
+            f" {', '.join(lacking)}"
+        )
     if set(config.columns_exclude) & set(latest.key):
-        _stop_for_fresh(ctx, config, latest, "columns_exclude names columns of the key")
-        return
+        return "columns_exclude names columns of the key"
     if refusal := mask_refusal(config, latest.columns, latest.key):
-        _stop_for_fresh(ctx, config, latest, refusal)
-        return
+        return refusal
     held = [
         column.name
         for column in latest.columns
         if column.held_as != form_of(config, column, latest.key)
     ]
     if held:
-        reason = f"columns_as or types_as names other types than the Delta tables have: {', '.join(held)}"
-        _stop_for_fresh(ctx, config, latest, reason)
-        return
-    again = _asked_for_again(ctx, config, latest)
-    if again and ctx.store.tables.remark(
-        ctx.source,
-        config.table,
-        reason=f"the configuration now captures columns that the lake lacks: {', '.join(again)}",
-        way_out=f"`redolake table resnapshot {config.table.argument}` adds them with a new snapshot.",
+        return f"columns_as or types_as names other types than the Delta tables have: {', '.join(held)}"
+    return None
+
+
+def _save(ctx: Context, schema: TableSchema) -> None:
+    ctx.store.schemas.save(SchemaVersion(ctx.source, schema))
+
+
+def _remark(ctx: Context, config: TableConfig, reason: str, does: str) -> None:
+    command = f"`redolake table resnapshot {config.table.argument}`"
+    if ctx.store.tables.remark(
+        ctx.source, config.table, reason=reason, way_out=f"{command} {does}."
     ):
-        _LOG.warning("columns wait table=%s columns=%s", config.table, ", ".join(again))
-    record = ctx.table_record(config.table)
-    if is_filtered_otherwise(ctx, record, latest) and ctx.store.tables.remark(
-        ctx.source,
-        config.table,
-        reason="snapshot.select_overrides names other rows than the table's snapshots read",
-        way_out=f"`redolake table resnapshot {config.table.argument}` reads it by the new filter.",
-    ):
-        _LOG.warning("the filter of rows has changed table=%s", config.table)
-    fresh = [name for name in config.columns_exclude if name in latest.column_names]
-    if not fresh:
-        _follow_masks(ctx, config, latest)
-        return
+        _LOG.warning("a table waits table=%s reason=%s", config.table, reason)
+
+
+def _exclude(ctx: Context, config: TableConfig, latest: TableSchema, fresh: Sequence[str]) -> None:
     scn = _scn_of_next_version(ctx, latest)
     ctx.store.tables.exclude_columns(
         SchemaVersion(ctx.source, replace(latest.without(fresh), scn_from=scn)),
@@ -381,6 +435,26 @@ def _follow_columns(ctx: Context, config: TableConfig, latest: TableSchema) -> N
         way_out=f"`redolake table purge-column {config.table.argument} {shlex.quote(fresh[0])}` removes them.",
     )
     _LOG.warning("columns are left out table=%s columns=%s", config.table, ", ".join(fresh))
+
+
+def _mask(
+    ctx: Context,
+    config: TableConfig,
+    masked: TableSchema,
+    latest: TableSchema,
+    changed: Sequence[str],
+) -> None:
+    """Note that values land otherwise from the next statement on: what is in the lake stays as it
+    was written."""
+    scn = _scn_of_next_version(ctx, latest)
+    ctx.store.tables.exclude_columns(
+        SchemaVersion(ctx.source, replace(masked, scn_from=scn)),
+        behind=latest,
+        reason=f"columns masked differently since SCN {scn}: {', '.join(changed)}; the lake still holds older values",
+        way_out=f"`redolake table resnapshot {config.table.argument} --fresh` starts new Delta tables. The old ones, and landing, keep the "
+        "values until you remove them.",
+    )
+    _LOG.warning("masks changed table=%s columns=%s", config.table, ", ".join(changed))
 
 
 def _key_refusal(ctx: Context, config: TableConfig, latest: TableSchema) -> str | None:
@@ -403,24 +477,6 @@ def _key_refusal(ctx: Context, config: TableConfig, latest: TableSchema) -> str 
     if key == latest.key:
         return None
     return f"the key is ({', '.join(key)}) now, and the Delta tables have ({', '.join(latest.key)})"
-
-
-def _follow_masks(ctx: Context, config: TableConfig, latest: TableSchema) -> None:
-    """Note that values land otherwise from the next statement on: what is in the lake stays as it
-    was written."""
-    masked = masks_of(config, latest.columns)
-    changed = sorted({name for name, _ in {*masked} ^ {*latest.masked}})
-    if not changed:
-        return
-    scn = _scn_of_next_version(ctx, latest)
-    ctx.store.tables.exclude_columns(
-        SchemaVersion(ctx.source, replace(latest, masked=masked, scn_from=scn)),
-        behind=latest,
-        reason=f"columns masked differently since SCN {scn}: {', '.join(changed)}; the lake still holds older values",
-        way_out=f"`redolake table resnapshot {config.table.argument} --fresh` starts new Delta tables. The old ones, and landing, keep the "
-        "values until you remove them.",
-    )
-    _LOG.warning("masks changed table=%s columns=%s", config.table, ", ".join(changed))
 
 
 def _scn_of_next_version(ctx: Context, latest: TableSchema) -> Scn:

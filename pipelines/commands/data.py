@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from cdc_core.errors import ConfigError, LeaseHeldError, TransientError, noticing_memory
 from cdc_core.model.scn import ScnWindow
@@ -32,6 +33,7 @@ from pipelines.config_file import SourceFile
 if TYPE_CHECKING:
     from cdc_core.model.records import WindowRecord, WindowState
     from cdc_core.model.reports import StepReport
+    from cdc_core.model.starts import RunPlan
     from cdc_core.steps import Pipeline
 
 LOOP_SECONDS = 10.0
@@ -223,6 +225,9 @@ def apply(config: ConfigOption = None) -> None:
 
 def run(
     loop: Annotated[bool, typer.Option("--loop", help="Keep running until Ctrl-C.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what the run would do, and do nothing.")
+    ] = False,
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Pause between rounds.")
     ] = LOOP_SECONDS,
@@ -234,8 +239,14 @@ def run(
     failures (a database that is down, redo that is not archived yet). If a table fails, the others
     continue. Without --loop, the command exits with code 1 while any table is in state `failed`, or
     if chunks or windows are left that it could not finish.
+
+    --plan shows what the configuration changes: tables that join or leave, columns, keys, what
+    snapshot.mode decides. It reads Oracle's dictionary and changes nothing.
     """
-    with opened(config) as pipeline, serving([pipeline]) if loop else nullcontext():
+    with opened(config) as pipeline, serving([pipeline]) if loop and not plan else nullcontext():
+        if plan:
+            _show_plan(pipeline.preview())
+            return
         _begin(pipeline)
         failures, is_first = 0, True
         while True:
@@ -260,7 +271,9 @@ def run(
             time.sleep(_pause(every, failures))
 
 
-def run_all(names: Sequence[str], *, loop: bool, every: float, config: SourceFile) -> None:
+def run_all(
+    names: Sequence[str], *, loop: bool, plan: bool, every: float, config: SourceFile
+) -> None:
     """The same for all pluggable databases that the configuration lists, up to one SCN. One that
     stops does not affect the others: temporary failures are retried in a loop, anything else ends
     its part."""
@@ -269,8 +282,13 @@ def run_all(names: Sequence[str], *, loop: bool, every: float, config: SourceFil
     codes = []
     with (
         all_opened(names, config) as pipelines,
-        serving([*pipelines.values()]) if loop else nullcontext(),
+        serving([*pipelines.values()]) if loop and not plan else nullcontext(),
     ):
+        if plan:
+            for name, pipeline in pipelines.items():
+                out().rule(name)
+                _show_plan(pipeline.preview())
+            return
         for pipeline in pipelines.values():
             _begin(pipeline)
         failures = 0
@@ -297,6 +315,19 @@ def run_all(names: Sequence[str], *, loop: bool, every: float, config: SourceFil
                 time.sleep(_pause(every, failures))
     if any(codes):
         raise typer.Exit(max(codes))
+
+
+def _show_plan(found: RunPlan) -> None:
+    """What a run would do, for people."""
+    out().print(f"start: {found.decision}", soft_wrap=True)
+    if found.decision.hint:
+        out().print(f"  {escape(found.decision.hint)}", soft_wrap=True)
+    for one in found.tables:
+        out().print(f"{one.table} {escape(one.said)}", soft_wrap=True)
+    if not found.tables:
+        out().print("tables: no change")
+    if found.windows_waiting:
+        out().print(f"windows that wait: {found.windows_waiting}")
 
 
 def _begin(pipeline: Pipeline) -> None:

@@ -22,8 +22,8 @@ def _mining_from_the_snapshot() -> None:
 
     original = LogMinerSource.read_start
 
-    def wrapped(self: Any, tables: Any) -> Any:
-        start = original(self, tables)
+    def wrapped(self: Any, tables: Any, **more: Any) -> Any:
+        start = original(self, tables, **more)
         return replace(start, mining_low=start.snapshot_scn)
 
     LogMinerSource.read_start = wrapped  # type: ignore[method-assign]

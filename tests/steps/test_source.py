@@ -56,7 +56,7 @@ class ScriptedSource:
         self.asked.append(f"what {len(tables)} tables lack")
         return self.missing
 
-    def read_start(self, tables: Sequence[TableId]) -> Start:
+    def read_start(self, tables: Sequence[TableId], *, is_first: bool = False) -> Start:
         self.asked.append(f"start of {', '.join(map(str, tables))}")
         self.begin = self.database.read(current_scn)
         return Start(

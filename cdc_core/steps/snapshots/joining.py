@@ -29,9 +29,11 @@ from cdc_core.model.streams import ReadAgain
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.preflight.tables import check_tables
+from cdc_core.schema.ddl_times import unchanged_since
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.evolution import held_by, identified, judge
 from cdc_core.schema.segments import (
+    PAST_ERRORS,
     knowing,
     knowing_data_objects,
     read_data_objects,
@@ -81,7 +83,7 @@ def read_first_start(ctx: Context, session: OracleSession) -> FirstStart:
     preflight(ctx, session)
     tables = ctx.configured(None)
     before = _definitions_now(ctx, session, tables)
-    return FirstStart(ctx.redo_source.read_start(tables), before)
+    return FirstStart(ctx.redo_source.read_start(tables, is_first=True), before)
 
 
 def join_tables(
@@ -120,7 +122,7 @@ def join_tables(
         return []
     before = given.before if given else _definitions_now(ctx, session, able)
     with ctx.lease("window-plan", wait_seconds=60):
-        start = given.start if given else ctx.redo_source.read_start(able)
+        start = given.start if given else ctx.redo_source.read_start(able, is_first=is_new)
         if is_new:
             _begin_source(ctx, start)
         last = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
@@ -282,9 +284,27 @@ def _definitions_at(
     tables have now."""
     configs = [ctx.config.table(table) for table in tables]
     found = read_each_schema(session, configs, scn=scn, before=before)
+    found |= _unchanged_since(session, found, scn, before)
     schemas = [one for one in found.values() if isinstance(one, TableSchema)]
     schemas = knowing_data_objects(session, with_segments(session, schemas), scn, before)
     return {**found, **{one.table: one for one in schemas}}
+
+
+def _unchanged_since(
+    session: OracleSession,
+    found: Mapping[TableId, TableSchema | CdcError],
+    scn: Scn,
+    before: Sequence[TableSchema],
+) -> dict[TableId, TableSchema | CdcError]:
+    """Known definitions of tables that Oracle cannot look back at, and that no DDL has changed
+    since."""
+    lost = [one for one in before if isinstance(found[one.table], PAST_ERRORS)]
+    if not lost:
+        return {}
+    settled = unchanged_since(session, [one.table for one in lost], scn)
+    for one in lost:
+        _LOG.info("the definition as of SCN %d is the known one: table=%s", scn, one.table)
+    return {one.table: replace(one, scn_from=scn) for one in lost if one.table in settled}
 
 
 def _definitions_of(

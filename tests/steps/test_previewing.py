@@ -1,0 +1,68 @@
+"""What the next run would do, said before it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.steps.harness import Source, source_of
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            *(
+                f"CREATE TABLE {one} (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), X NUMBER(9))"
+                for one in ("A", "B", "C")
+            ),
+            "CREATE TABLE KEYLESS (ID NUMBER(9))",
+        )
+        yield running
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    with source_of(oracle, tmp_path, "A", "B") as source:
+        yield source
+
+
+def plan(source: Source) -> dict[str, str]:
+    found = source.pipeline.preview()
+    return {one.table.removeprefix(f"{OWNER}."): one.said for one in found.tables}
+
+
+def test_a_first_run(source: Source) -> None:
+    source.close()
+    overrides = {f"{OWNER}.A": "ID > 5"}
+    source.more = {"snapshot": {"include": [f"{OWNER}.A"], "select_overrides": overrides}}
+    assert plan(source) == {
+        "A": "joins with the rows WHERE ID > 5: 3 columns, key (ID)",
+        "B": "joins without its rows: 3 columns, key (ID)",
+    }
+    assert source.pipeline.preview().decision.work == "snapshot"
+    assert source.pipeline.records.tables() == []
+
+
+def test_a_changed_configuration(source: Source) -> None:
+    source.run()
+    assert plan(source) == {}
+    before = source.pipeline.records.tables()
+    source.configure({"name": "A", "columns_exclude": ["N"]}, "C", "KEYLESS")
+    found = plan(source)
+    assert found["A"] == "loses columns: N"
+    assert found["B"].startswith("leaves")
+    assert found["C"] == "joins with its rows: 3 columns, key (ID)"
+    assert found["KEYLESS"].startswith("cannot join")
+    source.configure({"name": "A", "key": ["N"]}, {"name": "B", "paused": True})
+    found = plan(source)
+    assert found["A"].startswith("stops, and needs new Delta tables: the key is (N) now")
+    assert found["B"] == "is paused"
+    assert source.pipeline.records.tables() == before
+    source.configure("A")
+    source.run()
+    source.configure("A", "B")
+    assert plan(source) == {"B": "is configured again; joins with its rows: 3 columns, key (ID)"}
