@@ -6,7 +6,7 @@ the rows as they were before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -15,12 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.staging import ddl_of
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.stage.carrying import Carried
+from cdc_core.stage.changes import AddedColumns
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL
 
 
@@ -90,7 +92,7 @@ def carried_sql(
     changes: str,
     schema: TableSchema,
     absent: Sequence[str],
-    defaults: Mapping[str, str],
+    added: AddedColumns,
     origin: str,
     carried: CarriedView,
 ) -> str:
@@ -101,13 +103,13 @@ def carried_sql(
         changes: A relation of SQL with the change log's columns.
         schema: The table.
         absent: Columns that some change lacks.
-        defaults: SQL of the defaults of columns that were added to the table.
+        added: Columns that were added to it.
         origin: SELECT of ``key0…, o0…`` (structs with the field ``v``) and ``origin_scn``: rows as
             they were before.
         carried: By :func:`carried_view`.
     """
     values = ", ".join(
-        f"FIRST(CASE WHEN p.at = {i} THEN IF(p.src_o IS NULL, g.o{i}, {_present(column, schema, defaults)}) END, TRUE) AS f{i}"
+        f"FIRST(CASE WHEN p.at = {i} THEN IF(p.src_o IS NULL, g.o{i}, {_carried('s', column, added)}) END, TRUE) AS f{i}"
         for i, column in enumerate(absent)
     )
     keys = range(len(schema.key))
@@ -130,15 +132,15 @@ FROM {changes} c LEFT JOIN filled f
 """
 
 
-def _present(column: str, schema: TableSchema, defaults: Mapping[str, str]) -> str:
-    """The column that a change carries, as a struct. What an insert does not list is NULL in its
-    row, or the default of a column that was added later."""
-    value = f"NAMED_STRUCT('v', s.after.{quote_name(column)})"
-    if column not in defaults:
-        return value
-    at = schema.column_names.index(column)
-    is_older = f"s._cdc_columns <= {at} AND ARRAY_CONTAINS(s._cdc_absent, {string_literal(column)})"
-    return f"IF({is_older}, NAMED_STRUCT('v', {defaults[column]}), {value})"
+def _carried(change: str, column: str, added: AddedColumns) -> str:
+    """The column of a change's new image, as a struct. A row from before the column was added has
+    its default."""
+    value = f"{change}.after.{quote_name(column)}"
+    if column in added:
+        own = added[column]
+        default = sql_literal(own.default.as_py(), own.default.type)
+        value = f"IF({change}._cdc_columns <= {own.place}, {default}, {value})"
+    return f"NAMED_STRUCT('v', {value})"
 
 
 def _rewritten(schema: TableSchema, absent: Sequence[str]) -> str:
@@ -181,10 +183,12 @@ def mirror_origin(mirror: str, schema: TableSchema, absent: Sequence[str]) -> st
     return f"SELECT {keys}, {values}, {COMMIT_SCN} AS origin_scn FROM {delta(mirror)}"
 
 
-def history_origin(history: str, schema: TableSchema, absent: Sequence[str]) -> str:
+def history_origin(
+    history: str, schema: TableSchema, absent: Sequence[str], added: AddedColumns
+) -> str:
     """Origin for a derivation from the change log alone: the rows that chunks brought."""
     keys = ", ".join(f"after.{quote_name(key)} AS key{i}" for i, key in enumerate(schema.key))
-    values = ", ".join(
-        f"NAMED_STRUCT('v', after.{quote_name(column)}) AS o{i}" for i, column in enumerate(absent)
+    values = ", ".join(f"{_carried('h', column, added)} AS o{i}" for i, column in enumerate(absent))
+    return (
+        f"SELECT {keys}, {values}, {COMMIT_SCN} AS origin_scn FROM {history} h WHERE _cdc_op = 'r'"
     )
-    return f"SELECT {keys}, {values}, {COMMIT_SCN} AS origin_scn FROM {history} WHERE _cdc_op = 'r'"

@@ -1,4 +1,4 @@
-"""What kinds of changes are in the change log, and which are a window's?"""
+"""Which rows of the change log are a window's, and what are its columns called?"""
 
 from __future__ import annotations
 
@@ -16,37 +16,16 @@ from cdc_core.delta.errors import at_work
 from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
 from cdc_core.delta.history import filesystem_of, read_log
 from cdc_core.errors import CHANGELOG_HINT, MIRROR_HINT
-from cdc_core.lake.reduce import moved_sql
+from cdc_core.lake.evolution import added_columns
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.model.reports import DeltaLayer
 from cdc_core.schema.table import TableSchema
-from cdc_core.spark.session import translated
 from cdc_core.stage.absent_names import LISTS
-from cdc_core.stage.changes import ChangeFacts, LoggedChanges, OwnRows
+from cdc_core.stage.changes import LoggedChanges, OwnRows
 from cdc_core.stage.layout import ORDINAL
 
 if TYPE_CHECKING:
     from cdc_core.lake.table_context import TableWork
-
-
-def change_facts(session: Any, changes: str, schema: TableSchema) -> ChangeFacts:
-    """Count and look through changes; ``changes`` is a relation of SQL with the change log's
-    columns. Of columns that ``schema`` does not have, nothing is said."""
-    columns = ", ".join(map(string_literal, schema.column_names))
-    query = f"""
-        SELECT COUNT(*) AS changes,
-          ARRAY_DISTINCT(FLATTEN(COLLECT_SET(IF(_cdc_op = 'd', NULL, _cdc_absent)))) AS absent,
-          COUNT_IF({moved_sql(schema)} AND ARRAYS_OVERLAP(_cdc_absent, ARRAY({columns}))) AS moved_absent
-        FROM {changes}
-    """
-    with translated("reading the change log", table=schema.table):
-        row = session.sql(query).collect()[0]
-    named = set(row["absent"])
-    return ChangeFacts(
-        changes=row["changes"],
-        absent=tuple(column for column in schema.column_names if column in named),
-        moved_absent=row["moved_absent"] > 0,
-    )
 
 
 def files_of(work: TableWork, scn_high: int | None = None) -> list[str]:
@@ -81,7 +60,8 @@ def logged_changes(
     filesystem, root = filesystem_of(changelog)
     paths, names = [f"{root}/{unquote(file)}" for file in files], file_names_of(changelog)
     with at_work("reading the change log", {"table": schema.table}, hint=CHANGELOG_HINT):
-        changes = LoggedChanges(filesystem, paths, schema, own, names)
+        added = added_columns(read_log(changelog))
+        changes = LoggedChanges(filesystem, paths, schema, own, names, added)
         try:
             yield changes
         finally:

@@ -1,8 +1,8 @@
 """How do the changes of a table whose rows are counted get into its mirror?
 
-``stage.copies`` says what becomes of the copies of each digest, ``counting_copies`` does so in SQL.
-Here the mirror is asked how many there are now. Copy-on-write takes the version that was asked or
-none; a MERGE fails if the mirror has other rows than it had then.
+``stage.copies`` says what becomes of the copies of each digest. Here the mirror is asked how many
+there are now. Copy-on-write takes the version that was asked or none; a MERGE fails if the mirror
+has other rows than it had then.
 """
 
 from __future__ import annotations

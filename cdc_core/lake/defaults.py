@@ -1,39 +1,33 @@
-"""What does a row have in a column that its insert does not carry? The column's DEFAULT, as Spark
-SQL."""
+"""What do rows have in a column that was added after they were written? Its DEFAULT then, which a
+Delta table's property remembers as text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.lake.tables import spark_type, string_literal
-from cdc_core.schema.table import Column, TableSchema
-from cdc_core.schema.types import arrow_type
 
 
-def default_values(schema: TableSchema, columns: Iterable[str]) -> dict[str, str]:
-    """SQL of what older rows have in each named column
-    (:func:`~cdc_core.decode.defaults.scalar_of_older_rows`)."""
-    values = {}
-    for name in columns:
-        column = schema.column(name)
-        values[name] = sql_literal(_value(column), arrow_type(column))
-    return values
+def default_text(default: pa.Scalar) -> str | None:
+    """A value as text; None for NULL."""
+    value = default.as_py()
+    return value.hex() if isinstance(value, bytes) else None if value is None else str(value)
 
 
-def _value(column: Column) -> Any:
-    scalar = scalar_of_older_rows(column)
-    return None if scalar is None else scalar.as_py()
-
-
-def has_value(default: str) -> bool:
-    """Is a default, as :func:`default_values` gives it, another one than NULL?"""
-    return not default.startswith("CAST(NULL ")
+def default_of(text: str | None, kind: pa.DataType) -> pa.Scalar:
+    """The value of a text by :func:`default_text`."""
+    if text is None or pa.types.is_string(kind):
+        return pa.scalar(text, kind)
+    if pa.types.is_binary(kind):
+        return pa.scalar(bytes.fromhex(text), kind)
+    if pa.types.is_timestamp(kind):
+        return pa.scalar(datetime.fromisoformat(text), kind)
+    return pa.scalar(Decimal(text) if pa.types.is_decimal(kind) else text).cast(kind)
 
 
 def sql_literal(value: Any, kind: pa.DataType) -> str:

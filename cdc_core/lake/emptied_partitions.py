@@ -36,7 +36,7 @@ from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError, RowsGoneError
 from cdc_core.lake.column_widths import with_widths
 from cdc_core.lake.defaults import sql_literal
-from cdc_core.lake.deriving import derived_before_sql
+from cdc_core.lake.deriving import derived_before
 from cdc_core.lake.evolution import in_mirror, known_schema
 from cdc_core.lake.merge_audit import check_removed
 from cdc_core.lake.quarantine import QuarantineTable
@@ -158,9 +158,6 @@ def _unmirrored(
             partitions'.
     """
     columns = sorted({name for one in truncation.partitions for name in _columns_of(one, schema)})
-    derived = derived_before_sql(
-        work, session, schema, truncation.scn, columns=columns, within=where
-    )
     keys = ", ".join(f"d.{quote_name(key)} AS {quote_name(key)}" for key in schema.key)
     same = " AND ".join(f"d.{quote_name(key)} = m.{quote_name(key)}" for key in schema.key)
     listed = ", ".join(map(string_literal, columns))
@@ -171,11 +168,15 @@ def _unmirrored(
     )
     sql = (
         f"SELECT {keys}, ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) AS {_IS_UNKNOWN}"
-        f" FROM ({derived}) d LEFT ANTI JOIN (SELECT * FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {truncation.scn}) m ON {same}"
+        f" FROM {_DERIVED} d LEFT ANTI JOIN (SELECT * FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {truncation.scn}) m ON {same}"
         f" WHERE d._cdc_kind = 'row' AND (ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) OR {where})"
     )
     with ExitStack() as held:
         try:
+            derived = derived_before(
+                work, session, schema, truncation.scn, columns=columns, within=where
+            )
+            derived.createOrReplaceTempView(_DERIVED)
             rows = found_rows(work, session, sql, doing=_LOOKING, part="unmirrored")
             found = held.enter_context(rows)
         except DecodeError as error:
@@ -186,6 +187,7 @@ def _unmirrored(
 
 
 _LOOKING, _IS_UNKNOWN = "looking for the rows of partitions", "_cdc_unknown"
+_DERIVED = "rows_before"
 
 
 def _columns_of(rows: PartitionRows, schema: TableSchema) -> list[str]:

@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from cdc_core.decode.defaults import scalar_of_older_rows
+from cdc_core.decode.widened import widened as widened_values
 from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.errors import (
     DEBUG_HINT,
@@ -30,7 +32,7 @@ from cdc_core.errors import (
     LakeError,
     SchemaMismatchError,
 )
-from cdc_core.lake.defaults import default_values, has_value, sql_literal
+from cdc_core.lake.defaults import default_of, default_text, sql_literal
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
@@ -50,11 +52,12 @@ from cdc_core.lake.tables import (
     spark_type,
     string_literal,
 )
-from cdc_core.lake.widening import are_wide, exact_sql, widen_tables
+from cdc_core.lake.widening import are_wide, widen_tables
 from cdc_core.schema.evolution import Evolution, holding, judge
 from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
+from cdc_core.stage.changes import AddedColumn
 
 _IMAGES = ("before", "after")
 
@@ -71,12 +74,16 @@ def known_schema(log: DeltaLog | None) -> TableSchema | None:
     return TableSchema.from_json(json.loads(log.properties[SCHEMA_PROPERTY]))
 
 
-def added_columns(log: DeltaLog | None) -> dict[str, str]:
-    """Columns that were added after the table was created, with the SQL of their defaults."""
+def added_columns(log: DeltaLog | None) -> dict[str, AddedColumn]:
+    """Columns that were added after the table was created."""
     known = known_schema(log)
     if known is None:
         return {}
-    return {known.held(one).name: default for one, default in _added(log).items()}
+    names = {one: known.held(one).name for one in _added(log)}
+    return {
+        names[one]: AddedColumn(known.column_names.index(names[one]), default)
+        for one, default in _added(log).items()
+    }
 
 
 def widened_columns(log: DeltaLog | None) -> tuple[str, ...]:
@@ -100,9 +107,13 @@ def in_mirror(work: TableWork, schema: TableSchema) -> TableSchema:
     return schema.lacking(names).with_copies()
 
 
-def _added(log: DeltaLog | None) -> dict[str, str]:
-    added: dict[str, str] = json.loads(log.properties.get(ADDED_PROPERTY, "{}")) if log else {}
-    return added
+def _added(log: DeltaLog | None) -> dict[str, pa.Scalar]:
+    """The added columns' defaults, by what the columns are stored as."""
+    known = known_schema(log)
+    if log is None or known is None:
+        return {}
+    texts: dict[str, str | None] = json.loads(log.properties.get(ADDED_PROPERTY, "{}"))
+    return {one: default_of(text, arrow_type(known.held(one))) for one, text in texts.items()}
 
 
 def _listed(log: DeltaLog | None, name: str) -> tuple[str, ...]:
@@ -139,7 +150,7 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
         or _comments(known, log)
         or any(
             one not in names
-            or (has_value(default) and _column_app(work, one) not in mirror.transactions)
+            or (default.is_valid and _column_app(work, one) not in mirror.transactions)
             for one, default in _added(log).items()
             if one not in gone
         )
@@ -185,25 +196,20 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
 
 def _properties(log: DeltaLog, evolution: Evolution, newest: TableSchema) -> dict[str, str]:
     """What the change log's properties say before the tables follow a step."""
-    fresh = [column.name for column in evolution.added]
-    defaults = default_values(newest, fresh)
     wider = [newest.column(name).stored_as for name in evolution.widened]
     added = {
-        one: _in_type_of(newest.held(one), sql) if one in wider else sql
-        for one, sql in _added(log).items()
+        one: widened_values(pa.array([default], default.type), arrow_type(newest.held(one)))[0]
+        for one, default in _added(log).items()
     }
-    added |= {newest.column(name).stored_as: sql for name, sql in defaults.items()}
+    for column in (newest.column(one.name) for one in evolution.added):
+        default = scalar_of_older_rows(column)
+        added[column.stored_as] = pa.scalar(None) if default is None else default
     widened = tuple(dict.fromkeys((*_listed(log, WIDENED_PROPERTY), *wider)))
     return {
         SCHEMA_PROPERTY: json.dumps(newest.as_json()),
-        ADDED_PROPERTY: json.dumps(added),
+        ADDED_PROPERTY: json.dumps({one: default_text(default) for one, default in added.items()}),
         WIDENED_PROPERTY: json.dumps(widened),
     }
-
-
-def _in_type_of(column: Column, sql: str) -> str:
-    """The default of an added column in the type that the column has now."""
-    return exact_sql(sql, column) if has_value(sql) else sql_literal(None, arrow_type(column))
 
 
 def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, TableSchema] | None:
@@ -265,7 +271,7 @@ def _reach(work: TableWork, schema: TableSchema) -> None:
     names = _names_in(mirror, schema)
     going = [names.pop(one) for one in gone if one in names]
     renames = _renames({name: schema.held(one).name for one, name in names.items()})
-    added = {one: sql for one, sql in added.items() if one not in gone}
+    added = {one: default for one, default in added.items() if one not in gone}
     missing = [schema.held(one) for one in added if one not in names]
     if renames or going or need_mapping(column.name for column in missing):
         _map(work, work.mirror, mirror)
@@ -285,13 +291,14 @@ def _reach(work: TableWork, schema: TableSchema) -> None:
         widen_tables(work, schema, widened)
     for column, default in added.items():
         app = _column_app(work, column)
-        if app in mirror.transactions or not has_value(default):
+        if app in mirror.transactions or not default.is_valid:
             continue
         metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "default"})
         session = work.session_for()
         with work.commit(session, "filling a new column's default", metadata, (app, 1)):
             name = quote_name(schema.held(column).name)
-            session.sql(f"UPDATE {delta(work.mirror)} SET {name} = {default}")
+            value = sql_literal(default.as_py(), default.type)
+            session.sql(f"UPDATE {delta(work.mirror)} SET {name} = {value}")
 
 
 def _renames(wanted: Mapping[str, str]) -> list[tuple[str, str]]:

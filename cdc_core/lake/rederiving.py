@@ -2,8 +2,8 @@
 
 Where both Delta tables are small, everything is done in hand, by columns (``stage.reducing``,
 ``stage.differing``), and Spark has to do with it only if the mirror is to be mended. Where they are
-large, and where a change leads to keys beyond the window's (``deriving.derived_sql``), Spark
-derives the rows. Either way the rows that differ are merged as the truth.
+large, and where a change leads to keys beyond the window's, Spark's tasks derive the rows
+(``deriving``). Either way the rows that differ are merged as the truth.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from cdc_core.delta.history import read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.lake.changes import batches_of, files_of, logged_changes, window_sql
 from cdc_core.lake.counted import CopiesRule, copies_in_hand
-from cdc_core.lake.defaults import has_value
-from cdc_core.lake.deriving import rederived_sql
-from cdc_core.lake.evolution import added_columns, in_mirror
+from cdc_core.lake.deriving import rederived
+from cdc_core.lake.evolution import in_mirror
 from cdc_core.lake.merge import TruthRule
 from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.mirror_files import MirrorFiles
@@ -118,7 +117,7 @@ def find_different(
         position: How far the mirror is, or is to be.
         covered_scn: Keys that are not in the mirror are known to be gone as of this SCN.
         facts: Source, table and window, for errors.
-        is_late, has_gaps: See :func:`~cdc_core.lake.deriving.rederived_sql`.
+        is_late, has_gaps: See :func:`~cdc_core.lake.deriving.rederived`.
 
     Raises:
         DecodeError: It cannot be said which row a key has.
@@ -136,13 +135,13 @@ def find_different(
         return Different(version, sent, absent, rows, is_counted=schema.is_by_all_columns)
     session, changes = work.session_for(), window_sql(work.changelog, scn_high, schema)
     with translated("deriving a window's keys", **work.facts()):
-        sql, absent = rederived_sql(
+        frame = rederived(
             work, session, changes, schema, position=position, covered_scn=covered_scn,
             is_late=is_late, has_gaps=has_gaps,
         )  # fmt: skip
-        # It is looked at several times, and derived once.
-        frame = session.sql(sql).localCheckpoint()
         sent = Sent.of_frame(frame, mirrored, None, facts, are_different=True)
+        [lacking] = frame.selectExpr("ARRAY_DISTINCT(FLATTEN(COLLECT_SET(_cdc_missing)))").collect()
+        absent = tuple(lacking[0])
     is_counted = schema.is_by_all_columns
     return Different(version, sent, absent, frame=frame, is_counted=is_counted)
 
@@ -161,8 +160,6 @@ def _in_hand(
     counts = [count_rows(path) for path in (work.changelog, work.mirror)]
     if None in counts or sum(count or 0 for count in counts) > IN_HAND_ROWS_MAX:
         return None
-    if any(map(has_value, added_columns(read_log(work.changelog)).values())):
-        return None  # rows from before a column was added have its default, which is SQL
     schema = in_mirror(work, schema)
     path, own = work.changelog, of_window(scn_high)
     with logged_changes(path, schema, own, files_of(work, scn_high)) as changes:

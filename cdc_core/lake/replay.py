@@ -15,7 +15,7 @@ from typing import Any
 from cdc_core.delta.history import read_commits, read_log
 from cdc_core.errors import REPORT_HINT, LakeError, NotYetError, RowCountError
 from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
-from cdc_core.lake.deriving import derived_sql
+from cdc_core.lake.deriving import derived
 from cdc_core.lake.emptied_partitions import emptied_scn
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
 from cdc_core.lake.foreign_words import replaced_hint, replaced_words
@@ -145,13 +145,11 @@ def rebuild_mirror(work: TableWork, schema: TableSchema, *, is_inexact: bool = F
     partitions_scn = log.transactions.get(work.partitions_app, 0)
     position = max(done.changelog_scn or 0, done.mirror_scn or 0, partitions_scn)
     with translated("deriving the mirror", **work.facts()):
-        sql, _ = derived_sql(work, session, schema, position, wanted=None, has_gaps=is_inexact)
-        derived = session.sql(sql)
+        frame = derived(work, session, schema, position, has_gaps=is_inexact)
         mirrored = in_mirror(work, schema)
-        names = mirrored.column_names
-        columns = [quote_name(column) for column in (*names, COMMIT_SCN, ORDINAL)]
-        rows = derived.where("_cdc_kind = 'row'").select(*columns)
-        counts = derived.selectExpr(
+        columns = [quote_name(one) for one in (*mirrored.column_names, COMMIT_SCN, ORDINAL)]
+        rows = frame.where("_cdc_kind = 'row'").select(*columns)
+        counts = frame.selectExpr(
             "COUNT_IF(_cdc_kind = 'row') AS n",
             "COUNT_IF(SIZE(_cdc_missing) > 0) AS missing",
             "COUNT(*) AS reduced",

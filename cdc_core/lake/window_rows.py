@@ -2,8 +2,8 @@
 mirror?
 
 Three places make them by one function: this process, executors where the window is large, and
-Spark's SQL where a change of key lacks columns that the mirror alone has, or where rows from before
-a column was added have its default.
+Spark's tasks (:mod:`cdc_core.lake.by_key`) where many changes of key lack columns that the mirror
+alone has.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import pyarrow as pa
 
 from cdc_core.delta.history import read_log
 from cdc_core.lake.append_only import Inserted, write_inserted
+from cdc_core.lake.by_key import KeyedChanges
+from cdc_core.lake.by_key import Reduction as KeyReduction
 from cdc_core.lake.carry import carried_sql, carried_view, mirror_origin
 from cdc_core.lake.changes import window_sql
 from cdc_core.lake.evolution import added_columns
 from cdc_core.lake.executors import Reduction
 from cdc_core.lake.merge_audit import Sent
 from cdc_core.lake.mirror_files import MirrorFiles
-from cdc_core.lake.reduce import reduced_sql
 from cdc_core.lake.staging import StagedRows, staged_by_executors, staged_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.schema.table import TableSchema
@@ -70,8 +71,6 @@ class WindowRows:
     @property
     def why_spark(self) -> str | None:
         """Why Spark alone can merge them."""
-        if self._has_defaults:
-            return "rows from before a column was added have its default"
         if self.changes.parts > 1 or self._executors is not None:
             return "the window is large"
         return None
@@ -104,13 +103,11 @@ class WindowRows:
     def staged(self, work: TableWork) -> Iterator[StagedRows]:
         """All of them for a MERGE."""
         session, sent = work.session_for(self.count), self._audit()
-        if self._has_defaults or self.found.moved_absent:
+        if self.found.moved_absent:
             # The window does not say all. A change of key takes the columns that it lacks from the
-            # mirror's row of the old key; rows from before a column was added have its default.
+            # mirror's row of the old key.
             with translated("reducing a window", **work.facts()):
-                # MERGE looks at its source several times; it shall plan and compute the reduction
-                # once.
-                frame = session.sql(self._carried_sql(session)).localCheckpoint()
+                frame = self._with_carried(session)
                 counted = Sent.of_frame(frame, self.mirrored, self.read_scn, self.facts)
             yield StagedRows(frame, counted)
         elif self._executors is None:
@@ -128,11 +125,6 @@ class WindowRows:
     @property
     def _executors(self) -> Any | None:
         return self.work.executors_for(self.count)
-
-    @property
-    def _has_defaults(self) -> bool:
-        """Does a change lack a column that was added to the table?"""
-        return bool(set(self.found.absent) & set(added_columns(read_log(self.work.changelog))))
 
     @property
     def _reduction(self) -> Reduction:
@@ -167,14 +159,21 @@ class WindowRows:
         wanted = pa.schema([wanted.field(one) for one in (*schema.key, *columns, COMMIT_SCN)])
         return carried.values(mirror.rows_of(asked, wanted, self.found.bounds), schema)
 
-    def _carried_sql(self, session: Any) -> str:
-        """One row per key, in which changes of key carry the columns that can be proved."""
-        work, schema, absent = self.work, self.schema, self.found.absent
-        defaults = added_columns(read_log(work.changelog))
-        rows = window_sql(work.changelog, self.scn_high, schema)
-        if self.found.moved_absent:
-            carried = carry_columns(self.changes, self.mirrored, absent, has_gaps=self.has_gaps)
-            view = carried_view(work, session, carried, has_mirror=True)
-            origin = mirror_origin(work.mirror, schema, absent)
-            rows = f"({carried_sql(rows, schema, absent, defaults, origin, view)})"
-        return reduced_sql(rows, schema, absent=absent, defaults=defaults, has_gaps=self.has_gaps)
+    def _with_carried(self, session: Any) -> Any:
+        """A DataFrame with one row per key, in which changes of key carry the columns that can be
+        proved."""
+        work, schema, absent = self.work, self.mirrored, self.found.absent
+        added = added_columns(read_log(work.changelog))
+        carried = carry_columns(self.changes, schema, absent, has_gaps=self.has_gaps)
+        view = carried_view(work, session, carried, has_mirror=True)
+        origin = mirror_origin(work.mirror, schema, absent)
+        rows = window_sql(work.changelog, self.scn_high, self.schema)
+        keyed = KeyedChanges(
+            work=work,
+            session=session,
+            rows=f"({carried_sql(rows, schema, absent, added, origin, view)})",
+            schema=schema,
+            added=added,
+            wanted=None,
+        )
+        return keyed.derived(KeyReduction(schema, self.has_gaps))

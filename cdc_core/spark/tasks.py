@@ -1,5 +1,6 @@
 """How do Spark's executors run a function of ours? A task is a number: what it works on, it finds
-by itself, and it says what JSON holds.
+by itself, and it says what JSON holds. Or it takes the rows of a partition as they come, and gives
+others.
 
 Executors run the Python of ``spark.pyspark.python``, which must have Redolake in the driver's
 version. Errors cross to the driver as text, those that are not ours without what they say.
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version as installed_version
 from typing import Any, Protocol
 
@@ -70,6 +72,35 @@ def run_tasks(
     return [by_number[number] for number in range(count)]
 
 
+def map_rows(
+    frame: Any,
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    columns: str,
+    *,
+    doing: str,
+    facts: dict[str, object],
+) -> Any:
+    """A DataFrame with such ``columns`` of what executors make of the rows of each partition, in
+    their order. It is computed once, and kept.
+
+    Raises:
+        PreflightError: The executors' Python lacks Redolake, or has another version of it.
+        SparkMemoryError: It has ended.
+        CdcError: What the function raised, and what ``spark.translated`` raises.
+    """
+    own_version = _version()
+
+    def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with _guarded(doing, own_version):
+            yield from function(batches)
+
+    with translated(doing, **facts):
+        try:
+            return frame.mapInArrow(guarded, columns).localCheckpoint()
+        except Exception as error:
+            raise _known(str(error), doing, facts) or error from None
+
+
 def _rows_of(
     task: Task, doing: str, version: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -79,15 +110,17 @@ def _rows_of(
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                done = json.dumps(_done(task, number, doing, version))
+                with _guarded(doing, version, part=number):
+                    done = json.dumps(task(number))
                 yield pa.RecordBatch.from_pydict({"part": [number], "found": [done]})
 
     return rows
 
 
-def _done(task: Task, number: int, doing: str, version: str) -> dict[str, Any]:
-    """One part; errors cross to the driver as text, and those that are not ours without what they
-    say, which may be values."""
+@contextmanager
+def _guarded(doing: str, version: str, **facts: object) -> Iterator[None]:
+    """Errors cross to the driver as text, and those that are not ours without what they say, which
+    may be values."""
     try:
         if _version() != version:
             raise PreflightError(
@@ -96,15 +129,14 @@ def _done(task: Task, number: int, doing: str, version: str) -> dict[str, Any]:
                 driver=version,
                 executor=_version(),
             )
-        return task(number)
+        yield
+        return
     except CdcError as error:
         text = packed_error(error)
     except Exception as error:  # whatever it is, it must not print values
-        unknown = LakeError(
-            f"{doing} failed", hint=DEBUG_HINT, part=number, cause=type(error).__name__
-        )
+        unknown = LakeError(f"{doing} failed", hint=DEBUG_HINT, **facts, cause=type(error).__name__)
         text = packed_error(unknown)
-    raise RuntimeError(text)
+    raise RuntimeError(text) from None
 
 
 def _version() -> str:

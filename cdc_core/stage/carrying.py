@@ -40,7 +40,7 @@ import pyarrow.compute as pc
 
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.changes import Flags, LightChanges, LoggedChanges, Rows, key_codes
+from cdc_core.stage.changes import Flags, Images, LightChanges, LoggedChanges, Rows, key_codes
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 
 FOLLOWED_MAX = 4_000_000
@@ -164,8 +164,8 @@ class CarriedValues:
         places = _looked_up(self.lines, np.arange(len(self.lines)), changes.table["row"].to_numpy())
         return pc.coalesce(known, self.row_ids.take(pa.array(places, mask=places < 0)))
 
-    def take(self, changes: LoggedChanges, image: str, column: str, rows: Rows) -> pa.Array:
-        """As :meth:`~cdc_core.stage.changes.LoggedChanges.take`; the numbers may be those of
+    def take(self, changes: Images, image: str, column: str, rows: Rows) -> pa.Array:
+        """As :meth:`~cdc_core.stage.changes.Images.take`; the numbers may be those of
         :meth:`sources`."""
         is_found = rows >= FOUND
         values = changes.take(image, column, np.where(is_found, -1, rows))

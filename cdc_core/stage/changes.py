@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +33,39 @@ PART_CHANGES_MAX = 1_000_000
 """So many changes are reduced at once; it takes some hundred bytes for each."""
 
 _SKIPPED = "_cdc_skipped"
-_LIGHT = ["_cdc_op", COMMIT_SCN, ORDINAL, "_cdc_xid", "_cdc_row_id", "_cdc_absent", _SKIPPED]
+
+LIGHT = (
+    "_cdc_op",
+    COMMIT_SCN,
+    ORDINAL,
+    "_cdc_xid",
+    "_cdc_row_id",
+    "_cdc_absent",
+    "_cdc_columns",
+)
+"""What decides which changes count, beside their keys."""
 
 Bounds = Mapping[str, tuple[int, int]]
 """Per column its least and its greatest value."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedColumn:
+    """A column that was added to a table. Rows from before, whose ``_cdc_columns`` are not more
+    than its ``place``, have its ``default``."""
+
+    place: int
+    default: pa.Scalar
+
+    def are_older(self, widths: pa.Array) -> pa.BooleanArray:
+        """Are rows, by their ``_cdc_columns``, from before the column was added?"""
+        return pc.fill_null(pc.less_equal(widths, self.place), False)
+
+
+AddedColumns = Mapping[str, AddedColumn]
+"""By name."""
+
+NONE_ADDED: AddedColumns = {}
 
 OwnRows = Callable[[pa.Table], pa.Array]
 """Which rows of a file are looked at, by the columns ``_cdc_window`` and ``_cdc_snapshot``."""
@@ -83,13 +113,13 @@ class LightChanges:
     """What decides which changes count, of all changes that are looked at.
 
     Attributes:
-        table: The columns ``_cdc_op, _cdc_commit_scn, _cdc_ordinal, _cdc_xid, _cdc_row_id,
-            _cdc_absent, _cdc_skipped``, and ``row``, the change's number by which
-            :meth:`LoggedChanges.take` finds it.
+        table: The columns of :data:`LIGHT`, and ``row``, the change's number by which
+            :meth:`Images.take` finds it; of files ``_cdc_skipped``, too.
         before: The key columns of the old image, NULL where there is none.
         after: Those of the new one.
         own_before: Does the old key belong to this part?
         own_after: Does the new one?
+        added: Columns that were added to the table.
     """
 
     table: pa.Table
@@ -97,6 +127,7 @@ class LightChanges:
     after: tuple[pa.Array, ...]
     own_before: Flags
     own_after: Flags
+    added: AddedColumns = field(default_factory=dict)
 
     def moved(self) -> Flags:
         """Does the change give its row another key?"""
@@ -118,6 +149,14 @@ class LightChanges:
         found[pc.list_parent_indices(absent).filter(where).to_numpy()] = True
         return found
 
+    def are_older(self, column: str) -> Flags:
+        """Is the change from before the column was added?"""
+        if column not in self.added:
+            return np.zeros(self.table.num_rows, dtype=np.bool_)
+        older = self.added[column].are_older(self.table["_cdc_columns"].combine_chunks())
+        flags: Flags = older.to_numpy(zero_copy_only=False)
+        return flags
+
     def kinds(self, columns: Collection[str]) -> tuple[set[str], bool]:
         """Which of these columns some insert or update does not carry; and whether a change of key
         is among those."""
@@ -137,6 +176,7 @@ class LightChanges:
             tuple(column.take(rows) for column in self.after),
             own_before[picked],
             own_after[picked],
+            self.added,
         )
 
 
@@ -169,12 +209,59 @@ def _together(found: Sequence[LightChanges]) -> LightChanges:
         tuple(map(pa.concat_arrays, zip(*(one.after for one in found), strict=True))),
         np.concatenate([one.own_before for one in found]),
         np.concatenate([one.own_after for one in found]),
+        found[0].added,
     )
+
+
+class Images(Protocol):
+    """The images of changes, by the changes' numbers."""
+
+    def take(self, image: str, column: str, rows: Rows) -> pa.Array:
+        """A column of an image (``before`` or ``after``) of the changes with these numbers, in
+        their order; NULL for -1. Rows from before a column was added have its default."""
+        ...
+
+
+class HeldChanges:
+    """Changes in hand, all of whose keys are the part's own, but for those of one side of a change
+    of key.
+
+    Args:
+        rows: The columns of :data:`LIGHT`, ``before`` with the key's columns and ``after`` with the
+            table's, under the names of ``schema``; ``is_old``: the row stands here for its old key
+            alone, and ``is_new``: for its new one.
+        schema: The table.
+        added: Columns that were added to it.
+    """
+
+    def __init__(self, rows: pa.Table, schema: TableSchema, added: AddedColumns) -> None:
+        self._rows, self._schema, self._added = rows.combine_chunks(), schema, added
+
+    def light(self) -> LightChanges:
+        """What decides which changes count."""
+        rows = self._rows
+        before, after = (
+            tuple(self._column(image, name) for name in self._schema.key)
+            for image in ("before", "after")
+        )
+        is_old, is_new = (rows[one].to_numpy() for one in ("is_old", "is_new"))
+        light = rows.select(list(LIGHT)).append_column("row", pa.array(np.arange(rows.num_rows)))
+        return LightChanges(light, before, after, is_old, is_new, self._added)
+
+    def take(self, image: str, column: str, rows: Rows) -> pa.Array:
+        """As :meth:`Images.take` says."""
+        return self._column(image, column).take(pa.array(rows, mask=rows < 0))
+
+    def _column(self, image: str, column: str) -> pa.Array:
+        images = self._rows[image].combine_chunks()
+        kind = arrow_schema(self._schema).field(column).type
+        widths = self._rows["_cdc_columns"].combine_chunks()
+        return _field_of(images, column, kind, widths, self._added.get(column))
 
 
 class LoggedChanges:
     """Changes in files of a change log: those that ``own`` picks. ``names`` are what the files call
-    its columns."""
+    its columns, ``added`` the columns that were added to the table."""
 
     def __init__(
         self,
@@ -183,8 +270,10 @@ class LoggedChanges:
         schema: TableSchema,
         own: OwnRows,
         names: FileNames = PLAIN_NAMES,
+        added: AddedColumns = NONE_ADDED,
     ) -> None:
         self._names = names
+        self.added = added
         self._files = [pq.ParquetFile(path, filesystem=filesystem) for path in paths]
         self._schema = schema
         self._own = own
@@ -255,7 +344,7 @@ class LoggedChanges:
     def _light_of(self, group: int, part: int, parts: int) -> LightChanges:
         """Rows of the same file that are not looked at are left out."""
         file, number = self._groups[group]
-        own = [*_LIGHT, "_cdc_window", "_cdc_snapshot"]
+        own = [*LIGHT, _SKIPPED, "_cdc_window", "_cdc_snapshot"]
         called = self._schema.as_logged().key
         keys = [(image, name) for image in ("before", "after") for name in called]
         wanted = [*map(self._names.of, own), *(self._names.of(*path) for path in keys)]
@@ -268,18 +357,20 @@ class LoggedChanges:
         rows = rows.filter(self._own(rows)).combine_chunks()
         images = [rows[image].combine_chunks() for image in ("before", "after")]
         kinds = [arrow_schema(self._schema).field(key).type for key in self._schema.key]
-        columns = [
-            tuple(_field_of(image, *one) for one in zip(called, kinds, strict=True))
+        widths, added = rows["_cdc_columns"].combine_chunks(), map(self.added.get, self._schema.key)
+        fields = list(zip(called, kinds, added, strict=True))
+        before, after = (
+            tuple(_field_of(image, name, kind, widths, one) for name, kind, one in fields)
             for image in images
-        ]
-        owned = [
-            image.is_valid().to_numpy(zero_copy_only=False) & (part_of(keys_, parts) == part)
-            for image, keys_ in zip(images, columns, strict=True)
-        ]
-        light = LightChanges(
-            rows.select([*_LIGHT, "row"]), columns[0], columns[1], owned[0], owned[1]
         )
-        return light if (owned[0] | owned[1]).all() else light.of_keys(owned[0], owned[1])
+        own_before, own_after = (
+            image.is_valid().to_numpy(zero_copy_only=False) & (part_of(keys_, parts) == part)
+            for image, keys_ in zip(images, (before, after), strict=True)
+        )
+        light = LightChanges(
+            rows.select([*LIGHT, _SKIPPED, "row"]), before, after, own_before, own_after, self.added
+        )
+        return light if (own_before | own_after).all() else light.of_keys(own_before, own_after)
 
     def take(self, image: str, column: str, rows: Rows) -> pa.Array:
         """A column of an image (``before`` or ``after``) of the changes with these numbers, in
@@ -300,14 +391,18 @@ class LoggedChanges:
         return pa.concat_arrays(parts).take(pa.array(back))
 
     def _column(self, group: int, image: str, column: str, kind: pa.DataType) -> pa.Array:
-        """The file may be older than the column."""
         file, number = self._groups[group]
-        name = self._schema.stored_names[column]
-        wanted = [self._names.of(image, name)]
+        name, width = self._schema.stored_names[column], self._names.of("_cdc_columns")
+        wanted = [self._names.of(image, name), width]
         rows = self._names.from_files(file.read_row_group(number, columns=wanted))
-        if image not in rows.column_names:
-            return pa.nulls(file.metadata.row_group(number).num_rows, kind)
-        return _field_of(rows[image].combine_chunks(), name, kind)
+        count = file.metadata.row_group(number).num_rows
+        widths = rows["_cdc_columns"].combine_chunks()
+        images = (
+            rows[image].combine_chunks()
+            if image in rows.column_names  # the file may be older than the column
+            else pa.array([{}] * count, pa.struct([]))
+        )
+        return _field_of(images, name, kind, widths, self.added.get(column))
 
 
 def _counted(values: pa.ChunkedArray) -> dict[str, int]:
@@ -316,11 +411,24 @@ def _counted(values: pa.ChunkedArray) -> dict[str, int]:
     return {one["values"]: one["counts"] for one in pairs}
 
 
-def _field_of(image: pa.StructArray, name: str, kind: pa.DataType) -> pa.Array:
-    """A field of an image; the file may be older than it."""
-    if image.type.get_field_index(name) < 0:
-        return pa.nulls(len(image), kind)
-    return pc.struct_field(image, name).cast(kind)
+def _field_of(
+    image: pa.StructArray,
+    name: str,
+    kind: pa.DataType,
+    widths: pa.Array,
+    added: AddedColumn | None,
+) -> pa.Array:
+    """A field of an image; the file may be older than it. Rows from before it was ``added`` have
+    its default."""
+    values = (
+        pa.nulls(len(image), kind)
+        if image.type.get_field_index(name) < 0
+        else pc.struct_field(image, name).cast(kind)
+    )
+    if added is None or not added.default.is_valid:
+        return values
+    is_older = pc.and_(added.are_older(widths), image.is_valid())
+    return pc.if_else(is_older, added.default.cast(kind), values)
 
 
 def _widen(bounds: dict[str, tuple[int, int]], column: str, values: pa.Array) -> None:

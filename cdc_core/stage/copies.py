@@ -20,7 +20,8 @@ a window that lacks commits which come to light later (``has_gaps``), a delete m
 row. Nothing happens then, and the later window, which brings the row, derives the digest from the
 whole change log.
 
-``lake.counting_copies`` is the same rule in SQL; one test holds both to each other.
+Where the changes are too many for this process, the same functions run in Spark's tasks
+(:mod:`cdc_core.lake.by_key`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import pyarrow.compute as pc
 from cdc_core.errors import ANY_TABLE, LakeError
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.stage.changes import Flags, LightChanges, LoggedChanges, Rows
+from cdc_core.stage.changes import Flags, Images, LightChanges, Rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.stage.reducing import source_schema
 
@@ -195,7 +196,7 @@ def different_copies(wanted: Copies, mirror: pa.Table) -> Copies | None:
     )
 
 
-def copies_source(changes: LoggedChanges, copies: Copies, schema: TableSchema) -> pa.Table:
+def copies_source(changes: Images, copies: Copies, schema: TableSchema) -> pa.Table:
     """What is merged into the mirror, in the columns of ``stage.reducing.merge_source`` of its
     version; of a copy that goes only digest and number are there."""
     columns = [

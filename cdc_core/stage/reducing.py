@@ -18,14 +18,15 @@ have been deleted.
 **Result.** After the last put or delete of a key, the last present value of each column counts.
 Columns that no change of the key carries are missing and keep the mirror's value. After an insert
 they are NULL, since LogMiner lists what the row holds, and Oracle writes a column's DEFAULT into a
-row that is inserted without it.
+row that is inserted without it; only columns that were added after the insert have their default
+there (SQL Language Reference 19c, ALTER TABLE, "add_column_clause").
 
 **Gaps.** Where changes of the table are in quarantine (:mod:`cdc_core.stage.quarantine`), the
 delete or insert that explains an event may be missing: an insert may meet a row whose delete is
 there, and an update that carries all columns may follow a delete, and puts its key.
 
-``lake.reduce`` is the same rule in SQL, for what is derived from a change log too large to hold;
-one test holds both to each other.
+Where the changes are too many for this process, the same functions run in Spark's tasks
+(:mod:`cdc_core.lake.by_key`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from cdc_core.errors import RESNAPSHOT_HINT, DecodeError
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.carrying import NOTHING_CARRIED, CarriedValues
-from cdc_core.stage.changes import Flags, LightChanges, LoggedChanges, Rows, key_codes
+from cdc_core.stage.changes import Flags, Images, LightChanges, LoggedChanges, Rows, key_codes
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL
 
 AMBIGUOUS = (
@@ -69,7 +70,8 @@ class Reduced:
         commit_scn: Position of the key's last change …
         ordinal: … and its order among those of its commit SCN.
         values: For each column that some change lacks, the number of the change that has its value,
-            -1 if it is NULL or missing.
+            -1 if it is NULL or missing. It has none in its image if its row came before the column
+            was added: its value is the default then.
         missing: Columns without a value: a list of names per key.
         is_lost: The key's row came by an insert or from another key, so the mirror's value under
             this key is not its own.
@@ -272,7 +274,10 @@ def _last_of_each(
         present = sources[events.change] >= 0
         found = np.maximum.reduceat(np.where(present, places, -1), starts)
         has = (found >= 0) & (found >= base)
-        values[column] = np.where(has & ~is_gone, sources[events.change[found]], -1)
+        source = np.where(has, sources[events.change[found]], -1)
+        from_default = ~has & by_insert & changes.are_older(column)[events.change[base]]
+        source[from_default] = numbers[events.change[base]][from_default]
+        values[column] = np.where(is_gone, -1, source)
         if column not in schema.key:
             is_missing[column] = ~has & ~by_insert & ~is_gone
             if (is_missing[column] & after_delete).any():
@@ -362,7 +367,7 @@ def merge_part(
 
 
 def merge_source(
-    changes: LoggedChanges,
+    changes: Images,
     reduced: Reduced,
     schema: TableSchema,
     carried: CarriedValues = NOTHING_CARRIED,

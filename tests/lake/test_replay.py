@@ -143,7 +143,7 @@ def test_small_tables_are_looked_through_in_hand(
     second = source.cut()
     sessions: list[object] = []
     with monkeypatch.context() as patched:
-        patched.setattr("cdc_core.lake.rederiving.rederived_sql", sessions.append)
+        patched.setattr("cdc_core.lake.rederiving.rederived", sessions.append)
         second.apply(lake, late_above=first.manifest.window.scn_low)
         assert mirror(source.schema) == source.state(second.scn_high)
         before = mirror(source.schema, hidden=True)

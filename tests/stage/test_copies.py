@@ -1,4 +1,4 @@
-"""Equal rows are counted: against piles that really grow and shrink, and against the same rule in SQL."""
+"""Equal rows are counted: against piles that really grow and shrink."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.config import LakeConfig
 from cdc_core.errors import LakeError
-from cdc_core.lake.counting_copies import copies_sql
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import ROW_DIGEST, ROW_DIGEST_COLUMN, Column, TableSchema
-from cdc_core.spark.session import start_session
 from cdc_core.stage import changes as stage_changes
 from cdc_core.stage.changes import LoggedChanges
 from cdc_core.stage.copies import Copies, copies_source, count_copies, different_copies
@@ -238,38 +234,3 @@ def test_parts_of_a_window_have_whole_piles(
         copies = count_copies(light, SCHEMA, read_scn=READ_SCN)
         piles = merged(piles, copies_source(changes, copies, SCHEMA))
     assert piles == piled(every)
-
-
-def test_the_sql_form_is_the_same_rule(spark_process: None, tmp_path: Path) -> None:
-    """All games in one query: each has digests of its own. What the snapshot has seen, and another delete than of what is there."""
-    every = [one for case in range(300) for one in played(case).changes]
-    seen = {**change("d", READ_SCN, "a", None), "_cdc_ordinal": 1}
-    changes = landed(tmp_path, [*every, seen])
-    wanted = count_copies(changes.light(), SCHEMA, read_scn=READ_SCN)
-    expected = copies_source(changes, wanted, SCHEMA)
-    session = start_session(LakeConfig(path=str(tmp_path), driver_memory="1g"))
-    session.read.parquet(str(tmp_path / "changes.parquet")).createOrReplaceTempView("changes")
-    columns = ["_cdc_row_digest", "_cdc_copy", "CASE", "V", "_cdc_commit_scn", "_cdc_ordinal"]
-    found = session.sql(copies_sql("changes", SCHEMA, READ_SCN)).toArrow().select(columns)
-    assert set(map(tuple, (row.values() for row in found.to_pylist()))) == {
-        tuple(row[name] for name in columns) for row in expected.to_pylist()
-    }
-    assert found.num_rows == expected.num_rows > 300
-    session.createDataFrame(found.slice(0, 20).select(columns[:1])).createOrReplaceTempView("few")
-    few = session.sql(copies_sql("changes", SCHEMA, READ_SCN, "few")).toArrow()
-    wanted_digests = found.slice(0, 20)["_cdc_row_digest"]
-    assert few.num_rows == pc.sum(pc.is_in(found["_cdc_row_digest"], wanted_digests)).as_py()
-    lacking = [one for one in every if one["_cdc_op"] != "c" or one["_cdc_ordinal"] % 3]
-    changes = landed(tmp_path, lacking)
-    wanted = count_copies(changes.light(), SCHEMA, read_scn=READ_SCN, has_gaps=True)
-    expected = copies_source(changes, wanted, SCHEMA)
-    session.read.parquet(str(tmp_path / "changes.parquet")).createOrReplaceTempView("changes")
-    sql = copies_sql("changes", SCHEMA, READ_SCN, has_gaps=True)
-    found = session.sql(sql).toArrow().select(columns)
-    assert sorted(map(repr, found.to_pylist())) == sorted(
-        map(repr, expected.select(columns).to_pylist())
-    )
-    landed(tmp_path, [*DELETED[:1], change("c", 203, None, "a")])
-    session.read.parquet(str(tmp_path / "changes.parquet")).createOrReplaceTempView("changes")
-    with pytest.raises(Exception, match="does not have"):
-        session.sql(copies_sql("changes", SCHEMA, READ_SCN)).toArrow()

@@ -1,4 +1,4 @@
-"""One row per key: against tables that really change, and against the same rule in SQL."""
+"""One row per key: against tables that really change."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.config import LakeConfig
+from cdc_core.delta.file_names import PLAIN_NAMES
 from cdc_core.errors import DecodeError
-from cdc_core.lake.reduce import reduced_sql
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.spark.session import start_session
 from cdc_core.stage import changes as stage_changes
 from cdc_core.stage import reducing
-from cdc_core.stage.changes import LoggedChanges, of_window
+from cdc_core.stage.changes import AddedColumn, LoggedChanges, of_window
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.reducing import merge_sources
 
@@ -329,42 +327,23 @@ def test_a_row_that_came_and_went_leaves_nothing_where_oracle_checks_its_key_at_
     assert source_of(tmp_path, there, DEFERRED) == source_of(tmp_path, there) != []
 
 
-def test_the_sql_form_is_the_same_rule(spark_process: None, tmp_path: Path) -> None:
-    """All games in one query: the key begins with the number of the game."""
-    changes = [change for case in range(400) for change in played(case)[1].changes]
-    found = source_of(tmp_path, changes)
-    session = start_session(LakeConfig(path=str(tmp_path), driver_memory="1g"))
-    rows = pa.Table.from_pylist(changes, change_schema(SCHEMA))
-    session.createDataFrame(rows).createOrReplaceTempView("given")
-    sql = reduced_sql("given", SCHEMA, absent=("NOTE",), defaults={})
-    expected = session.sql(sql).toArrow().to_pylist()
-
-    def told(row: Row) -> tuple[Any, ...]:
-        gone = row["_cdc_kind"] == "del"
-        values = (
-            () if gone else (row["NAME"], row["NOTE"], tuple(row["_cdc_missing"]), row["_cdc_new"])
-        )
-        lost = () if gone else (row["_cdc_lost"],)
-        return (
-            row["CASE"],
-            row["ID"],
-            row["_cdc_kind"],
-            row["_cdc_commit_scn"],
-            row["_cdc_ordinal"],
-            *values,
-            *lost,
-        )
-
-    assert sorted(map(told, found), key=repr) == sorted(map(told, expected), key=repr)
-
-
-@REFUSED
-def test_the_sql_form_refuses_the_same(
-    spark_process: None, tmp_path: Path, changes: list[Row], message: str
-) -> None:
-    session = start_session(LakeConfig(path=str(tmp_path), driver_memory="1g"))
-    rows = pa.Table.from_pylist(changes, change_schema(SCHEMA))
-    session.createDataFrame(rows).createOrReplaceTempView("given")
-    sql = reduced_sql("given", DEFERRED, absent=("NOTE",), defaults={})
-    with pytest.raises(Exception, match=message):
-        session.sql(sql).toArrow()
+def test_a_row_has_the_default_of_a_column_that_was_added_after_it(tmp_path: Path) -> None:
+    """By the change that a row comes from alone: one that was written with the column, and does not list it, has NULL."""
+    older = {**change("c", 1, "R1", None, "a"), "_cdc_columns": 3, "_cdc_absent": ["NOTE"]}
+    newer = {**change("c", 2, "R2", None, "b"), "_cdc_columns": 4, "_cdc_absent": ["NOTE"]}
+    updated = {**change("u", 3, "R3", "c", "c"), "_cdc_columns": 3, "_cdc_absent": ["NOTE"]}
+    from_before = {**change("c", 4, "R4", None, "d"), "_cdc_columns": 3}
+    changes = [older, newer, updated, from_before]
+    added = {"NOTE": AddedColumn(3, pa.scalar("given"))}
+    landed(tmp_path, changes).close()
+    paths = [str(tmp_path / f"{number}.parquet") for number in (0, 1)]
+    found = LoggedChanges(
+        pafs.LocalFileSystem(), paths, SCHEMA, of_window(WINDOW), PLAIN_NAMES, added
+    )
+    [rows] = merge_sources(found, SCHEMA, found.facts().absent)
+    assert {row["ID"]: (row["NOTE"], row["_cdc_missing"]) for row in rows.to_pylist()} == {
+        "a": ("given", []),
+        "b": (None, []),
+        "c": (None, ["NOTE"]),
+        "d": ("given", []),
+    }

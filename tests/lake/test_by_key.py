@@ -1,0 +1,121 @@
+"""The rules of one row per key in Spark's tasks: the same rows as in this process, whatever a task is given at once."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from cdc_core.config import LakeConfig
+from cdc_core.errors import DecodeError
+from cdc_core.lake import by_key
+from cdc_core.lake.by_key import Counting, KeyedChanges, Reduction, whole_keys
+from cdc_core.lake.table_context import TableWork, no_fence
+from cdc_core.schema.table import ROW_COPY, ROW_DIGEST
+from cdc_core.spark.session import start_session
+from cdc_core.stage.changes import AddedColumn
+from cdc_core.stage.copies import copies_source, count_copies
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema
+from tests.stage import test_copies as copies
+from tests.stage import test_reducing as reducing
+
+
+def keyed(
+    session: Any, rows: list[dict[str, Any]], schema: Any, wanted: str | None = None, **added: Any
+) -> KeyedChanges:
+    root = session.conf.get("spark.sql.warehouse.dir").removeprefix("file:")
+    work = TableWork(f"{root}/lake", "shop", schema.table, 1, no_fence, lambda: session)
+    given = pa.Table.from_pylist(rows, change_schema(schema))
+    session.createDataFrame(given).createOrReplaceTempView("given")
+    return KeyedChanges(
+        work=work, session=session, rows="given", schema=schema, added=added, wanted=wanted
+    )
+
+
+def told(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows as text, in an order of their own; of a key that is gone the key and its position."""
+    gone = ("CASE", "ID", COMMIT_SCN, ORDINAL, "_cdc_kind")
+    return sorted(
+        repr({name: row[name] for name in gone} if row["_cdc_kind"] == "del" else row)
+        for row in rows
+    )
+
+
+@pytest.mark.spark
+def test_tasks_find_what_this_process_finds(spark_process: None, tmp_path: Path) -> None:
+    """Keys that rows share for a moment, changes of key, columns that changes do not carry; refusals; some keys alone; what is
+    right in a mirror already; a column that was added later."""
+    changes = [change for case in range(200) for change in reducing.played(case)[1].changes]
+    expected = reducing.source_of(tmp_path, changes)
+    session = start_session(LakeConfig(path=str(tmp_path), driver_memory="1g"))
+    rule = Reduction(reducing.SCHEMA, has_gaps=False)
+    every = keyed(session, changes, reducing.SCHEMA)
+    assert told(every.derived(rule).toArrow().to_pylist()) == told(expected)
+    kinds = every.kinds()
+    assert (kinds.absent, kinds.moved_absent) == (("NOTE",), False)
+    few = keyed(session, changes, reducing.SCHEMA, "(SELECT CAST(7 AS INT) AS CASE, ID FROM (SELECT EXPLODE(ARRAY('a', 'b')) AS ID))")  # fmt: skip
+    own = [row for row in expected if row["CASE"] == 7 and row["ID"] in "ab"]
+    assert told(few.derived(rule).toArrow().to_pylist()) == told(own) != []
+    every.work.executor_python.lacks_redolake = True
+    assert told(every.derived(rule).toArrow().to_pylist()) == told(expected)
+    assert every.kinds() == kinds
+    every.work.executor_python.lacks_redolake = False
+
+    there = [row for row in expected if row["_cdc_kind"] == "row" and not row["_cdc_missing"]]
+    names = [*reducing.SCHEMA.column_names, COMMIT_SCN, ORDINAL]
+    wrong = {**there[0], "NAME": "damaged"}
+    mirror = tmp_path / "mirror"
+    kept = pa.Table.from_pylist(
+        [wrong, *there[1:]], pa.schema([rule.compared.field(name) for name in names])
+    )
+    session.createDataFrame(kept).write.format("delta").save(str(mirror))
+    different = every.derived(rule, str(mirror)).toArrow().to_pylist()
+    lacking = [row for row in expected if row["_cdc_missing"]]
+    assert told(different) == told([there[0], *lacking])
+
+    older = {**reducing.change("c", 1, "R1", None, "a"), "_cdc_columns": 3, "_cdc_absent": ["NOTE"]}
+    added = keyed(session, [older], reducing.SCHEMA, NOTE=AddedColumn(3, pa.scalar("given")))
+    assert added.derived(rule).toArrow()["NOTE"].to_pylist() == ["given"]
+    twice = [reducing.change("c", 1, "R1", None, "a"), reducing.change("c", 2, "R2", None, "a")]
+    with pytest.raises(DecodeError, match="two rows have one key"):
+        keyed(session, twice, reducing.SCHEMA).derived(rule)
+
+
+@pytest.mark.spark
+def test_tasks_count_as_this_process_counts(spark_process: None, tmp_path: Path) -> None:
+    every = [one for case in range(100) for one in copies.played(case).changes]
+    changes = copies.landed(tmp_path, every)
+    wanted = count_copies(changes.light(), copies.SCHEMA, read_scn=copies.READ_SCN)
+    expected = copies_source(changes, wanted, copies.SCHEMA).to_pylist()
+    session = start_session(LakeConfig(path=str(tmp_path), driver_memory="1g"))
+    rule = Counting(copies.SCHEMA, has_gaps=False, read_scn=copies.READ_SCN)
+    found = keyed(session, every, copies.SCHEMA).derived(rule).toArrow()
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected))
+    there = found.select([ROW_DIGEST, ROW_COPY, COMMIT_SCN, ORDINAL]).slice(1)
+    mirror = str(tmp_path / "mirror")
+    session.createDataFrame(there).write.format("delta").save(mirror)
+    different = keyed(session, every, copies.SCHEMA).derived(rule, mirror).toArrow()
+    assert different.num_rows == 1
+    assert different.select(found.column_names[:3]).equals(found.slice(0, 1).select(found.column_names[:3]))  # fmt: skip
+
+
+def test_parts_have_whole_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many keys in a batch, and of one in many batches."""
+    dice = random.Random(5)
+    hashes = sorted(dice.choice([1, 2, 3, *range(10, 60)]) for _ in range(900))
+    rows = pa.table({"_cdc_hash": pa.array(hashes), "at": pa.array(range(900))})
+    batches = rows.to_batches(max_chunksize=37)
+    monkeypatch.setattr(by_key, "PART_BYTES", 1_000)
+    parts = list(whole_keys(iter([*batches, batches[0].slice(0, 0)])))
+    assert pa.concat_tables(parts).equals(rows)
+    own = [set(pc.unique(part["_cdc_hash"]).to_pylist()) for part in parts]
+    assert len(own) > 5
+    assert sum(map(len, own)) == len(set(hashes))
+    monkeypatch.setattr(by_key, "PART_BYTES", 1)
+    one = rows.set_column(0, "_cdc_hash", pa.repeat(7, 900))
+    assert [part.num_rows for part in whole_keys(iter(one.to_batches(max_chunksize=37)))] == [900]
+    assert list(whole_keys(iter([]))) == []
