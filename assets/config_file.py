@@ -249,6 +249,7 @@ def attributes_json_schema() -> dict[str, Any]:
         "oracle": "OracleConfig",
         "masks": "MaskConfig",
         "notifications": "NotificationConfig",
+        "signals": "SignalConfig",
         "state": "StateConfig",
     }
     for field in SECRET_FIELDS:

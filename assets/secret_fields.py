@@ -39,6 +39,7 @@ SECRET_FIELDS = (
     SecretField("oracle", "wallet_password"),
     SecretField("masks", "salt"),
     SecretField("notifications", "webhook_secret"),
+    SecretField("signals", "kafka_sasl_password"),
     SecretField("state", "password"),
     SecretField("state", "url", allowed_in_file=True),
 )

@@ -249,6 +249,10 @@ class StoreUnavailableError(TransientError):
     """The metadata store, the landing store or the lake's storage cannot be reached, or is full."""
 
 
+class SignalsUnavailableError(TransientError):
+    """A place that signals come from cannot be reached. Everything else goes on."""
+
+
 class CommitConflictError(TransientError):
     """Another writer committed to the same Delta table."""
 

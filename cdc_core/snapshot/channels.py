@@ -40,6 +40,13 @@ class KnownSignals(Protocol):
     def begin_table(self, source: str, name: str, scn: Scn) -> None:
         """Note the first look."""
 
+    def offsets(self, source: str, topic: str) -> Mapping[int, int]:
+        """Of each partition of a topic, the offset of the first record that was not read; none
+        before the first look."""
+
+    def keep_offsets(self, source: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Note how far partitions were read."""
+
 
 class Channel(Protocol):
     """A place that signals come from.
@@ -114,7 +121,7 @@ class FileChannel:
         token = path.name.rpartition("-")[2]
         lines = path.read_bytes().split(b"\n")
         return [
-            _from_object(self._source, self.name, _object(line), f"{token}-{number}")
+            signal_of_json(self._source, self.name, line, f"{token}-{number}")
             for number, line in enumerate(lines, 1)
             if line.strip()
         ]
@@ -143,7 +150,7 @@ class LandingChannel:
                 continue
             self._read.append(folder)
             name = folder.rpartition("/")[2]
-            found.append(_from_object(self._source, self.name, _object(content), name))
+            found.append(signal_of_json(self._source, self.name, content, name))
         return found
 
     def acknowledge(self) -> None:
@@ -205,6 +212,12 @@ def json_data(text: str | None) -> Any:
         return json.loads(text or "{}")
     except (ValueError, RecursionError):
         return None
+
+
+def signal_of_json(source: str, channel: str, content: bytes, own_id: str) -> Signal:
+    """A signal from the JSON ``{"id": …, "type": …, "data": {…}}``, as :func:`signal_from` gives
+    it; ``own_id`` is the id of one that has none."""
+    return _from_object(source, channel, _object(content), own_id)
 
 
 def _object(content: bytes) -> Mapping[str, Any] | None:

@@ -14,7 +14,12 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal, SignalState
 from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.sql_tables import SIGNAL_TABLES, SIGNALS, SNAPSHOT_PAUSES
+from cdc_core.state.sql_tables import (
+    SIGNAL_OFFSETS,
+    SIGNAL_TABLES,
+    SIGNALS,
+    SNAPSHOT_PAUSES,
+)
 
 
 class Signals:
@@ -119,6 +124,26 @@ class Signals:
                 select(SIGNAL_TABLES.c.scn).where(_table_is(source, name))
             ).first():
                 connection.execute(insert(SIGNAL_TABLES).values(source=source, name=name, scn=scn))
+
+    def offsets(self, source: str, topic: str) -> dict[int, int]:
+        """Of each partition of a topic, the offset of the first record that was not read."""
+        at = SIGNAL_OFFSETS.c
+        query = select(at.partition, at.next).where(at.source == source, at.topic == topic)
+        with self._database.reading() as connection:
+            return {row.partition: row.next for row in connection.execute(query)}
+
+    def keep_offsets(self, source: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Note how far partitions of a topic were read. Repeatable."""
+        at = SIGNAL_OFFSETS.c
+        rows = [
+            {"source": source, "topic": topic, "partition": partition, "next": offset}
+            for partition, offset in offsets.items()
+        ]
+        with self._database.writing() as connection:
+            own = and_(at.source == source, at.topic == topic, at.partition.in_(list(offsets)))
+            connection.execute(delete(SIGNAL_OFFSETS).where(own))
+            if rows:
+                connection.execute(insert(SIGNAL_OFFSETS), rows)
 
     def paused_since(self, source: str) -> datetime | None:
         """Since when no chunks are read; None where they are."""

@@ -209,6 +209,15 @@ SIGNAL_TABLES = Table(
     Column("scn", BigInteger, nullable=False),
 )
 
+SIGNAL_OFFSETS = Table(
+    "signal_offsets",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    Column("topic", String(300), primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("next", BigInteger, nullable=False),
+)
+
 NOTIFICATIONS = Table(
     "notifications",
     METADATA,

@@ -17,7 +17,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import assert_never
 
-from cdc_core.errors import CdcError, ConfigError, FencedError, LeaseHeldError, TransientError
+from cdc_core.errors import (
+    CdcError,
+    ConfigError,
+    FencedError,
+    LeaseHeldError,
+    SignalsUnavailableError,
+    TransientError,
+)
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
@@ -27,6 +34,7 @@ from cdc_core.schema.signalled_definitions import GivenTable
 from cdc_core.snapshot.actions import run_action
 from cdc_core.snapshot.channels import Channel, FileChannel, LandingChannel, used_before
 from cdc_core.snapshot.collections import is_plain_name, tables_of_collections
+from cdc_core.snapshot.kafka_channel import KafkaChannel
 from cdc_core.snapshot.schema_changes import SchemaChanges, definitions_of
 from cdc_core.snapshot.signal_data import refusal_of_id
 from cdc_core.snapshot.signal_table import OracleChannel, committed_scn
@@ -128,8 +136,12 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
     with ctx.lease("signals", wait_seconds=30):
         with _channels(ctx) as channels:
             for channel in channels:
-                _keep(ctx, channel.read(ctx.store.signals))
-                channel.acknowledge()
+                try:
+                    _keep(ctx, channel.read(ctx.store.signals))
+                except SignalsUnavailableError as error:
+                    LOG.warning("the channel %s is left out: %s", channel.name, error)
+                else:
+                    channel.acknowledge()
         for signal in ctx.store.signals.find(ctx.source, states=("pending", "taken")):
             keys = _act(ctx, signal)
             if keys is not None:
@@ -138,12 +150,20 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
 
 
 def is_signal_waiting(ctx: Context) -> bool:
-    """Is there a signal that nobody has taken, in the metadata store or a file? Quick: Oracle is
-    not asked."""
+    """Is there a signal that nobody has taken, in the metadata store, a file or Kafka? Quick:
+    Oracle is not asked."""
     file = ctx.config.signals.file
     if file is not None and "file" in ctx.config.signals.enabled and file.is_file():
         return True
-    return bool(ctx.store.signals.find(ctx.source, states=("pending",)))
+    if ctx.store.signals.find(ctx.source, states=("pending",)):
+        return True
+    if "kafka" not in ctx.config.signals.enabled:
+        return False
+    try:
+        return KafkaChannel(ctx.source, ctx.config.signals).is_waiting(ctx.store.signals)
+    except SignalsUnavailableError as error:
+        LOG.warning("the channel kafka is left out: %s", error)
+        return False
 
 
 class SignalWatch:
@@ -185,6 +205,8 @@ def _channels(ctx: Context) -> Iterator[list[Channel]]:
         found.append(FileChannel(ctx.source, config.file))
     if "landing" in config.enabled:
         found.append(LandingChannel(ctx.source, ctx.landing))
+    if "kafka" in config.enabled:
+        found.append(KafkaChannel(ctx.source, config))
     position = _position(ctx)
     if "oracle" not in config.enabled or position is None:
         yield found

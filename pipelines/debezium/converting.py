@@ -502,6 +502,8 @@ _BY_NAME: dict[str, _Rule] = {
     "event.processing.failure.handling.mode": _failure,
     "signal.data.collection": _signals,
     "signal.poll.interval.ms": _interval,
+    "signal.kafka.topic": _text("signals.kafka_topic"),
+    "signal.kafka.bootstrap.servers": _text("signals.kafka_servers"),
     "retriable.restart.connector.wait.ms": _seconds("dagster.retries.delay_seconds"),
     "decimal.handling.mode": _types(
         precise=({}, ""), string=_all_as("text", "NUMBER", "FLOAT"), double=_all_as("double", "NUMBER", "FLOAT")

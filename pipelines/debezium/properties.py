@@ -284,10 +284,18 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "Redolake renames the file before it reads it, so that no line is lost.",
         ),
         (
-            "signal.kafka.topic signal.kafka.bootstrap.servers signal.kafka.groupId "
-            "signal.kafka.poll.timeout.ms signal.consumer.{option} "
+            "signal.kafka.topic signal.kafka.bootstrap.servers", TAKEN,
+            "signals.kafka_topic signals.kafka_servers",
+            "The key of a record is the source's name. The topic may have several partitions.",
+        ),
+        (
+            "signal.consumer.{option}", DIFFERS, "signals.kafka_options",
+            "Options of librdkafka, whose names differ from the Java client's in part.",
+        ),
+        (
+            "signal.kafka.groupId signal.kafka.poll.timeout.ms "
             "signal.emit.failure.max.retries signal.emit.failure.retry.backoff.ms",
-            MISSING, "", "Use another channel.",
+            NOT_NEEDED, "", "Offsets stand in the metadata store.",
         ),
         (
             "notification.enabled.channels notification.sink.topic.name", DIFFERS,

@@ -7,16 +7,20 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
+from uuid import uuid4
 
 import pytest
 
 from cdc_core.config import LocalLandingConfig
+from cdc_core.config.signals import SignalConfig
 from cdc_core.landing.open import open_landing
 from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal
 from cdc_core.snapshot.channels import Channel, FileChannel, LandingChannel
+from cdc_core.snapshot.kafka_channel import KafkaChannel
 from cdc_core.snapshot.signal_table import OracleChannel
 from cdc_core.state.store import Store
+from tests.kafka_broker import KafkaBroker
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 
 ASK = {"data-collections": ["HR.EMP"]}
@@ -87,6 +91,24 @@ class OraclePlace:
         return OracleChannel(session, self.config, Scn(1))
 
 
+class KafkaPlace:
+    def __init__(self, broker: KafkaBroker) -> None:
+        self.broker, self.topic = broker, f"signals-{uuid4().hex[:8]}"
+        broker.create_topic(self.topic, partitions=2)
+        broker.send(self.topic, "{}", key="another-source", partition=1)
+        self.config = SignalConfig(kafka_topic=self.topic, kafka_servers=broker.address)
+
+    def send(self, signal_id: str, kind: str, data: Any) -> None:
+        text = json.dumps({"id": signal_id, "type": kind, "data": data})
+        self.broker.send(self.topic, text, key="src")
+
+    def send_nonsense(self) -> None:
+        self.broker.send(self.topic, b"\xff{", key="src")
+
+    def channel(self) -> Channel:
+        return KafkaChannel("src", self.config)
+
+
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
     with running_oracle() as running:
@@ -94,12 +116,18 @@ def oracle() -> Iterator[Oracle]:
         yield running
 
 
-@pytest.fixture(params=["file", "landing", "oracle"])
+@pytest.fixture(params=["file", "landing", "oracle", "kafka"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, oracle: Oracle) -> Iterator[Place]:
     if request.param == "file":
         yield FilePlace(tmp_path)
     elif request.param == "landing":
         yield LandingPlace(tmp_path)
+    elif request.param == "kafka":
+        place = KafkaPlace(request.getfixturevalue("kafka"))
+        first = place.channel()
+        assert list(first.read(request.getfixturevalue("store").signals)) == []
+        first.acknowledge()
+        yield place
     else:
         yield OraclePlace(tmp_path, oracle)
         oracle.run("DROP TABLE ASKED PURGE")

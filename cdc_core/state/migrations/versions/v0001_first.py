@@ -91,6 +91,13 @@ def upgrade() -> None:
         sa.Column("scn", sa.BigInteger(), nullable=False),
     )
     op.create_table(
+        "signal_offsets",
+        sa.Column("source", sa.String(length=40), primary_key=True),
+        sa.Column("topic", sa.String(length=300), primary_key=True),
+        sa.Column("partition", sa.Integer(), primary_key=True),
+        sa.Column("next", sa.BigInteger(), nullable=False),
+    )
+    op.create_table(
         "notifications",
         sa.Column("source", sa.String(length=40), primary_key=True),
         sa.Column("number", sa.BigInteger(), primary_key=True),

@@ -1,0 +1,99 @@
+"""Signals that a Kafka producer sends, through a real broker and the pipeline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from cdc_core.errors import PreflightError
+from cdc_core.snapshot import kafka_channel
+from tests.kafka_broker import KafkaBroker
+from tests.oracle.embedded import OWNER, running_oracle
+from tests.steps.harness import Source, table_id
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"asked-{uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def source(tmp_path: Path, kafka: KafkaBroker, topic: str) -> Iterator[Source]:
+    with running_oracle() as oracle:
+        oracle.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO T VALUES (1)")
+        signals = {"kafka_topic": topic, "kafka_servers": kafka.address}
+        found = Source.of(oracle, tmp_path, "T", signals=signals)
+        yield found
+        found.close()
+
+
+def ask(kafka: KafkaBroker, topic: str, signal_id: str, key: str = "src") -> None:
+    data = {"data-collections": [f"{OWNER}.T"]}
+    signal = {"id": signal_id, "type": "execute-snapshot", "data": data}
+    kafka.send(topic, json.dumps(signal), key=key)
+
+
+def outcomes(source: Source) -> dict[str, str]:
+    return {one.id: one.state for one in source.pipeline.records.signals()}
+
+
+def test_a_record_asks_for_a_snapshot_once(source: Source, kafka: KafkaBroker, topic: str) -> None:
+    kafka.create_topic(topic)
+    ask(kafka, topic, "before")
+    source.run()
+    assert outcomes(source) == {"before": "rejected"}
+    ask(kafka, topic, "read")
+    ask(kafka, topic, "others", key="another-source")
+    source.close()
+    source.run()
+    source.run()
+    assert outcomes(source) == {"before": "rejected", "read": "done"}
+    asked = [one for one in source.pipeline.records.chunks(table_id("T")) if one.signal_id]
+    assert [(one.signal_id, one.state) for one in asked] == [("read", "applied")]
+    source.check_current("T")
+
+
+def test_a_process_that_dies_before_it_keeps_a_signal_reads_it_again(
+    source: Source, kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka.create_topic(topic)
+    source.run()
+    ask(kafka, topic, "read")
+    with monkeypatch.context() as dying:
+        dying.setattr(kafka_channel.KafkaChannel, "acknowledge", _die)
+        with pytest.raises(ZeroDivisionError):
+            source.pipeline.take_signals()
+    source.close()
+    source.run()
+    assert outcomes(source) == {"read": "done"}
+    assert len({one.snapshot_id for one in source.pipeline.records.chunks() if one.signal_id}) == 1
+
+
+def _die(*_: object) -> None:
+    raise ZeroDivisionError
+
+
+def test_a_broker_that_is_down_stops_nothing(
+    source: Source, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kafka_channel, "WAIT_SECONDS", 0.5)
+    signals = {"kafka_topic": topic, "kafka_servers": "127.0.0.1:1"}
+    source.more = {"signals": signals}
+    source.run()
+    source.check_current("T")
+    assert "the channel kafka is left out" in caplog.text
+
+
+def test_without_the_client_the_remedy_is_said(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(_: str) -> None:
+        raise ImportError
+
+    monkeypatch.setattr(kafka_channel, "import_module", missing)
+    with pytest.raises(PreflightError, match=r"redolake\[kafka\]"):
+        source.run()
