@@ -1,8 +1,10 @@
 """What can the steps ask of whatever reads a database's changes?
 
-The steps know this contract only. LogMiner stands behind it
-(:class:`cdc_core.capture.source.LogMinerSource`); another reader of redo joins by an implementation
-of its own, which lands windows in the formats of :mod:`cdc_core.landing`.
+The steps know this contract only; :mod:`cdc_core.readers` puts a reader behind it, by the
+configuration's ``capture.type``. A reader lands windows in one of two forms: redo files, rows of
+redo text that are rolled back and decoded later, or change files, committed changes with typed
+values (:mod:`cdc_core.landing.layout`). What one reader alone can do is a protocol of its own
+(:class:`Prefetcher`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.landing.manifest import PlannedWindow, WindowManifest
@@ -75,6 +77,8 @@ class WindowWork:
         complete: Lands what the redo does not carry, once all redo of the window has; None where
             nothing is to be added.
         given: Definitions that signals brought, each as of an SCN inside the window.
+        reader: Where the reader said that it goes on (``reader`` of the manifest of the window
+            before); empty where that is not known, or none was captured.
     """
 
     source: SourceRecord
@@ -88,6 +92,7 @@ class WindowWork:
     data_objects: Mapping[TableId, DataObjects] | None = field(default_factory=dict)
     complete: Complete | None = None
     given: Sequence[GivenTable] = ()
+    reader: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Source(Protocol):

@@ -70,7 +70,7 @@ class QueryFilter:
         """As it is configured, with tables in the place of patterns."""
         patterns = [one.matched_by for one in config.tables if isinstance(one, MatchedTable)]
         return cls(
-            config.capture.query_filter,
+            config.logminer.query_filter,
             tuple(dict.fromkeys(one for one in patterns if one is not None)),
         )
 

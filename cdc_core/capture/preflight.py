@@ -121,7 +121,7 @@ def check_redo(
     is_blind = any(finding.problem.endswith("V$DATABASE") for finding in findings)
     if not is_blind:
         findings += found_by(DATABASE_CHECKS, redo)
-    is_logged = not is_blind and _logs_all_columns(session)
+    is_logged = not is_blind and logs_all_columns(session)
     of_tables = [one for one in REDO_CHECKS if not (is_logged and one is LOGGING)]
     findings += found_by(of_tables, Looked(session, tables))
     findings += FLUSH_CHECK.find(redo)
@@ -192,7 +192,7 @@ def _check_sessions(looked: RedoLooked) -> Iterator[Finding]:
         )
 
 
-def _logs_all_columns(session: OracleSession) -> bool:
+def logs_all_columns(session: OracleSession) -> bool:
     """Does the database log all columns of all tables?"""
     return bool(session.fetch_all(_DATABASE)[0][-1] == "YES")
 

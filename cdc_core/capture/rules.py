@@ -49,7 +49,7 @@ class CaptureRules:
         """
         return cls(
             tables=config.tables,
-            how=config.capture,
+            how=config.logminer,
             rows=config.oracle.fetch_rows,
             query_filter=QueryFilter.of(config),
             masks=masks_by_table(config),

@@ -42,7 +42,7 @@ class LogMinerSource:
     """
 
     def __init__(self, config: SourceConfig, database: OracleDatabase) -> None:
-        self._config, self._database = config, database
+        self._config, self._database, self._how = config, database, config.logminer
 
     @cached_property
     def _rules(self) -> CaptureRules:
@@ -50,7 +50,7 @@ class LogMinerSource:
 
     def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
         """See :meth:`Source.check`."""
-        how = self._config.capture
+        how = self._how
         with self._database.session() as session:
             return check_redo(
                 session, tables, how, open_miner=lambda: miner_of(session, self._database, how)
@@ -62,12 +62,12 @@ class LogMinerSource:
             start = positions.read_start(session, tables=tables)
             if is_first and self._config.snapshot.start_scn is not None:
                 start = self._begun_earlier(session, start, Scn(self._config.snapshot.start_scn))
-            refuse_start_without(session, self._config.capture, start.mining_low)
+            refuse_start_without(session, self._how, start.mining_low)
             return start
 
     def _begun_earlier(self, session: OracleSession, now: Start, scn: Scn) -> Start:
         """A start at an SCN that has passed, from which on Oracle has all redo."""
-        how = self._config.capture
+        how = self._how
         if scn > now.snapshot_scn:
             raise ConfigError(
                 "snapshot.start_scn lies ahead of the database",
@@ -90,7 +90,7 @@ class LogMinerSource:
 
     def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
         """See :meth:`Source.next_windows`."""
-        how = self._config.capture
+        how = self._how
         with self._database.session() as session, miner_of(session, self._database, how) as miner:
             flush(session, self._database, how)
             high = positions.upper_bound(session, how.close_at)

@@ -5,7 +5,14 @@ One frozen tree; unknown keys are refused; the string under a field is its docum
 """
 
 from cdc_core.config.base import ConfigModel, split_url_password
-from cdc_core.config.capture import CloseAt, LogMinerConfig, LogsBy, QueryFilterMode, Strategy
+from cdc_core.config.capture import (
+    CloseAt,
+    LogMinerConfig,
+    LogsBy,
+    OpenLogReplicatorConfig,
+    QueryFilterMode,
+    Strategy,
+)
 from cdc_core.config.lake import (
     ChangeLogColumn,
     DeletionVectors,
@@ -34,6 +41,7 @@ __all__ = [
     "LogsBy",
     "MaintenanceConfig",
     "MatchedTable",
+    "OpenLogReplicatorConfig",
     "OracleConfig",
     "Policy",
     "PolicyConfig",

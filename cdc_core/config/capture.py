@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, checked, dsn_without_secret
 from cdc_core.model.identifiers import TableId
@@ -22,7 +22,34 @@ QueryFilterMode = Literal["in", "none", "regex"]
 Destination = Annotated[str, Field(pattern=r"^LOG_ARCHIVE_DEST_([1-9]|[12][0-9]|3[01])$")]
 
 
-class LogMinerConfig(ConfigModel):
+class CaptureOptions(ConfigModel):
+    """What every reader of redo has, and what the rest of Redolake may ask about one."""
+
+    windows_per_run_max: Annotated[int, Field(gt=0)] = 20
+    """Most windows that one scheduled run applies."""
+
+    @property
+    def flushed(self) -> TableId | None:
+        """The table that the reader itself writes to; it is never captured."""
+        return None
+
+    @property
+    def reselects_lobs(self) -> bool:
+        """Are LOBs that the redo does not carry whole read from Oracle?"""
+        return False
+
+    @property
+    def prefetch_sessions(self) -> int:
+        """Sessions that prefetch windows; 1 where nothing is prefetched."""
+        return 1
+
+    @property
+    def waits_for_log_switch(self) -> bool:
+        """Do windows end at log switches only?"""
+        return False
+
+
+class LogMinerConfig(CaptureOptions):
     """Read redo through DBMS_LOGMNR."""
 
     type: Literal["logminer"] = "logminer"
@@ -117,8 +144,20 @@ class LogMinerConfig(ConfigModel):
     as sessions. Oracle reads each log once for each window that begins or ends in it, and one
     LogMiner session uses one CPU of the database: ``1`` is the smallest load."""
 
-    windows_per_run_max: Annotated[int, Field(gt=0)] = 20
-    """Most windows that one scheduled run applies."""
+    @property
+    def reselects_lobs(self) -> bool:
+        """Are LOBs that the redo does not carry whole read from Oracle?"""
+        return self.lobs == "reselect"
+
+    @property
+    def prefetch_sessions(self) -> int:
+        """Sessions that prefetch windows; 1 where nothing is prefetched."""
+        return self.sessions
+
+    @property
+    def waits_for_log_switch(self) -> bool:
+        """Do windows end at log switches only?"""
+        return self.close_at == "completed_logs"
 
     @property
     def reads_archived_only(self) -> bool:
@@ -193,3 +232,51 @@ class LogMinerConfig(ConfigModel):
                 "archived_only needs close_at: completed_logs, since close_at: online ends windows in logs that are not archived yet"
             )
         return self
+
+
+class OpenLogReplicatorConfig(CaptureOptions):
+    """Read the JSON lines that OpenLogReplicator's file writer puts into a folder."""
+
+    type: Literal["openlogreplicator"] = "openlogreplicator"
+
+    folder: str
+    """The folder that OpenLogReplicator writes to, or into which somebody copies its files.
+    Redolake only reads it. A file may be removed once all windows up to the beginning of the next
+    one are applied."""
+
+    files: str = "*.json"
+    """Which files in the folder are OpenLogReplicator's, as a pattern. They are read in the order
+    of their names, numbers in them by value: write ``%i`` into the ``output`` of its writer."""
+
+    database: str | None = None
+    """The pluggable database whose messages count, as they name it under ``db``. By default all
+    messages must be of one database."""
+
+    numeric_times: Literal["ns", "us", "ms", "s"] = "ns"
+    """The unit of dates and timestamps that arrive as numbers: what OpenLogReplicator's
+    ``timestamp`` option says. Times in ISO 8601 need no unit."""
+
+    binary_floats: Literal["refuse", "take"] = "refuse"
+    """What becomes of BINARY_FLOAT and BINARY_DOUBLE, of which OpenLogReplicator writes six
+    significant digits only. ``refuse``, the default: a table that captures such a column leaves the
+    stream at its first change. ``take``: the rounded values land; a comparison with Oracle finds
+    them."""
+
+    window_bytes_max: Annotated[int, Field(ge=1024)] = 256 * 1024**2
+    """Messages of one window, in bytes, about: a window ends at the first place behind them where
+    the messages prove it complete."""
+
+
+def _reader_of(given: Any) -> str:
+    """Which alternative a configuration means: LogMiner where it does not say."""
+    if isinstance(given, dict):
+        return str(given.get("type", "logminer"))
+    return str(getattr(given, "type", "logminer"))
+
+
+CaptureConfig = Annotated[
+    Annotated[LogMinerConfig, Tag("logminer")]
+    | Annotated[OpenLogReplicatorConfig, Tag("openlogreplicator")],
+    Discriminator(_reader_of),
+]
+"""How a source's redo is read."""

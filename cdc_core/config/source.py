@@ -16,7 +16,7 @@ from cdc_core.config.base import (
     Name,
     split_url_password,
 )
-from cdc_core.config.capture import LogMinerConfig
+from cdc_core.config.capture import CaptureConfig, LogMinerConfig
 from cdc_core.config.lake import (
     LakeConfig,
     LocalLandingConfig,
@@ -134,7 +134,7 @@ class SourceConfig(ConfigModel):
     tables: Annotated[tuple[TableConfig, ...], Field(min_length=1)]
     masks: MaskConfig = MaskConfig()
     policies: PolicyConfig = PolicyConfig()
-    capture: LogMinerConfig = LogMinerConfig()
+    capture: CaptureConfig = LogMinerConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
     landing: Annotated[LocalLandingConfig | S3LandingConfig, Field(discriminator="type")]
     lake: LakeConfig
@@ -242,6 +242,11 @@ class SourceConfig(ConfigModel):
                 "change stay wrong. Set on_undecodable of the table to stop or resnapshot"
             )
         return self
+
+    @property
+    def logminer(self) -> LogMinerConfig:
+        """How LogMiner reads; its defaults where another reader does."""
+        return self.capture if isinstance(self.capture, LogMinerConfig) else LogMinerConfig()
 
     @property
     def lake_beside_landing(self) -> LakeConfig:

@@ -164,4 +164,4 @@ def _read_at(pipeline: Pipeline) -> Scn:
 
 
 def _closes_online(pipeline: Pipeline) -> bool:
-    return pipeline.config.capture.close_at == "online"
+    return not pipeline.config.capture.waits_for_log_switch

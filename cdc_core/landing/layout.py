@@ -3,7 +3,8 @@
 Folders below the landing root; SCNs have 20 digits, chunk numbers 6, revisions and ordinals 12::
 
     <source>/windows/<scn_low>-<scn_high>/
-        redo-00000.parquet …         rows of REDO_SCHEMA
+        redo-00000.parquet …         rows of REDO_SCHEMA, from a reader that gives redo text
+        changes-00000.parquet …      rows of change_file_schema, from one that gives typed values
         reselected-00001.parquet …   rows of REDO_SCHEMA that no redo has: LOBs as of a commit
         transactions.parquet         rows of TRANSACTION_SCHEMA
         manifest.json                written last: the window has landed
@@ -29,6 +30,8 @@ import pyarrow as pa
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
+from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import arrow_schema
 
 REDO_SCHEMA = pa.schema(
     [
@@ -57,6 +60,23 @@ REDO_SCHEMA = pa.schema(
 """One row per redo row of a captured table (operation codes 1, 2, 3, 5 and all that are neither
 these nor transaction control); each row group has rows of one table, sorted by ``ordinal``:
 LogMiner's own order."""
+
+IMAGES = ("before", "after", "absent", "before_absent")
+"""The columns that a change file has behind those of a redo file."""
+
+
+def change_file_schema(schema: TableSchema) -> pa.Schema:
+    """Columns of a change file, which holds committed changes of one version of one table.
+
+    Those of ``REDO_SCHEMA``, with ``sql_redo`` NULL: transactions, order and counts of both forms
+    are alike. Then the structs ``before`` and ``after``, NULL where a change has no such image, and
+    the columns that each does not carry: all by what a column is stored as for life.
+    """
+    row = pa.struct(list(arrow_schema(schema.as_in_rows().as_logged())))
+    names = pa.list_(pa.string())
+    kinds = (row, row, names, names)
+    return pa.schema([*REDO_SCHEMA, *map(pa.field, IMAGES, kinds)])
+
 
 TRANSACTION_SCHEMA = pa.schema(
     [

@@ -115,8 +115,10 @@ class WindowManifest:
     signals brought; ``signals`` what became of those. ``joined`` and ``left`` name the tables whose
     stream begins or ends here. ``data_objects`` are the numbers of the tables' data objects, as far
     as the dictionary showed them as of the window's end; of a table with several segments only
-    where its rows are known by ROWID. ``files_by_table`` says, per table, which of the redo files
-    have rows of it, by their place among them. It ``is_gap`` where no table takes part in it, so
+    where its rows are known by ROWID. ``redo_files`` hold redo rows, or changes where the reader
+    gives typed values; ``files_by_table`` says, per table, which of them have rows of it, by their
+    place among them. ``reader`` is where such a reader goes on with the next window: plain JSON
+    values that it alone understands. It ``is_gap`` where no table takes part in it, so
     nothing was read. ``planned`` is what the metadata store knew of it, ``landed`` the moment of
     the manifest (ISO 8601, UTC). The pass gave ``rows_mined`` rows; of its ``seconds``, LogMiner
     took ``mining_start_seconds`` to start and ``mining_fetch_seconds`` to give them.
@@ -142,6 +144,7 @@ class WindowManifest:
     positions: tuple[ThreadPosition, ...]
     planned: PlannedWindow
     landed: str
+    reader: dict[str, Any] = field(default_factory=dict)
     joined: tuple[StreamBegin, ...] = ()
     left: tuple[StreamEnd, ...] = ()
     transactions_evicted: int = 0

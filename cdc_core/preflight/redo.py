@@ -207,8 +207,7 @@ LOGGING: Check[Looked] = Check(
 )
 """Without need where the database logs all columns of all tables."""
 
-REDO_CHECKS: tuple[Check[Looked], ...] = (
-    LOGGING,
+ROW_CHECKS: tuple[Check[Looked], ...] = (
     Check(
         "what `identity: rowid` costs",
         "`redolake table resnapshot OWNER.TABLE` after each operation that changes ROWIDs",
@@ -221,6 +220,12 @@ REDO_CHECKS: tuple[Check[Looked], ...] = (
         "concepts/tables.md",
         _check_all_columns,
     ),
+)
+"""What is to be known of what identifies a table's rows, whichever reader reads the redo."""
+
+REDO_CHECKS: tuple[Check[Looked], ...] = (
+    LOGGING,
+    *ROW_CHECKS,
     Check(
         "names that LogMiner supports: up to 30 bytes",
         "Rename the table or the columns, or leave the table out",

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.errors import REPORT_HINT, LandingDamagedError, RowCountError
 from cdc_core.landing.damage import reading_file
+from cdc_core.landing.layout import IMAGES
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
@@ -78,8 +79,8 @@ class LandedInput:
     Attributes:
         table: The table.
         window: The part of the window that the table takes.
-        redo_paths: Redo files of this window and of every earlier one in which a transaction began
-            that commits here.
+        redo_paths: Redo files, or change files, of this window and of every earlier one in which a
+            transaction began that commits here.
         transactions_paths: This window's transactions file.
         late_above: The SCN at which the table was read, if commits that belong to earlier windows
             came to light with this one: those above it are taken too. None if there are none.
@@ -212,9 +213,9 @@ class CommittedRows:
         return self.landed.rows(own)
 
     def batches(self, columns: Sequence[str] = _READ) -> Iterator[pa.Table]:
-        """The rows in the share's row groups, with ``columns`` of ``REDO_SCHEMA`` and of their
-        transactions ``commit_scn, commit_timestamp, username, has_rollback, start_scn,
-        start_timestamp, client_id``.
+        """The rows in the share's row groups, with ``columns`` of ``REDO_SCHEMA``, of change files
+        with the images beside ``sql_redo``, and of their transactions ``commit_scn,
+        commit_timestamp, username, has_rollback, start_scn, start_timestamp, client_id``.
 
         One table per row group that has some, in the order of the paths.
 
@@ -260,7 +261,8 @@ class CommittedRows:
         wanted = transactions >= 0
         if not wanted.any():
             return None
-        rows = file.read_row_group(group, columns=[*columns])
+        has_images = "sql_redo" in columns and IMAGES[0] in file.schema_arrow.names
+        rows = file.read_row_group(group, columns=[*columns, *(IMAGES if has_images else ())])
         # These are no redo: `missing_lobs` reads them.
         wanted &= pc.not_equal(keys["operation_code"], int(Operation.RESELECTED)).to_numpy()
         if not wanted.any():

@@ -1,12 +1,12 @@
 """How do redo rows of one table become rows of its change log?
 
-Batch by batch. What cannot become a change without guessing stops the table with an error that says
-table, operation, SCN and the way out.
+Batch by batch; rows of change files have their values already. What cannot become a change without
+guessing stops the table with an error that says table, operation, SCN and the way out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.decode.dml import decode_dml
+from cdc_core.decode.dml import DecodedDml, decode_dml
 from cdc_core.decode.plan import plan_table
 from cdc_core.decode.redact import redact_column
 from cdc_core.decode.widened import widened
@@ -28,6 +28,7 @@ from cdc_core.errors import (
     DecodeError,
     SchemaMismatchError,
 )
+from cdc_core.landing.layout import IMAGES
 from cdc_core.model.operations import Operation
 from cdc_core.model.texts import (
     NOT_TEXT,
@@ -227,13 +228,7 @@ class ChangeDecoder:
     ) -> pa.RecordBatch:
         self._refuse(batch, version)
         codes = batch["operation_code"]
-        try:
-            decoded = self.decode(batch["sql_redo"], version.as_in_rows())
-        except CdcError as error:
-            raise self._located(error, batch) from error
-        wrong = pc.not_equal(decoded.op.cast(pa.int32()), codes)
-        self._stop_where(wrong, batch, "the statement is not what its operation code says")
-        decoded = _as_logged(decoded, version.stored_names)
+        decoded = self._landed(batch) or self._read(batch, version)
         rows, row_ids = batch.num_rows, known_row_ids(batch["row_id"])
         before, after = (
             _in_columns_of(image, target.field(name).type, row_ids)
@@ -273,6 +268,31 @@ class ChangeDecoder:
             columns["_cdc_skipped"] = self.skipping.reasons(pa.table(columns), batch["client_id"])
         arrays = [columns[field.name].cast(field.type) for field in target]
         return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+    def _landed(self, batch: pa.RecordBatch) -> DecodedDml | None:
+        """The changes of rows that landed with typed values; None of redo text."""
+        if IMAGES[0] not in batch.schema.names:
+            return None
+        before, after, absent, before_absent = (batch[name] for name in IMAGES)
+        hidden = {one.stored_as for one in self.schema.columns if one.name in self.excluded}
+        return DecodedDml(
+            op=batch["operation_code"].cast(pa.int8()),
+            before=_without(before, hidden),
+            after=_without(after, hidden),
+            absent=absent,
+            before_absent=before_absent,
+        )
+
+    def _read(self, batch: pa.RecordBatch, version: TableSchema) -> DecodedDml:
+        """The changes of rows of redo text, by the version in which they were written."""
+        try:
+            decoded = self.decode(batch["sql_redo"], version.as_in_rows())
+        except CdcError as error:
+            raise self._located(error, batch) from error
+        wrong = pc.not_equal(decoded.op.cast(pa.int32()), batch["operation_code"])
+        self._stop_where(wrong, batch, "the statement is not what its operation code says")
+        logged: DecodedDml = _as_logged(decoded, version.stored_names)
+        return logged
 
     def _optional(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         """The columns that the configuration may leave out."""
@@ -477,6 +497,15 @@ def _as_logged(decoded: Any, stored_names: Mapping[str, str]) -> Any:
         absent=renamed_lists(decoded.absent, stored_names),
         before_absent=renamed_lists(decoded.before_absent, stored_names),
     )
+
+
+def _without(images: pa.StructArray, names: Collection[str]) -> pa.StructArray:
+    """Row images without some columns."""
+    left = [field for field in images.type if field.name not in names]
+    if len(left) == images.type.num_fields:
+        return images
+    columns = [images.field(field.name) for field in left]
+    return pa.StructArray.from_arrays(columns, fields=left, mask=images.is_null())
 
 
 def _with_later_columns(

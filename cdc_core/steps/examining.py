@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
-from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import EventsConfig, OracleConfig, SourceConfig
 from cdc_core.errors import (
     ConfigError,
@@ -29,6 +28,7 @@ from cdc_core.model.reports import FoundTable
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import connect
 from cdc_core.preflight.tables import check_tables
+from cdc_core.readers import open_source
 from cdc_core.schema.catalog import find_tables
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.dictionary_queries import UserQueries
@@ -53,13 +53,13 @@ def tables_matching(oracle: OracleConfig, patterns: Sequence[str]) -> list[Found
 
 
 def oracle_findings(
-    config: SourceConfig, *, open_source: OpenSource = LogMinerSource
+    config: SourceConfig, *, open_source: OpenSource = open_source
 ) -> tuple[list[Finding], int]:
     """What database and tables lack, and what an operator should know; and how many tables there
     are to capture.
 
     Args:
-        open_source: What reads the redo: LogMiner.
+        open_source: What reads the redo, by ``capture.type``.
 
     Raises:
         CdcError: The database cannot be reached.
@@ -135,7 +135,7 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
         CdcError: Metadata store, landing or lake cannot be reached.
     """
     ctx = Context(
-        config, report=None, on_statement=None, open_lake=DeltaLake.open, open_source=LogMinerSource
+        config, report=None, on_statement=None, open_lake=DeltaLake.open, open_source=open_source
     )
     findings: list[Finding] = []
     with closing(ctx):

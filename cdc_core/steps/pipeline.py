@@ -14,7 +14,6 @@ from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from cdc_core.capture.source import LogMinerSource
 from cdc_core.config import SourceConfig
 from cdc_core.errors import CdcError, ConfigError, OvertakenError
 from cdc_core.lake.delta_lake import DeltaLake
@@ -23,6 +22,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import Holder, Reporter, StepReport
 from cdc_core.model.scn import ScnWindow
+from cdc_core.readers import open_source
 from cdc_core.source import OpenSource
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import (
@@ -107,7 +107,7 @@ class Pipeline(Context):
         on_statement: Called with the text of each statement before it is sent to Oracle.
         spark: Gives a Spark session to work in, in place of one that the lake starts.
         open_lake: Opens the Delta tables.
-        open_source: What reads the redo: LogMiner.
+        open_source: What reads the redo, by ``capture.type``.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Pipeline(Context):
         on_statement: Callable[[str], None] | None = None,
         spark: SparkSource | None = None,
         open_lake: OpenLake | None = None,
-        open_source: OpenSource = LogMinerSource,
+        open_source: OpenSource = open_source,
     ) -> None:
         super().__init__(
             config,

@@ -118,7 +118,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "window": "`scn_low` and `scn_high`.",
     "ordinal": "The window's number in the source, from 0.",
     "mining_low": "Redo with `mining_low < SCN <= scn_high` was looked at.",
-    "redo_files": "Each redo file: name, rows, bytes, SHA-256.",
+    "redo_files": "Each redo file, or change file: name, rows, bytes, SHA-256.",
     "transactions_file": "The transactions file, likewise.",
     "files_by_table": "Per table the redo files with rows of it, by their place in `redo_files`.",
     "rows_by_table": "Redo rows per captured table.",
@@ -147,6 +147,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "planned": "What the metadata store knew of the window: its partition key, when it was planned and when it ended, from which ordinal on all windows before it are idle, and the digest of the manifest before it.",
     "left": "Tables whose stream ends in the window: up to which SCN, why, and the way out.",
     "landed": "When the window landed, in UTC.",
+    "reader": "Where a reader of typed changes continues with the next window; empty with LogMiner.",
 }
 CHUNK_MANIFEST: Mapping[str, str] = {
     "source": "Name of the source.",

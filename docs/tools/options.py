@@ -109,16 +109,19 @@ def _meaning(field: Schema, model: Schema) -> str:
 
 
 def _models(field: Schema, models: Schema) -> Iterator[tuple[str, Schema]]:
-    """Models below a field, each with what is written behind the field's name."""
+    """Models below a field, each with what is written behind the field's name: the kind, but for
+    the one that the field has by default."""
     if field.get("type") == "array":
         for suffix, model in _models(field["items"], models):
             yield f"[]{suffix}", model
         return
     variants = field.get("oneOf") or field.get("anyOf") or field.get("allOf") or [field]
     named = [models[variant["$ref"].rsplit("/", 1)[1]] for variant in variants if "$ref" in variant]
+    default = field.get("default")
+    usual = default.get("type") if isinstance(default, dict) else None
     for model in named:
         kind = model.get("properties", {}).get("type", {}).get("const")
-        yield (f"({kind})" if kind and len(named) > 1 else ""), model
+        yield (f"({kind})" if kind not in (None, usual) and len(named) > 1 else ""), model
 
 
 def _type(field: Schema) -> str:

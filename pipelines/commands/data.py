@@ -358,7 +358,7 @@ def _idle(pipeline: Pipeline) -> str:
         one.snapshot_scn for one in tables if one.snapshot_scn is not None
     ]
     so_far = f" up to SCN {max(ends)}" if ends else ""
-    waits = pipeline.config.capture.close_at == "completed_logs"
+    waits = pipeline.config.capture.waits_for_log_switch
     later = " Redolake reads later redo after the next log switch (capture.close_at)."
     still = [one for one in tables if one.state in ("failed", "paused")]
     if still:

@@ -70,7 +70,7 @@ class Source:
 
     def bound(self) -> int:
         """An SCN up to which a window may be closed and that is not before now."""
-        close_at = self.config.capture.close_at
+        close_at = self.config.logminer.close_at
         now = current_scn(self.session)
         if close_at == "completed_logs":
             self.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)

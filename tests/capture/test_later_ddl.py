@@ -87,7 +87,7 @@ def test_two_whose_texts_say_all_are_followed(oracle: Oracle, source: Source) ->
 def test_a_ddl_of_the_table_itself_right_after_an_scn_is_found(
     oracle: Oracle, source: Source
 ) -> None:
-    session, logs_by = source.session, source.config.capture.logs
+    session, logs_by = source.session, source.config.logminer.logs
     oracle.clock.ahead += 60
     oracle.run("INSERT INTO OTHER VALUES (1)")
     scn = current_scn(session)
@@ -99,7 +99,7 @@ def test_a_ddl_of_the_table_itself_right_after_an_scn_is_found(
 
 
 def test_only_the_seconds_after_the_scn_are_looked_at(oracle: Oracle, source: Source) -> None:
-    session, logs_by = source.session, source.config.capture.logs
+    session, logs_by = source.session, source.config.logminer.logs
     scn = current_scn(session)
     assert not is_altered_soon_after(session, EMP, scn, how=LogMinerConfig(logs=logs_by))
     oracle.clock.ahead += 60

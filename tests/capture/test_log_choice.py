@@ -40,7 +40,7 @@ def test_archived_logs_alone_are_read_once_they_are_there(oracle: Oracle, tmp_pa
         [window] = source.windows()
         source.check_current("T")
         with source.pipeline.database.session() as session:
-            found = read_logs(session, window.scn_low, source.pipeline.config.capture)
+            found = read_logs(session, window.scn_low, source.pipeline.config.logminer)
         assert {log.state for log in found} == {"archived", "before"}
 
 

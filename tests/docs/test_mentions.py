@@ -92,9 +92,9 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 OPTIONS = {
-    one.replace("[]", "")
+    re.sub(r"\[\]|\(\w+\)", "", one)
     for one in re.findall(
-        r"^\| `([\w.\[\]]+)` \|",
+        r"^\| `([\w.\[\]()]+)` \|",
         (ROOT / "docs" / "reference" / "configuration.md").read_text(),
         re.MULTILINE,
     )

@@ -13,7 +13,7 @@ from cdc_core.preflight.tables import check_tables
 def findings_of(session: Any, config: SourceConfig) -> list[Finding]:
     """All findings, each once, as `redolake doctor` has them."""
     found = [
-        *check_redo(session, config.tables, config.capture),
+        *check_redo(session, config.tables, config.logminer),
         *check_tables(session, config.tables),
     ]
     return list(dict.fromkeys(found))

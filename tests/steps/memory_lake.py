@@ -60,6 +60,7 @@ from cdc_core.stage.redo_order import RedoOrder
 from cdc_core.stage.rollback import find_undone
 from cdc_core.stage.statements import without_closes
 from cdc_core.stage.transactions import TRANSACTIONS
+from cdc_core.stage.window import staged_changes
 from tests.steps import counted_rows
 
 Key = tuple[Any, ...]
@@ -233,9 +234,12 @@ class MemoryLake:
             replacing=rules.replacing,
         )
         lobs = LandedLobs(table, landed.redo_paths)
-        changes, refused = _decoded(
-            rows, decoder, found, state.covered_scn, rules.quarantine_max, lobs
-        )
+        if rows and "before" in rows[0]:
+            changes, refused = _typed(landed, decoder), QUARANTINE_SCHEMA.empty_table()
+        else:
+            changes, refused = _decoded(
+                rows, decoder, found, state.covered_scn, rules.quarantine_max, lobs
+            )
         self._enter("apply_window", table, window.key, fence)
         found.quarantine.pop(window.scn_high, None)
         if refused.num_rows:
@@ -860,6 +864,13 @@ def _surviving(rows: list[dict[str, Any]], decoder: ChangeDecoder) -> list[dict[
     for row in rows:
         row["problem"] = undone.problems.get(row["ordinal"])
     return [row for row in rows if row["ordinal"] not in gone]
+
+
+def _typed(landed: LandedInput, decoder: ChangeDecoder) -> list[dict[str, Any]]:
+    """The changes of change files, which have no redo to judge."""
+    batches = list(staged_changes(landed.rows(landed.committed()), decoder))
+    [whole] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return _in_order(whole, decoder.schema)
 
 
 def _decoded(

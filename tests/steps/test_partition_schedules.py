@@ -79,7 +79,7 @@ class Schedule:
 
     def end_logs(self) -> None:
         """Where windows end with switched logs, the logs that are written end here."""
-        if self.source.pipeline.config.capture.close_at == "completed_logs":
+        if self.source.pipeline.config.logminer.close_at == "completed_logs":
             self.oracle.run("ALTER SYSTEM ARCHIVE LOG CURRENT", user=ADMIN)
 
     def change(self, writer: int) -> None:

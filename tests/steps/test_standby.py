@@ -284,7 +284,7 @@ def test_a_ddl_waits_for_the_seconds_behind_it(
     """Whether another DDL came within Oracle's grain of time says redo that the standby may not have yet."""
     scn = Scn(newest_scn(source))
     oracle.run("ALTER TABLE T ADD (C NUMBER(5))")
-    how = source.pipeline.config.capture
+    how = source.pipeline.config.logminer
     database = source.pipeline.database
     with database.session() as session, miner_of(session, database, how) as miner:
         ask = partial(is_altered_soon_after, session, table_id("T"), scn, how=how, miner=miner)

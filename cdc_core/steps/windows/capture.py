@@ -18,7 +18,7 @@ from cdc_core.errors import (
 )
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.ledger import ledger_from_landing
-from cdc_core.landing.manifest import MANIFEST_NAME, PlannedWindow
+from cdc_core.landing.manifest import MANIFEST_NAME, PlannedWindow, WindowManifest
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
@@ -183,6 +183,8 @@ def window_work(
     then."""
     streams = tables_of(ctx, record)
     versions = ctx.store.schemas.by_table(ctx.source)
+    landed = _manifest_of(ctx, before)
+    _refuse_another_reader(ctx, record, landed)
     work = WindowWork(
         source=ctx.source_record(),
         record=record,
@@ -202,19 +204,46 @@ def window_work(
             idle_from=ctx.store.windows.idle_from(ctx.source, record.ordinal),
             before_sha256=before.manifest_sha256 if before else None,
         ),
-        data_objects=_data_objects(ctx, record, before, streams, versions),
+        data_objects=_data_objects(record, landed, streams, versions),
         complete=partial(with_reselected, ctx, record)
-        if ctx.config.capture.lobs == "reselect"
+        if ctx.config.capture.reselects_lobs
         else None,
         given=definitions_given(ctx, record.window),
+        reader=landed.reader if landed else {},
     )
     return begun_anew(work) if before is not None and before.is_gap else work
 
 
+def _manifest_of(ctx: Context, before: WindowRecord | None) -> WindowManifest | None:
+    """What landed of the window before; None where there is none, or it is gone from landing."""
+    folder = window_folder(ctx.source, before.window) if before else ""
+    if before is None or not ctx.landing.exists(folder, MANIFEST_NAME):
+        return None
+    return ctx.window_manifest(before.window)[0]
+
+
+def _refuse_another_reader(
+    ctx: Context, record: WindowRecord, landed: WindowManifest | None
+) -> None:
+    """Transactions that are open between two windows are known to the reader of the first one.
+
+    Raises:
+        ConfigError: ``capture.type`` was changed.
+    """
+    if landed is None or landed.is_gap:
+        return
+    if bool(landed.reader) != (ctx.config.capture.type != "logminer"):
+        raise ConfigError(
+            "another reader captured the window before this one, and its open transactions are not known to this one",
+            hint="Set capture.type to what it was. To change the reader, start the source over under another name.",
+            window=record.window.key,
+            type=ctx.config.capture.type,
+        )
+
+
 def _data_objects(
-    ctx: Context,
     record: WindowRecord,
-    before: WindowRecord | None,
+    landed: WindowManifest | None,
     streams: Sequence[TableRecord],
     versions: Mapping[TableId, Sequence[SchemaVersion]],
 ) -> Mapping[TableId, DataObjects] | None:
@@ -222,10 +251,9 @@ def _data_objects(
     None where the window before is gone, since this one is read again."""
     found: dict[TableId, DataObjects] = {}
     if record.ordinal > 0:
-        folder = window_folder(ctx.source, before.window) if before else ""
-        if before is None or not ctx.landing.exists(folder, MANIFEST_NAME):
+        if landed is None:
             return None
-        known = ctx.window_manifest(before.window)[0].data_objects
+        known = landed.data_objects
         found = {TableId.parse(name): one for name, one in known.items()}
     for one in streams:
         scn = one.snapshot_scn or Scn(0)
@@ -274,7 +302,7 @@ def _schema(
 def prefetching(ctx: Context, windows: Sequence[ScnWindow]) -> Iterator[None]:
     """Read the redo of these windows before their turn, for the block in which they are captured in
     order: of those that are planned, in ``capture.sessions`` sessions."""
-    sessions = ctx.config.capture.sessions
+    sessions = ctx.config.capture.prefetch_sessions
     planned = {one.window for one in ctx.store.windows.find(ctx.source, states=("planned",))}
     waiting = [window for window in windows if window in planned]
     if sessions == 1 or len(waiting) < 2 or not isinstance(ctx.redo_source, Prefetcher):

@@ -1,0 +1,316 @@
+"""How do the events of a window become change files and the ledger of its transactions?
+
+A transaction comes whole, from ``begin`` to ``commit``, and no other between: so only one is open
+here at a time, and what was sent in part before OpenLogReplicator was killed is sent again. A
+transaction counts once, by its id and the SCN of its commit. One that committed below the window
+and was never read came late: it lands with the window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from cdc_core.config import OpenLogReplicatorConfig
+from cdc_core.decode.masking import Masks
+from cdc_core.errors import DecodeError
+from cdc_core.landing.change_files import ChangeFiles
+from cdc_core.landing.layout import TRANSACTION_SCHEMA, change_file_schema
+from cdc_core.landing.store import LandingWriter
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.operations import Operation
+from cdc_core.model.scn import ScnWindow
+from cdc_core.model.streams import StreamEnd
+from cdc_core.openlogreplicator.events import Event
+from cdc_core.openlogreplicator.landed import LandedTransactions
+from cdc_core.openlogreplicator.messages import Message, lacking, moment_of, xid_of
+from cdc_core.openlogreplicator.values import RowReader
+from cdc_core.schema.table import TableSchema
+
+_OPERATIONS = {"c": Operation.INSERT, "u": Operation.UPDATE, "d": Operation.DELETE}
+_TABLE_ROWS_MAX = 20_000
+_HELD_BYTES_MAX = 48 * 1024**2
+_LEDGER_ROWS = 10_000
+_NULL = b"null"
+
+
+@dataclass(slots=True)
+class Transaction:
+    """The transaction whose events come. It ``counts`` unless it was read before; None until its
+    first captured row asks."""
+
+    xid: str
+    commit_scn: int
+    first_ordinal: int
+    begin: Message
+    counts: bool | None = None
+    rows: dict[TableId, int] = field(default_factory=dict)
+
+
+class TableChanges:
+    """The changes of one table that have not been written yet, by one version of it."""
+
+    def __init__(self, schema: TableSchema, how: OpenLogReplicatorConfig, masks: Masks) -> None:
+        self.schema = schema
+        self._reader = RowReader(schema, how, masks)
+        self.facts: list[tuple[Any, ...]] = []
+        self.before: list[bytes] = []
+        self.after: list[bytes] = []
+        self.commits: list[int] = []
+        self.bytes = 0
+
+    def add(self, event: Event, transaction: Transaction, row_id: str) -> None:
+        """Hold a change back."""
+        message, payload = event.message, event.payload
+        before, after = bytes(payload.before) or _NULL, bytes(payload.after) or _NULL
+        self.before.append(before)
+        self.after.append(after)
+        self.commits.append(event.commit_scn)
+        scn = message.change_scn
+        self.facts.append(
+            (
+                event.ordinal,
+                event.commit_scn if scn is None else scn,
+                transaction.xid,
+                int(_OPERATIONS[payload.op]),
+                row_id,
+                _moment(message.tm, message.tms),
+                message.rth or 1,
+            )
+        )
+        self.bytes += len(before) + len(after) + 200
+
+    def take(self) -> tuple[pa.RecordBatch, DecodeError | None, int]:
+        """The changes in the columns of their file, up to the first one that is not understood;
+        with that one's error and the SCN of its commit."""
+        error: DecodeError | None = None
+        failed = 0
+        count = len(self.facts)
+        try:
+            old, new = self._reader.images(self.before, self.after)
+        except DecodeError as found:
+            row = found.facts.get("row")
+            count = row if isinstance(row, int) else 0
+            error, failed = found, self.commits[count]
+            old, new = self._reader.images(self.before[:count], self.after[:count])
+        kind = change_file_schema(self.schema)
+        columns = list(zip(*self.facts[:count], strict=True)) or [()] * 7
+        names = ("ordinal", "scn", "xid", "operation_code", "row_id", "timestamp", "thread")
+        given = {
+            name: pa.array(values, kind.field(name).type)
+            for name, values in zip(names, columns, strict=True)
+        }
+        table = self.schema.table
+        given |= {
+            "rollback": pa.repeat(False, count),
+            "seg_owner": pa.repeat(table.owner, count),
+            "table_name": pa.repeat(table.name, count),
+            "before": old.rows,
+            "after": new.rows,
+            "absent": new.absent,
+            "before_absent": old.absent,
+        }
+        arrays = [given.get(one.name, pa.nulls(count, one.type)) for one in kind]
+        self.facts, self.before, self.after, self.commits = [], [], [], []
+        self.bytes = 0
+        return pa.RecordBatch.from_arrays(arrays, schema=kind), error, failed
+
+
+class WindowChanges:
+    """The changes and transactions of one window, while they are read.
+
+    Args:
+        window: Its bounds.
+        files: Where its changes land.
+        ledger: Where its transactions land, rows of ``TRANSACTION_SCHEMA``.
+        landed: What windows before it have.
+    """
+
+    def __init__(
+        self,
+        window: ScnWindow,
+        files: ChangeFiles,
+        ledger: LandingWriter,
+        landed: LandedTransactions,
+    ) -> None:
+        self._window, self._files, self._ledger, self._landed = window, files, ledger, landed
+        self._current: Transaction | None = None
+        self._done: set[tuple[str, int]] = set()
+        self._headless: set[tuple[str, int]] = set()
+        self._rows: list[dict[str, Any]] = []
+        self._held = 0
+        self._holding: dict[TableId, TableChanges] = {}
+        self.ends: dict[TableId, StreamEnd] = {}
+        self.rows_by_table: dict[str, int] = {}
+        self.tables_committed: set[str] = set()
+        self.tables_late: set[str] = set()
+        self.committed = 0
+        self.late: list[int] = []
+        self.went_back = 0
+        self._newest = 0
+
+    def begin(self, event: Event) -> None:
+        """A transaction begins. One that was open until now was cut off, and comes again."""
+        xid = xid_of(event.message)
+        self._current = Transaction(xid, event.commit_scn, event.ordinal, event.message)
+        if (xid, event.commit_scn) in self._done:
+            self._current.counts = False
+        self.went_back += event.commit_scn < self._newest
+        self._newest = event.commit_scn
+
+    def change(self, event: Event, changes: TableChanges) -> None:
+        """A row of a captured table was changed.
+
+        Raises:
+            PreflightError: The message lacks the row's ROWID.
+        """
+        row_id = event.payload.rid
+        if row_id is None:
+            raise lacking("rid", table=changes.schema.table)
+        transaction = self._transaction_of(event)
+        if transaction is None or not self._is_wanted(transaction):
+            return
+        table = changes.schema.table
+        end = self.ends.get(table)
+        if end is not None and event.commit_scn > end.scn:
+            return
+        transaction.rows[table] = transaction.rows.get(table, 0) + 1
+        changes.add(event, transaction, row_id)
+        self._holding[table] = changes
+        self._held += len(changes.before[-1]) + len(changes.after[-1]) + 200
+        if len(changes.facts) >= _TABLE_ROWS_MAX:
+            self.write(changes)
+        elif self._held >= _HELD_BYTES_MAX:
+            self.write(max(self._holding.values(), key=lambda one: one.bytes))
+
+    def commit(self, event: Event) -> None:
+        """The transaction has ended."""
+        transaction = self._transaction_of(event)
+        if transaction is None:
+            return
+        self._current = None
+        if transaction.counts is False:
+            return
+        self._done.add((transaction.xid, transaction.commit_scn))
+        if not transaction.rows:
+            return
+        self._note(transaction, event)
+
+    def write(self, changes: TableChanges) -> None:
+        """Write what is held back of a table."""
+        table = changes.schema.table
+        self._holding.pop(table, None)
+        if not changes.facts:
+            return
+        self._held -= changes.bytes
+        rows, error, failed = changes.take()
+        if rows.num_rows:
+            self._files.write(changes.schema, rows)
+            name = str(table)
+            self.rows_by_table[name] = self.rows_by_table.get(name, 0) + rows.num_rows
+        if error is not None:
+            self.ends.setdefault(table, self._end(table, error, failed))
+
+    def close(self) -> None:
+        """Write all that is held back.
+
+        Raises:
+            DecodeError: A transaction came without its beginning, and not again with it.
+        """
+        if lost := self._headless - self._done:
+            xid, scn = min(lost, key=lambda one: one[1])
+            raise DecodeError(
+                "a transaction of OpenLogReplicator came without its beginning",
+                hint="Its format must not have bits 4 or 8 of `message`. Otherwise set `scn` in the checkpoint file of OpenLogReplicator "
+                "below this transaction, `idx` to 0, and start it again: Redolake leaves out what it has.",
+                xid=xid,
+                commit_scn=scn,
+            )
+        for changes in list(self._holding.values()):
+            self.write(changes)
+        self._write_ledger()
+
+    def _transaction_of(self, event: Event) -> Transaction | None:
+        """The open transaction; None where the event's is another, whose beginning did not come: a
+        part of one that was sent before, or comes again."""
+        xid, current = xid_of(event.message), self._current
+        if current and (current.xid, current.commit_scn) == (xid, event.commit_scn):
+            return current
+        if event.commit_scn > self._window.scn_low:
+            self._headless.add((xid, event.commit_scn))
+        return None
+
+    def _is_wanted(self, transaction: Transaction) -> bool:
+        if transaction.counts is None:
+            below = transaction.commit_scn <= self._window.scn_low
+            transaction.counts = not (
+                below and self._landed.has(transaction.xid, transaction.commit_scn)
+            )
+        return transaction.counts
+
+    def _note(self, transaction: Transaction, end: Event) -> None:
+        begin, message = transaction.begin, end.message
+        is_late = transaction.commit_scn <= self._window.scn_low
+        names = [str(table) for table in transaction.rows]
+        self.committed += 1
+        self.tables_committed.update(names)
+        if is_late:
+            self.late.append(transaction.commit_scn)
+            self.tables_late.update(names)
+        said = begin.attributes
+        self._rows.append(
+            {
+                "xid": transaction.xid,
+                "state": "commit",
+                "start_scn": begin.begin_scn,
+                "commit_scn": transaction.commit_scn,
+                "commit_ordinal": end.ordinal,
+                "commit_timestamp": _moment(
+                    _first(message.e_tm, message.tm), _first(message.e_tms, message.tms)
+                ),
+                "username": begin.usr or said.get("login username"),
+                "first_ordinal": transaction.first_ordinal,
+                "has_rollback": False,
+                "tables": names,
+                "table_rows": list(transaction.rows.values()),
+                "rows": sum(transaction.rows.values()),
+                "undone": 0,
+                "late": is_late,
+                "session_id": _number(said.get("session number")),
+                "serial": _number(said.get("serial number")),
+                "start_timestamp": _moment(
+                    _first(begin.b_tm, begin.tm), _first(begin.b_tms, begin.tms)
+                ),
+                "client_id": said.get("client id"),
+                "windows": [],
+            }
+        )
+        if len(self._rows) >= _LEDGER_ROWS:
+            self._write_ledger()
+
+    def _write_ledger(self) -> None:
+        if self._rows:
+            self._ledger.write(pa.RecordBatch.from_pylist(self._rows, schema=TRANSACTION_SCHEMA))
+            self._rows = []
+
+    def _end(self, table: TableId, error: DecodeError, commit_scn: int) -> StreamEnd:
+        facts = {name: value for name, value in error.facts.items() if name != "row"}
+        told = type(error)(error.message, hint=error.hint, **facts, commit_scn=commit_scn)
+        scn = max(int(self._window.scn_low), commit_scn - 1)
+        return StreamEnd(table, scn, told.what_happened, told.hint, "undecodable")
+
+
+def _first(*values: Any) -> Any:
+    return next((one for one in values if one is not None), None)
+
+
+def _moment(number: int | str | None, text: str | None) -> datetime | None:
+    found = moment_of(number, text)
+    return None if found is None else found.replace(microsecond=0)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None

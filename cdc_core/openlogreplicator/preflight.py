@@ -1,0 +1,111 @@
+"""What keeps Redolake from reading OpenLogReplicator's messages? All of it at once, each with its
+remedy.
+
+The messages are looked at, not the configuration they were written with: it ignores options that it
+does not know, so that only what it wrote shows what it was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cdc_core.capture.preflight import logs_all_columns
+from cdc_core.config import OpenLogReplicatorConfig, TableConfig
+from cdc_core.errors import DecodeError, PreflightError
+from cdc_core.model.findings import Finding
+from cdc_core.openlogreplicator.files import MessageFiles
+from cdc_core.openlogreplicator.messages import (
+    CONFIGURE,
+    FLAGS_LINE,
+    SHAPE_DECODER,
+    Message,
+    Payload,
+)
+from cdc_core.oracle.session import OracleSession
+from cdc_core.preflight.checks import Looked, found_by
+from cdc_core.preflight.redo import LOGGING, ROW_CHECKS
+from cdc_core.schema.dictionary_queries import tables_condition
+
+_FLOATS = """
+SELECT OWNER, TABLE_NAME, COLUMN_NAME
+  FROM ALL_TAB_COLS
+ WHERE DATA_TYPE IN ('BINARY_FLOAT', 'BINARY_DOUBLE') AND {tables}
+ ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
+
+
+def check_tables(
+    session: OracleSession, tables: Sequence[TableConfig], how: OpenLogReplicatorConfig
+) -> list[Finding]:
+    """What the tables' redo, or their columns, lack."""
+    looked = Looked(session, tables)
+    checks = ROW_CHECKS if logs_all_columns(session) else (LOGGING, *ROW_CHECKS)
+    findings = found_by(checks, looked)
+    if how.binary_floats == "take":
+        return findings
+    condition, binds = tables_condition(looked.tables, "OWNER", "TABLE_NAME")
+    excluded = {(one.table, name) for one in tables for name in one.columns_exclude}
+    known = {(one.owner, one.name): one for one in looked.tables}
+    for owner, name, column in session.fetch_all(_FLOATS.format(tables=condition), binds):
+        table = known[owner, name]
+        if (table, column) not in excluded:
+            findings.append(
+                Finding(
+                    f"{table}.{column} is a binary float, of which OpenLogReplicator writes six digits",
+                    "Name the column under columns_exclude of the table, or set `capture.binary_floats: take`.",
+                    table,
+                )
+            )
+    return findings
+
+
+def check_files(how: OpenLogReplicatorConfig) -> list[Finding]:
+    """What the folder or the messages in it lack."""
+    try:
+        files = MessageFiles(how)
+        messages = files.newest_messages()
+    except (PreflightError, DecodeError) as error:
+        return [Finding(error.what_happened, error.hint)]
+    if not messages:
+        return [
+            Finding(
+                f"OpenLogReplicator has not written a message into {how.folder} yet",
+                f"Start it; with {FLAGS_LINE} of its source it sends checkpoints when nothing else happens.",
+                is_problem=False,
+            )
+        ]
+    findings = [
+        Finding(f"OpenLogReplicator's messages lack {member}", CONFIGURE)
+        for member in dict.fromkeys(_lacking(messages))
+    ]
+    if not any(one.payload[0].op == "chkpt" for one in messages if one.payload):
+        findings.append(
+            Finding(
+                "OpenLogReplicator sends no checkpoint messages: a window waits for the next transaction",
+                f"Set {FLAGS_LINE} of its source.",
+                is_problem=False,
+            )
+        )
+    return findings
+
+
+def _lacking(messages: Sequence[Message]) -> Iterator[str]:
+    """Members that some message should have, and has not."""
+    for message in messages:
+        for payload in message.payload:
+            if payload.op == "chkpt":
+                continue
+            if message.xid is None and message.xidn is None:
+                yield "xid"
+            if payload.op != "ddl" and message.commit_scn is None:
+                yield "e_scn"
+            if payload.op in ("c", "u", "d"):
+                yield from _lacking_of_row(payload)
+
+
+def _lacking_of_row(payload: Payload) -> Iterator[str]:
+    if payload.rid is None:
+        yield "rid"
+    if not bytes(payload.schema):
+        yield "schema"
+    elif SHAPE_DECODER.decode(payload.schema).columns is None:
+        yield "schema.columns"

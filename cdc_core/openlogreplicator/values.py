@@ -1,0 +1,407 @@
+"""How do the JSON rows of OpenLogReplicator become Arrow columns, in the types of the type table?
+
+Rows of one version of a table are read by a class made for it: numbers become integers or exact
+decimals from their own digits, never a float, and a key that is absent stays apart from ``null``.
+Values then go column by column. What a column's type does not hold is refused, never cut; so is a
+form that can be read in two ways.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import compress, repeat
+from operator import attrgetter, is_
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.config import OpenLogReplicatorConfig
+from cdc_core.decode.held import held
+from cdc_core.decode.literals import canonical_number_text
+from cdc_core.decode.masking import Masks, masked
+from cdc_core.decode.printed import day_to_second_text, year_to_month_text
+from cdc_core.errors import DecodeError
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.types import (
+    NUMBER_TYPES,
+    Printed,
+    arrow_type,
+    as_read,
+    is_moment,
+    is_snapshot_only,
+    printed_as,
+)
+
+ABSENT = msgspec.UNSET
+"""Stands for a column that a row does not carry."""
+
+_MICROSECONDS_TEXT = 26
+_ROW_ID = re.compile(r"[A-Za-z0-9+/]{18}")
+_ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z?)")
+_DAYS = re.compile(r"([+-]?\d{1,9})[ ,](\d\d:\d\d:\d\d(?:\.\d{0,9})?)")
+_MONTHS = re.compile(r"([+-]?\d{1,9})-(\d{1,2})")
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_EPOCH = datetime(1970, 1, 1)
+_LINES = {
+    "numeric": '"timestamp": 8',
+    "zone": '"timestamp-tz": 0',
+    "days": '"interval-dts": 9',
+    "months": '"interval-ytm": 4',
+}
+
+Unit = Literal["ns", "us", "ms", "s"]
+_Convert = Callable[[list[Any]], pa.Array]
+
+
+class _RefusedError(Exception):
+    """A value does not fit; the text holds none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Rows of a table before or after a change.
+
+    Attributes:
+        rows: Structs by what each column is stored as; NULL where there is no such image.
+        absent: Per row, the columns that it does not carry.
+    """
+
+    rows: pa.StructArray
+    absent: pa.ListArray
+
+
+class RowReader:
+    """Reads rows of one version of a table.
+
+    Args:
+        schema: The version.
+        how: In which units times come, and what becomes of binary floats.
+        masks: What lands in place of values.
+    """
+
+    def __init__(self, schema: TableSchema, how: OpenLogReplicatorConfig, masks: Masks) -> None:
+        self._masks = masks
+        self._table = schema.table
+        self._columns = [
+            one for one in schema.as_in_rows().in_oracle().columns if not is_snapshot_only(one)
+        ]
+        self._all = schema.as_in_rows().columns
+        names = [f"c{at}" for at in range(len(self._columns))]
+        read = [_reading(one, how) for one in self._columns]
+        fields = [
+            (name, kind | None | msgspec.UnsetType, ABSENT)
+            for name, (kind, _) in zip(names, read, strict=True)
+        ]
+        try:
+            row = msgspec.defstruct(
+                "Row",
+                fields,
+                rename={
+                    name: column.name for name, column in zip(names, self._columns, strict=True)
+                },
+                gc=False,
+            )
+        except ValueError as error:
+            raise DecodeError(
+                "a column's name has characters that its JSON form is not read with",
+                hint="Name the column under columns_exclude of the table.",
+                table=schema.table,
+            ) from error
+        self._decoder = msgspec.json.Decoder(list[row | None])  # type: ignore[valid-type]
+        self._nothing: Any = row()
+        self._values = attrgetter(*names) if len(names) > 1 else None
+        self._converters = [convert for _, convert in read]
+
+    def images(
+        self, before: Sequence[bytes | msgspec.Raw], after: Sequence[bytes | msgspec.Raw]
+    ) -> tuple[Images, Images]:
+        """The images of changes, ``null`` where a change has none. An update's new image takes what
+        it does not carry from its old one: redo has every column that changed.
+
+        Raises:
+            DecodeError: A row is not understood; its place stands under ``row``.
+        """
+        try:
+            return self._images(before, after)
+        except (_RefusedError, msgspec.MsgspecError, pa.ArrowException, OverflowError) as error:
+            raise self._located(before, after, error) from error
+
+    def _images(
+        self, before: Sequence[bytes | msgspec.Raw], after: Sequence[bytes | msgspec.Raw]
+    ) -> tuple[Images, Images]:
+        old_rows, new_rows = self._rows(before), self._rows(after)
+        has_old = [row is not None for row in old_rows]
+        has_new = [row is not None for row in new_rows]
+        old, new = self._by_column(old_rows), self._by_column(new_rows)
+        for at, values in enumerate(new):
+            if ABSENT in values:
+                new[at] = [
+                    kept if value is ABSENT else value
+                    for value, kept in zip(values, old[at], strict=True)
+                ]
+        both = [a and b for a, b in zip(has_old, has_new, strict=True)]
+        deleted = [a and not b for a, b in zip(has_old, has_new, strict=True)]
+        olds = self._struct(old, has_old)
+        news = self._struct(new, has_new)
+        before_absent = self._absent(old, has_old)
+        after_absent = self._absent(new, has_new)
+        if any(deleted):
+            after_absent = [
+                lost if is_gone else own
+                for lost, own, is_gone in zip(before_absent, after_absent, deleted, strict=True)
+            ]
+        if not any(both) and not any(deleted):
+            before_absent = [[]] * len(before)
+        names = pa.list_(pa.string())
+        return Images(olds, pa.array(before_absent, names)), Images(
+            news, pa.array(after_absent, names)
+        )
+
+    def _rows(self, rows: Sequence[bytes | msgspec.Raw]) -> list[Any]:
+        joined = b",".join([bytes(row) or b"null" for row in rows])
+        return list(self._decoder.decode(b"[" + joined + b"]"))
+
+    def _by_column(self, rows: Sequence[Any]) -> list[list[Any]]:
+        whole: list[Any] = [self._nothing if row is None else row for row in rows]
+        if self._values is None:
+            return [[row.c0 for row in whole]]
+        return [list(column) for column in zip(*map(self._values, whole), strict=True)]
+
+    def _absent(self, columns: Sequence[list[Any]], is_there: Sequence[bool]) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in is_there]
+        for column, values in zip(self._columns, columns, strict=True):
+            if ABSENT in values:
+                lacks = map(is_, values, repeat(ABSENT))
+                for at in compress(range(len(values)), lacks):
+                    if is_there[at]:
+                        found[at].append(column.stored_as)
+        return found
+
+    def _struct(self, columns: Sequence[list[Any]], is_there: Sequence[bool]) -> pa.StructArray:
+        known: dict[str, pa.Array] = {}
+        for column, convert, values in zip(self._columns, self._converters, columns, strict=True):
+            given = (
+                [None if one is ABSENT else one for one in values] if ABSENT in values else values
+            )
+            try:
+                array = convert(given)
+            except (_RefusedError, pa.ArrowException, OverflowError) as error:
+                raise _RefusedError(f"{column.name}: {_reason(error)}") from error
+            known[column.name] = array if as_read(column) == column else held(array, column)
+        arrays = [
+            known.get(one.name, pa.nulls(len(is_there), arrow_type(one))) for one in self._all
+        ]
+        if self._masks:
+            batch = pa.RecordBatch.from_arrays(arrays, names=[one.name for one in self._all])
+            arrays = masked(batch, self._masks).columns
+        fields = [pa.field(one.stored_as, arrow_type(one)) for one in self._all]
+        absent = pa.array([not one for one in is_there])
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent)
+
+    def _located(
+        self,
+        before: Sequence[bytes | msgspec.Raw],
+        after: Sequence[bytes | msgspec.Raw],
+        error: Exception,
+    ) -> DecodeError:
+        """The error of the first row that has one."""
+        at: int | None = None
+        for at in range(len(before)):
+            try:
+                self._images(before[at : at + 1], after[at : at + 1])
+            except (_RefusedError, msgspec.MsgspecError, pa.ArrowException, OverflowError) as found:
+                error = found
+                break
+        return DecodeError(
+            f"a value that OpenLogReplicator wrote is not understood: {_reason(error)}",
+            hint="Name the column under columns_exclude of the table if you can do without it; "
+            "how-to/openlogreplicator.md lists the forms that are read.",
+            table=self._table,
+            row=at,
+        )
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, without a value: the texts of msgspec and of refusals name types and
+    columns only."""
+    if isinstance(error, (_RefusedError, msgspec.MsgspecError)):
+        return str(error)
+    return "a value does not fit the column's type"
+
+
+def _reading(column: Column, how: OpenLogReplicatorConfig) -> tuple[Any, _Convert]:
+    """As what a column's JSON values are read, and how they become Arrow."""
+    kind, read = arrow_type(as_read(column)), as_read(column)
+    if column.data_type in NUMBER_TYPES:
+        return _number(kind)
+    if column.data_type in ("BINARY_FLOAT", "BINARY_DOUBLE"):
+        return float, _binary_floats(kind, is_taken=how.binary_floats == "take")
+    if column.data_type in ("RAW", "BLOB"):
+        return str, lambda values: pa.array([_bytes(one) for one in values], pa.binary())
+    if is_moment(column):
+        return int | str, _moments(kind, how.numeric_times)
+    match printed_as(read):
+        case Printed.ZONED if column.is_local_time:
+            return int | str, lambda values: _texts(
+                values, lambda one: _local(one, how.numeric_times)
+            )
+        case Printed.ZONED:
+            return str, lambda values: _texts(values, lambda one: _zoned(one, how.numeric_times))
+        case Printed.YEAR_TO_MONTH:
+            return int | str, lambda values: _texts(values, _year_to_month)
+        case Printed.DAY_TO_SECOND:
+            return int | str, lambda values: _texts(values, _day_to_second)
+    if column.data_type == "ROWID":
+        return str, lambda values: _texts(values, _row_id)
+    return str, lambda values: pa.array(values, pa.string())
+
+
+def _number(kind: pa.DataType) -> tuple[Any, _Convert]:
+    if pa.types.is_int64(kind):
+        return int, lambda values: pa.array(values, pa.int64())
+    if pa.types.is_decimal(kind):
+        return Decimal, lambda values: pa.array(values, kind)
+    if pa.types.is_floating(kind):
+        return Decimal, lambda values: pa.array(
+            [None if one is None else float(one) for one in values], kind
+        )
+    return Decimal, lambda values: _texts(values, lambda one: canonical_number_text(str(one)))
+
+
+def _binary_floats(kind: pa.DataType, *, is_taken: bool) -> _Convert:
+    def convert(values: list[Any]) -> pa.Array:
+        if not is_taken and any(one is not None for one in values):
+            raise _RefusedError(
+                "OpenLogReplicator writes six digits of a binary float; with "
+                "`capture.binary_floats: take` these are taken"
+            )
+        return pa.array(values, kind)
+
+    return convert
+
+
+def _texts(values: list[Any], text: Callable[[Any], str]) -> pa.Array:
+    return pa.array([None if one is None else text(one) for one in values], pa.string())
+
+
+def _bytes(value: str | None) -> bytes | None:
+    if value is None:
+        return None
+    try:
+        return bytes.fromhex(value)
+    except ValueError:
+        raise _RefusedError("bytes are not in hexadecimal digits") from None
+
+
+def _row_id(value: str) -> str:
+    if not _ROW_ID.fullmatch(value):
+        raise _RefusedError("OpenLogReplicator does not show values of ROWID columns")
+    return value
+
+
+def _moments(kind: pa.DataType, unit: Unit) -> _Convert:
+    """Dates and timestamps without a zone: text where nine digits are held."""
+
+    def convert(values: list[Any]) -> pa.Array:
+        if pa.types.is_string(kind):
+            return _texts(values, lambda one: _moment_text(one, unit))
+        if any(isinstance(one, int) for one in values):
+            per = _PER_SECOND[unit]
+            micros = [None if one is None else _micros(one, per) for one in values]
+            return pa.array(micros, pa.int64()).cast(kind)
+        texts = pa.array(values, pa.string())
+        # Digits behind the sixth are zeros where the column's type has six.
+        cut = pc.utf8_slice_codeunits(pc.utf8_rtrim(texts, "Z"), 0, _MICROSECONDS_TEXT)
+        return cut.cast(kind)
+
+    return convert
+
+
+def _micros(value: Any, per_second: int) -> int:
+    if not isinstance(value, int):
+        raise _RefusedError("some times are numbers, others are text")
+    return value * 10**6 // per_second
+
+
+def _moment_text(value: int | str, unit: Unit) -> str:
+    if isinstance(value, int):
+        return _of_number(value, unit)
+    found = _ISO.fullmatch(value)
+    if found is None:
+        raise _RefusedError(f"a time is not in ISO 8601; set {_LINES['numeric']}")
+    return f"{found[1]} {found[2]}.{(found[3] or '').ljust(9, '0')}"
+
+
+def _of_number(value: int, unit: Unit, offset: timedelta = timedelta()) -> str:
+    seconds, rest = divmod(value, _PER_SECOND[unit])
+    nanos = rest * (10**9 // _PER_SECOND[unit])
+    try:
+        there = _EPOCH + timedelta(seconds=seconds) + offset
+    except OverflowError:
+        raise _RefusedError("a time is not of the years 1 to 9999") from None
+    return f"{there.isoformat(sep=' ', timespec='seconds')}.{nanos:09d}"
+
+
+def _local(value: int | str, unit: Unit) -> str:
+    """WITH LOCAL TIME ZONE: in UTC."""
+    if isinstance(value, str) and not value.endswith("Z"):
+        raise _RefusedError(f"a local time does not say that it is in UTC; set {_LINES['numeric']}")
+    return f"{_moment_text(value, unit)} +00:00"
+
+
+def _zoned(value: str, unit: Unit) -> str:
+    """``number,zone`` or ``ISO 8601 with Z, blank, zone``."""
+    number, comma, zone = value.partition(",")
+    if comma and number.lstrip("-").isdigit():
+        moment = int(number)
+    else:
+        text, _, zone = value.partition(" ")
+        found = _ISO.fullmatch(text)
+        if found is None or not found[4]:
+            raise _RefusedError(f"a time with zone does not say its UTC time; set {_LINES['zone']}")
+        whole = datetime.fromisoformat(f"{found[1]} {found[2]}") - _EPOCH
+        nanos = int((found[3] or "").ljust(9, "0"))
+        moment = (whole // timedelta(seconds=1)) * 10**9 + nanos
+        unit = "ns"
+    at = _EPOCH + timedelta(seconds=moment // _PER_SECOND[unit])
+    offset = _offset(zone.strip(), at)
+    minutes = int(offset.total_seconds()) // 60
+    sign = "-" if minutes < 0 else "+"
+    printed = f"{sign}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+    return f"{_of_number(moment, unit, offset)} {printed}"
+
+
+def _offset(zone: str, at: datetime) -> timedelta:
+    if found := re.fullmatch(r"([+-])(\d\d):(\d\d)", zone):
+        offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
+        return -offset if found[1] == "-" else offset
+    try:
+        named = UTC if zone in ("Z", "UTC", "GMT") else ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise _RefusedError("the name of a time zone is not known") from None
+    found_offset = at.replace(tzinfo=UTC).astimezone(named).utcoffset()
+    assert found_offset is not None
+    return found_offset
+
+
+def _day_to_second(value: int | str) -> str:
+    found = _DAYS.fullmatch(str(value))
+    text = found and day_to_second_text(f"{found[1]} {found[2]}")
+    if not text:
+        raise _RefusedError(f"an interval is not days and time; set {_LINES['days']}")
+    return text
+
+
+def _year_to_month(value: int | str) -> str:
+    found = _MONTHS.fullmatch(str(value))
+    text = found and year_to_month_text(f"{found[1]}-{int(found[2]):02d}")
+    if not text:
+        raise _RefusedError(f"an interval is not years and months; set {_LINES['months']}")
+    return text
