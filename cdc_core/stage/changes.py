@@ -32,6 +32,10 @@ Flags = npt.NDArray[np.bool_]
 PART_CHANGES_MAX = 1_000_000
 """So many changes are reduced at once; it takes some hundred bytes for each."""
 
+PART_NAMES_MAX = 32
+"""So many columns each of these changes may lack; where it may be more, parts have fewer
+changes."""
+
 _SKIPPED = "_cdc_skipped"
 
 LIGHT = (
@@ -291,7 +295,12 @@ class LoggedChanges:
     @property
     def parts(self) -> int:
         """In how many parts the changes are to be read."""
-        return max(1, -(-int(self._starts[-1]) // PART_CHANGES_MAX))
+        return self.parts_lacking(0)
+
+    def parts_lacking(self, columns: int) -> int:
+        """The same where each change may lack so many columns: a part holds a name for each."""
+        names = int(self._starts[-1]) * max(columns, PART_NAMES_MAX)
+        return max(1, -(-names // (PART_CHANGES_MAX * PART_NAMES_MAX)))
 
     def facts(self) -> ChangeFacts:
         """Look through all changes, row group by row group."""

@@ -340,10 +340,9 @@ def merge_sources(
     Raises:
         DecodeError: It cannot be said which row a key has.
     """
-    for part in range(changes.parts):
-        yield merge_part(
-            changes, schema, absent, part, changes.parts, has_gaps=has_gaps, carried=carried
-        )
+    parts = changes.parts_lacking(len(absent))
+    for part in range(parts):
+        yield merge_part(changes, schema, absent, part, parts, has_gaps=has_gaps, carried=carried)
 
 
 def merge_part(

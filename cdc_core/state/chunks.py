@@ -54,6 +54,23 @@ class Chunks:
             rows = connection.execute(query.order_by(*order)).mappings()
             return [_chunk_from_row(row) for row in rows]
 
+    def are_others_applied(
+        self, source: str, table: TableId, snapshot_id: str, number: int
+    ) -> bool:
+        """Are all chunks of a snapshot but this one applied? One that is not is enough to know:
+        the last ones are asked first."""
+        others = select(CHUNKS.c.number).where(
+            CHUNKS.c.source == source,
+            CHUNKS.c.owner == table.owner,
+            CHUNKS.c.name == table.name,
+            CHUNKS.c.snapshot_id == snapshot_id,
+            CHUNKS.c.number != number,
+            CHUNKS.c.state != "applied",
+        )
+        with self._database.reading() as connection:
+            newest = connection.execute(others.order_by(CHUNKS.c.number.desc()).limit(1))
+            return newest.first() is None
+
     def of_other_snapshots(
         self, source: str, table: TableId, snapshot_id: str, since: int
     ) -> list[tuple[str, int]]:

@@ -235,6 +235,23 @@ def test_parts_of_a_window_are_the_whole_of_it(
     assert sorted(parts, key=repr) == sorted(whole, key=repr)
 
 
+def test_parts_are_smaller_where_changes_may_lack_many_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part holds a name for each column that a row lacks."""
+    changes = [change for case in range(100) for change in played(case)[1].changes]
+    whole = source_of(tmp_path, changes)
+    found = landed(tmp_path, changes)
+    absent = ("NAME", "NOTE")
+    monkeypatch.setattr(stage_changes, "PART_CHANGES_MAX", len(changes) + 4)
+    assert (found.parts, len(list(merge_sources(found, SCHEMA, absent)))) == (1, 1)
+    monkeypatch.setattr(stage_changes, "PART_NAMES_MAX", 1)
+    tables = list(merge_sources(found, SCHEMA, absent))
+    assert (found.parts, len(tables)) == (1, 2)
+    rows = [row for table in tables for row in table.to_pylist()]
+    assert sorted(rows, key=repr) == sorted(whole, key=repr)
+
+
 @pytest.mark.parametrize(
     "values",
     [

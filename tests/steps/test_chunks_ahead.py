@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 from cdc_core.config import LakeConfig
+from cdc_core.delta import history, log_cache
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.tables import changelog_path, mirror_path
 from cdc_core.stage.snapshot import ChunkRows
+from cdc_core.state import chunks
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import CAPTURE
 from oracle_embedded.faults import Fault, FaultKind
@@ -79,6 +83,46 @@ def test_chunks_are_written_to_the_lake_while_they_are_read(
             for path in _paths(at_once):
                 files = len(list(Path(path).glob("*.parquet")))
                 assert files == len(DeltaTable(path).file_uris()) == len(planned)
+
+
+def test_a_chunk_costs_the_same_however_many_came_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted are records of chunks, commits of the logs, and whole Delta tables that are read."""
+    work: Counter[str] = Counter()
+
+    def counting(module: Any, name: str) -> None:
+        first = getattr(module, name)
+
+        def counted(*given: Any, **named: Any) -> Any:
+            work[name] += 1
+            return first(*given, **named)
+
+        monkeypatch.setattr(module, name, counted)
+
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE MANY (ID NUMBER(9) PRIMARY KEY)",
+            "INSERT INTO MANY SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 3000",
+        )
+        config = oracle.config(tmp_path, "MANY", snapshot={"chunk_rows": 100})
+        with Pipeline(config, open_lake=partial(DeltaLake.open, spark=_no_spark)) as pipeline:
+            keys = pipeline.start_snapshot()
+            assert len(keys) >= 30
+            pipeline.snapshot_chunk(keys[0])
+            pipeline.apply_chunk(keys[0])
+            counting(chunks, "_chunk_from_row")
+            counting(history, "actions_of")
+            counting(log_cache, "actions_of")
+            counting(deltalake, "DeltaTable")
+            costs = []
+            for key in keys[1:]:
+                pipeline.snapshot_chunk(key)
+                work.clear()
+                pipeline.apply_chunk(key)
+                costs.append(dict(work))
+    assert costs[1] == costs[-2]
+    assert sum(costs[1].values()) < 10
 
 
 def _paths(pipeline: Pipeline) -> list[str]:

@@ -148,17 +148,16 @@ def _settle(ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence)
     It comes before the chunk is recorded as applied, so that a crash between the two finds it
     again.
     """
-    chunks = ctx.store.chunks.find(ctx.source, record.table, snapshot_id=record.snapshot_id)
-    others = [chunk for chunk in chunks if chunk.number != record.number]
+    own = record.table, record.snapshot_id
     gone = TableApplied(table=record.table)
-    if not all(chunk.state == "applied" for chunk in others):
+    if not ctx.store.chunks.are_others_applied(ctx.source, *own, record.number):
         return gone
+    chunks = ctx.store.chunks.find(ctx.source, *own)
     lowest = min(chunk.scn for chunk in chunks)
     is_whole = all(is_of_whole_table(ctx, chunk, table) for chunk in chunks)
     if is_whole:
         gone = ctx.lake.remove_gone(
-            record.table,
-            record.snapshot_id,
+            *own,
             lowest,
             generation=table.generation,
             position=table.mirror_scn,
