@@ -62,7 +62,7 @@ def staged_rows(
     sent: Audit,
     version: int | None = None,
 ) -> Iterator[StagedRows]:
-    """The tables' rows, of which there is at least one, for as long as the block lasts.
+    """The rows of the tables, of which there is at least one, for as long as the block lasts.
 
     A MERGE in the block reads them as they are. Two tables are held at most.
     """
@@ -72,7 +72,10 @@ def staged_rows(
     configure(session, {_MATERIALIZE: "none"})
     if second is None and first.num_rows <= LOCAL_ROWS_MAX:
         with translated("handing rows to Spark", **work.facts()):
-            frame = session.createDataFrame(first, ddl)
+            # Where no key differs there is no row, and PySpark takes no column without a chunk.
+            frame = session.createDataFrame(
+                first if first.num_rows else first.schema.empty_table(), ddl
+            )
         yield StagedRows(frame, sent, first, version)
         return
     filesystem, folder = filesystem_of(work.staging)
