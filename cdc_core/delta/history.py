@@ -172,7 +172,11 @@ def read_commits(path: str) -> tuple[DeltaCommit, ...]:
     state tells. Commits that are cleaned up
     meanwhile are not among them, nor are those before them: there is never a gap.
     """
-    filesystem, root = filesystem_of(path)
+    return commits_in(*filesystem_of(path))
+
+
+def commits_in(filesystem: pafs.FileSystem, root: str) -> tuple[DeltaCommit, ...]:
+    """The same for the table whose folder is ``root`` in a file system of the caller's."""
     commits = commit_names(log_names(filesystem, root))
     found: list[DeltaCommit] = []
     for version, name in sorted(commits.items()):

@@ -28,6 +28,7 @@ from cdc_core.lake.emptied_partitions import empty_partitions
 from cdc_core.lake.evolution import is_settled, known_schema, settle_schema
 from cdc_core.lake.maintaining import maintain
 from cdc_core.lake.mirror_versions import version_at
+from cdc_core.lake.positions import Positions, positions_path, write_positions
 from cdc_core.lake.purging import purge_column
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.replay import rebuild_mirror, replay_window, restore_quarantine
@@ -64,6 +65,7 @@ class DeltaLake:
         self._decode = decode
         self._spark = spark
         self._executor_python = ExecutorPython()
+        self._published: Positions | None = None
 
     @classmethod
     def open(
@@ -298,6 +300,12 @@ class DeltaLake:
                 **work.facts(scn=scn),
             )
         return version
+
+    def publish(self, positions: Positions) -> None:
+        """Put the tables' positions beside the Delta tables; nothing where they are as before."""
+        if positions != self._published:
+            write_positions(positions_path(self._root, self._source), positions)
+            self._published = positions
 
     def beside(self, name: BesideName, *, fence: Fence = no_fence) -> BesideTable:
         """One of the Delta tables that the source has beside change logs and mirrors."""

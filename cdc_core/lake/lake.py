@@ -18,6 +18,7 @@ from cdc_core.config import MaintenanceConfig
 from cdc_core.lake.applied_in_delta import Taken
 from cdc_core.lake.chunk_prewrite import ChunkAhead
 from cdc_core.lake.comparing import MirrorComparison
+from cdc_core.lake.positions import Positions
 from cdc_core.lake.side_tables import BesideName
 from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
 from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
@@ -321,6 +322,13 @@ class Lake(Protocol):
 
         Raises:
             LakeError: The mirror is not there, or its log does not reach back so far.
+        """
+
+    def publish(self, positions: Positions) -> None:
+        """Put the tables' positions beside the Delta tables, in the place of older ones.
+
+        Raises:
+            StoreUnavailableError: The storage refuses.
         """
 
     def beside(self, name: BesideName, *, fence: Fence = no_fence) -> SideTable:

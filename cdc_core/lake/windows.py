@@ -38,7 +38,7 @@ from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.table_part import ApplyRules, MirrorState, TablePart
 from cdc_core.lake.tables import CHANGELOG_INDEXED
 from cdc_core.lake.window_rows import WindowRows
-from cdc_core.landing.manifest import moment_of
+from cdc_core.landing.manifest import WindowManifest, moment_of
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
@@ -114,6 +114,7 @@ def apply_window(
         merging = _Merging(
             work=work,
             window=window,
+            said=_source_facts(part.manifest, is_late=committed.late > 0),
             schema=schema,
             mirrored=in_mirror(work, schema),
             covered_scn=state.covered_scn,
@@ -234,15 +235,27 @@ def _metadata(work: TableWork, window: ScnWindow, **more: object) -> str:
     return work.metadata("window", window.scn_high, **facts)
 
 
+def _source_facts(manifest: WindowManifest, *, is_late: bool) -> dict[str, object]:
+    """What a window's commit to the mirror says for readers of the Delta log alone: the time of the
+    window's end in Oracle, and the lowest SCN of the commits that belong to earlier windows."""
+    ended = manifest.planned.ended
+    return {
+        **({} if ended is None else {"ended": ended}),
+        **({"late_scn": manifest.late_scn} if is_late else {}),
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Merging:
     """How one window's changes become a change of the mirror. ``schema`` is the change log's,
-    ``mirrored`` the mirror's, which may have lost dropped columns. ``is_late``: some of its commits
+    ``mirrored`` the mirror's, which may have lost dropped columns. ``said`` is what else the commit
+    says of the window. ``is_late``: some of its commits
     belong to earlier windows; ``has_gaps``: changes of the table went into quarantine, or come with
     a later window."""
 
     work: TableWork
     window: ScnWindow
+    said: Mapping[str, object]
     schema: TableSchema
     mirrored: TableSchema
     covered_scn: int
@@ -282,6 +295,7 @@ class _Merging:
                 changes=found.changes,
                 operations=dict(found.operations),
                 skipped=dict(found.skipped),
+                **self.said,
             ),
             txn=(work.window_app, scn_high),
             facts=where,

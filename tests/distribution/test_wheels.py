@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = {"redolake": ROOT, "redolake_oracle_embedded": ROOT / "oracle_embedded"}
 PACKAGES = {
-    "redolake": {"cdc_core", "assets", "pipelines"},
+    "redolake": {"cdc_core", "assets", "pipelines", "redolake"},
     "redolake_oracle_embedded": {"oracle_embedded"},
 }
 
@@ -57,6 +57,7 @@ def test_a_wheel_holds_its_packages_whole_and_no_other(
         ("redolake", "cdc_core/py.typed"),
         ("redolake", "assets/py.typed"),
         ("redolake", "pipelines/py.typed"),
+        ("redolake", "redolake/py.typed"),
         ("redolake", "cdc_core/state/migrations/script.py.mako"),
         ("redolake", "pipelines/dagster.yaml"),
         ("redolake_oracle_embedded", "oracle_embedded/py.typed"),

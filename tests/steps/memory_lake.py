@@ -27,6 +27,7 @@ from cdc_core.lake.chunk_prewrite import ChunkAhead
 from cdc_core.lake.comparing import MirrorComparison
 from cdc_core.lake.emptied_partitions import refuse_stale
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.positions import Positions
 from cdc_core.lake.side_tables import BesideName
 from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
 from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
@@ -146,6 +147,7 @@ class MemoryLake:
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     failures: dict[TableId, list[CdcError]] = field(default_factory=lambda: defaultdict(list))
     besides: dict[str, MemoryBeside] = field(default_factory=dict)
+    published: Positions | None = None
     before: Callable[[str, TableId], None] = lambda _call, _table: None
 
     def open(self, _config: LakeConfig, _source: str) -> Lake:
@@ -605,6 +607,10 @@ class MemoryLake:
     def mirror_version_at(self, table: TableId, scn: int) -> int:
         """There is none."""
         raise LakeError("a lake in memory has no versions", table=table, scn=scn)
+
+    def publish(self, positions: Positions) -> None:
+        """Nobody reads it from elsewhere."""
+        self.published = positions
 
     def gone_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
         """What has no files lacks none."""

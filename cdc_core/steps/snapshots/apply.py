@@ -20,6 +20,7 @@ from cdc_core.snapshot.plan import ChunkKeys, chunk_part
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.foreign_commits import refuse_foreign
 from cdc_core.steps.overtaken import overtaken_at_chunk
+from cdc_core.steps.positions import publish_positions
 from cdc_core.steps.snapshots.files import ChunkFiles, taken
 from cdc_core.steps.snapshots.shared import (
     chunk_manifest,
@@ -89,6 +90,7 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
             ctx.source, key.table, key.snapshot_id, key.number, seconds=seconds_since(started)
         )
         ctx.store.tables.finish_snapshot(ctx.source, key.table)
+        publish_positions(ctx)
         return _report(ctx, replace(record, rows=manifest.rows, scn=manifest.scn), started, applied)
 
 

@@ -36,6 +36,7 @@ from cdc_core.stage.skipping import NameFilter, Skipping
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_window, overtaken_where_forgotten
 from cdc_core.steps.policies import answer_policies
+from cdc_core.steps.positions import publish_positions
 from cdc_core.steps.snapshots.shared import refuse_mixed
 from cdc_core.steps.spark_memory import out_of_memory_alone
 from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
@@ -90,6 +91,7 @@ def apply_window(
         applied = [one for one in done.values() if isinstance(one, TableApplied)]
         applied += [TableApplied(table=table) for table in untouched]
         _finish_windows(ctx, started)
+        publish_positions(ctx)
         report = window_report("window-applied", window, started, applied, repeated=not parts)
         return ctx.reported(replace(report, stopped=stopped))
 

@@ -1,0 +1,94 @@
+"""As of which SCNs are the mirrors of a source images of their tables, for readers that have the
+lake alone?
+
+A Delta log does not tell a table in which nothing happens from one that was stopped. What the
+metadata store knows of that stands in one small file beside the tables, written anew when positions
+move. An older file says less and nothing wrong: what it says of a generation stays true.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from cdc_core.delta.history import filesystem_of
+from cdc_core.delta.storage import storing
+from cdc_core.errors import LakeError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePosition:
+    """One captured table: where its Delta tables are below the lake's path, and the first and the
+    last SCN of which its mirror is an image (None before its first snapshot is complete).
+
+    ``state`` is that of ``redolake status``; ``reason`` why the table has no image, or goes on no
+    further.
+    """
+
+    state: str
+    generation: int
+    low: int | None
+    high: int | None
+    mirror: str
+    changelog: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """The tables of a source, by their Oracle names."""
+
+    source: str
+    tables: Mapping[str, TablePosition]
+
+    def as_text(self) -> str:
+        """The file's content."""
+        tables = {name: asdict(one) for name, one in self.tables.items()}
+        return json.dumps({"source": self.source, "tables": tables}, indent=1, sort_keys=True)
+
+    @classmethod
+    def parse(cls, text: str) -> Positions:
+        """Read what :meth:`as_text` gave.
+
+        Raises:
+            LakeError: The text is none of its.
+        """
+        try:
+            said: dict[str, Any] = json.loads(text)
+            tables = {name: TablePosition(**one) for name, one in said["tables"].items()}
+            return cls(said["source"], tables)
+        except (ValueError, TypeError, KeyError) as error:
+            raise LakeError(
+                "the file of positions in the lake is damaged",
+                hint="Remove it: the next `redolake run` writes it.",
+            ) from error
+
+
+def positions_path(root: str, source: str) -> str:
+    """The file, below the folder of the lake."""
+    return f"{root.rstrip('/')}/{source}/positions.json"
+
+
+def write_positions(path: str, positions: Positions) -> None:
+    """Put the file in the place of the one that is there; a reader sees the one or the other.
+
+    Raises:
+        StoreUnavailableError: The storage refuses.
+    """
+    filesystem, file = filesystem_of(path)
+    content = positions.as_text().encode()
+    with storing("writing the positions of the tables", path=path):
+        if isinstance(filesystem, pafs.LocalFileSystem):
+            own = Path(f"{file}.{uuid.uuid4().hex}")
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.write_bytes(content)
+            own.replace(file)
+        else:  # an object store shows an object when it is whole
+            with filesystem.open_output_stream(file) as stream:
+                stream.write(content)

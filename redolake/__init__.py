@@ -1,0 +1,1 @@
+"""What Redolake offers to programs that read its tables."""
