@@ -1,11 +1,23 @@
 """Is what Redolake believes of Oracle true of this database?
 
 ``probes`` says what a probe is; ``views``, ``redo``, ``values`` and ``database`` hold those that
-only look, and ``look`` asks them. ``report`` is what was found.
+only look, and ``look`` asks them. ``tried`` says what a probe with a table of its own does, the
+modules ``try_…`` hold them, and ``trying`` runs them. ``report`` is what was found.
 """
 
 from cdc_core.certify.certifying import PROBES, certify
 from cdc_core.certify.probes import Level, Outcome, Probe, Verdict
 from cdc_core.certify.report import Found, Report
+from cdc_core.certify.trying import Scratch
 
-__all__ = ["PROBES", "Found", "Level", "Outcome", "Probe", "Report", "Verdict", "certify"]
+__all__ = [
+    "PROBES",
+    "Found",
+    "Level",
+    "Outcome",
+    "Probe",
+    "Report",
+    "Scratch",
+    "Verdict",
+    "certify",
+]

@@ -8,10 +8,27 @@ from collections.abc import Callable, Sequence
 from cdc_core.certify.look import LOOK_PROBES, look
 from cdc_core.certify.probes import Level, Probe
 from cdc_core.certify.report import Found, Report
+from cdc_core.certify.tried import TryProbe
+from cdc_core.certify.try_ddl import DDL_PROBES
+from cdc_core.certify.try_lobs import LOB_PROBES
+from cdc_core.certify.try_redo import REDO_PROBES_TRIED
+from cdc_core.certify.try_rows import ROW_PROBES
+from cdc_core.certify.try_transactions import TRANSACTION_PROBES
+from cdc_core.certify.try_types import type_probes
+from cdc_core.certify.trying import Scratch, try_out
 from cdc_core.config import SourceConfig
+from cdc_core.errors import ConfigError
 from cdc_core.oracle.session import connect
 
-PROBES: dict[Level, tuple[Probe, ...]] = {Level.LOOK: LOOK_PROBES}
+TRY_PROBES: tuple[TryProbe, ...] = (
+    *type_probes(),
+    *REDO_PROBES_TRIED,
+    *TRANSACTION_PROBES,
+    *DDL_PROBES,
+    *LOB_PROBES,
+    *ROW_PROBES,
+)
+PROBES: dict[Level, tuple[Probe, ...]] = {Level.LOOK: LOOK_PROBES, Level.TRY: TRY_PROBES}
 """All probes, by level."""
 
 
@@ -19,19 +36,41 @@ def certify(
     config: SourceConfig,
     levels: Sequence[Level] = (Level.LOOK,),
     *,
+    scratch: Scratch | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Report:
     """Ask a source's database the probes of the levels.
 
     Args:
+        scratch: The schema for level try.
         sleep: Waits between two looks at what changes.
 
     Raises:
+        ConfigError: Level try has no schema, or one that tables are captured from.
+        PreflightError: The scratch schema holds objects of others.
         CdcError: The database cannot be reached, or is lost on the way.
     """
+    if Level.TRY in levels:
+        _check(config, scratch)
     found: list[Found] = []
     with connect(config.oracle) as session:
         if Level.LOOK in levels:
             tables = [one.table for one in config.tables if not one.is_pattern]
             found += look(session, tables, sleep=sleep)
+        if scratch is not None and Level.TRY in levels:
+            found += try_out(config, session, scratch, TRY_PROBES, sleep=sleep)
     return Report(tuple(levels), tuple(found))
+
+
+def _check(config: SourceConfig, scratch: Scratch | None) -> None:
+    if scratch is None:
+        raise ConfigError(
+            "level try needs a schema of its own",
+            hint="Name one with --schema: an empty one, whose owner may create tables.",
+        )
+    if any(one.table.owner == scratch.schema for one in config.tables if not one.is_pattern):
+        raise ConfigError(
+            "tables are captured from this schema",
+            hint="Name another one with --schema, which is empty.",
+            schema=scratch.schema,
+        )

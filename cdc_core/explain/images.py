@@ -15,14 +15,16 @@ def image_texts(images: pa.StructArray, absent: pa.ListArray) -> list[str | None
     """Each image as a JSON object of the columns that it carries; None where there is no image."""
     return [
         None if image is None else json.dumps(
-            {name: _plain(value) for name, value in image.items() if name not in lacking},
+            {name: plain_value(value) for name, value in image.items() if name not in lacking},
             ensure_ascii=False,
         )
         for image, lacking in zip(images.to_pylist(), absent.to_pylist(), strict=True)
     ]  # fmt: skip
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """A value as JSON has it: numbers that are not whole and times as text, bytes as hexadecimal
+    digits."""
     match value:
         case Decimal():
             return str(value)

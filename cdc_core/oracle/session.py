@@ -1,7 +1,8 @@
 """How is the database spoken to? The only door to the driver.
 
 Only queries, ``ALTER SESSION`` and DBMS_LOGMNR calls leave here; a test records every statement.
-The one exception is the update of a flush row, for those who configure a table for it.
+Exceptions are the update of a flush row, for those who configure a table for it, and the scratch
+tables of :mod:`cdc_core.oracle.scratch`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from types import TracebackType
-from typing import Any
+from typing import Any, Self, TypeVar, overload
 
 import oracledb
 import pyarrow as pa
@@ -54,15 +55,28 @@ DRIVER_ERRORS = (oracledb.Error, OSError)
 cannot be resolved is not."""
 
 Binds = Mapping[str, Any]
+S = TypeVar("S", bound="OracleSession")
 
 
+@overload
 def connect(
     config: OracleConfig, *, on_statement: Callable[[str], None] | None = None
+) -> OracleSession: ...
+@overload
+def connect(
+    config: OracleConfig, *, on_statement: Callable[[str], None] | None = None, kind: type[S]
+) -> S: ...
+def connect(
+    config: OracleConfig,
+    *,
+    on_statement: Callable[[str], None] | None = None,
+    kind: type[OracleSession] | None = None,
 ) -> OracleSession:
     """Open a session in thin mode with the settings that capture needs.
 
     Args:
         on_statement: Called with the text of each statement before it is sent.
+        kind: What kind of session: one that only reads, unless it says otherwise.
 
     Raises:
         ConfigError: User name or password is wrong, or the DSN is none.
@@ -97,7 +111,8 @@ def connect(
         raise ConfigError(
             "this is not a connect string", hint="Write host:port/service.", dsn=config.dsn
         ) from error
-    session = OracleSession(connection, user=config.user, on_statement=on_statement)
+    made = OracleSession if kind is None else kind
+    session = made(connection, user=config.user, on_statement=on_statement)
     try:
         if config.pdb is None:
             session.apply_settings()
@@ -147,7 +162,7 @@ class OracleSession:
         self._container: tuple[bool, str] | None = None
         self.user = user
 
-    def __enter__(self) -> OracleSession:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import SecretStr
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -16,10 +18,11 @@ from pipelines.commands.shared import ConfigOption, JsonOption, counted, out, pr
 from pipelines.config_file import SourceFile, config_path, load_config
 
 if TYPE_CHECKING:
-    from cdc_core.certify import Found, Level, Report
+    from cdc_core.certify import Found, Level, Report, Scratch
     from cdc_core.config import SourceConfig
 
 EXIT_REFUTED = 1
+PASSWORD_ENV = "REDOLAKE_CERTIFY_PASSWORD"  # noqa: S105 - its name
 _COLOURS = {"holds": "green", "otherwise": "red", "cannot tell": "bright_black"}
 
 
@@ -27,6 +30,15 @@ def certify(
     level: Annotated[
         list[str] | None,
         typer.Option("--level", help="How far to go; repeatable. Default: look."),
+    ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            "--schema",
+            metavar="NAME",
+            help="For level try: an empty schema whose owner may create tables. The owner's "
+            "password is in $REDOLAKE_CERTIFY_PASSWORD, or asked for.",
+        ),
     ] = None,
     to: Annotated[
         Path | None,
@@ -41,6 +53,8 @@ def certify(
     """Find out whether what Redolake believes of Oracle is true of your database.
 
     Each probe tests one belief. Level look reads the dictionary and V$ views, for some seconds.
+    Level try creates tables named REDOLAKE_CERTIFY_… in a schema that you name, changes them,
+    reads their redo, and drops them; it takes a minute or two.
 
     The report has no value and no name of your tables: you can send it to the maintainers of
     Redolake. Its JSON keys are stable; see the reference page "What --json prints".
@@ -55,7 +69,8 @@ def certify(
     path = config_path(file.named, os.environ)
     load_config(path, environ=None)
     with database_of(path, os.environ) as environ:
-        report = certified(_chosen(load_config(path, environ=environ), file.pdb), levels)
+        chosen = _chosen(load_config(path, environ=environ), file.pdb)
+        report = certified(chosen, levels, scratch=_scratch(schema))
     if to is not None:
         to.write_text(report.text(), encoding="utf-8")
     if json:
@@ -119,6 +134,28 @@ def _levels(names: list[str]) -> list[Level]:
                 "there is no such level", hint=f"Choose from {', '.join(known)}.", level=name
             )
     return [level for level in PROBES if str(level) in names] or [Level.LOOK]
+
+
+def _scratch(schema: str | None) -> Scratch | None:
+    """The schema with its owner's password, from the environment or the terminal.
+
+    Raises:
+        ConfigError: There is no password, and nobody to ask.
+    """
+    if schema is None:
+        return None
+    from cdc_core.certify import Scratch
+
+    password = os.environ.get(PASSWORD_ENV)
+    if password is None:
+        if not sys.stdin.isatty():
+            raise ConfigError(
+                "the scratch schema's password is not there",
+                hint=f"Set {PASSWORD_ENV} to the password of the schema's owner.",
+                schema=schema,
+            )
+        password = typer.prompt(f"Password of {schema}", hide_input=True, err=True)
+    return Scratch(schema.upper(), SecretStr(str(password)))
 
 
 def _chosen(config: SourceConfig, pdb: str | None) -> SourceConfig:

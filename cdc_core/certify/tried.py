@@ -1,0 +1,156 @@
+"""What does a probe of level *try* do with its scratch table, and what is it told of that?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cdc_core.certify.probes import Answer, Probe, Refused, Verdict, cannot_tell
+from cdc_core.model.operations import CONTROL, Operation
+
+UNRESOLVED = "ffffffff"
+"""The sequence of an XID that LogMiner did not resolve."""
+
+Row = Mapping[str, Any]
+"""A redo row, with the columns of ``capture.mining.MINED_SCHEMA``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fails:
+    """A statement that Oracle shall refuse with a code."""
+
+    sql: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A query of the capture user, whose answer is kept under a name. ``until_seconds`` repeats a
+    refused one for so long; ``:scn`` is an SCN kept before (:class:`Keep`)."""
+
+    name: str
+    sql: str
+    until_seconds: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The present SCN is kept under a name, for :class:`Ask`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """The redo up to now is mined, and the table's rows are kept under a name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLob:
+    """A text is written into the LOB of a row, from a character on (1 is the first)."""
+
+    locator: str
+    text: str
+    offset: int
+
+
+Step = str | Fails | Ask | Keep | Mine | WriteLob
+"""``{t}`` in a statement is the scratch table. A probe's steps end with a COMMIT of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What came of a probe's steps.
+
+    Attributes:
+        rows: The redo rows of its table, and those that begin and end their transactions, in
+            LogMiner's order.
+        asked: Answers of :class:`Ask` and rows of :class:`Mine`, by name; of an Ask that was
+            repeated, ``NAME.seconds`` too.
+        snapshot: The table's rows as a snapshot reads them, by ID; None where it could not.
+        changed: The table's rows as its changes leave them, by ID.
+        undecodable: Why redo rows could not be decoded: how many per reason.
+        stopped: Oracle's code where a statement failed, and nothing after it was run.
+        owner: The schema.
+        table: The scratch table.
+    """
+
+    owner: str
+    table: str
+    rows: Sequence[Row] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    snapshot: Mapping[int, Mapping[str, Any]] | None = None
+    changed: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    undecodable: Mapping[str, int] = field(default_factory=dict)
+    stopped: str | None = None
+
+    def of(self, *operations: Operation, rollback: int | None = 0) -> list[Row]:
+        """The table's rows with these codes; ``rollback`` None takes undo rows too."""
+        return [
+            row
+            for row in self.rows
+            if row["operation_code"] in operations
+            and (rollback is None or row["rollback"] == rollback)
+        ]
+
+    def texts(self, *operations: Operation, rollback: int | None = 0) -> list[str]:
+        """Their statements, of which a long one is joined (CSF)."""
+        return [text for text, _ in self.statements(*operations, rollback=rollback)]
+
+    def statements(
+        self, *operations: Operation, rollback: int | None = 0
+    ) -> Iterator[tuple[str, Row]]:
+        """Their statements with their first rows."""
+        pending: list[str] = []
+        first: Row | None = None
+        for row in self.of(*operations, rollback=rollback):
+            first = row if first is None else first
+            pending.append(_text(row["sql_redo"]))
+            if not row["csf"]:
+                yield "".join(pending), first
+                pending, first = [], None
+
+    @property
+    def control(self) -> list[Row]:
+        """The rows that begin and end its transactions."""
+        return self.of(*CONTROL, rollback=None)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryProbe(Probe):
+    """A probe with a scratch table of its own.
+
+    Attributes:
+        table: What stands behind ``CREATE TABLE name``: columns with a key ID, and clauses.
+        steps: What is run, in order.
+        judge: Judges what came of it.
+        is_mined: False where the redo says nothing about it.
+        takes_stop: The judge looks at a statement that failed.
+    """
+
+    table: str
+    steps: Sequence[Step]
+    judge: Callable[[Tried], Verdict]
+    is_mined: bool = True
+    takes_stop: bool = False
+
+    def judged(self, tried: Tried) -> Verdict:
+        """The verdict; without one where a statement failed or no redo came."""
+        if tried.stopped and not self.takes_stop:
+            return cannot_tell(f"a statement failed ({tried.stopped})")
+        if self.is_mined and not tried.rows:
+            return cannot_tell("LogMiner shows no row of the table")
+        return self.judge(tried)
+
+
+def answer_of(tried: Tried, name: str) -> Answer:
+    """What a query of the probe gave; a refusal where it was not asked."""
+    found: Answer = tried.asked.get(name, Refused("not asked"))
+    return found

@@ -1,0 +1,202 @@
+"""What identifies rows, and which tables does LogMiner not translate?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cdc_core.certify.probes import Refused, Switch, Verdict, cannot_tell, decided
+from cdc_core.certify.tried import Ask, Step, Tried, TryProbe, answer_of
+from cdc_core.certify.try_types import equal_paths
+from cdc_core.model.operations import Operation
+
+_DML = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
+_ROWID = "identity: rowid, cdc_core/schema/keys.py"
+_STOPS = (
+    "Tables with identity: rowid stop, or the comparison finds a difference: use another identity."
+)
+_ASKED_ROWID = "SELECT ROWIDTOCHAR(ROWID) FROM {t} WHERE ID = 1"
+_WIDE = "(ID NUMBER(9) PRIMARY KEY, A VARCHAR2(4000), B VARCHAR2(4000))"
+
+
+def _own_rowid(tried: Tried) -> Verdict:
+    answer = answer_of(tried, "rowid")
+    if isinstance(answer, Refused):
+        return cannot_tell(f"Oracle refuses the question ({answer.code})")
+    rows = tried.of(*_DML)
+    same = sum(row["row_id"] == answer[0][0] for row in rows)
+    return decided(
+        same == len(rows), f"{same} of {len(rows)} rows have the ROWID that a query shows"
+    )
+
+
+def _none(tried: Tried) -> Verdict:
+    rows = tried.of(*_DML)
+    filled = sum(bool(row["row_id"]) and set(row["row_id"]) != {"A"} for row in rows)
+    return decided(not filled, f"{filled} of {len(rows)} rows have a ROWID")
+
+
+def _unsupported(tried: Tried) -> Verdict:
+    rows = tried.of(*_DML)
+    unsupported = tried.of(Operation.UNSUPPORTED)
+    if not rows and not unsupported:
+        return cannot_tell("LogMiner shows no row of the table")
+    return decided(
+        bool(unsupported) and not rows,
+        f"{len(unsupported)} rows of code 255, {len(rows)} with a statement",
+    )
+
+
+def _of_partitions(tried: Tried) -> Verdict:
+    answer = answer_of(tried, "segments")
+    if isinstance(answer, Refused):
+        return cannot_tell(f"Oracle refuses the question ({answer.code})")
+    segments = {int(number) for (number,) in answer}
+    numbers = {row["data_obj"] for row in tried.of(*_DML)}
+    return decided(
+        len(numbers) == 2 and numbers <= segments,
+        f"{len(numbers)} object numbers, {len(numbers & segments)} of them of partitions",
+    )
+
+
+def _equal(rows: int) -> Callable[[Tried], Verdict]:
+    return lambda tried: equal_paths(tried, rows)
+
+
+def _probe(
+    id: str,
+    belief: str,
+    table: str,
+    steps: Sequence[Step],
+    judge: Callable[[Tried], Verdict],
+    *,
+    depends: str = _ROWID,
+    otherwise: str = _STOPS,
+    source: str = "Measured on 23ai by others",
+    is_needed: bool = True,
+    switch: Switch | None = None,
+) -> TryProbe:
+    return TryProbe(
+        id=id,
+        belief=belief,
+        depends=depends,
+        otherwise=otherwise,
+        source=source,
+        is_needed=is_needed,
+        switch=switch,
+        table=table,
+        steps=[*steps, "COMMIT"],
+        judge=judge,
+    )
+
+
+_LONG = "V" * 31
+
+ROW_PROBES: tuple[TryProbe, ...] = (
+    _probe(
+        "rowid.own",
+        "ROW_ID of a row's changes is the ROWID that a query shows.",
+        "(ID NUMBER(9) PRIMARY KEY, V NUMBER)",
+        ["INSERT INTO {t} VALUES (1, 1)", "UPDATE {t} SET V = 2", "COMMIT", Ask("rowid", _ASKED_ROWID)],
+        _own_rowid,
+    ),
+    _probe(
+        "rowid.migrated",
+        "A row that grew out of its block keeps its ROWID, and LogMiner shows that one.",
+        _WIDE,
+        [
+            *[f"INSERT INTO {{t}} (ID, A) VALUES ({at}, RPAD('a', 300, 'a'))" for at in range(1, 21)], "COMMIT",
+            "UPDATE {t} SET A = RPAD('b', 4000, 'b'), B = RPAD('c', 4000, 'c') WHERE ID = 1", "COMMIT",
+            "DELETE FROM {t} WHERE ID > 1", "UPDATE {t} SET B = 'd' WHERE ID = 1", "COMMIT", Ask("rowid", _ASKED_ROWID),
+        ],
+        lambda tried: _own_rowid_of_one(tried), source="Not settled by any source",
+    ),
+    _probe(
+        "rowid.index-organized",
+        "Rows of an index-organized table have no ROW_ID.",
+        "(ID NUMBER(9) PRIMARY KEY, V NUMBER) ORGANIZATION INDEX",
+        ["INSERT INTO {t} VALUES (1, 1)", "UPDATE {t} SET V = 2"],
+        _none, depends="cdc_core/stage/rollback.py", otherwise="Nothing: a ROW_ID is used where there is one.", is_needed=False,
+        source="Not settled by any source",
+    ),
+    _probe(
+        "row.index-organized",
+        "An index-organized table is equal on both paths, savepoints included.",
+        "(ID NUMBER(9) PRIMARY KEY, V NUMBER) ORGANIZATION INDEX",
+        ["INSERT INTO {t} VALUES (1, 1)", "UPDATE {t} SET V = 2", "INSERT INTO {t} VALUES (2, 1)"],
+        _equal(2), depends="cdc_core/schema/segments.py", otherwise="Leave such tables out, and report the rows.",
+    ),
+    _probe(
+        "row.partition-numbers",
+        "DATA_OBJ# of a row in a partitioned table is the object number of its partition.",
+        "(ID NUMBER(9) PRIMARY KEY, V NUMBER) PARTITION BY RANGE (ID) (PARTITION P1 VALUES LESS THAN (10), "
+        "PARTITION P2 VALUES LESS THAN (MAXVALUE))",
+        [
+            "INSERT INTO {t} VALUES (1, 1)", "INSERT INTO {t} VALUES (11, 1)", "COMMIT",
+            Ask(
+                "segments",
+                "SELECT OBJECT_ID FROM ALL_OBJECTS WHERE OWNER = '{owner}' AND OBJECT_NAME = '{name}' AND OBJECT_TYPE = 'TABLE PARTITION'",
+            ),
+        ],
+        _of_partitions, depends="cdc_core/schema/segments.py", otherwise="Rows of dropped partitions are lost: their tables must stop by hand.",
+    ),
+    _probe(
+        "row.partitions",
+        "A partitioned table is equal on both paths.",
+        "(ID NUMBER(9) PRIMARY KEY, V NUMBER) PARTITION BY RANGE (ID) (PARTITION P1 VALUES LESS THAN (10), "
+        "PARTITION P2 VALUES LESS THAN (MAXVALUE))",
+        ["INSERT INTO {t} VALUES (1, 1)", "INSERT INTO {t} VALUES (11, 1)", "UPDATE {t} SET V = 5", "DELETE FROM {t} WHERE ID = 1"],
+        _equal(1), depends="cdc_core/schema/segments.py", otherwise="Leave such tables out, and report the rows.",
+    ),
+    _probe(
+        "row.wide",
+        "A row that is larger than a block is equal on both paths.",
+        _WIDE,
+        ["INSERT INTO {t} VALUES (1, RPAD('a', 4000, 'a'), RPAD('b', 4000, 'b'))", "COMMIT", "UPDATE {t} SET B = 'c'"],
+        _equal(1), depends="rule 1", otherwise="Report the rows.",
+    ),
+    _probe(
+        "row.many-columns",
+        "A row of more than 255 columns is equal on both paths.",
+        "(ID NUMBER(9) PRIMARY KEY, " + ", ".join(f"C{at} NUMBER(3)" for at in range(300)) + ")",
+        ["INSERT INTO {t} (ID, C0, C299) VALUES (1, 1, 2)", "COMMIT", "UPDATE {t} SET C150 = 3, C299 = 4"],
+        _equal(1), depends="rule 1", otherwise="Leave such tables out, and report the rows.", source="Not settled by any source",
+    ),
+    _probe(
+        "row.long-names",
+        "Rows of a table with a name longer than 30 bytes come with code 255 and without a statement.",
+        f"(ID NUMBER(9) PRIMARY KEY, {_LONG} NUMBER)",
+        ["INSERT INTO {t} VALUES (1, 1)"],
+        _unsupported, depends="cdc_core/preflight/redo.py", otherwise="Nothing: such tables are refused although they could be read.",
+        is_needed=False, switch=Switch(wart="UNSUPPORTED_ROWS"), source='Database Utilities 19c, "LogMiner Requirements"; met on 23ai',
+    ),
+    _probe(
+        "row.boolean",
+        "Rows of a table with a BOOLEAN come with code 255 and without a statement.",
+        "(ID NUMBER(9) PRIMARY KEY, V BOOLEAN)",
+        ["INSERT INTO {t} VALUES (1, TRUE)"],
+        _unsupported, depends="cdc_core/schema/types.py", otherwise="Nothing: such tables are refused although they could be read.",
+        is_needed=False, switch=Switch(wart="UNSUPPORTED_ROWS"),
+    ),
+    _probe(
+        "row.json",
+        "Rows of a table with a JSON column come with code 255 and without a statement.",
+        "(ID NUMBER(9) PRIMARY KEY, V JSON)",
+        ["INSERT INTO {t} VALUES (1, '{{}}')"],
+        _unsupported, depends="cdc_core/schema/types.py", otherwise="Nothing: such tables are refused although they could be read.",
+        is_needed=False, switch=Switch(wart="UNSUPPORTED_ROWS"),
+    ),
+)  # fmt: skip
+"""Of rows, their identity, and what is not translated."""
+
+
+def _own_rowid_of_one(tried: Tried) -> Verdict:
+    """The changes of the row with ID 1."""
+    answer = answer_of(tried, "rowid")
+    if isinstance(answer, Refused):
+        return cannot_tell(f"Oracle refuses the question ({answer.code})")
+    rows = [row for row in tried.of(Operation.UPDATE) if not row["csf"]]
+    same = sum(row["row_id"] == answer[0][0] for row in rows)
+    return decided(
+        bool(rows) and same == len(rows),
+        f"{same} of {len(rows)} updates have the ROWID that a query shows",
+    )

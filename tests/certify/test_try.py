@@ -1,0 +1,352 @@
+"""Level *try*: both paths through the real driver, each broken belief seen, and nothing left behind."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from cdc_core.certify import Outcome, Report, Scratch, certify
+from cdc_core.certify.certifying import TRY_PROBES
+from cdc_core.certify.probes import Level, Refused, Verdict
+from cdc_core.certify.tried import Tried, TryProbe
+from cdc_core.certify.trying import try_out
+from cdc_core.config import SourceConfig
+from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.model.operations import Operation
+from cdc_core.oracle.scratch import open_scratch
+from cdc_core.oracle.session import connect
+from oracle_embedded.database import ADMIN
+from oracle_embedded.redo import Wart
+from tests.oracle.embedded import Oracle, running_oracle
+
+SCRATCH = Scratch("WORKBENCH", SecretStr("hammer"))
+UNTOLD = {"row.boolean", "row.json", "type.varchar2-extended"}
+"""What 19c does not have, or a database of standard strings."""
+NOT_SHOWN = {"lob.savepoint-large", "lob.written-at"}
+"""What the redo of 23ai does not show, and is not decoded."""
+
+
+def with_scratch(oracle: Oracle) -> None:
+    oracle.run(
+        'CREATE USER WORKBENCH IDENTIFIED BY "hammer"',
+        "GRANT CREATE SESSION, CREATE TABLE, UNLIMITED TABLESPACE TO WORKBENCH",
+        user=ADMIN,
+    )
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        with_scratch(running)
+        running.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(10))",
+            "INSERT INTO T VALUES (1, 'a')",
+        )
+        yield running
+
+
+@pytest.fixture(scope="module")
+def config(oracle: Oracle, tmp_path_factory: pytest.TempPathFactory) -> SourceConfig:
+    return oracle.config(tmp_path_factory.mktemp("certify"), "T")
+
+
+@pytest.fixture(scope="module")
+def tried(oracle: Oracle, config: SourceConfig) -> dict[str, Tried]:
+    """What came of each probe's steps."""
+    return run_all(config)
+
+
+def run_all(config: SourceConfig) -> dict[str, Tried]:
+    kept: dict[str, Tried] = {}
+
+    def keeping(probe: TryProbe) -> TryProbe:
+        def judge(found: Tried) -> Verdict:
+            kept[probe.id] = found
+            return probe.judge(found)
+
+        return replace(probe, judge=judge, takes_stop=True, is_mined=False)
+
+    with connect(config.oracle) as session:
+        try_out(
+            config, session, SCRATCH, [keeping(one) for one in TRY_PROBES], sleep=lambda _: None
+        )
+    return kept
+
+
+BY_ID = {one.id: one for one in TRY_PROBES}
+
+
+def test_the_embedded_oracle_passes_but_for_what_it_lacks(
+    tried: Mapping[str, Tried], config: SourceConfig
+) -> None:
+    verdicts = {name: BY_ID[name].judged(found) for name, found in tried.items()}
+    refuted = {
+        name: one.seen
+        for name, one in verdicts.items()
+        if one.outcome is Outcome.OTHERWISE and BY_ID[name].is_needed
+    }
+    assert refuted == {}
+    untold = {name for name, one in verdicts.items() if one.outcome is Outcome.CANNOT_TELL}
+    assert untold <= UNTOLD | NOT_SHOWN
+    assert len(verdicts) == len(TRY_PROBES) > 90
+
+
+Break = Callable[[Tried], Tried]
+
+
+def each_row(**changed: Any) -> Break:
+    """Every redo row with other columns."""
+
+    def broken(tried: Tried) -> Tried:
+        return replace(tried, rows=[{**row, **changed} for row in tried.rows])
+
+    return broken
+
+
+def last_row(**changed: Any) -> Break:
+    def broken(tried: Tried) -> Tried:
+        last = tried.of(Operation.INSERT, Operation.DELETE, Operation.UPDATE)[-1]
+        return replace(
+            tried, rows=[{**row, **changed} if row is last else row for row in tried.rows]
+        )
+
+    return broken
+
+
+def without(*codes: int, rollback: int | None = None) -> Break:
+    def broken(tried: Tried) -> Tried:
+        rows = [
+            row
+            for row in tried.rows
+            if row["operation_code"] not in codes or rollback not in (None, row["rollback"])
+        ]
+        return replace(tried, rows=rows)
+
+    return broken
+
+
+def asked(name: str, answer: Any) -> Break:
+    return lambda tried: replace(tried, asked={**tried.asked, name: answer})
+
+
+def other_value(tried: Tried) -> Tried:
+    """A value of the redo differs from the snapshot's."""
+    key = next(iter(tried.changed))
+    return replace(
+        tried, changed={**tried.changed, key: {**tried.changed[key], "V": "\x00", "N": -1}}
+    )
+
+
+SAID_OTHERWISE = each_row(sql_redo="select something else")
+BREAKS: dict[str, Break] = {
+    **{f"redo.{name}": SAID_OTHERWISE for name in ("insert", "update", "delete", "null", "set-null", "names")},
+    **{one.id: SAID_OTHERWISE for one in TRY_PROBES if one.id.startswith("redo.literal-")},
+    "redo.no-rowid": each_row(sql_redo="delete from \"A\".\"B\" where ROWID = 'AAA'"),
+    "redo.long-statement": each_row(csf=0),
+    "redo.row-id": each_row(row_id="A" * 18),
+    "redo.status": last_row(status=2),
+    "redo.object-number": last_row(data_obj=1),
+    "redo.address": last_row(rs_id="nowhere"),
+    "redo.address-order": last_row(rs_id=" 0x000001.00000001.0001 "),
+    "redo.xid": last_row(xid="1.2.3"),
+    "redo.container": last_row(container_id=None),
+    "transaction.start": without(6),
+    "transaction.commit": without(7),
+    "transaction.commit-scn": last_row(scn=2**60),
+    "transaction.user": last_row(username="UNKNOWN"),
+    "transaction.key-change": without(3),
+    "transaction.many-rows": last_row(operation_code=2),
+    "transaction.savepoint-undo": lambda one: replace(one, rows=one.rows[::-1]),
+    "transaction.savepoint-undo-form": each_row(sql_redo="delete from \"A\".\"B\" where \"ID\" = '1'"),
+    "transaction.rollback": without(36),
+    "transaction.partial-xid": each_row(xid="0100020003000000"),
+    "transaction.spurious-rollback": without(36),
+    "transaction.late-redo": lambda one: asked("open", one.rows)(one),
+    "transaction.late-redo-comes": without(1),
+    "transaction.late-redo-below": last_row(scn=2**60),
+    "transaction.start-scn": asked("open", [("FFFF000000000000", 5)]),
+    "ddl.before-unnamed": each_row(sql_redo='insert into "A"."B"("ID") values (1)', status=0),
+    "ddl.before-raw": each_row(sql_redo="insert into \"A\".\"B\"(\"COL 1\") values ('1')"),
+    "ddl.after-named": last_row(status=2),
+    "ddl.rename-column": last_row(status=2),
+    "ddl.default-guard": asked("hidden", [(0,)]),
+    "ddl.text": without(5),
+    "ddl.version": each_row(data_objv=1),
+    "ddl.truncate": each_row(data_objd=7),
+    "ddl.move": each_row(data_objd=7),
+    "ddl.dropped-table": each_row(table_name="STILL_THERE"),
+    "ddl.time": asked("time", [(60,)]),
+    "ddl.flashback-behind": asked("past", Refused("ORA-01466")),
+    "ddl.flashback-across": asked("past", [(1,)]),
+    "ddl.dictionary-past": asked("past", [(2,)]),
+    "lob.placeholder": each_row(row_id="AAARF1AAMAAAACDAAA"),
+    "lob.closing-row": without(0, 3),
+    "lob.statement-undo": without(1, 2, 3, rollback=1),
+    "lob.blocks": each_row(sql_redo=" buf_c := 'x'; dbms_lob.write(loc_c, 1, 1, buf_c);"),
+    "lob.trim": without(11),
+    "lob.offset-units": lambda one: one,
+    "rowid.own": asked("rowid", [("AAARF1AAMAAAACDZZZ",)]),
+    "rowid.migrated": asked("rowid", [("AAARF1AAMAAAACDZZZ",)]),
+    "rowid.index-organized": each_row(row_id="AAARF1AAMAAAACDAAA"),
+    "row.partition-numbers": last_row(data_obj=1),
+    "row.long-names": each_row(operation_code=1),
+}  # fmt: skip
+"""Per probe, how what came of its steps is altered so that its belief is not true."""
+EQUAL = {one.id for one in TRY_PROBES if one.id not in BREAKS and one.id not in UNTOLD | NOT_SHOWN}
+"""Whose belief is that both paths are equal."""
+
+
+@pytest.mark.parametrize("name", sorted({*BREAKS, *EQUAL}))
+def test_a_belief_that_is_not_true_is_seen(name: str, tried: Mapping[str, Tried]) -> None:
+    broken = BREAKS.get(name, other_value)(tried[name])
+    verdict = BY_ID[name].judged(broken)
+    assert verdict.outcome is Outcome.OTHERWISE, verdict
+
+
+@pytest.mark.parametrize("name", sorted(EQUAL))
+def test_rows_that_cannot_be_decoded_refute_a_belief(name: str, tried: Mapping[str, Tried]) -> None:
+    broken = replace(tried[name], undecodable={"a form that nobody knows": 1})
+    assert BY_ID[name].judged(broken).outcome is Outcome.OTHERWISE
+
+
+SWITCHED = {
+    Wart.LATE_REDO: False,
+    Wart.PARTIAL_XIDS: False,
+    Wart.SPURIOUS_ROLLBACKS: False,
+    Wart.UNNAMED_COLUMNS: False,
+    Wart.LOB_STATEMENTS: False,
+    Wart.UNSUPPORTED_ROWS: False,
+    Wart.LOB_OFFSETS_IN_UNITS: True,
+}
+
+
+def test_a_database_with_other_warts_is_told(tmp_path: Path) -> None:
+    with running_oracle() as oracle:
+        with_scratch(oracle)
+        for wart, shown in SWITCHED.items():
+            oracle.database.redo.set_wart(wart, shown=shown)
+        report = certify(
+            oracle.config(tmp_path, "T"), [Level.TRY], scratch=SCRATCH, sleep=lambda _: None
+        )
+    refuted = {one.probe.id for one in report.found if one.is_wrong}
+    assert refuted == {"lob.savepoint-large"}, (
+        "without LOB_STATEMENTS such a rollback leaves no trace in the redo"
+    )
+    assert report.as_json()["warts"] == {str(wart): shown for wart, shown in SWITCHED.items()}
+    written = report.text()
+    for told in ("WORKBENCH", "hammer", "C##REDOLAKE", "127.0.0.1"):
+        assert told not in written
+
+
+def dictionary(oracle: Oracle) -> dict[str, Any]:
+    """All objects of all users, with their numbers and times, and the rows of a table that is none of the probes'."""
+    with oracle.owner() as connection:
+        cursor = connection.cursor()
+        objects = cursor.execute(
+            "SELECT OWNER, OBJECT_NAME, OBJECT_TYPE, OBJECT_ID, DATA_OBJECT_ID, LAST_DDL_TIME FROM ALL_OBJECTS "
+            "WHERE OWNER NOT IN ('SYS', 'PUBLIC') ORDER BY 1, 2, 3"
+        ).fetchall()
+        rows = cursor.execute("SELECT ID, V, ORA_ROWSCN FROM T ORDER BY ID").fetchall()
+    return {"objects": objects, "rows": rows}
+
+
+class KilledError(BaseException):
+    """The process ends here: nothing is sent any more."""
+
+
+def test_a_kill_at_any_statement_leaves_nothing_that_the_next_start_does_not_drop(
+    oracle: Oracle, config: SourceConfig
+) -> None:
+    few = [
+        BY_ID[name]
+        for name in ("type.number-small", "transaction.savepoint", "ddl.add-column", "lob.replaced")
+    ]
+    sent: list[str] = []
+    with connect(config.oracle) as session:
+        try_out(config, session, SCRATCH, few, on_statement=sent.append, sleep=lambda _: None)
+        before = dictionary(oracle)
+        points = random.Random(41).sample(range(5, len(sent)), min(50, len(sent) - 5))
+        left = 0
+        for point in points:
+            with pytest.raises(KilledError):
+                try_out(
+                    config,
+                    session,
+                    SCRATCH,
+                    few,
+                    on_statement=killed_at(point),
+                    sleep=lambda _: None,
+                )
+            left += dictionary(oracle) != before
+        try_out(config, session, SCRATCH, [], sleep=lambda _: None)
+    assert left > 10, "the kills left tables behind"
+    assert dictionary(oracle) == before
+
+
+def killed_at(point: int) -> Callable[[str], None]:
+    """A process that is killed before its statement of that number."""
+    sent = 0
+
+    def on_statement(_sql: str) -> None:
+        nonlocal sent
+        sent += 1
+        if sent >= point:
+            raise KilledError
+
+    return on_statement
+
+
+def test_a_schema_with_objects_of_others_is_refused_untouched(
+    oracle: Oracle, config: SourceConfig
+) -> None:
+    theirs = Scratch("DEMO", SecretStr("owner"))
+    elsewhere = config.model_copy(update={"tables": ()})
+    before = dictionary(oracle)
+    with pytest.raises(PreflightError, match="objects of others"):
+        certify(elsewhere, [Level.TRY], scratch=theirs)
+    with pytest.raises(ConfigError, match="tables are captured from this schema"):
+        certify(config, [Level.TRY], scratch=theirs)
+    with pytest.raises(ConfigError, match="needs a schema of its own"):
+        certify(config, [Level.TRY])
+    assert dictionary(oracle) == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP TABLE T",
+        "DELETE FROM DEMO.T",
+        "INSERT INTO T SELECT * FROM REDOLAKE_CERTIFY_1",
+        "CREATE TABLE T (ID NUMBER)",
+        "BEGIN EXECUTE IMMEDIATE 'DROP TABLE T'; END;",
+        "ALTER SYSTEM SWITCH LOGFILE",
+        "GRANT DBA TO PUBLIC",
+    ],
+)
+def test_the_scratch_session_sends_nothing_about_other_tables(
+    oracle: Oracle, config: SourceConfig, sql: str
+) -> None:
+    sent: list[str] = []
+    with open_scratch(
+        config.oracle, SCRATCH.schema, SCRATCH.password, on_statement=sent.append
+    ) as scratch:
+        before = len(sent)
+        with pytest.raises(PreflightError, match="not about a scratch table"):
+            scratch.run(sql)
+        assert len(sent) == before
+
+
+def test_both_levels_make_one_report(
+    oracle: Oracle, config: SourceConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdc_core.certify.certifying.TRY_PROBES", TRY_PROBES[:2])
+    report = certify(config, [Level.LOOK, Level.TRY], scratch=SCRATCH, sleep=lambda _: None)
+    assert isinstance(report, Report)
+    assert [one.probe.id for one in report.found][-2:] == [one.id for one in TRY_PROBES[:2]]
+    assert report.as_json()["levels"] == ["look", "try"]
