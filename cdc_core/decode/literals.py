@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from cdc_core.decode import printed
 from cdc_core.decode.plan import ColumnPlan, Kind
-from cdc_core.errors import RESNAPSHOT_HINT, no_day_hint
+from cdc_core.errors import ANY_TABLE, RESNAPSHOT_HINT, no_day_hint
 from cdc_core.schema.types import INT64_DIGITS_MAX
 
 Value: TypeAlias = int | Decimal | float | str | bytes | datetime | None
@@ -27,7 +27,12 @@ NUMBER_EXPONENT_MAX = 200
 """Oracle's NUMBER ends near 1E126 and 1E-130; larger exponents are damage, and would fill memory
 with zeros."""
 
-_HINT_NLS = "Mine again with NLS_DATE_FORMAT and NLS_TIMESTAMP_FORMAT set as capture sets them."
+_HINT_NLS = (
+    "The mining session did not have the NLS settings that capture sets: look for a trigger "
+    "AFTER LOGON or AFTER SET CONTAINER that changes NLS_DATE_FORMAT or NLS_TIMESTAMP_FORMAT. "
+    "Capture the window again with `redolake recapture --from WINDOW` while Oracle has its redo, "
+    f"then run `redolake table resume {ANY_TABLE}`."
+)
 _HINT_SCHEMA = f"The table's definition may not be the one of this SCN. {RESNAPSHOT_HINT}"
 _HINT_EXCLUDE = "Name the column under columns_exclude of its table to capture the others."
 

@@ -22,6 +22,7 @@ from cdc_core.config import LakeConfig
 from cdc_core.errors import TRACEBACKS
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
+from cdc_core.oracle import session
 from docs.tools.mentions import code_pieces, commands_in
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault as Fault_
@@ -45,6 +46,7 @@ class Desk:
 
     source: Source
     typed: list[str] = field(default_factory=list)
+    triggers: pytest.MonkeyPatch = field(default_factory=pytest.MonkeyPatch)
 
     @property
     def oracle(self) -> Oracle:
@@ -207,6 +209,13 @@ def lob_taken_back(desk: Desk) -> None:
         connection.commit()
 
 
+def other_dates(desk: Desk) -> None:
+    """A trigger of the database sets another format behind capture's own statement."""
+    others = session.SETTINGS.replace("'SYYYY-MM-DD HH24:MI:SS'", "'DD-MON-RR'")
+    desk.triggers.setattr(session, "SETTINGS", others)
+    desk.oracle.run("UPDATE T SET V = 'new', D = DATE '2024-03-01' WHERE ID = 3")
+
+
 def logging_gone(desk: Desk) -> None:
     """Supplemental logging of the whole database is dropped, that of all columns with it."""
     kinds = ("DATA (ALL) COLUMNS", "DATA")
@@ -255,7 +264,9 @@ oracle = oracle_with(
 def desk(oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     source = Source.of(oracle, tmp_path, "T", "U")
     monkeypatch.setattr(steps, "Pipeline", partial(steps.Pipeline, open_lake=source.lake.open))
-    yield Desk(source)
+    desk = Desk(source)
+    yield desk
+    desk.triggers.undo()
     source.close()
 
 
@@ -466,6 +477,12 @@ WAYS = {
         fault=lob_call,
         says=("can be read in two ways", "`capture.lobs: reselect`"),
         by_hand=lambda desk: desk.set_of_capture(lobs="reselect"),
+        typed=("recapture --from WINDOW", "table resume DEMO.T"),
+    ),
+    "dates-in-another-format": Way(
+        fault=other_dates,
+        says=("a date has a format that is not understood", "trigger AFTER LOGON", "column=D"),
+        by_hand=lambda desk: desk.triggers.undo(),
         typed=("recapture --from WINDOW", "table resume DEMO.T"),
     ),
     "a-lob-that-was-taken-back": Way(
