@@ -25,6 +25,7 @@ from assets.jobs import (
     EXECUTORS,
     asset_jobs,
     maintain_job,
+    publishing,
     signal_job,
     skip_gap_job,
     snapshot_job,
@@ -183,7 +184,11 @@ class OracleCdc(dg.Component, dg.Resolvable):
                 resources={} if own else {RESOURCE_KEY: REDOLAKE},
                 executor=EXECUTORS[self.options.executor],
             )
-            return dg.Definitions.merge(defs, asset_jobs(config, names, checks, maintain))
+            return dg.Definitions.merge(
+                defs,
+                asset_jobs(config, names, checks, maintain),
+                publishing(config, names, opened),
+            )
 
 
 def known_tables(config: SourceConfig, read: Read) -> SourceConfig:

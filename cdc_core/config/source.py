@@ -27,6 +27,7 @@ from cdc_core.config.lake import (
 from cdc_core.config.metrics import MetricsConfig
 from cdc_core.config.notifications import NotificationConfig
 from cdc_core.config.oracle import OracleConfig
+from cdc_core.config.publish import PublishConfig
 from cdc_core.config.signals import SignalConfig
 from cdc_core.config.snapshot import SnapshotConfig
 from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConfig
@@ -142,6 +143,7 @@ class SourceConfig(ConfigModel):
     signals: SignalConfig = SignalConfig()
     notifications: NotificationConfig = NotificationConfig()
     metrics: MetricsConfig = MetricsConfig()
+    publish: PublishConfig = PublishConfig()
     retention: RetentionConfig = RetentionConfig()
     maintenance: MaintenanceConfig = MaintenanceConfig()
     events: EventsConfig = EventsConfig()

@@ -189,6 +189,30 @@ def commits_in(filesystem: pafs.FileSystem, root: str) -> tuple[DeltaCommit, ...
     return tuple(found)
 
 
+def commits_after(
+    path: str, version: int, *, up_to: int
+) -> Iterator[tuple[DeltaCommit, list[str]]]:
+    """The commits of the Delta table at ``path`` behind a version, oldest first, each with the
+    files of rows that it added, as the log spells them.
+
+    Raises:
+        LakeError: One of them is cleaned up.
+    """
+    filesystem, root = filesystem_of(path)
+    for at in range(version + 1, up_to + 1):
+        try:
+            actions = actions_of(filesystem, f"{log_folder(root)}/{commit_name(at)}")
+        except FileNotFoundError as error:
+            raise LakeError(
+                "commits of a Delta table are cleaned up that were still to be read",
+                hint="Begin again behind them.",
+                path=path,
+                version=at,
+            ) from error
+        added = [one["add"] for one in actions if one.get("add")]
+        yield _commit(at, actions), [one["path"] for one in added if one.get("dataChange", True)]
+
+
 def newest_commits(path: str) -> Iterator[DeltaCommit]:
     """The commits that the log of the Delta table at ``path`` still has, newest first, read one by
     one."""

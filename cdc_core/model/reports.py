@@ -248,6 +248,16 @@ class TableComparison:
     rows_where: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePublished:
+    """What publishing sent of a table: so many ``events``, without tombstones; all commits of its
+    change log up to ``version`` are out."""
+
+    table: TableId
+    events: int
+    version: int
+
+
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """A table that a command over several tables could not take: why, and what the operator

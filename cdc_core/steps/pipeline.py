@@ -32,6 +32,7 @@ from cdc_core.steps import (
     measuring,
     policies,
     previewing,
+    publishing,
     rebuilding,
     reconciling,
     signals,
@@ -301,6 +302,7 @@ class Pipeline(Context):
     cut_at = consistent_cut.cut_at
     status = source_status.status
     measure = measuring.measure
+    publish = publishing.publish
     rebuild_state = state_rebuild.rebuild_state
 
     def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:

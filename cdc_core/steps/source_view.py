@@ -212,29 +212,14 @@ class SourceView:
         Raises:
             ConfigError: The table has no change log yet, or nobody knows the time zone.
         """
-        if not _ZONE.fullmatch(time_zone):
-            raise ConfigError(
-                "this is not the name of a time zone",
-                hint="Write it as Europe/Berlin or UTC: the zone of the database's host.",
-                time_zone=time_zone,
-            )
-        found = [_logged_table(self._config, one.table) for one in self._config.tables]
-        tables = [one for one in found if one is not None]
+        tables = logged_tables(self._config)
         if table not in [one.table for one in tables]:
             raise ConfigError(
                 "this table has no change log yet, or is not captured",
                 hint="`redolake table list` lists the tables; the first snapshot begins a change log.",
                 table=table,
             )
-        record = self._store.sources.get(self._source)
-        known = record.database_name if record else None
-        origin = Origin(
-            name=self._source,
-            database=database or known or "",
-            version=installed_version("redolake"),
-            time_zone=time_zone,
-            unavailable=unavailable,
-        )
+        origin = origin_of(self._store, self._config, time_zone, database, unavailable=unavailable)
         return events_sql(table, tables, origin, engine)
 
     def definitions(self, table: TableId, scn: Scn | None = None) -> list[DefinitionReport]:
@@ -251,6 +236,42 @@ class SourceView:
             )
             before = version.schema
         return found
+
+
+def logged_tables(config: SourceConfig) -> list[LoggedTable]:
+    """The change logs that there are, of captured tables."""
+    found = [_logged_table(config, one.table) for one in config.tables]
+    return [one for one in found if one is not None]
+
+
+def origin_of(
+    store: Store,
+    config: SourceConfig,
+    time_zone: str,
+    database: str | None = None,
+    *,
+    unavailable: str | None = None,
+) -> Origin:
+    """What all events of a source share; arguments as of :meth:`SourceView.events_sql`.
+
+    Raises:
+        ConfigError: Nobody knows the time zone.
+    """
+    if not _ZONE.fullmatch(time_zone):
+        raise ConfigError(
+            "this is not the name of a time zone",
+            hint="Write it as Europe/Berlin or UTC: the zone of the database's host.",
+            time_zone=time_zone,
+        )
+    record = store.sources.get(config.name)
+    known = record.database_name if record else None
+    return Origin(
+        name=config.name,
+        database=database or known or "",
+        version=installed_version("redolake"),
+        time_zone=time_zone,
+        unavailable=unavailable,
+    )
 
 
 def _logged_table(config: SourceConfig, table: TableId) -> LoggedTable | None:

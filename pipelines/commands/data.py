@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from cdc_core.errors import ConfigError, LeaseHeldError, TransientError, noticing_memory
+from cdc_core.errors import CdcError, ConfigError, LeaseHeldError, TransientError, noticing_memory
 from cdc_core.model.scn import ScnWindow
 from pipelines.commands.inspect import EXIT_DIFFERENT, show_left_out, show_reconciliation
 from pipelines.commands.metrics import serving
@@ -253,6 +253,7 @@ def run(
             try:
                 with noticing_memory():
                     done = _summary(pipeline.run_once())
+                    done += _published(pipeline, done)
                 failures = 0
             except TransientError as error:
                 if not loop:
@@ -300,7 +301,13 @@ def run_all(
                     del pipelines[name]
                     codes.append(EXIT_ERROR)
             for name, steps in found.done.items():
-                if done := _summary(steps):
+                done = _summary(steps)
+                if name in pipelines and name not in found.errors:
+                    try:
+                        done += _published(pipelines[name], done)
+                    except CdcError as error:
+                        print_stopped(name, error)
+                if done:
                     out().print(f"{name}: {done}")
                 elif not loop and name not in found.errors:
                     out().print(f"{name}: nothing to do, {_idle(pipelines[name])}", soft_wrap=True)
@@ -335,6 +342,15 @@ def _begin(pipeline: Pipeline) -> None:
     if pipeline.config.snapshot.mode != "initial":
         made = pipeline.begin()
         out().print(f"snapshot.mode {pipeline.config.snapshot.mode}: {made}", soft_wrap=True)
+
+
+def _published(pipeline: Pipeline, done: str) -> str:
+    """Send what is not out yet, where the configuration says where Kafka is; what to say of it
+    behind ``done``."""
+    if pipeline.config.publish.bootstrap_servers is None:
+        return ""
+    events = sum(one.events for one in pipeline.publish())
+    return f"{', ' if done else ''}{counted(events, 'event')} published" if events else ""
 
 
 def _code_of(ends: Callable[[Pipeline], None], pipeline: Pipeline) -> int:

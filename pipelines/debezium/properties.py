@@ -430,12 +430,14 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "One row per transaction in a Delta table, with the number of its changes per table.",
         ),
         (
-            "tombstones.on.delete", NOT_NEEDED, "", "A delete is a row of the change log; Kafka's compaction has no counterpart.",
+            "tombstones.on.delete", NOT_NEEDED, "publish.tombstones",
+            "Only where you publish to Kafka. In Delta, a delete is a row of the change log.",
         ),
         (
             "topic.naming.strategy topic.delimiter topic.cache.size topic.transaction "
-            "topic.heartbeat.prefix topic.heartbeat.name topic.creation.{option}", NOT_NEEDED, "lake.path",
-            "Delta tables stand at `<path>/<source>/mirror/<owner.table>` and `…/changelog/…`.",
+            "topic.heartbeat.prefix topic.heartbeat.name topic.creation.{option}", NOT_NEEDED,
+            "lake.path publish.topic_prefix publish.partitions",
+            "Topics are there only where you publish to Kafka. Delta tables stand at `<path>/<source>/mirror/<owner.table>` and `…/changelog/…`.",
         ),
         (
             "heartbeat.interval.ms", ANSWERED, "",

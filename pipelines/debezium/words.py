@@ -34,7 +34,8 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     (
         "<prefix>.<schema>.<table>", "events of a table",
         "The change log, a Delta table at `<lake.path>/<source>/changelog/<owner.table>`. "
-        "`redolake table events` prints the query that gives Debezium's envelope.",
+        "`redolake table events` prints the query that gives Debezium's envelope; `redolake publish` "
+        "sends it to `<publish.topic_prefix>.<OWNER>.<TABLE>`.",
     ),
     (
         "<prefix>", "schema changes",

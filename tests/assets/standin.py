@@ -23,6 +23,7 @@ from cdc_core.model.reports import (
     TableApplied,
     TableComparison,
     TableMaintained,
+    TablePublished,
 )
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
@@ -422,6 +423,11 @@ class StandIn(Pipeline):
                 seconds=0.5,
             )
             yield Maintenance(table=table, done=(done,))
+
+    def publish(self) -> Iterator[TablePublished]:
+        for table in self.tables:
+            self.calls.append(("publish", str(table)))
+            yield TablePublished(table=table, events=3, version=7)
 
     def reconcile(
         self, tables: list[TableId] | None = None, *, scn: int | None = None, keys_max: int = 0

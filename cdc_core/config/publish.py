@@ -1,0 +1,71 @@
+"""What can a user configure of events that go to Kafka?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, field_validator
+
+from cdc_core.config.base import ConfigModel
+
+
+class PublishConfig(ConfigModel):
+    """Events for Kafka: ``redolake publish`` sends what the change logs hold, with Debezium's
+    envelope, keys and tombstones, each event once. Needs ``pip install 'redolake[kafka]'``."""
+
+    bootstrap_servers: str | None = None
+    """Kafka's brokers, ``host:port`` with commas between them. Empty, the default: nothing is
+    published."""
+
+    topic_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] | None = None
+    """Topics are called ``<topic_prefix>.<OWNER>.<TABLE>``; other characters than letters, digits,
+    ``.``, ``_`` and ``-`` become ``_``. By default the name of the source. Positions stand in the
+    compacted topic ``<topic_prefix>.redolake-positions``: never remove it."""
+
+    begin: Literal["beginning", "now"] = "beginning"
+    """Where a table begins that was never published: with all that its change log has, rows of
+    snapshots first, or with what comes from now on."""
+
+    tombstones: bool = True
+    """Whether a deletion is followed by a message with its key and no value, for topics that Kafka
+    compacts (Debezium's ``tombstones.on.delete``)."""
+
+    partitions: Annotated[int, Field(ge=1)] = 1
+    """Partitions of topics that Redolake creates. Events of one key are always in one partition."""
+
+    time_zone: str = "UTC"
+    """Time zone of the database's host, which redo timestamps are in, for example
+    ``Europe/Berlin``."""
+
+    database: str | None = None
+    """Value of ``source.db``. By default the database's name; Debezium uses the pluggable
+    database's."""
+
+    unavailable_value_placeholder: str | None = None
+    """Value of columns that an event does not carry; NULL by default. Debezium writes
+    ``__debezium_unavailable_value``."""
+
+    options: dict[str, str] = Field(default_factory=dict)
+    """More properties of the client librdkafka, for example ``security.protocol``. No password may
+    stand here."""
+
+    sasl_password: SecretStr | None = None
+    """The client's ``sasl.password``. In a file, name an environment variable under
+    ``sasl_password_env`` instead."""
+
+    @field_validator("options")
+    @classmethod
+    def _hold_no_secret(cls, options: dict[str, str]) -> dict[str, str]:
+        secret = [name for name in options if "password" in name or "secret" in name]
+        if secret:
+            raise ValueError(
+                f"{', '.join(secret)}: name an environment variable under sasl_password_env, or a "
+                "file of librdkafka's own"
+            )
+        fixed = [name for name in options if name in _FIXED]
+        if fixed:
+            raise ValueError(f"{', '.join(fixed)}: Redolake sets these itself")
+        return options
+
+
+_FIXED = frozenset({"bootstrap.servers", "transactional.id", "enable.idempotence", "acks"})

@@ -1,0 +1,18 @@
+"""The command that sends events to Kafka."""
+
+from __future__ import annotations
+
+from pipelines.commands.shared import ConfigOption, counted, opened, out
+
+
+def publish(config: ConfigOption = None) -> None:
+    """Send the events of the change logs to Kafka, each once: Debezium's envelope, keys and
+    tombstones.
+
+    Needs publish.bootstrap_servers, and Kafka's client: pip install 'redolake[kafka]'. Where
+    publish.bootstrap_servers is set, `redolake run` does this after each round, so the command is
+    for a source that Dagster runs. It continues where Kafka has the last event, whoever sent it.
+    """
+    with opened(config, oracle=False) as pipeline:
+        for one in pipeline.publish():
+            out().print(f"{one.table}: {counted(one.events, 'event')} published", soft_wrap=True)
