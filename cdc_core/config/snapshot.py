@@ -25,6 +25,7 @@ SnapshotMode = Literal[
     "configuration_based",
     "custom",
 ]
+Cut = Literal["auto", "key", "rowid", "partition"]
 SESSIONS_BY_DEFAULT_MAX = 4
 _ALIASES = {"schema_only": "no_data", "schema_only_recovery": "recovery"}
 
@@ -95,8 +96,18 @@ class SnapshotConfig(ConfigModel):
     chunk_rows: Annotated[int, Field(ge=100)] = 500_000
     """Rows that a chunk should have, about."""
 
-    chunk_by: Literal["key", "rowid"] = "key"
-    """Cut chunks by ranges of the key, or by ROWID ranges from the table's extents."""
+    cut: Cut = "auto"
+    """What a table is cut into chunks by. ``key``: ranges of the key. ``rowid``: ranges of ROWIDs,
+    from the extents in DBA_EXTENTS, without sorting anything; if the capture user cannot read that
+    view, from the ROWIDs of the rows. ``partition``: a chunk for each partition or subpartition,
+    however large; a table without any is cut as by ``auto``. ``auto``, the default: by the key,
+    or by ROWIDs where there is none (``identity``) or ranges cannot be made of its type, such as
+    BINARY_DOUBLE or an interval. An index-organized table is cut by its key in any case."""
+
+    surrogate_key: str | None = None
+    """A column by whose ranges tables are cut in place of the key, for example an indexed number
+    beside a long text key; it may be NULL, and need not be unique. Tables without such a column
+    are cut by ``cut``."""
 
     sample_from_rows: Annotated[int, Field(ge=1)] | None = 5_000_000
     """From so many rows on, by the table's statistics, chunks are cut by a sample of its blocks,

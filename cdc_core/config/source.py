@@ -315,6 +315,13 @@ class SourceConfig(ConfigModel):
         given = {name: getattr(own, name) for name in names if getattr(own, name, None) is not None}
         return self.events.model_copy(update=given)
 
+    def snapshot_of(self, table: TableId) -> SnapshotConfig:
+        """How the rows of a captured table are read, by what its entry says of its own."""
+        entry = self.table(table)
+        own = {"cut": entry.cut, "surrogate_key": entry.surrogate_key}
+        said = {name: value for name, value in own.items() if value is not None}
+        return self.snapshot.model_copy(update=said) if said else self.snapshot
+
     def table(self, table: TableId) -> TableConfig:
         """The configuration of a captured table; KeyError if it is not captured."""
         if (entry := self.entries.get(table)) is None:

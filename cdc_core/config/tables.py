@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, checked
+from cdc_core.config.snapshot import Cut
 from cdc_core.model.identifiers import TableId, split_container
 from cdc_core.model.patterns import TablePattern
 
@@ -107,7 +108,7 @@ class PolicyConfig(ConfigModel):
     """Oracle cannot read the table any more as of the SCN of a snapshot, some of whose chunks are
     still to be read, and all its chunks must be read as of one SCN: of a table with
     ``identity: all_columns`` when the undo is gone or a DDL came, of one that is read by ranges of
-    ROWIDs (``snapshot.chunk_by: rowid``), or whose columns were renamed and dropped, when a DDL
+    ROWIDs (``snapshot.cut``), or whose columns were renamed and dropped, when a DDL
     came. ``resnapshot`` starts that snapshot again at a newer SCN, once; if the same happens again,
     Redolake stops the table. Other chunks are read at a newer SCN each."""
 
@@ -221,6 +222,12 @@ class TableConfig(ConfigModel):
 
     dropped_columns: Literal["keep", "drop"] | None = None
     """As ``policies.dropped_columns``, for this table; by default that of the source."""
+
+    cut: Cut | None = None
+    """As ``snapshot.cut``, for this table; by default that of the source."""
+
+    surrogate_key: str | None = None
+    """As ``snapshot.surrogate_key``, for this table; by default that of the source."""
 
     skipped_operations: tuple[Literal["c", "u", "d"], ...] | None = None
     """As ``events.skipped_operations``, for this table; by default that of the source."""

@@ -34,8 +34,9 @@ from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
+from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.keys import key_texts
-from cdc_core.snapshot.plan import ChunkKeys, ChunkPart, ChunkRange, plan_chunks
+from cdc_core.snapshot.plan import ChunkKeys, ChunkPart, ChunkRange
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.consistent_cut import exact_tables
 from cdc_core.steps.context import Context, seconds_since
@@ -183,7 +184,11 @@ def _compare(ctx: Context, table: TableId, at: Scn, *, keys_max: int) -> _Found:
             (condition, part)
             for condition in conditions
             for part in plan_chunks(
-                session, schema, scn=at, config=ctx.config.snapshot, condition=condition
+                session,
+                schema,
+                scn=at,
+                config=ctx.config.snapshot_of(schema.table),
+                condition=condition,
             )
         ]
         delta = comparison.sums_of_mirror()

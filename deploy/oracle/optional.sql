@@ -1,7 +1,7 @@
 -- Rights and settings that some features want. Read it and run what you need, as SYSDBA, in the tables' pluggable database.
 -- The capture user is C##REDOLAKE here; in a database without containers it is REDOLAKE.
 
--- Chunks by ROWID (snapshot.chunk_by: rowid), for tables whose key makes uneven ranges:
+-- Chunks by ROWID (snapshot.cut: rowid), for tables whose key makes uneven ranges:
 GRANT SELECT ON SYS.DBA_EXTENTS TO C##REDOLAKE;
 
 -- Definitions of tables as of an SCN. Without it, a DDL is followed only if no other DDL of the table came after it:

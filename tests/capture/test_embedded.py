@@ -24,7 +24,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import connect
 from cdc_core.schema.dictionary import read_table_schemas
-from cdc_core.snapshot.plan import plan_chunks
+from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.read import read_chunk
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
@@ -238,7 +238,7 @@ def test_only_queries_session_settings_and_logminer_calls_are_sent(
     [schema] = read_table_schemas(source.session, source.config.tables)
     scn = current_scn(source.session)
     for by in ("key", "rowid"):
-        config = source.config.snapshot.model_copy(update={"chunk_by": by, "chunk_rows": 1})
+        config = source.config.snapshot.model_copy(update={"cut": by, "chunk_rows": 1})
         for number, chunk in enumerate(plan_chunks(source.session, schema, scn=scn, config=config)):
             read_chunk(
                 source.session, schema, chunk, source="src", snapshot_id=by, number=number, scn=scn,

@@ -22,7 +22,8 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.plan import ChunkRange, plan_chunks
+from cdc_core.snapshot.cutting import plan_chunks
+from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.steps.reconciling import _oracle_rows
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind

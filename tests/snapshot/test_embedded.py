@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.config import SnapshotConfig, SourceConfig
+from cdc_core.config.snapshot import Cut
 from cdc_core.errors import (
     ConfigError,
     OracleUnavailableError,
@@ -29,9 +30,10 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot import plan
+from cdc_core.snapshot import cutting
 from cdc_core.snapshot.conditions import checked_condition
-from cdc_core.snapshot.plan import ChunkRange, plan_chunks
+from cdc_core.snapshot.cutting import plan_chunks
+from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.snapshot.signal_table import OracleChannel
 from cdc_core.state.store import Store
@@ -64,7 +66,7 @@ class Reader:
     def plan(
         self, rows: int = 100, by: Literal["key", "rowid"] = "key", condition: str | None = None
     ) -> list[ChunkRange]:
-        config = SnapshotConfig(chunk_rows=rows, chunk_by=by)
+        config = SnapshotConfig(chunk_rows=rows, cut=by)
         return plan_chunks(
             self.session, self.schema(), scn=self.scn, config=config, condition=condition
         )
@@ -160,7 +162,7 @@ def test_a_large_table_is_cut_by_a_sample_of_its_blocks(
     oracle: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chunks are of about the same size, and each row is in one; without statistics as large the keys are sorted."""
-    monkeypatch.setattr(plan, "_SAMPLED_PER_CHUNK", 50)
+    monkeypatch.setattr(cutting, "_SAMPLED_PER_CHUNK", 50)
     numbers = [(number * 7 % 4001, "x" * 300) for number in range(4001)]
     fill(
         oracle,
@@ -179,6 +181,101 @@ def test_a_large_table_is_cut_by_a_sample_of_its_blocks(
     whole = config.model_copy(update={"sample_from_rows": 4002})
     sorted_ = plan_chunks(reader.session, reader.schema(), scn=reader.scn, config=whole)
     assert [len(reader.read(one, 100 + at)[1]) for at, one in enumerate(sorted_)] == [500] * 8 + [1]
+
+
+def cut(reader: Reader, cut: Cut, rows: int = 100, **more: Any) -> list[ChunkRange]:
+    config = SnapshotConfig(cut=cut, chunk_rows=rows, **more)
+    return plan_chunks(reader.session, reader.schema(), scn=reader.scn, config=config)
+
+
+def ids(reader: Reader, ranges: list[ChunkRange]) -> list[list[int]]:
+    """The values of ID in each chunk; each row is in one."""
+    found = [table.column("ID").to_pylist() for table in reader.read_all(ranges)]
+    assert len(one := [number for part in found for number in part]) == len(set(one))
+    return found
+
+
+def test_a_partitioned_table_is_cut_into_its_segments(oracle: Database, tmp_path: Path) -> None:
+    oracle.run(
+        "CREATE TABLE PARTED (ID NUMBER(9) PRIMARY KEY, G NUMBER(3)) PARTITION BY RANGE (ID) SUBPARTITION BY LIST (G)"
+        " SUBPARTITION TEMPLATE (SUBPARTITION EVEN VALUES (0), SUBPARTITION ODD VALUES (1))"
+        " (PARTITION LOW VALUES LESS THAN (100), PARTITION HIGH VALUES LESS THAN (MAXVALUE))",
+        "INSERT INTO PARTED SELECT LEVEL, MOD(LEVEL, 2) FROM DUAL CONNECT BY LEVEL <= 300",
+    )
+    reader = Reader(oracle, tmp_path, "PARTED")
+    ranges = cut(reader, "partition")
+    assert {one.kind for one in ranges} == {"rowid"}
+    wanted = [range(2, 100, 2), range(1, 100, 2), range(100, 301, 2), range(101, 301, 2)]
+    assert sorted(map(sorted, ids(reader, ranges))) == sorted(map(list, wanted))
+
+
+def test_a_table_without_partitions_is_cut_as_by_auto(oracle: Database, tmp_path: Path) -> None:
+    oracle.run(
+        "CREATE TABLE UNPARTED (ID NUMBER(9) PRIMARY KEY)",
+        "INSERT INTO UNPARTED SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 250",
+    )
+    ranges = cut(Reader(oracle, tmp_path, "UNPARTED"), "partition")
+    assert [one.kind for one in ranges] == ["key"] * 3
+
+
+@pytest.mark.parametrize("is_sampled", [False, True])
+def test_without_a_look_at_extents_rowids_of_the_rows_cut(
+    oracle: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_sampled: bool
+) -> None:
+    name = f"HIDDEN_{is_sampled}".upper()
+    oracle.run(
+        f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(300))",
+        f"INSERT INTO {name} SELECT LEVEL, RPAD('x', 300, 'x') FROM DUAL CONNECT BY LEVEL <= 4000",
+        f"BEGIN DBMS_STATS.GATHER_TABLE_STATS(USER, '{name}'); END;",
+    )
+    monkeypatch.setattr(cutting, "_SAMPLED_PER_CHUNK", 50)
+    monkeypatch.setattr(cutting, "_extents", lambda *_: [])
+    reader = Reader(oracle, tmp_path, name)
+    ranges = cut(reader, "rowid", 1000, sample_from_rows=4000 if is_sampled else None)
+    assert {one.kind for one in ranges} == {"rowid"}
+    sizes = [len(part) for part in ids(reader, ranges)]
+    assert sum(sizes) == 4000
+    assert 2 <= len(sizes) <= 10 if is_sampled else sizes == [1000] * 4
+
+
+def test_an_index_organized_table_is_cut_by_its_key(oracle: Database, tmp_path: Path) -> None:
+    oracle.run(
+        "CREATE TABLE ORGANIZED (ID NUMBER(9) PRIMARY KEY) ORGANIZATION INDEX",
+        "INSERT INTO ORGANIZED SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 250",
+    )
+    reader = Reader(oracle, tmp_path, "ORGANIZED")
+    ranges = cut(reader, "rowid")
+    assert [one.kind for one in ranges] == ["key"] * 3
+    assert sum(map(len, ids(reader, ranges))) == 250
+
+
+def test_a_key_without_ranges_is_cut_by_rowids(oracle: Database, tmp_path: Path) -> None:
+    oracle.run(
+        "CREATE TABLE DOUBLES (D BINARY_DOUBLE PRIMARY KEY, ID NUMBER(9))",
+        "INSERT INTO DOUBLES SELECT LEVEL / 7, LEVEL FROM DUAL CONNECT BY LEVEL <= 2500",
+    )
+    reader = Reader(oracle, tmp_path, "DOUBLES")
+    ranges = cut(reader, "auto", 400)
+    assert {one.kind for one in ranges} == {"rowid"}
+    assert len(ranges) > 1
+    assert sum(map(len, ids(reader, ranges))) == 2500
+    with pytest.raises(ConfigError, match=r"snapshot\.cut"):
+        cut(reader, "key", 400)
+
+
+def test_a_surrogate_key_stands_for_the_key_where_a_table_has_it(
+    oracle: Database, tmp_path: Path
+) -> None:
+    oracle.run(
+        "CREATE TABLE NUMBERED (T VARCHAR2(40) PRIMARY KEY, ID NUMBER(9), N NUMBER(9))",
+        "INSERT INTO NUMBERED SELECT 't' || LEVEL, LEVEL, CASE WHEN LEVEL > 30 THEN MOD(LEVEL, 90) END"
+        " FROM DUAL CONNECT BY LEVEL <= 500",
+    )
+    reader = Reader(oracle, tmp_path, "NUMBERED")
+    ranges = cut(reader, "auto", surrogate_key="n")
+    assert {one.column for one in ranges} == {"N"}
+    assert sum(map(len, ids(reader, ranges))) == 500
+    assert {one.column for one in cut(reader, "key", surrogate_key="ELSEWHERE")} == {None}
 
 
 def test_chunks_show_the_table_as_of_their_scn(oracle: Database, tmp_path: Path) -> None:

@@ -51,9 +51,7 @@ def test_key_ranges_follow_oracle_s_order(oracle: Oracle, tmp_path: Path) -> Non
             "INSERT INTO K VALUES (:1, :2)", [(key, at) for at, key in enumerate(keys)]
         )
         connection.commit()
-    with source_of(
-        oracle, tmp_path, "K", snapshot={"chunk_rows": 100, "chunk_by": "key"}
-    ) as source:
+    with source_of(oracle, tmp_path, "K", snapshot={"chunk_rows": 100, "cut": "key"}) as source:
         reports = source.run()
         assert sum(report.kind == "chunk-applied" for report in reports) > 4
         source.check_exact("K")

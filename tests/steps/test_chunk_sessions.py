@@ -210,3 +210,29 @@ def killed_snapshot(oracle: Oracle, path: Path, kill: Kill, patch: pytest.Monkey
         source.run()
         source.check_current("BIG")
     return kill.is_dead
+
+
+def test_each_table_is_cut_as_its_entry_says(oracle: Oracle, tmp_path: Path) -> None:
+    """In several sessions, while rows move between partitions and ranges."""
+    oracle.run(
+        "CREATE TABLE PARTED (ID NUMBER(9) PRIMARY KEY, N NUMBER(9)) PARTITION BY RANGE (N)"
+        " (PARTITION A VALUES LESS THAN (40), PARTITION B VALUES LESS THAN (MAXVALUE)) ENABLE ROW MOVEMENT",
+        "INSERT INTO PARTED SELECT LEVEL, MOD(LEVEL, 80) FROM DUAL CONNECT BY LEVEL <= 600",
+    )
+    with source_of(oracle, tmp_path, snapshot={"chunk_rows": 100, "sessions": 3}) as source:
+        source.configure(
+            {"name": "PARTED", "cut": "partition"}, {"name": "BIG", "surrogate_key": "V"}, "SMALL"
+        )
+        for number, report in enumerate(source.pipeline.run_snapshot()):
+            if report.kind == "chunk-landed":
+                oracle.run(
+                    f"UPDATE PARTED SET N = MOD(N + 37, 80) WHERE MOD(ID, 9) = {number % 9}",
+                    f"UPDATE BIG SET V = 'v{number}' WHERE MOD(ID, 7) = {number % 7}",
+                )
+        source.windows()
+        source.check_current("PARTED", "BIG", "SMALL")
+        chunks = source.pipeline.store.chunks.find("src")
+        ranges = {name: [one.range for one in chunks if one.table == table_id(name)] for name in ("PARTED", "BIG", "SMALL")}  # fmt: skip
+    assert [one["kind"] for one in ranges["PARTED"]] == ["rowid"] * 2
+    assert {one["column"] for one in ranges["BIG"]} == {"V"}
+    assert all("column" not in one for one in ranges["SMALL"])

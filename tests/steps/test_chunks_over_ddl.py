@@ -38,8 +38,8 @@ def oracle(database: Oracle, monkeypatch: pytest.MonkeyPatch) -> Oracle:
     return database
 
 
-def _source(oracle: Oracle, path: Path, chunk_by: str = "key") -> Source:
-    chunks = {"chunk_rows": 100, "chunk_by": chunk_by}
+def _source(oracle: Oracle, path: Path, cut: str = "key") -> Source:
+    chunks = {"chunk_rows": 100, "cut": cut}
     return Source.of(oracle, path, "ITEMS", snapshot=chunks, policies={"on_truncate": "follow"})
 
 
@@ -65,13 +65,13 @@ DDL = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("chunk_by", ["key", "rowid"])
+@pytest.mark.parametrize("cut", ["key", "rowid"])
 @pytest.mark.parametrize("ddl", DDL)
 def test_a_snapshot_is_read_to_its_end_over_a_ddl(
-    ddl: str, chunk_by: str, oracle: Oracle, tmp_path: Path
+    ddl: str, cut: str, oracle: Oracle, tmp_path: Path
 ) -> None:
     """Some chunks are applied, a DDL comes, rows change, and the next runs bring the table to where Oracle is."""
-    source = _source(oracle, tmp_path, chunk_by)
+    source = _source(oracle, tmp_path, cut)
     keys = source.pipeline.start_snapshot()
     assert len(keys) == 3
     _read(source, keys[:1])
@@ -133,12 +133,10 @@ def test_names_that_change_while_a_chunk_is_read_have_it_read_again(
     source.close()
 
 
-@pytest.mark.parametrize("chunk_by", ["key", "rowid"])
-def test_another_table_under_the_name_is_not_read(
-    chunk_by: str, oracle: Oracle, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("cut", ["key", "rowid"])
+def test_another_table_under_the_name_is_not_read(cut: str, oracle: Oracle, tmp_path: Path) -> None:
     """The policy for dropped tables decides."""
-    source = _source(oracle, tmp_path, chunk_by)
+    source = _source(oracle, tmp_path, cut)
     keys = source.pipeline.start_snapshot()
     _read(source, keys[:1])
     oracle.run("DROP TABLE ITEMS PURGE", TABLE, "INSERT INTO ITEMS VALUES (170, 'n', 1, 'l')")

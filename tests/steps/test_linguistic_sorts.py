@@ -33,7 +33,7 @@ def test_each_key_is_in_one_chunk_whatever_sort_sessions_begin_with(
             connection.commit()
             cursor.execute("SELECT V FROM K ORDER BY V")
             assert [key for (key,) in cursor] != sorted(keys), "other sessions sort otherwise"
-        snapshot = {"chunk_rows": 110, "chunk_by": "key"}
+        snapshot = {"chunk_rows": 110, "cut": "key"}
         with source_of(oracle, tmp_path, "K", snapshot=snapshot) as source:
             reports = source.run()
             read = [report.rows for report in reports if report.kind == "chunk-landed"]

@@ -40,7 +40,8 @@ from cdc_core.schema.segments import (
     with_segments,
 )
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.plan import ChunkRange, plan_chunks
+from cdc_core.snapshot.cutting import plan_chunks
+from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.source import Start
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.row_filter import configured_filter, held_filter
@@ -401,7 +402,11 @@ def _plan_chunks(
     else:
         condition = held_filter(ctx, record, schema)
         ranges = plan_chunks(
-            session, schema, scn=scn, config=ctx.config.snapshot, condition=condition
+            session,
+            schema,
+            scn=scn,
+            config=ctx.config.snapshot_of(schema.table),
+            condition=condition,
         )
     chunks = [
         ChunkRecord(

@@ -17,7 +17,8 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.plan import ChunkPart, plan_chunks
+from cdc_core.snapshot.cutting import plan_chunks
+from cdc_core.snapshot.plan import ChunkPart
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.control import held_snapshots
 from cdc_core.steps.snapshots.joining import FirstStart, join_tables, plan_joining, preflight
@@ -125,7 +126,11 @@ def plan_parts(
                 schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
                 condition = held_filter(ctx, ctx.table_record(table), schema)
                 parts = plan_chunks(
-                    session, schema, scn=scn, config=ctx.config.snapshot, condition=condition
+                    session,
+                    schema,
+                    scn=scn,
+                    config=ctx.config.snapshot_of(schema.table),
+                    condition=condition,
                 )
         # Chunks of an earlier repair may lie in landing, even if the store was restored and does
         # not know them.
@@ -230,7 +235,7 @@ def _plan_ad_hoc(
             session,
             schema,
             scn=scn,
-            config=ctx.config.snapshot,
+            config=ctx.config.snapshot_of(schema.table),
             condition=condition,
             chunk_by=asked.chunk_by,
         )
