@@ -1,7 +1,8 @@
 """Is what Redolake believes of Oracle true of this database?
 
 ``probes`` says what a probe is; ``views``, ``redo``, ``values`` and ``database`` hold those that
-only look, and ``look`` asks them. ``tried`` says what a probe with a table of its own does, the
+only look, and ``look`` asks them. ``mine`` holds those of the newest redo, ``mined`` counts its
+rows. ``tried`` says what a probe with a table of its own does, the
 modules ``try_…`` hold them, and ``trying`` runs them. ``report`` is what was found.
 """
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from cdc_core.certify.look import LOOK_PROBES, look
+from cdc_core.certify.mine import MINE_PROBES, mine
 from cdc_core.certify.probes import Level, Probe
 from cdc_core.certify.report import Found, Report
 from cdc_core.certify.tried import TryProbe
@@ -28,7 +29,11 @@ TRY_PROBES: tuple[TryProbe, ...] = (
     *LOB_PROBES,
     *ROW_PROBES,
 )
-PROBES: dict[Level, tuple[Probe, ...]] = {Level.LOOK: LOOK_PROBES, Level.TRY: TRY_PROBES}
+PROBES: dict[Level, tuple[Probe, ...]] = {
+    Level.LOOK: LOOK_PROBES,
+    Level.MINE: MINE_PROBES,
+    Level.TRY: TRY_PROBES,
+}
 """All probes, by level."""
 
 
@@ -57,6 +62,8 @@ def certify(
         if Level.LOOK in levels:
             tables = [one.table for one in config.tables if not one.is_pattern]
             found += look(session, tables, sleep=sleep)
+        if Level.MINE in levels:
+            found += mine(config, session, MINE_PROBES)
         if scratch is not None and Level.TRY in levels:
             found += try_out(config, session, scratch, TRY_PROBES, sleep=sleep)
     return Report(tuple(levels), tuple(found))

@@ -22,12 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import SecretStr
 
-from cdc_core.capture.asked_rows import Wanted
-from cdc_core.capture.log_naming import where_logminer_runs
-from cdc_core.capture.logs import cover, read_logs, read_threads
-from cdc_core.capture.mining import MINED_SCHEMA, mined_batches, mining
+from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.capture.positions import upper_bound
-from cdc_core.capture.reading_position import Reading
+from cdc_core.certify.passes import logminer_of, redo_of
 from cdc_core.certify.probes import Refused
 from cdc_core.certify.report import Found
 from cdc_core.certify.tried import (
@@ -41,7 +38,7 @@ from cdc_core.certify.tried import (
     TryProbe,
     WriteLob,
 )
-from cdc_core.config import LogMinerConfig, SourceConfig, TableConfig
+from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import CdcError, LogsNotReadyError, OracleUnavailableError, TransientError
 from cdc_core.explain.explaining import explained
 from cdc_core.explain.images import plain_value
@@ -130,7 +127,7 @@ class _Trying:
         writer: ScratchSession,
         sleep: Callable[[float], None],
     ) -> None:
-        self._how = LogMinerConfig(logs=config.capture.logs)
+        self._how = logminer_of(config)
         self._session, self._writer, self._sleep = session, writer, sleep
         self._low = Scn(0)
 
@@ -262,14 +259,8 @@ class _Trying:
     def _mined(self, schemas: Sequence[TableSchema]) -> list[dict[str, Any]]:
         """The redo rows of tables, and of all transactions, up to now."""
         high = self._redo_up_to(current_scn(self._session))
-        session, how = self._session, self._how
-        wanted = Wanted(schemas, {}, True, Reading(self._low, None, {}))
-        with where_logminer_runs(session, how.logs):
-            logs = cover(read_logs(session, self._low, how), read_threads(session), self._low, high)
-            with mining(session, logs, self._low, high, how=how):
-                batches = mined_batches(session, wanted, high, rows=_BATCH_ROWS, logs_by=how.logs)
-                with closing(batches) as found:
-                    rows = [row for batch in found for row in batch.to_pylist()]
+        with redo_of(self._session, self._how, schemas, self._low, high) as (_, batches):
+            rows = [row for batch in batches for row in batch.to_pylist()]
         return [{**row, "xid": (row["xid"] or "").lower()} for row in rows]
 
     def _redo_up_to(self, scn: Scn) -> Scn:

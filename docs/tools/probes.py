@@ -9,6 +9,8 @@ from docs.tools.markdown import code, table
 
 _LEVELS = {
     Level.LOOK: "Queries of the dictionary and of V$ views: some seconds, no load.",
+    Level.MINE: "One pass of LogMiner over the two newest logs of each thread. The captured tables' rows are decoded and counted; "
+    "nothing lands.",
     Level.TRY: "In a schema that you name, each probe has a table of its own, `REDOLAKE_CERTIFY_1` and so on. "
     "All are changed, their redo is read in one pass, and they are dropped.",
 }

@@ -53,6 +53,7 @@ def certify(
     """Find out whether what Redolake believes of Oracle is true of your database.
 
     Each probe tests one belief. Level look reads the dictionary and V$ views, for some seconds.
+    Level mine reads the newest redo of the captured tables with LogMiner, and lands nothing.
     Level try creates tables named REDOLAKE_CERTIFY_… in a schema that you name, changes them,
     reads their redo, and drops them; it takes a minute or two.
 
