@@ -16,7 +16,7 @@ from cdc_core.lake.emptied_partitions import emptied_scn as partitions_scn
 from cdc_core.lake.evolution import known_schema
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.truncating import emptied_scn, truncated_scn
+from cdc_core.lake.truncating import truncated_scn
 from cdc_core.model.reports import TableApplied
 
 
@@ -66,7 +66,7 @@ def read_taken(work: TableWork) -> Taken:
         window_scn=transactions.get(work.window_app),
         schema_scn=known.scn_from if known else None,
         truncated_scn=max(
-            emptied_scn(mirror) if mirror else truncated_scn(work, changelog),
+            truncated_scn(work, mirror or changelog),
             partitions_scn(changelog),
         ),
         chunks=_chunks(work, transactions, commits),

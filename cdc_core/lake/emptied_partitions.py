@@ -5,8 +5,8 @@ The mirror has taken everything that committed before the DDL, and nothing that 
 but chunks that were read there. So the rows that the partition had are those of the mirror, from
 before the DDL, whose values lie within the partition's bounds. Each becomes a ``d`` row of the
 change log at the SCN of the DDL, under one transaction identifier, which carries the key alone;
-from then on the log alone gives the mirror again. Then MERGE deletes what these rows name, and a
-property of the change log notes that it is done.
+from then on the log alone gives the mirror again. Then the mirror takes them, as it takes a
+window's changes, under the same identifier, and a property of the change log notes that it is done.
 
 Where a chunk was read at or behind the DDL, the mirror lacks rows that the chunk found gone, or has
 what the chunk read in their place, and the change log has them all the same. Of the keys that the
@@ -34,11 +34,14 @@ import pyarrow.compute as pc
 
 from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError, RowsGoneError
+from cdc_core.lake.changes import files_of, logged_changes
 from cdc_core.lake.column_widths import with_widths
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.deriving import derived_before
 from cdc_core.lake.evolution import in_mirror, known_schema
+from cdc_core.lake.merge import KeyRule
 from cdc_core.lake.merge_audit import check_removed
+from cdc_core.lake.mirror_write import MirrorChange, Written, write
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.staging import FoundRows, found_rows
 from cdc_core.lake.table_context import TableWork
@@ -51,12 +54,14 @@ from cdc_core.lake.tables import (
     string_literal,
 )
 from cdc_core.lake.truncating import Truncation, change_values, refuse_equal
+from cdc_core.lake.window_rows import WindowRows
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.partition_rows import PartitionRows
-from cdc_core.model.reports import MirrorWrite, TableApplied
+from cdc_core.model.reports import TableApplied
 from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type
+from cdc_core.stage.changes import of_window
 from cdc_core.stage.layout import COMMIT_SCN, change_schema
 from cdc_core.stage.snapshot import absent_of_keys, key_images, repeated
 
@@ -114,36 +119,50 @@ def empty_partitions(
                     indexed=CHANGELOG_INDEXED,
                     rows=found,
                 )
-    deleted = 0
+    written = None
     if mirrored_rows != 0:
-        same = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
-        named = ", ".join(
-            f"before.{quote_name(schema.stored_names[key])} AS {quote_name(key)}"
-            for key in schema.key
-        )
-        rows = (
-            f"SELECT {named} FROM {delta(work.changelog)} WHERE {COMMIT_SCN} = {scn}"
-            " AND _cdc_op = 'd' AND _cdc_snapshot IS NULL"
-        )
-        with work.commit(session, "deleting the rows of partitions", metadata):
-            counts = session.sql(
-                f"MERGE INTO {delta(work.mirror)} t USING ({rows}) s ON {same} WHEN MATCHED AND t.{COMMIT_SCN} < {scn} THEN DELETE"
-            ).collect()
-        check_removed(counts, mirrored_rows, work.facts(scn=scn))
-        deleted = int(counts[0]["num_deleted_rows"]) if counts else 0
+        written = _delete(work, schema, scn, metadata)
+    if written is not None:
+        check_removed(written.counts, mirrored_rows, work.facts(scn=scn))
+    deleted = sum(one["num_deleted_rows"] for one in written.counts) if written else 0
     done = with_widths(metadata, work.changelog, schema, {})
     with work.commit(session, "altering a Delta table", done):
         session.sql(
             f"ALTER TABLE {delta(work.changelog)} SET TBLPROPERTIES {properties_sql({PARTITIONS_PROPERTY: str(scn)})}"
         )
-    how = MirrorWrite("merge", "the rows of partitions are deleted") if deleted else None
     return TableApplied(
         table=work.table,
         changes=found or 0,
         operations={"d": found or 0},
         rows_deleted=deleted,
-        write=how,
+        write=written.how if written and deleted else None,
     )
+
+
+def _delete(work: TableWork, schema: TableSchema, scn: int, metadata: str) -> Written | None:
+    """Delete what the change log's deletions name from the mirror: they are changes as others are.
+    None if an earlier attempt has done so."""
+    if work.require_mirror().transactions.get(work.partitions_app, 0) >= scn:
+        return None
+    mirrored, files = in_mirror(work, schema), files_of(work, scn)
+    with logged_changes(work.changelog, mirrored, of_window(scn), files) as changes:
+        found = changes.facts()
+        rows = WindowRows(
+            work=work,
+            changes=changes,
+            files=files,
+            found=found,
+            scn_high=scn,
+            schema=schema,
+            mirrored=mirrored,
+            read_scn=None,
+            has_gaps=True,
+            facts=work.facts(scn=scn),
+        )
+        rule = KeyRule(schema=mirrored, absent=found.absent, covered_scn=scn)
+        info = work.info("deleting the rows of partitions", metadata, (work.partitions_app, scn))
+        change = MirrorChange(rows=rows, rule=rule, commit=info, bounds=found.bounds)
+        return write(work, change)
 
 
 @contextmanager

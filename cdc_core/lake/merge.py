@@ -26,7 +26,14 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import packed_error, translated
 from cdc_core.stage.changes import Bounds
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
-from cdc_core.stage.merging import Merge, WindowMerge, double_key, lacking_row, lost_columns
+from cdc_core.stage.merging import (
+    Merge,
+    TruncationMerge,
+    WindowMerge,
+    double_key,
+    lacking_row,
+    lost_columns,
+)
 
 NEWER = f"(s.{COMMIT_SCN} > t.{COMMIT_SCN} OR (s.{COMMIT_SCN} = t.{COMMIT_SCN} AND s.{ORDINAL} > t.{ORDINAL}))"
 
@@ -122,6 +129,32 @@ class TruthRule:
         """MERGE of a view into the Delta table in a folder."""
         rule = KeyRule(schema=self.schema, absent=self.absent, covered_scn=self.covered_scn)
         return merge_sql(mirror, source, rule, force=True, inserts=inserts)
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationRule:
+    """The one row is a TRUNCATE: rows of the mirror from before its commit SCN go."""
+
+    columns: TableSchema
+    scn: int
+
+    def near(self, bounds: Bounds) -> Bounds:
+        """All rows may go."""
+        del bounds
+        return {}
+
+    def in_arrow(self, rows: pa.Table) -> Merge:
+        """The rule, by columns."""
+        del rows
+        return TruncationMerge(self.scn, self.columns)
+
+    def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
+        """MERGE of a view into the Delta table in a folder."""
+        del inserts
+        return (
+            f"MERGE INTO {delta(mirror)} t USING {source} s ON t.{COMMIT_SCN} < s.{COMMIT_SCN}"
+            " WHEN MATCHED THEN DELETE"
+        )
 
 
 @dataclass(frozen=True, slots=True)

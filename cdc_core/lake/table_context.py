@@ -31,7 +31,6 @@ from cdc_core.lake.merge_audit import check_written
 from cdc_core.lake.tables import (
     FORGETS_PROPERTY,
     GENERATION_PROPERTY,
-    TRUNCATED_PROPERTY,
     changelog_path,
     changelog_properties,
     create_mapped_sql,
@@ -134,12 +133,13 @@ class TableWork:
 
     @property
     def truncation_app(self) -> str:
-        """The transaction identifier of TRUNCATEs in the change log; its version is their SCN."""
+        """The transaction identifier of TRUNCATEs in both Delta tables; its version is their
+        SCN."""
         return f"{self.window_app}/truncated"
 
     @property
     def partitions_app(self) -> str:
-        """The transaction identifier of rows that went with partitions, in the change log; its
+        """The transaction identifier of rows that went with partitions, in both Delta tables; its
         version is the SCN of the DDL."""
         return f"{self.window_app}/partitions"
 
@@ -210,7 +210,7 @@ class TableWork:
         return DeltaPosition(
             changelog.transactions.get(self.window_app) if changelog else None,
             mirror.transactions.get(self.window_app) if mirror else None,
-            int(mirror.properties.get(TRUNCATED_PROPERTY, 0)) if mirror else 0,
+            mirror.transactions.get(self.truncation_app, 0) if mirror else 0,
             {layer: log.foreign for layer, log in there.items()},
             tuple(layer for layer, log in there.items() if FORGETS_PROPERTY in log.properties),
         )

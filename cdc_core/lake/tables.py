@@ -37,9 +37,6 @@ to what it is stored as. Other columns have their names of ``redolake.schema``."
 KEY_PROPERTY = "redolake.key"
 """Mirror property: JSON list of the key's columns."""
 
-TRUNCATED_PROPERTY = "redolake.truncated"
-"""Mirror property: the SCN of the last TRUNCATE that emptied it."""
-
 PARTITIONS_PROPERTY = "redolake.partitions"
 """Change log property: the SCN of the last DDL that removed partitions with their rows, once the
 mirror has none of them any more."""

@@ -7,31 +7,37 @@ transaction with changes of it reaches over that SCN; windows are taken in two p
 behind it (``steps.windows.table_ranges``).
 
 The row of the change log comes first (``_cdc_op`` ``t``, without images), under a transaction
-identifier of its own. From then on nothing that is
-older counts: neither for what is derived from the whole change log, nor for chunks that were read
-before. Then the mirror is emptied, and notes so in a property; whoever comes upon a mirror that
-lags behind empties it first.
+identifier of its own. From then on nothing that is older counts: neither for what is derived from
+the whole change log, nor for chunks that were read before. Then the mirror takes the TRUNCATE under
+the same identifier, as any change by ``mirror_write.write``; whoever comes upon a mirror that lags
+behind empties it first.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
 
 from cdc_core.delta.history import DeltaLog, read_log
+from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import RESNAPSHOT_HINT, RowsGoneError
 from cdc_core.lake.column_widths import with_widths
-from cdc_core.lake.evolution import known_schema
+from cdc_core.lake.evolution import in_mirror, known_schema
+from cdc_core.lake.merge import TruncationRule
+from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.mirror_write import MirrorChange, Written, write
 from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.staging import StagedRows, staged_rows
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import CHANGELOG_INDEXED, TRUNCATED_PROPERTY, delta, properties_sql
+from cdc_core.lake.tables import CHANGELOG_INDEXED
 from cdc_core.model.partition_rows import PartitionRows
-from cdc_core.model.reports import MirrorWrite, TableApplied
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.reports import TableApplied
+from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.committed import read_committed
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema
@@ -86,7 +92,8 @@ def truncate(
             indexed=CHANGELOG_INDEXED,
             rows=1,
         )
-    gone = settle_truncation(work)
+    written = settle_truncation(work)
+    gone = sum(one["num_deleted_rows"] for one in written.counts) if written else 0
     quarantine = QuarantineTable(work)
     quarantine.resolve(scn)
     return TableApplied(
@@ -94,43 +101,72 @@ def truncate(
         changes=int(is_new),
         operations={"t": int(is_new)},
         rows_deleted=gone,
-        write=MirrorWrite("merge", "a TRUNCATE empties the mirror") if gone else None,
+        write=written.how if written and gone else None,
         in_quarantine=quarantine.count_unresolved(),
         skipped=not is_new and not gone,
     )
 
 
-def truncated_scn(work: TableWork, changelog: DeltaLog | None) -> int:
-    """The SCN of the last TRUNCATE in the change log, 0 without one: what is older does not count
-    any more."""
-    return changelog.transactions.get(work.truncation_app, 0) if changelog else 0
+def truncated_scn(work: TableWork, log: DeltaLog | None) -> int:
+    """The SCN of the last TRUNCATE in a Delta table, 0 without one: what is older does not count
+    any more, and the mirror has it no more."""
+    return log.transactions.get(work.truncation_app, 0) if log else 0
 
 
-def emptied_scn(mirror: DeltaLog) -> int:
-    """The SCN of the last TRUNCATE that emptied the mirror, 0 without one."""
-    return int(mirror.properties.get(TRUNCATED_PROPERTY, 0))
-
-
-def settle_truncation(work: TableWork) -> int:
-    """Empty the mirror where it lags behind its change log; return how many rows went. A second
-    time finds nothing to do.
+def settle_truncation(work: TableWork) -> Written | None:
+    """Empty the mirror where it lags behind its change log; None where it does not, and so the
+    second time.
 
     Raises:
         LakeError: There is no mirror, or Delta refused.
     """
-    scn = truncated_scn(work, read_log(work.changelog))
-    if emptied_scn(work.require_mirror()) >= scn:
-        return 0
-    session = work.session_for()
-    with work.commit(session, "emptying the mirror", work.metadata("truncate", scn)):
-        [counts] = session.sql(
-            f"DELETE FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {scn}"
-        ).collect()
-    done = properties_sql({TRUNCATED_PROPERTY: str(scn)})
-    metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "schema"})
-    with work.commit(session, "altering a Delta table", metadata):
-        session.sql(f"ALTER TABLE {delta(work.mirror)} SET TBLPROPERTIES {done}")
-    return max(0, int(counts[0]))
+    changelog, mirror = read_log(work.changelog), work.require_mirror()
+    scn, schema = truncated_scn(work, changelog), known_schema(changelog)
+    if schema is None or truncated_scn(work, mirror) >= scn:
+        return None
+    mirrored = in_mirror(work, schema)
+    info = work.info(
+        "emptying the mirror", work.metadata("truncate", scn), (work.truncation_app, scn)
+    )
+    rows = _TruncationRow(work, mirrored, scn)
+    change = MirrorChange(rows=rows, rule=TruncationRule(mirrored, scn), commit=info)
+    return write(work, change)
+
+
+@dataclass(frozen=True, slots=True)
+class _TruncationRow:
+    """A TRUNCATE as the one row of a change of the mirror."""
+
+    work: TableWork
+    mirrored: TableSchema
+    scn: int
+    count: int = 1
+    why_spark: str | None = None
+
+    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> None:
+        """None: rows only go."""
+        del mirror, covered_scn
+
+    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Sent]:
+        """The row."""
+        del mirror
+        return self._row, self._audit()
+
+    @contextmanager
+    def staged(self, work: TableWork) -> Iterator[StagedRows]:
+        """The row for a MERGE."""
+        with staged_rows(work, work.session_for(), iter([self._row]), self._audit()) as staged:
+            yield staged
+
+    @property
+    def _row(self) -> pa.Table:
+        return pa.table({COMMIT_SCN: pa.array([self.scn], pa.int64())})
+
+    def _audit(self) -> Sent:
+        """No more rows go than the mirror has."""
+        sent, rows = Sent(self.mirrored, None, self.work.facts()), count_rows(self.work.mirror)
+        sent.gone = SCN_MAX if rows is None else rows
+        return sent
 
 
 def refuse_equal(work: TableWork, scn: int, transactions_paths: Sequence[str]) -> None:

@@ -257,6 +257,46 @@ class WindowMerge(Merge):
         return self._inserted
 
 
+class TruncationMerge(Merge):
+    """A TRUNCATE on its way into a mirror: the rows from before its SCN go, and none come."""
+
+    rows_updated = rows_inserted = 0
+
+    def __init__(self, scn: int, schema: TableSchema) -> None:
+        self.least_scn, self._columns = scn, mirror_schema(schema)
+        self.rows_deleted = 0
+
+    @property
+    def kept_columns(self) -> Sequence[str]:
+        """All: rows that stay are as they were."""
+        return list(self._columns.names)
+
+    def near(self, there: pa.Table) -> Rows:
+        """The places of the rows from before the TRUNCATE; all where their positions were not
+        read, since none is newer."""
+        if COMMIT_SCN not in there.column_names:
+            return np.arange(there.num_rows)
+        return np.flatnonzero(self._are_older(there))
+
+    def effects(self, there: pa.Table) -> Effects:
+        """The rows that go, by ``_cdc_commit_scn``."""
+        deletes = self._are_older(there)
+        self.rows_deleted += int(deletes.sum())
+        return Effects(np.where(deletes, 0, -1), np.zeros_like(deletes), deletes)
+
+    def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
+        """The rows that stay."""
+        return there.filter(pa.array(~effects.deletes))
+
+    def inserted(self) -> pa.Table:
+        """None."""
+        return self._columns.empty_table()
+
+    def _are_older(self, there: pa.Table) -> Flags:
+        older: Flags = pc.fill_null(pc.less(there[COMMIT_SCN], self.least_scn), False).to_numpy()
+        return older
+
+
 def places_of(there: pa.Table, keys: pa.Table) -> Rows:
     """Of each row of ``there``: which of the ``keys``, in equal columns, it has; -1 if none. Keys
     differ; NULL is equal to nothing."""

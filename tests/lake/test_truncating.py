@@ -22,7 +22,7 @@ T = table_id("T")
 @pytest.mark.spark
 def test_a_truncate_reaches_delta_and_events(tmp_path: Path, spark_process: None) -> None:
     """Rows before and behind it in one window, chunks from before and behind it that are applied in its place; old windows again, a lost
-    mirror, and what the events say; a mirror with deletion vectors."""
+    mirror, and what the events say; a mirror with deletion vectors; Spark's MERGE."""
     with running_oracle() as oracle:
         oracle.run(
             "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20))",
@@ -95,6 +95,11 @@ def test_a_truncate_reaches_delta_and_events(tmp_path: Path, spark_process: None
             list(pipeline.run_windows())
             assert len([*mirror.glob("deletion_vector_*.bin")]) == 1
 
+        by_spark = {"path": str(tmp_path / "lake"), "driver_memory": "1g", "merge": "spark"}
+        config = oracle.config(
+            tmp_path, tables=[{"name": "DEMO.T"}], policies={"on_truncate": "follow"}, lake=by_spark
+        )
+        with Pipeline(config) as pipeline:
             oracle.run("TRUNCATE TABLE T", "INSERT INTO T VALUES (8, 'a8')")
             [late] = pipeline.start_snapshot([T])
             pipeline.snapshot_chunk(late)

@@ -12,7 +12,7 @@ import pytest
 
 from cdc_core.errors import CdcError, DecodeError, DuplicateKeyError, LakeError
 from cdc_core.stage.layout import mirror_schema
-from cdc_core.stage.merging import WindowMerge
+from cdc_core.stage.merging import TruncationMerge, WindowMerge
 from cdc_core.stage.reducing import source_schema
 from tests.stage.merges import ABSENT, COVERED, KINDS, READ, Case, keyed, random_case
 
@@ -179,3 +179,21 @@ def test_two_rows_of_one_key_in_a_mirror_are_both_counted() -> None:
     )  # fmt: skip
     merge.effects(pa.Table.from_pylist([row, row], mirror_schema(case.schema)))
     assert (merge.rows_updated, merge.rows_inserted) == (2, 0)
+
+
+def test_a_truncate_takes_what_is_older() -> None:
+    """Not what a chunk read at its SCN, nor a row of which nobody says when it came."""
+    schema = keyed("number")
+    scns = [10, 20, 21, None, 5]
+    rows = [
+        {"K": at, "V": f"v{at}", "W": None, "_cdc_commit_scn": scn, "_cdc_ordinal": 0}
+        for at, scn in enumerate(scns)
+    ]
+    there = pa.Table.from_pylist(rows, mirror_schema(schema))
+    merge = TruncationMerge(20, schema)
+    assert merge.near(there).tolist() == [0, 4]
+    assert merge.near(there.select(["K"])).tolist() == [0, 1, 2, 3, 4]
+    left = merge.merged(there, merge.effects(there))
+    assert left.to_pylist() == rows[1:4]
+    counts = merge.rows_inserted, merge.rows_updated, merge.rows_deleted
+    assert (counts, merge.inserted().num_rows) == ((0, 0, 2), 0)
