@@ -159,15 +159,17 @@ class KeyedChanges:
         if mirror is not None:
             compared = self._mirror_sql(mirror, rule.compared.names)
             sql = f"SELECT *, NULL AS {_MIRROR} FROM ({sql}) UNION ALL {compared}"
-        frame = self.session.sql(sql).repartition(_HASH).sortWithinPartitions(_HASH)
+        with translated(_DERIVING, **self.work.facts()):
+            frame = self.session.sql(sql).repartition(_HASH).sortWithinPartitions(_HASH)
         task = _KeyTask(rule, self.schema, self.added)
         return self._made(frame, task, source_schema(self.schema.with_copies()))
 
     def kinds(self) -> ChangeFacts:
         """What kinds of changes there are; a change of key counts twice."""
         task = _KindsTask(self.schema, self.added)
-        frame = self.session.sql(self._sql(self.schema.key))
-        found = self._made(frame, task, _KINDS).toArrow()
+        with translated(_DERIVING, **self.work.facts()):
+            frame = self.session.sql(self._sql(self.schema.key))
+            found = self._made(frame, task, _KINDS).toArrow()
         names = set(pc.unique(pc.list_flatten(found["absent"])).to_pylist())
         return ChangeFacts(
             changes=pc.sum(found["changes"]).as_py() or 0,
@@ -191,7 +193,8 @@ class KeyedChanges:
         """The same by this process, from a file of each partition."""
         folder_url = f"{self.work.staging}/sorted/made"
         filesystem, folder = filesystem_of(folder_url)
-        frame.createOrReplaceTempView(_SORTED)
+        with translated(_DERIVING, **self.work.facts()):
+            frame.createOrReplaceTempView(_SORTED)
         sql = f"SELECT * FROM {_SORTED}"
         with found_rows(self.work, self.session, sql, doing=_DERIVING, part="sorted") as found:
             with storing(_DERIVING, **self.work.facts()):

@@ -61,6 +61,7 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type
+from cdc_core.spark.session import translated
 from cdc_core.stage.changes import of_window
 from cdc_core.stage.layout import COMMIT_SCN, change_schema
 from cdc_core.stage.snapshot import absent_of_keys, key_images, repeated
@@ -195,7 +196,8 @@ def _unmirrored(
             derived = derived_before(
                 work, session, schema, truncation.scn, columns=columns, within=where
             )
-            derived.createOrReplaceTempView(_DERIVED)
+            with translated(_LOOKING, **work.facts()):
+                derived.createOrReplaceTempView(_DERIVED)
             rows = found_rows(work, session, sql, doing=_LOOKING, part="unmirrored")
             found = held.enter_context(rows)
         except DecodeError as error:

@@ -159,7 +159,7 @@ class Scripted:
 
     def sql(self, text: str) -> Any:
         self.statements.append(text)
-        return SimpleNamespace(collect=lambda: self.merged, localCheckpoint=lambda: self)
+        return SimpleNamespace(collect=lambda: self.merged, repartition=lambda _by: self)
 
     def selectExpr(self, *_columns: str) -> Any:
         rows = [SimpleNamespace(asDict=lambda: self.sent)]
@@ -255,7 +255,7 @@ SENT = {"rows_sent": 1, "keys_gone": 1, "rows_newer": 1, "keys": 2}
 def test_each_way_of_a_window_into_the_mirror_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    """From files, by SQL where a change of key lacks a LOB, and derived from the whole change log: MERGE says that it did nothing."""
+    """From files, by tasks where a change of key lacks a LOB, and derived from the whole change log: MERGE says that it did nothing."""
     spark = Scripted(counts(0, 0, 0), SENT)
     monkeypatch.setattr("cdc_core.lake.delta_lake.start_session", lambda *_given, **_options: spark)
     source, lake = Source(tmp_path / "landing", orders_schema()), DeltaLake.open(LakeConfig(path=str(tmp_path / "lake"), rewrite_mirrors_up_to_mb=0), "shop")  # fmt: skip
