@@ -163,6 +163,17 @@ class Snapshot:
             plan.variants[key] = cached
         return cached
 
+    def reads(self, plan: Plan, params: Parameters) -> list[tuple[TableDef, int]]:
+        """The tables of a query, each with the SCN as of which it is read; known behind
+        :meth:`text`."""
+        found: list[tuple[TableDef, int]] = []
+        for use in plan.tables:
+            asked = use.flashback or (use.versions and use.versions[0])
+            scn = params[asked.parameter - 1] if asked else self.scn
+            assert isinstance(scn, int)
+            found.append((use.table, scn))
+        return found
+
     def _place(self, use: TableUse, whole: bool) -> str:
         if whole:
             return f"t{use.table.object_id}"
@@ -223,16 +234,28 @@ class Snapshot:
     def _check_flashback(self, table: TableDef, scn: int) -> None:
         if scn < table.structure_scn:
             raise ora(1466)
-        activity = self.store.activity[table.object_id]
-        if activity.last_commit <= scn:
-            return
-        floor = self.session.database.transactions.retention_floor()
-        lost = activity.purged > scn
-        if not lost and scn < floor:
-            sql = f"SELECT 1 FROM h{table.object_id} WHERE vt > ? AND vt <= ? LIMIT 1"
-            lost = self.store.writer.sqlite.execute(sql, (scn, floor)).fetchone() is not None
-        if lost:
-            raise ora(1555, 9, "_SYSSMU9_1126410412$")
+        require_undo(self.session, table, scn)
+
+
+def require_undo(session: SessionState, table: TableDef, scn: int) -> None:
+    """Is what a table's rows were as of an SCN still there? Asked at the start of a query, and with
+    each fetch.
+
+    Raises:
+        OracleError: ORA-01555: it is not.
+    """
+    store = session.database.store
+    activity = store.activity.get(table.object_id)
+    if activity is None or activity.last_commit <= scn:
+        return
+    floor = session.database.transactions.retention_floor()
+    lost = activity.purged > scn
+    if not lost and scn < floor:
+        sql = f"SELECT 1 FROM h{table.object_id} WHERE vt > ? AND vt <= ? LIMIT 1"
+        with store.lock:
+            lost = store.writer.sqlite.execute(sql, (scn, floor)).fetchone() is not None
+    if lost:
+        raise ora(1555, 9, "_SYSSMU9_1126410412$")
 
 
 def evaluate(connection: Connection, text: str, params: Parameters) -> Any:
@@ -305,9 +328,11 @@ class QueryRows:
         cursor: sqlite3.Cursor,
         columns: Sequence[ColumnMeta],
         plan: Plan,
+        reads: Sequence[tuple[TableDef, int]],
     ) -> None:
         self.columns = columns
         self._plan = plan
+        self._reads = reads
         self._nested = {at: item.type for at, item in enumerate(plan.columns) if item.type.row}
         self._session = session
         self._connection: Connection | None = connection
@@ -325,6 +350,12 @@ class QueryRows:
         connection = self._connection
         if connection is None:
             return []
+        try:
+            for table, scn in self._reads:
+                require_undo(self._session, table, scn)
+        except OracleError:
+            self.close()
+            raise
         with self._session.running(connection):
             try:
                 rows: list[Sequence[Value]] = self._cursor.fetchmany(count)
@@ -415,6 +446,7 @@ def open_query(
             snapshot = Snapshot(session)
             params = parameters(plan.slots, binds, snapshot.scn, snapshot.own, session.time_zone)
             text, count = snapshot.text(plan, params, connection)
+            reads = snapshot.reads(plan, params)
             scns = [
                 snapshot.flashback_scn(use.flashback, params, connection) if use.flashback else None
                 for use in plan.virtuals
@@ -434,6 +466,6 @@ def open_query(
     except BaseException:
         store.give_back(connection)
         raise
-    rows = QueryRows(session, connection, cursor, columns, plan)
+    rows = QueryRows(session, connection, cursor, columns, plan, reads)
     session.open_rows.add(rows)
     return rows

@@ -11,6 +11,9 @@ _SCN_FIRST = 1_500_000
 _RESERVE = 100_000
 _ENTRY_SECONDS = 3.0
 _MAP_ENTRIES_MAX = 200_000
+_MAPPED_SECONDS = 5 * 86_400.0
+"""Oracle remembers which SCN was current when "for a limited period of time", some five days (SQL
+Language Reference 19c, SCN_TO_TIMESTAMP)."""
 
 
 class ScnClock:
@@ -83,7 +86,10 @@ class ScnClock:
     def time_of(self, scn: int) -> float | None:
         """When an SCN was current, to about three seconds; None if it is too old or not yet."""
         at = bisect.bisect_right(self._scns, scn) - 1
-        return self._times[at] if at >= 0 and scn <= self.value else None
+        if at < 0 or scn > self.value:
+            return None
+        is_now = at + 1 == len(self._times)
+        return self._times[at] if is_now or self._is_mapped(self._times[at]) else None
 
     def at_time(self, moment: float) -> int | None:
         """The last SCN of a time, to about three seconds; None if that is too old.
@@ -92,8 +98,11 @@ class ScnClock:
         belong to them.
         """
         at = bisect.bisect_right(self._times, moment) - 1
-        if at < 0:
+        if at < 0 or not self._is_mapped(moment):
             return None
         if moment < self._times[at] + _ENTRY_SECONDS:
             return self._scns[at]
         return self._scns[at + 1] - 1 if at + 1 < len(self._scns) else self.value
+
+    def _is_mapped(self, moment: float) -> bool:
+        return moment >= self._now() - _MAPPED_SECONDS

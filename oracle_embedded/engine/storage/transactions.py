@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -78,6 +79,11 @@ class Transactions:
         self._sequences: dict[tuple[int, int], int] = {}
         self._next_slot = 0
         self._last_purge = store.now()
+        self.undo_rows_max: int | None = None
+        """So many changed rows the undo keeps of transactions that ended; None: all that are young
+        enough."""
+        self._undo_kept: deque[tuple[int, int]] = deque()
+        self._undo_overwritten = 0
         row = store.writer.sqlite.execute("SELECT max(seq) FROM undo").fetchone()
         self.seq = int(row[0] or 0)
         self._unwritten: list[tuple[int, int, int, int, int, int, str | None]] = []
@@ -177,6 +183,8 @@ class Transactions:
                 self.store.activity[oid].last_commit = scn
                 deleted = sqlite.execute(f"SELECT rid {chosen} AND op = 2 LIMIT {FREE_MAX}", params)
                 self.store.free(oid, (rid for (rid,) in deleted))
+            if self.undo_rows_max is not None:
+                self._overwrite_undo(transaction, scn, self.undo_rows_max)
             self._forget_undo(transaction)
             if self.store.sink is not None:
                 self.store.sink.commit(transaction.info, scn, self.store.now())
@@ -511,7 +519,20 @@ class Transactions:
     def retention_floor(self) -> int:
         """Changes committed up to this SCN may have lost their undo."""
         retention = float(self.store.catalog.setting("undo_retention") or UNDO_RETENTION_DEFAULT)
-        return self.store.clock.at_time(self.store.now() - retention) or 0
+        by_time = self.store.clock.at_time(self.store.now() - retention) or 0
+        return max(by_time, self._undo_overwritten)
+
+    def _overwrite_undo(self, transaction: Transaction, scn: int, rows_max: int) -> None:
+        """Make room for a transaction's undo: the oldest goes, however young, as in an undo
+        tablespace of a fixed size without RETENTION GUARANTEE.
+
+        Source: Oracle Database Administrator's Guide 19c, "Managing Undo".
+        """
+        params = (transaction.first_seq, transaction.number)
+        counted = "SELECT count(*) FROM undo WHERE seq >= ? AND tx = ?"
+        self._undo_kept.append((scn, self.store.begin().execute(counted, params).fetchone()[0]))
+        while sum(rows for _, rows in self._undo_kept) > rows_max:
+            self._undo_overwritten, _ = self._undo_kept.popleft()
 
     def _purge(self) -> None:
         now = self.store.now()
