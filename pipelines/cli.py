@@ -10,6 +10,7 @@ import typer
 from cdc_core.errors import ConfigError
 from pipelines.commands import (
     certify,
+    compare_events,
     data,
     explain,
     host,
@@ -137,6 +138,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     listings.signals: "List signals and their outcomes.",
     listings.notifications: "List what notifications say.",
     inspect.reconcile: "Compare the tables with Oracle at one SCN.",
+    compare_events.compare_events: "Compare Debezium's events with change logs.",
     data.repair: "Reread rows that differ from Oracle.",
     explain.explain: "Explain the redo rows of an export.",
     maintain.maintain: "Compact and clean up Delta tables.",
@@ -158,6 +160,7 @@ CLASSES: dict[Callable[..., None], type[PdbCommand]] = {
     inspect.status: together(inspect.status_of_all),
     certify.certify: PdbCommand,
     metrics.metrics: together(metrics.metrics_of_all),
+    compare_events.compare_events: PdbCommand,
     data.recapture: PdbCommand,
     data.replay: PdbCommand,
 }

@@ -258,6 +258,34 @@ class TablePublished:
     version: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDifference:
+    """A change that one of two readers has alone (``only here``, ``only there``), or that
+    ``differs`` in some ``fields``. ``line`` is that of Debezium's file, None where only Redolake
+    has the change. No values of rows."""
+
+    what: str
+    table: str
+    op: str
+    xid: str
+    commit_scn: int
+    fields: tuple[str, ...] = ()
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsCompared:
+    """Debezium's changes beside those of the change logs whose commit SCN is in
+    ``(scn_low, scn_high]``: how many are ``equal``, and the others in commit order.
+    ``of_other_tables`` are Debezium's changes of tables that were not compared."""
+
+    scn_low: int
+    scn_high: int
+    equal: int
+    differences: tuple[EventDifference, ...]
+    of_other_tables: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """A table that a command over several tables could not take: why, and what the operator

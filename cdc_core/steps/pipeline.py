@@ -26,6 +26,7 @@ from cdc_core.readers import open_source
 from cdc_core.source import OpenSource
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import (
+    comparing_events,
     consistent_cut,
     lease_holders,
     maintaining,
@@ -303,6 +304,7 @@ class Pipeline(Context):
     status = source_status.status
     measure = measuring.measure
     publish = publishing.publish
+    compare_events = comparing_events.compare
     rebuild_state = state_rebuild.rebuild_state
 
     def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:

@@ -17,6 +17,8 @@ from cdc_core.model.reports import (
     Answered,
     ColumnReport,
     DefinitionReport,
+    EventDifference,
+    EventsCompared,
     LeftOut,
     Maintenance,
     SnapshotProgress,
@@ -82,6 +84,7 @@ def of(*kinds: type[Any]) -> set[str]:
             {"scn", "tables", "left_out"} | of(TableComparison, LeftOut),
             id="reconcile",
         ),
+        pytest.param("compare-events", of(EventsCompared, EventDifference), id="compare-events"),
         pytest.param(
             "maintain",
             {"tables", *maintain._as_json(Maintenance(table=TableId("A", "B")))}

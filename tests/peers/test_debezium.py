@@ -138,6 +138,9 @@ def test_the_envelope_is_debeziums(tmp_path: Path) -> None:
                 )
                 for name in TABLES
             }
+            compared = source.pipeline.compare_events(lines)
+    assert (compared.differences, compared.of_other_tables) == ((), 0)
+    assert compared.equal == len(theirs)
     for name in TABLES:
         own = [envelope(event) for event in theirs if event["source"]["table"] == name]
         assert own == [envelope(event) for event in ours[name]]
