@@ -74,6 +74,9 @@ def snapshot_chunks(
                 values = _of_steps(landed[step.key], step) | metadata.of_chunk(
                     record, len(of_snapshot), step.rows
                 )
+                values |= metadata.of_progress(
+                    pipeline.records.progress_of(table, chunk.snapshot_id)
+                )
                 finished(context, key, partitions[step.key], values | columns)
         if columns:
             seen = {"dagster/column_schema": columns["dagster/column_schema"]}

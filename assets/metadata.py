@@ -15,7 +15,7 @@ import dagster as dg
 from assets.translator import Layer
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.records import ChunkRecord, WindowRecord
-from cdc_core.model.reports import ColumnReport, StepReport, TableApplied
+from cdc_core.model.reports import ColumnReport, SnapshotProgress, StepReport, TableApplied
 from cdc_core.model.scn import ScnWindow
 
 
@@ -81,6 +81,19 @@ def of_chunk(chunk: ChunkRecord, total: int, rows: int) -> dict[str, Any]:
         "cdc/rows": rows,
         "dagster/partition_row_count": rows,
     }
+
+
+def of_progress(progress: SnapshotProgress) -> dict[str, Any]:
+    """How far a snapshot is, how fast it is read, and how long the rest takes, as far as that is
+    known."""
+    values = {
+        "cdc/snapshot_chunks_applied": progress.chunks_applied,
+        "cdc/snapshot_rows": progress.rows,
+        "cdc/snapshot_rows_expected": progress.rows_expected,
+        "cdc/rows_per_second": progress.rows_per_second,
+        "cdc/seconds_left": progress.seconds_left,
+    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def of_times(record: WindowRecord) -> dict[str, Any]:

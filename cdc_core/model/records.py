@@ -166,7 +166,8 @@ class WindowRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkRecord:
-    """One chunk of one table's snapshot. ``range`` is the JSON form of its part of the table."""
+    """One chunk of one table's snapshot. ``range`` is the JSON form of its part of the table,
+    ``applied`` when it was applied, as far as that is known."""
 
     source: str
     table: TableId
@@ -180,6 +181,7 @@ class ChunkRecord:
     rows: int | None = None
     seconds: float | None = None
     apply_seconds: float | None = None
+    applied: datetime | None = None
     manifest_sha256: str | None = None
 
     @property

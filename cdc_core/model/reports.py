@@ -119,11 +119,17 @@ class StateRebuilt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotProgress:
-    """A later snapshot of one table (ad hoc, repair) whose chunks are not all applied."""
+    """A snapshot whose chunks are not all applied, or several together: ``rows`` are applied, of
+    about ``rows_expected``, which is None before a chunk is. ``rows_per_second`` is the rate of the
+    newest chunks, None while nobody reads; ``seconds_left`` what the rest takes at that rate."""
 
     snapshot_id: str
     chunks_applied: int
     chunks_planned: int
+    rows: int = 0
+    rows_expected: int | None = None
+    rows_per_second: float | None = None
+    seconds_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +142,8 @@ class TableStatus:
     (``command``, ``configuration``, ``policy``), None where nobody did; ``read_again`` what
     policies had it read again for; ``rest_waits`` why a table that has left does not take what
     belongs to it still; ``in_quarantine`` counts redo rows that could not be decoded, so that as
-    many rows of the mirror may be missing, stale or left over; ``snapshots`` are ad hoc ones (and
+    many rows of the mirror may be missing, stale or left over; ``progress`` is that of the
+    snapshot that it joins with, None once that is applied; ``snapshots`` are ad hoc ones (and
     repairs) that have chunks to apply; ``rows_where`` is the condition of the rows that its
     snapshots read, None for all. A table ``is_partial`` when it takes windows and no snapshot
     has read all its rows."""
@@ -161,6 +168,7 @@ class TableStatus:
     rows_where: str | None = None
     rest_waits: str | None = None
     in_quarantine: int = 0
+    progress: SnapshotProgress | None = None
     snapshots: tuple[SnapshotProgress, ...] = ()
     is_partial: bool = False
 
@@ -173,6 +181,7 @@ class SourceStatus:
     one. ``transactions_released`` are those that were given up: Oracle no longer knows them, and no
     end of them was mined; of ``transactions_evicted`` another one took the undo slot, and no end of
     them was mined. ``oldest_open`` are the first of the open ones, oldest first.
+    ``progress`` is that of all snapshots together that have chunks to apply, None without one;
     ``snapshots_paused`` says since when no chunks are read (ISO 8601), None where they are;
     ``snapshot_decision`` what a start would do by ``snapshot.mode``, and why."""
 
@@ -192,6 +201,7 @@ class SourceStatus:
     transactions_evicted: tuple[OpenTransaction, ...] = ()
     oldest_open: tuple[TransactionStatus, ...] = ()
     snapshots_paused: str | None = None
+    progress: SnapshotProgress | None = None
     snapshot_decision: str = ""
 
 

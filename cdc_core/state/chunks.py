@@ -12,7 +12,7 @@ from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.chunks import NEW_ROWS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
-from cdc_core.state.database import Database
+from cdc_core.state.database import Database, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import CHUNKS, TABLES
 from cdc_core.state.totals import add_totals, counts_of_chunk
@@ -170,6 +170,20 @@ class Chunks:
             (TableId(owner, name), one): (int(done), int(n)) for owner, name, one, done, n in rows
         }
 
+    def unfinished(self, source: str) -> dict[tuple[TableId, str], list[ChunkRecord]]:
+        """Every snapshot that has chunks to apply, by table and id: all of its chunks."""
+        waits = _OPEN_SNAPSHOTS.subquery()
+        is_one = and_(
+            *(CHUNKS.c[name] == waits.c[name] for name in ("owner", "name", "snapshot_id"))
+        )
+        query = select(CHUNKS).join(waits, is_one).where(CHUNKS.c.source == source)
+        found: dict[tuple[TableId, str], list[ChunkRecord]] = {}
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(*_PLACE, CHUNKS.c.number), {"of": source})
+            for chunk in map(_chunk_from_row, rows.mappings()):
+                found.setdefault((chunk.table, chunk.snapshot_id), []).append(chunk)
+        return found
+
     def signal_progress(self, source: str) -> dict[str, tuple[int, int]]:
         """Every signal that planned chunks: how many of them are applied, and how many there are,
         but for dropped ones."""
@@ -243,7 +257,8 @@ class Chunks:
                     number=number,
                 )
             if record.state == "landed":
-                set_chunk(connection, record, state="applied", apply_seconds=seconds)
+                now = self._database.now()
+                set_chunk(connection, record, state="applied", apply_seconds=seconds, applied=now)
                 now = self._database.now()
                 add_totals(connection, source, counts_of_chunk(record, seconds=seconds, now=now))
 
@@ -385,10 +400,12 @@ def _values(record: ChunkRecord) -> dict[str, Any]:
         if column.name not in {"owner", "name", "range"}
     }
     place = {"owner": record.table.owner, "name": record.table.name}
+    values["applied"] = None if record.applied is None else record.applied.timestamp()
     return {**values, **place, "range": text_from_json(record.range)}
 
 
 def _chunk_from_row(row: Any) -> ChunkRecord:
     values = dict(row)
     table = TableId(values.pop("owner"), values.pop("name"))
-    return ChunkRecord(table=table, **{**values, "range": json_from_text(values["range"])})
+    values |= {"range": json_from_text(values["range"]), "applied": moment(values["applied"])}
+    return ChunkRecord(table=table, **values)

@@ -131,6 +131,7 @@ CHUNKS = Table(
     Column("rows", BigInteger),
     Column("seconds", Float),
     Column("apply_seconds", Float),
+    Column("applied", Float),
     Column("manifest_sha256", String(64)),
 )
 

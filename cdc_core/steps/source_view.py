@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 
 from cdc_core.config import SourceConfig
@@ -28,11 +28,13 @@ from cdc_core.model.reports import (
     DefinitionReport,
     FoundTable,
     QueryEngine,
+    SnapshotProgress,
     TableApplied,
 )
 from cdc_core.model.scn import Scn, ScnWindow, window_end
 from cdc_core.model.signals import Signal, SignalState
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.snapshot.progress import progress_in_all, progress_of
 from cdc_core.stage.widths import Width, room_of
 from cdc_core.state.store import Store
 from cdc_core.steps.definition_changes import changes_between, type_text
@@ -148,6 +150,15 @@ class SourceView:
     ) -> list[ChunkRecord]:
         """A table's chunks, or those of all tables; of all snapshots or of one."""
         return self._store.chunks.find(self._source, table, snapshot_id)
+
+    def progress(self) -> SnapshotProgress | None:
+        """How far all snapshots together are that have chunks to apply; None without one."""
+        return progress_in_all(self._store.chunks.unfinished(self._source), datetime.now(UTC))
+
+    def progress_of(self, table: TableId, snapshot_id: str) -> SnapshotProgress:
+        """How far one snapshot of a table is."""
+        chunks = self.chunks(table, snapshot_id=snapshot_id)
+        return progress_of(snapshot_id, chunks, datetime.now(UTC))
 
     def found_tables(self) -> list[FoundTable]:
         """What patterns named when they were last looked up; none without patterns."""

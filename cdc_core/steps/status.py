@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import WindowRecord
+from cdc_core.model.records import ChunkRecord, WindowRecord
 from cdc_core.model.reports import (
     Answered,
     SnapshotProgress,
@@ -18,6 +18,7 @@ from cdc_core.model.reports import (
 )
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.database import current_scn
+from cdc_core.snapshot.progress import progress_in_all, progress_of
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.control import partial_tables
 from cdc_core.steps.snapshots.starting import decision
@@ -55,6 +56,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     positions = {one.mirror_scn for one in records.values() if one.mirror_scn is not None}
     ends = ctx.store.windows.ending_at(ctx.source, positions)
     counts_of_chunks = ctx.store.chunks.counts(ctx.source)
+    unfinished = ctx.store.chunks.unfinished(ctx.source)
     partial = partial_tables(ctx, records.values())
     paused = ctx.store.signals.paused_since(ctx.source)
     tables = []
@@ -96,7 +98,8 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 rest_waits=record.rest_waits if record else None,
                 in_quarantine=record.in_quarantine if record else 0,
                 is_partial=table in partial,
-                snapshots=_beside(counts_of_chunks, table, snapshot_id),
+                progress=_joining(unfinished, table, snapshot_id, now),
+                snapshots=_beside(unfinished, table, snapshot_id, now),
                 read_again=tuple(
                     Answered(f"on_{one.trouble}", one.at.isoformat(timespec="seconds"), one.reason)
                     for one in (record.read_again if record else ())
@@ -120,18 +123,33 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         windows_inexact=ctx.store.windows.inexact_count(ctx.source),
         oldest_open=_oldest_open(ctx, ledger, now),
         snapshot_decision=str(decision(ctx)),
+        progress=progress_in_all(unfinished, now),
         snapshots_paused=paused.isoformat(timespec="seconds") if paused else None,
     )
 
 
+def _joining(
+    unfinished: Mapping[tuple[TableId, str], Sequence[ChunkRecord]],
+    table: TableId,
+    own: str | None,
+    now: datetime,
+) -> SnapshotProgress | None:
+    """The progress of the snapshot that a table began with."""
+    chunks = unfinished.get((table, own or ""))
+    return None if chunks is None else progress_of(str(own), chunks, now)
+
+
 def _beside(
-    counts: Mapping[tuple[TableId, str], tuple[int, int]], table: TableId, own: str | None
+    unfinished: Mapping[tuple[TableId, str], Sequence[ChunkRecord]],
+    table: TableId,
+    own: str | None,
+    now: datetime,
 ) -> tuple[SnapshotProgress, ...]:
     """The unfinished snapshots of a table other than the one that it began with."""
     return tuple(
-        SnapshotProgress(snapshot_id=snapshot, chunks_applied=applied, chunks_planned=planned)
-        for (of, snapshot), (applied, planned) in sorted(counts.items(), key=lambda one: one[0][1])
-        if of == table and snapshot != own and applied < planned
+        progress_of(snapshot, chunks, now)
+        for (of, snapshot), chunks in sorted(unfinished.items(), key=lambda one: one[0][1])
+        if of == table and snapshot != own
     )
 
 

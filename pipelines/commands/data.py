@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,12 @@ from rich.markup import escape
 
 from cdc_core.errors import CdcError, ConfigError, LeaseHeldError, TransientError, noticing_memory
 from cdc_core.model.scn import ScnWindow
-from pipelines.commands.inspect import EXIT_DIFFERENT, show_left_out, show_reconciliation
+from pipelines.commands.inspect import (
+    EXIT_DIFFERENT,
+    progress_text,
+    show_left_out,
+    show_reconciliation,
+)
 from pipelines.commands.metrics import serving
 from pipelines.commands.pdbs import all_opened, each, print_stopped
 from pipelines.commands.shared import (
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
 
 LOOP_SECONDS = 10.0
 LOOP_RETRY_SECONDS_MAX = 300.0
+PROGRESS_SECONDS = 10.0
 ConditionOption = Annotated[
     str | None,
     typer.Option(
@@ -63,7 +69,7 @@ def snapshot(
         if not table:
             _begin(pipeline)
         steps = pipeline.run_snapshot(tables_of(table), condition=condition)
-        chunks = [step.rows for step in steps if step.kind == "chunk-applied"]
+        chunks = [step.rows for step in _told(pipeline, steps) if step.kind == "chunk-applied"]
         out().print(
             f"{counted(len(chunks), 'chunk')} with {counted(sum(chunks), 'row')} applied"
             if chunks
@@ -252,7 +258,7 @@ def run(
         while True:
             try:
                 with noticing_memory():
-                    done = _summary(pipeline.run_once())
+                    done = _summary(_told(pipeline, pipeline.run_once()))
                     done += _published(pipeline, done)
                 failures = 0
             except TransientError as error:
@@ -381,6 +387,19 @@ def _idle(pipeline: Pipeline) -> str:
         those = f"{counted(len(still), 'table')} did not take part (`redolake status`)"
         return f"no other table changed{so_far}; {those}." + (later if waits else "")
     return f"no captured table changed{so_far}." + (later if waits else "")
+
+
+def _told(pipeline: Pipeline, steps: Iterable[StepReport]) -> Iterator[StepReport]:
+    """The steps, and on a terminal from time to time how far the snapshots are."""
+    console, told = out(), time.monotonic()
+    for step in steps:
+        yield step
+        is_due = time.monotonic() - told >= PROGRESS_SECONDS
+        if step.kind != "chunk-applied" or not is_due or not console.is_terminal:
+            continue
+        told = time.monotonic()
+        if (found := pipeline.records.progress()) is not None:
+            console.print(f"snapshots: {progress_text(found)}")
 
 
 def _summary(steps: Iterable[StepReport]) -> str:

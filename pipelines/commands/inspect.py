@@ -17,6 +17,7 @@ from cdc_core.model.metrics import Sample
 from cdc_core.model.reports import (
     LeftOut,
     Reconciliation,
+    SnapshotProgress,
     SourceStatus,
     TableStatus,
     TransactionStatus,
@@ -188,6 +189,8 @@ def show_status(found: SourceStatus, console: Console) -> None:
             "`redolake signal resume-snapshot` continues them.",
             soft_wrap=True,
         )
+    if found.progress is not None:
+        console.print(f"snapshots: {progress_text(found.progress)}", soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     for column in ("table", "state", "chunks", "position", "as of (UTC)", "lag"):
         table.add_column(column, justify="left", overflow="fold")
@@ -255,10 +258,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
                 f"`redolake snapshot --table {shlex.quote(one.table)}` does.",
                 soft_wrap=True,
             )
+        if one.progress is not None:
+            console.print(f"{one.table}: {progress_text(one.progress)}", soft_wrap=True)
         for snapshot in one.snapshots:
             console.print(
-                f"[yellow]{one.table}[/] snapshot {snapshot.snapshot_id}: {snapshot.chunks_applied} of "
-                f"{counted(snapshot.chunks_planned, 'chunk')} applied. `redolake snapshot` or `redolake run` applies the others.",
+                f"[yellow]{one.table}[/] snapshot {snapshot.snapshot_id}: {progress_text(snapshot)}. "
+                "`redolake snapshot` or `redolake run` applies the others.",
                 soft_wrap=True,
             )
         if one.in_quarantine:
@@ -272,6 +277,24 @@ def show_status(found: SourceStatus, console: Console) -> None:
                 f"{one.table} was read again by {answer.policy} at {answer.at}: {escape(answer.reason)}"
             )
     console.print("More detail: `redolake windows`, `redolake signals`.", highlight=False)
+
+
+def progress_text(one: SnapshotProgress) -> str:
+    """How far snapshots are, in one line: ``3 of 8 chunks applied, 1,200,000 of about 3,200,000
+    rows, 41,000 rows/s, 49 s left``."""
+    text = f"{one.chunks_applied:,} of {counted(one.chunks_planned, 'chunk')} applied"
+    if one.rows_expected is not None:
+        text += f", {one.rows:,} of about {one.rows_expected:,} rows"
+    if one.rows_per_second is not None:
+        text += f", {one.rows_per_second:,.0f} rows/s"
+    if one.seconds_left is not None:
+        hours, seconds = divmod(round(one.seconds_left), 3600)
+        minutes, seconds = divmod(seconds, 60)
+        left = (
+            f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else f"{seconds} s"
+        )
+        text += f", {left} left"
+    return text
 
 
 def show_reconciliation(found: Reconciliation, console: Console) -> None:

@@ -419,6 +419,23 @@ def test_a_surrogate_key_cuts_the_chunks(wide: Source, key: str) -> None:
     wide.check_exact("MANY")
 
 
+def test_status_shows_how_far_a_snapshot_is(wide: Source) -> None:
+    wide.run()
+    assert wide.pipeline.status(ask_oracle=False).progress is None
+    [first, *others] = wide.pipeline.start_snapshot([TableId(OWNER, "MANY")])
+    wide.pipeline.snapshot_chunk(first)
+    wide.pipeline.apply_chunk(first)
+    found = wide.pipeline.status(ask_oracle=False).progress
+    assert found is not None
+    assert (found.chunks_applied, found.chunks_planned) == (1, 1 + len(others))
+    assert found.rows > 0
+    assert found.rows_per_second is not None
+    assert found.seconds_left is not None
+    [own] = wide.status("MANY").snapshots
+    assert (own.rows, own.rows_expected) == (found.rows, found.rows_expected)
+    assert wide.pipeline.records.progress() is not None
+
+
 def test_an_unknown_surrogate_key_is_rejected(wide: Source) -> None:
     wide.run()
     data = {"data-collections": [f"{OWNER}.MANY"], "surrogate-key": "NOPE"}

@@ -26,6 +26,7 @@ def upgrade() -> None:
         sa.Column("rows", sa.BigInteger()),
         sa.Column("seconds", sa.Float()),
         sa.Column("apply_seconds", sa.Float()),
+        sa.Column("applied", sa.Float()),
         sa.Column("manifest_sha256", sa.String(length=64)),
     )
     op.create_table(
