@@ -13,6 +13,7 @@ from oracle_embedded.engine.datatypes.types import (
     family_type,
 )
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.formats.dates import DIGITS_MAX
 
 IMPLICIT = {
     ("text", "number"), ("number", "text"), ("text", "date"), ("date", "text"), ("text", "timestamp"),
@@ -30,6 +31,7 @@ IMPLICIT = {
 _SAME_BYTES = {("text", "clob"), ("clob", "text"), ("raw", "blob"), ("blob", "raw")}
 NUMERIC_RANK = {"number": 1, "float": 2, "double": 3}
 ZONED = ("tz", "ltz")
+_FRACTIONAL = ("timestamp", *ZONED)
 
 
 def convert(value: Sql, family: str, pos: int = 0) -> Sql:
@@ -56,7 +58,15 @@ def convert(value: Sql, family: str, pos: int = 0) -> Sql:
         )
     if (source, family) in _SAME_BYTES:
         return Sql(value.text, kind, value.nullable, constant=value.constant)
-    return Sql(f"cv_{source}_{family}({value.text})", kind, value.nullable, constant=value.constant)
+    is_printed = source in _FRACTIONAL and family in ("text", "clob")
+    more = f", {fraction_digits(value)}" if is_printed else ""
+    text = f"cv_{source}_{family}({value.text}{more})"
+    return Sql(text, kind, value.nullable, constant=value.constant)
+
+
+def fraction_digits(value: Sql) -> int:
+    """How many digits of a second's fraction ``FF`` prints of a time: as many as its type has."""
+    return DIGITS_MAX if value.type.scale is None else value.type.scale
 
 
 def client_form(text: str, kind: SqlType) -> str:

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from oracle_embedded.api import OracleError, OraType
 from oracle_embedded.engine.compile.conditions import compare, in_order
-from oracle_embedded.engine.compile.conversions import concatenate, convert, numeric, unify
+from oracle_embedded.engine.compile.conversions import (
+    concatenate,
+    convert,
+    fraction_digits,
+    numeric,
+    unify,
+)
 from oracle_embedded.engine.compile.plan import Sql, quoted
 from oracle_embedded.engine.compile.signatures import (
     SIGNATURES,
@@ -149,7 +155,8 @@ def _to_char(node: ast.Call, args: list[Sql]) -> Sql:
     if value.family not in TEMPORAL:
         raise OracleError(1722, "invalid number", node.pos)
     zoned = convert(value, "tz") if value.family == "ltz" else value
-    return Sql(f"o_format_date({zoned.text}, {model.text}{third})", types.varchar(75))
+    digits = fraction_digits(value)
+    return Sql(f"o_format_date({zoned.text}, {model.text}, {digits}{third})", types.varchar(75))
 
 
 def _to_temporal(node: ast.Call, args: list[Sql], family: str) -> Sql:

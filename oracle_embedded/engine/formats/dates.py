@@ -32,6 +32,8 @@ MONTHS = [
     "DECEMBER",
 ]
 DAYS = ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"]
+DIGITS_MAX = 9
+"""Digits of a fraction of a second."""
 _ROMAN = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
 _ELEMENT = re.compile(
     r"SYYYY|YYYY|YYY|YY|RRRR|RR|IYYY|IYY|IY|Y,YYY|SCC|CC|MONTH|MON|MM|RM|MI|DDD|DD|DAY|DY|D(?!L|S)|HH24|HH12|HH"
@@ -61,8 +63,11 @@ def _cased(name: str, element: str) -> str:
     return name.capitalize() if element[0].isupper() else name.lower()
 
 
-def print_date(value: bytes, model: str, *, session_zone: str = "+00:00") -> str:
+def print_date(
+    value: bytes, model: str, *, session_zone: str = "+00:00", scale: int = DIGITS_MAX
+) -> str:
     """Text of a DATE, TIMESTAMP or TIMESTAMP WITH TIME ZONE (13 bytes, printed in its own zone).
+    ``FF`` without a digit prints as many as the type has: its ``scale``.
 
     Raises:
         OracleError: ORA-01821 for an unknown element, ORA-01878 and the like for elements the type
@@ -88,6 +93,8 @@ def print_date(value: bytes, model: str, *, session_zone: str = "+00:00") -> str
         elif upper.startswith("TZ"):
             parts.append(_zone_element(upper, offset, session_zone))
         else:
+            if upper == "FF":
+                upper = f"FF{scale}"
             parts.append(_print_element(element, upper, fields, nanos, len(value), fill))
     return "".join(parts)
 
@@ -157,8 +164,7 @@ def _print_element(
         case _ if upper.startswith("FF"):
             if size == 7:
                 raise OracleError(1821, "date format not recognized")
-            digits = f"{nanos:09d}"
-            return digits[: int(upper[2:])] if upper != "FF" else digits[:9]
+            return f"{nanos:09d}"[: int(upper[2:])]
     return _print_calendar(upper, year, number_of_day(year, month, day), element, fill)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import numbers, rowids, temporal
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.formats.dates import print_date
+from oracle_embedded.engine.formats.dates import DIGITS_MAX, print_date
 from oracle_embedded.engine.formats.dates_read import read_date
 from oracle_embedded.engine.formats.literals import interval_nanos
 from oracle_embedded.engine.formats.numbers import read_number
@@ -88,8 +88,9 @@ def to_number(context: CallContext, text: str, model: str) -> bytes:
 
 
 def _print(setting: str) -> Implementation:
-    def run(context: CallContext, value: bytes) -> str:
-        return print_date(value, context.nls[setting], session_zone=context.time_zone)
+    def run(context: CallContext, value: bytes, scale: int = DIGITS_MAX) -> str:
+        zone = context.time_zone
+        return print_date(value, context.nls[setting], session_zone=zone, scale=scale)
 
     return run
 
@@ -112,10 +113,9 @@ def _zoned(context: CallContext, value: bytes) -> bytes:
     return temporal.zoned_from_local(value, context.time_zone)
 
 
-def _print_local(context: CallContext, value: bytes) -> str:
-    return print_date(
-        temporal.at_zone(value, context.time_zone), context.nls["NLS_TIMESTAMP_FORMAT"]
-    )
+def _print_local(context: CallContext, value: bytes, scale: int) -> str:
+    local = temporal.at_zone(value, context.time_zone)
+    return print_date(local, context.nls["NLS_TIMESTAMP_FORMAT"], scale=scale)
 
 
 def _text_to_raw(text: str) -> bytes:
@@ -202,11 +202,6 @@ _WITH_CONTEXT: tuple[tuple[str, Implementation], ...] = (
     ),
     ("cv_date_text", _print("NLS_DATE_FORMAT")),
     ("cv_date_clob", _print("NLS_DATE_FORMAT")),
-    ("cv_timestamp_text", _print("NLS_TIMESTAMP_FORMAT")),
-    ("cv_timestamp_clob", _print("NLS_TIMESTAMP_FORMAT")),
-    ("cv_tz_text", _print("NLS_TIMESTAMP_TZ_FORMAT")),
-    ("cv_tz_clob", _print("NLS_TIMESTAMP_TZ_FORMAT")),
-    ("cv_ltz_text", _print_local),
     ("cv_date_tz", _zoned),
     ("cv_timestamp_tz", _zoned),
     ("cv_date_ltz", _from_local),
@@ -216,10 +211,20 @@ _WITH_CONTEXT: tuple[tuple[str, Implementation], ...] = (
     ("cv_ltz_tz", lambda context, value: temporal.at_zone(value, context.time_zone)),
 )
 
+_WITH_DIGITS: tuple[tuple[str, Implementation], ...] = (
+    ("cv_timestamp_text", _print("NLS_TIMESTAMP_FORMAT")),
+    ("cv_timestamp_clob", _print("NLS_TIMESTAMP_FORMAT")),
+    ("cv_tz_text", _print("NLS_TIMESTAMP_TZ_FORMAT")),
+    ("cv_tz_clob", _print("NLS_TIMESTAMP_TZ_FORMAT")),
+    ("cv_ltz_text", _print_local),
+)
+
 for _name, _run in _PLAIN:
     register(_name, _run, 1)
 for _name, _run in _WITH_CONTEXT:
     register(_name, _run, 1, with_context=True)
+for _name, _run in _WITH_DIGITS:
+    register(_name, _run, 2, with_context=True)
 register("o_to_date", to_date, 2, with_context=True)
 register("o_to_timestamp", to_timestamp, 2, with_context=True)
 register("o_to_tz", to_zoned, 2, with_context=True)

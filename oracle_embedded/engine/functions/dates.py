@@ -205,8 +205,8 @@ def _number_to_ym(value: bytes, unit: str) -> bytes:
     return interval_ym_from_months(int((numbers.decode(value) * months).to_integral_value()))
 
 
-def _format_date(context: CallContext, value: bytes, model: str, *_: str) -> str | None:
-    return print_date(value, model, session_zone=context.time_zone) or None
+def _format_date(context: CallContext, value: bytes, model: str, scale: int, *_: str) -> str | None:
+    return print_date(value, model, session_zone=context.time_zone, scale=scale) or None
 
 
 def _format_number(
@@ -275,8 +275,8 @@ _FIRST_ENTRIES: Entries = (
 for _name, _run, _arguments in _FIRST_ENTRIES:
     register(_name, _run, _arguments)
 _SECOND_ENTRIES: Entries = (
-    ("o_format_date", _format_date, 2),
     ("o_format_date", _format_date, 3),
+    ("o_format_date", _format_date, 4),
     ("o_format_number", _format_number, 2),
     ("o_format_number", _format_number, 3),
     ("o_at_local", lambda context, value: temporal.at_zone(value, context.time_zone), 1),

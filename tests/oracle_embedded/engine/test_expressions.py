@@ -92,6 +92,17 @@ if TYPE_CHECKING:
         ("extract(month from date '2024-05-17')", "5"),
         ("extract(second from timestamp '2024-05-17 01:02:03.25')", "3.25"),
         ("to_char(timestamp '2024-05-17 01:02:03.123456', 'SS.FF3')", "03.123"),
+        ("to_char(timestamp '2024-05-17 01:02:03.5', 'SS.FF')", "03.500000000"),
+        ("to_char(cast(timestamp '2024-05-17 01:02:03.5' as timestamp(3)), 'SS.FF')", "03.500"),
+        ("to_char(cast(timestamp '2024-05-17 01:02:03.4' as timestamp(0)), 'SS.FF')", "03."),
+        (
+            "to_char(cast(timestamp '2024-05-17 01:02:03.5 +02:00' as timestamp(2) with time zone), 'SS.FF TZH')",
+            "03.50 +02",
+        ),
+        (
+            "cast(timestamp '2024-05-17 01:02:03.5' as timestamp(3)) || ''",
+            "17-MAY-24 01.02.03.500 AM",
+        ),
         (
             "to_char(timestamp '2024-05-17 12:00:00 +02:00' at time zone 'UTC', 'HH24:MI TZH:TZM')",
             "10:00 +00:00",
