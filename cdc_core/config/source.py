@@ -14,6 +14,7 @@ from cdc_core.config.base import (
     SECRET_PARAMETER,
     ConfigModel,
     Name,
+    checked,
     split_url_password,
 )
 from cdc_core.config.capture import CaptureConfig, LogMinerConfig
@@ -32,6 +33,7 @@ from cdc_core.config.signals import SignalConfig
 from cdc_core.config.snapshot import SnapshotConfig
 from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConfig
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.patterns import check_name
 from cdc_core.model.streams import Trouble
 from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 
@@ -87,12 +89,12 @@ class EventsConfig(ConfigModel):
     changed; values are compared as they are captured, masked ones after masking."""
 
     users_include: tuple[str, ...] = ()
-    """The only users whose transactions are events, in Oracle's spelling. A transaction whose user
-    LogMiner does not know always is."""
+    """The only users whose transactions are events, in Oracle's spelling; with ``*`` and ``?``, or
+    ``re:`` in front of a regular expression, all whose names fit as a whole. A transaction whose
+    user LogMiner does not know always is."""
 
     users_exclude: tuple[str, ...] = ()
-    """Users whose transactions are no events, in Oracle's spelling. Not together with
-    ``users_include``."""
+    """Users whose transactions are no events, likewise. Not together with ``users_include``."""
 
     clients_include: tuple[str, ...] = ()
     """The same by the session's CLIENT_IDENTIFIER: the only ones whose transactions are events. One
@@ -101,6 +103,11 @@ class EventsConfig(ConfigModel):
     clients_exclude: tuple[str, ...] = ()
     """Client identifiers whose transactions are no events. Not together with
     ``clients_include``."""
+
+    @field_validator("users_include", "users_exclude", "clients_include", "clients_exclude")
+    @classmethod
+    def _are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(checked(name, check_name) for name in names)
 
     @model_validator(mode="after")
     def _lists_one_side(self) -> Self:
@@ -133,6 +140,11 @@ class SourceConfig(ConfigModel):
 
     oracle: OracleConfig
     tables: Annotated[tuple[TableConfig, ...], Field(min_length=1)]
+
+    tables_max: Annotated[int, Field(ge=1)] | None = None
+    """So many tables may be captured, those of patterns included. A run that would capture more
+    stops before it captures any of the new ones. Empty, the default: any number."""
+
     masks: MaskConfig = MaskConfig()
     policies: PolicyConfig = PolicyConfig()
     capture: CaptureConfig = LogMinerConfig()
@@ -161,6 +173,15 @@ class SourceConfig(ConfigModel):
         }
         if twice:
             raise ValueError(f"tables named more than once: {', '.join(sorted(twice))}")
+        return self
+
+    @model_validator(mode="after")
+    def _tables_are_not_too_many(self) -> SourceConfig:
+        named = sum(not one.is_pattern for one in self.tables)
+        if self.tables_max is not None and named > self.tables_max:
+            raise ValueError(
+                f"tables names {named} tables, and tables_max allows {self.tables_max}"
+            )
         return self
 
     @model_validator(mode="after")

@@ -36,7 +36,10 @@ TypeName = Literal[
 ]
 Mask = Annotated[
     str,
-    Field(pattern=r"^((stars|truncate)\([1-9][0-9]{0,3}\)|hash\((sha256|sha384|sha512)\))$"),
+    Field(
+        pattern=r"^((stars|truncate)\([1-9][0-9]{0,3}\)"
+        r"|hash(_v1)?\((md5|sha1|sha224|sha256|sha384|sha512|sha3_224|sha3_256|sha3_384|sha3_512)(, ?[1-9][0-9]{0,2})?\))$"
+    ),
 ]
 Policy = Literal[
     "stop",
@@ -166,8 +169,10 @@ class TableConfig(ConfigModel):
 
     columns_mask: dict[str, Mask] = Field(default_factory=dict)
     """What replaces the values of columns, in snapshots and in the log, before anything lands:
-    ``stars(n)`` for n asterisks, ``truncate(n)`` for the first n characters, ``hash(sha256)`` (or
-    ``sha384``, ``sha512``) for the hexadecimal digest of ``masks.salt`` and the value. For CHAR,
+    ``stars(n)`` for n asterisks, ``truncate(n)`` for the first n characters, ``hash(sha256)`` for
+    the hexadecimal digest of ``masks.salt`` and the value, ``hash(sha256, 20)`` for its first 20
+    characters. Other digests are ``md5``, ``sha1``, ``sha224``, ``sha384``, ``sha512`` and
+    ``sha3_224`` to ``sha3_512``; ``hash_v1(…)`` hashes as Debezium's first version does. For CHAR,
     VARCHAR2, NCHAR and NVARCHAR2; not for columns of the key. NULL stays NULL. Of a pattern: in
     every table that has them."""
 

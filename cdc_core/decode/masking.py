@@ -6,7 +6,12 @@ however it was read: an update's old image names what the insert before it wrote
 with Oracle masks what it reads. NULL stays NULL.
 
 ``hash(…)`` is the hexadecimal digest of the salt's bytes and the value's, both in UTF-8, as
-Debezium's ``column.mask.hash.v2`` has it before it cuts the digest to the column's length.
+Debezium's ``column.mask.hash.v2`` has it. ``hash_v1(…)`` is that of ``column.mask.hash``, whose
+digest is of the value's serialized form in Java. Debezium cuts both to the column's length: a
+number behind the digest's name does.
+
+Source: Debezium 3, ``io.debezium.relational.mapping.MaskStrings``; Java Object Serialization
+Specification, "Grammar for the Stream Format" and "Modified UTF-8".
 """
 
 from __future__ import annotations
@@ -28,7 +33,10 @@ Masking: TypeAlias = Callable[[str], str]
 Masks: TypeAlias = Mapping[str, Masking]
 """A table's masked columns."""
 
-_MASK = re.compile(r"(stars|truncate|hash)\((\w+)\)")
+_MASK = re.compile(r"(stars|truncate|hash|hash_v1)\((\w+)(?:, ?(\d+))?\)")
+_STRING, _LONG_STRING = b"\xac\xed\x00\x05t", b"\xac\xed\x00\x05|"
+"""How Java's serialized form of a text begins, by its length."""
+_STRING_BYTES_MAX = 0xFFFF
 
 
 def masks_by_table(config: SourceConfig) -> dict[TableId, Masks]:
@@ -65,8 +73,10 @@ def _masking(mask: str, config: SourceConfig) -> Masking:
             return partial(_stars, int(found[2]))
         case "truncate":
             return partial(_truncated, int(found[2]))
-        case _:
-            return partial(_hashed, found[2], _salt(config))
+        case version:
+            form = _serialized if version == "hash_v1" else str.encode
+            length = None if found[3] is None else int(found[3])
+            return partial(_hashed, found[2], _salt(config), form, length)
 
 
 def _salt(config: SourceConfig) -> bytes:
@@ -88,5 +98,18 @@ def _truncated(length: int, value: str) -> str:
     return value[:length]
 
 
-def _hashed(algorithm: str, salt: bytes, value: str) -> str:
-    return hashlib.new(algorithm, salt + value.encode()).hexdigest()
+def _hashed(
+    algorithm: str, salt: bytes, form: Callable[[str], bytes], length: int | None, value: str
+) -> str:
+    found = hashlib.new(algorithm, salt + form(value), usedforsecurity=False)
+    return found.hexdigest()[:length]
+
+
+def _serialized(value: str) -> bytes:
+    """A text as Java's ObjectOutputStream writes it: each half of a surrogate pair by itself, and a
+    NUL in two bytes."""
+    units = memoryview(value.encode("utf-16-le")).cast("H")
+    text = "".join(map(chr, units)).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
+    if len(text) > _STRING_BYTES_MAX:
+        return _LONG_STRING + len(text).to_bytes(8) + text
+    return _STRING + len(text).to_bytes(2) + text

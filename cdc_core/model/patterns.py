@@ -103,6 +103,32 @@ class TablePattern:
         return _fits(self.owner, table.owner) and _fits(self.name, table.name)
 
 
+def check_name(pattern: str) -> str:
+    """A name or a pattern of names as it is.
+
+    Raises:
+        ConfigError: It is a regular expression that cannot be read.
+    """
+    if pattern.startswith(EXPRESSION):
+        try:
+            re.compile(pattern.removeprefix(EXPRESSION) or "(")
+        except re.error as error:
+            raise ConfigError(
+                f"this is not a regular expression: {error}",
+                hint="Write it as Python does: 're:APP_[0-9]+'.",
+                pattern=pattern[:200],
+            ) from None
+    return pattern
+
+
+def name_fits(pattern: str, name: str) -> bool:
+    """Is a name the one that is written, or one that a pattern fits as a whole: ``*`` is any number
+    of characters, ``?`` is one, and behind ``re:`` stands a regular expression?"""
+    if pattern.startswith(EXPRESSION):
+        return _compiled(pattern.removeprefix(EXPRESSION)).fullmatch(name) is not None
+    return pattern == name or _fits(pattern, name)
+
+
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> re.Pattern[str]:
     return re.compile(expression)

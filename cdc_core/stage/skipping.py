@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.model.patterns import name_fits
+
 Flags = npt.NDArray[np.bool_]
 
 USER, CLIENT, OPERATION, UNCHANGED = "user", "client", "operation", "unchanged"
@@ -24,17 +26,17 @@ USER, CLIENT, OPERATION, UNCHANGED = "user", "client", "operation", "unchanged"
 @dataclass(frozen=True, slots=True)
 class NameFilter:
     """Which names are wanted: those of ``include`` alone if it has any, never those of ``exclude``.
-    A name that is not known always is."""
+    A name that is not known always is. Both may hold patterns."""
 
     include: frozenset[str] = frozenset()
     exclude: frozenset[str] = frozenset()
 
     def unwanted(self, names: pa.Array) -> Flags:
         """Which names are not wanted."""
-        known = pc.is_valid(names)
-        listed = pc.is_in(
-            names, value_set=pa.array(sorted(self.include or self.exclude), pa.string())
-        )
+        known, patterns = pc.is_valid(names), self.include or self.exclude
+        there = pc.unique(names.drop_null()).to_pylist()
+        fitting = [one for one in there if any(name_fits(pattern, one) for pattern in patterns)]
+        listed = pc.is_in(names, value_set=pa.array(fitting, pa.string()))
         if self.include:
             listed = pc.invert(listed)
         found: Flags = pc.and_(known, listed).to_numpy(zero_copy_only=False)

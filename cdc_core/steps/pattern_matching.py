@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping, Set
 
 from cdc_core.config import MatchedTable, SourceConfig, TableConfig
+from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.patterns import whose_tool
 from cdc_core.model.reports import FoundTable
@@ -44,8 +45,21 @@ def look_up(
     found = find_tables(session, lambda table: pattern_of(config, table) is not None, known=kept)
     shown = {one.table for one in found}
     found += [one for one in kept if one.table not in shown | left and not one.left_out]
+    _refuse_too_many(config, found)
     _tell(found, {one.table: one.left_out for one in known})
     return sorted(found, key=lambda one: one.table)
+
+
+def _refuse_too_many(config: SourceConfig, found: list[FoundTable]) -> None:
+    named = sum(not one.is_pattern for one in config.tables)
+    count = named + sum(not one.left_out for one in found)
+    if config.tables_max is not None and count > config.tables_max:
+        raise ConfigError(
+            "more tables would be captured than tables_max allows",
+            hint="`redolake table find` shows what the patterns name. Narrow them, or raise tables_max.",
+            tables=count,
+            tables_max=config.tables_max,
+        )
 
 
 def _tell(found: list[FoundTable], before: Mapping[TableId, str]) -> None:

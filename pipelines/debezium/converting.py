@@ -275,6 +275,15 @@ def _same(expression: str, name: str) -> bool:
         return False
 
 
+def _tables_max(made: Imported, name: str, value: str) -> None:
+    if made.properties.get("guardrail.collections.limit.action", "warn") == "fail":
+        made.put("tables_max", int(value))
+        made.remark(name, Outcome.TAKEN, f"tables_max: {value}")
+    else:
+        said = "the connector only warns: `redolake doctor` shows the number; tables_max would stop"
+        made.remark(name, Outcome.LOOK, said)
+
+
 def _excluded(made: Imported, name: str, value: str) -> None:
     def change(entry: dict[str, Any], column: str) -> None:
         entry["columns_exclude"] = [*entry.get("columns_exclude", []), column]
@@ -500,6 +509,7 @@ _BY_NAME: dict[str, _Rule] = {
     "archive.log.hours": _number("capture.archive_hours"),
     "log.mining.archive.log.hours": _number("capture.archive_hours"),
     "event.processing.failure.handling.mode": _failure,
+    "guardrail.collections.max": _tables_max,
     "signal.data.collection": _signals,
     "signal.poll.interval.ms": _interval,
     "signal.kafka.topic": _text("signals.kafka_topic"),
@@ -541,11 +551,8 @@ def _by_table(made: Imported, name: str, value: str) -> None:
         _masked(made, name, value, f"truncate({found[1]})")
     elif found := re.fullmatch(r"column\.mask\.with\.(\d+)\.chars", name):
         _masked(made, name, value, f"stars({found[1]})")
-    elif found := re.fullmatch(r"column\.mask\.hash\.v2\.([^.]+)\.with\.salt\.(.+)", name):
-        _hashed(made, value, found[1], found[2])
-    elif name.startswith("column.mask.hash."):
-        shown = re.sub(r"(with\.salt\.).*", r"\1…", name)
-        made.remark(shown, Outcome.NOT_TAKEN, _said("column.mask.hash.x.with.salt.x"))
+    elif found := _HASH.fullmatch(name):
+        _hashed(made, value, found)
     elif name.startswith(_OVERRIDES):
         _override(made, name, value)
     elif (known := property_named(name)) is None:
@@ -575,21 +582,31 @@ def _override(made: Imported, name: str, value: str) -> None:
         made.remark(name, Outcome.TAKEN, f"snapshot.select_overrides: {own}")
 
 
-def _hashed(made: Imported, value: str, algorithm: str, salt: str) -> None:
-    shown = f"column.mask.hash.v2.{algorithm}.with.salt.…"
-    kind = algorithm.lower().replace("-", "")
-    salts = {
-        found[1]
-        for name in made.properties
-        if (found := re.fullmatch(r"column\.mask\.hash\.v2\.[^.]+\.with\.salt\.(.+)", name))
-    }
-    if kind not in ("sha256", "sha384", "sha512"):
-        made.remark(shown, Outcome.NOT_TAKEN, f"{algorithm} is not offered: sha256, sha384, sha512")
+_HASH = re.compile(r"column\.mask\.hash(\.v2)?\.([^.]+)\.with\.salt\.(.+)")
+_DIGESTS = {
+    **{name: name.replace("-", "").lower() for name in ("MD5", "SHA-1", "SHA-224", "SHA-256", "SHA-384", "SHA-512")},
+    **{f"SHA3-{bits}": f"sha3_{bits}" for bits in (224, 256, 384, 512)},
+}  # fmt: skip
+"""Java's names of digests, and ours."""
+
+
+def _hashed(made: Imported, value: str, rule: re.Match[str]) -> None:
+    version, algorithm, salt = rule[1] or "", rule[2].upper(), rule[3]
+    shown = f"column.mask.hash{version}.{rule[2]}.with.salt.…"
+    salts = {found[3] for name in made.properties if (found := _HASH.fullmatch(name))}
+    if (kind := _DIGESTS.get(algorithm)) is None:
+        made.remark(shown, Outcome.NOT_TAKEN, f"{algorithm} is not offered: {', '.join(_DIGESTS)}")
         return
     if len(salts) > 1 and salt != sorted(salts)[0]:
         made.remark(shown, Outcome.NOT_TAKEN, "a source has one salt; this rule has another one")
         return
     variable = f"{made.attributes['name'].upper()}_SALT"
     made.put("masks.salt_env", variable)
-    made.remark(shown, Outcome.LOOK, f"export {variable}=… with the connector's salt")
-    _masked(made, shown, value, f"hash({kind})")
+    mask = f"hash({kind})" if version else f"hash_v1({kind})"
+    made.remark(
+        shown,
+        Outcome.LOOK,
+        f"export {variable}=… with the connector's salt; for a column that is shorter than the "
+        f"digest add its length, as in {mask[:-1]}, 20)",
+    )
+    _masked(made, shown, value, mask)

@@ -303,8 +303,8 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "With Debezium's fields: to the metadata store, the log, a webhook or a Python class.",
         ),
         (
-            "guardrail.collections.max guardrail.collections.limit.action", MISSING, "",
-            "`redolake doctor` lists the tables that a pattern takes in.",
+            "guardrail.collections.max guardrail.collections.limit.action", DIFFERS, "tables_max",
+            "A run that would capture more tables stops. There is no warning instead.",
         ),
     ),
     "Filters, keys and masks": (
@@ -349,12 +349,14 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         (
             "column.mask.hash.v2.{algorithm}.with.salt.{salt}", TAKEN,
             "tables[].columns_mask masks.salt_env",
-            "`hash(sha256)`, `hash(sha384)` or `hash(sha512)`: the same digest. The salt comes from "
-            "an environment variable. Columns that are shorter than the digest are not cut.",
+            "`hash(sha256)`: the same digest. The salt comes from an environment variable, one for "
+            "the source. Add the column's length where it is shorter than the digest: "
+            "`hash(sha256, 20)`.",
         ),
         (
-            "column.mask.hash.{algorithm}.with.salt.{salt}", MISSING, "tables[].columns_mask",
-            "The older version hashes Java's serialised form. Redolake computes version 2.",
+            "column.mask.hash.{algorithm}.with.salt.{salt}", TAKEN,
+            "tables[].columns_mask masks.salt_env",
+            "`hash_v1(sha256)`: the same digest, of Java's serialized form. Otherwise as version 2.",
         ),
         (
             "column.propagate.source.type datatype.propagate.source.type", ANSWERED, "",

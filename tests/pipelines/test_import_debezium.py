@@ -214,13 +214,36 @@ def test_overrides_of_listed_tables_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "mask"),
+    [
+        pytest.param("column.mask.hash.SHA-256.with.salt.x", "hash_v1(sha256)", id="the-older-hash"),
+        pytest.param("column.mask.hash.v2.MD5.with.salt.x", "hash(md5)", id="md5"),
+        pytest.param("column.mask.hash.v2.SHA3-512.with.salt.x", "hash(sha3_512)", id="sha3"),
+    ],
+)  # fmt: skip
+def test_hashes_are_taken_without_their_salt(rule: str, mask: str) -> None:
+    made = with_properties({"table.include.list": r"SHOP\.A", rule: r"SHOP\.A\.N"})
+    [table] = made.attributes["tables"]
+    assert table["columns_mask"] == {"N": mask}
+    assert made.is_whole
+    assert ".x" not in repr(made.remarks).replace("with.salt.…", "")
+
+
+@pytest.mark.parametrize("action", ["fail", "warn"])
+def test_the_guard_rail_is_taken_where_it_stops(action: str) -> None:
+    made = with_properties(
+        {"guardrail.collections.max": "20", "guardrail.collections.limit.action": action}
+    )
+    assert made.attributes.get("tables_max") == (20 if action == "fail" else None)
+
+
+@pytest.mark.parametrize(
     "more",
     [
         pytest.param({"column.include.list": r"SHOP\.A\.ID"}, id="columns-that-are-included"),
         pytest.param({"column.exclude.list": r"SHOP\.A\.S.*"}, id="columns-by-expression"),
         pytest.param({"column.exclude.list": r"OTHER\.T\.A"}, id="of-no-entry"),
-        pytest.param({"column.mask.hash.SHA-256.with.salt.x": r"SHOP\.A\.N"}, id="the-older-hash"),
-        pytest.param({"column.mask.hash.v2.MD5.with.salt.x": r"SHOP\.A\.N"}, id="md5"),
+        pytest.param({"column.mask.hash.v2.MD2.with.salt.x": r"SHOP\.A\.N"}, id="md2"),
         pytest.param({"message.key.columns": r"SHOP\..*:ID"}, id="keys-by-expression"),
         pytest.param({"table.include.list": r"SHOP\.\p{Lu}+"}, id="not-an-expression-of-python"),
         pytest.param({"snapshot.mode": "a_mode_of_tomorrow"}, id="an-unknown-mode"),

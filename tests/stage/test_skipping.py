@@ -69,6 +69,10 @@ def test_an_update_that_changes_nothing_is_skipped(changes: pa.Table, is_skipped
         pytest.param(NameFilter(include=frozenset({"APP"})), None, False, id="not-known"),
         pytest.param(NameFilter(exclude=frozenset({"BATCH"})), "BATCH", True, id="excluded"),
         pytest.param(NameFilter(exclude=frozenset({"BATCH"})), None, False, id="not-known-to-exclude"),
+        pytest.param(NameFilter(exclude=frozenset({"BATCH_*"})), "BATCH_7", True, id="pattern"),
+        pytest.param(NameFilter(exclude=frozenset({"BATCH_*"})), "A_BATCH_7", False, id="pattern-as-a-whole"),
+        pytest.param(NameFilter(include=frozenset({"re:APP_[0-9]+", "B?"})), "APP_12", False, id="expression"),
+        pytest.param(NameFilter(include=frozenset({"re:APP_[0-9]+", "B?"})), "APP_X", True, id="no-expression"),
     ],
 )  # fmt: skip
 def test_names_decide_for_whole_transactions(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.excluding import ExcludedValues
 from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.config import TableConfig
+from cdc_core.decode.masking import _hashed, _serialized
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
@@ -34,7 +36,7 @@ MASKS = {
     "EMAIL": "hash(sha256)",
     "PHONE": "stars(4)",
     "NAME": "truncate(2)",
-    "NAT": "hash(sha512)",
+    "NAT": "hash_v1(sha512, 90)",
     "PAD": "truncate(3)",
 }
 SECRETS = ("hidden", "+49", "Zoë O'", "夜の")
@@ -44,9 +46,15 @@ def hashed(text: str, algorithm: str = "sha256") -> str:
     return hashlib.new(algorithm, (SALT + text).encode()).hexdigest()
 
 
+def hashed_v1(text: str) -> str:
+    """As Java writes a short text without NUL and surrogates, cut."""
+    form = b"\xac\xed\x00\x05t" + bytes([0, len(text.encode())]) + text.encode()
+    return hashlib.sha512(SALT.encode() + form).hexdigest()[:90]
+
+
 def row(key: int, number: int) -> tuple[Any, ...]:
     """A row as the lake must have it, whose values were written as ``values`` has them."""
-    return (key, hashed(f"hidden{number}@x"), "****", "Zo", hashed(f"夜の{number}", "sha512"), "Zed", f"note {number}")  # fmt: skip
+    return (key, hashed(f"hidden{number}@x"), "****", "Zo", hashed_v1(f"夜の{number}"), "Zed", f"note {number}")  # fmt: skip
 
 
 def values(number: int) -> str:
@@ -112,9 +120,29 @@ def test_both_paths_give_the_same_and_no_value_lands(oracle: Oracle, source: Sou
 
 
 def test_the_digest_is_debeziums() -> None:
-    """Its own test's value for V2, SHA-256, salt `salt`."""
+    """Its own tests' values for the salt `salt`: of version 2, and of version 1 with two digests."""
     found = hashlib.sha256(b"salthello").hexdigest()
     assert (found[:8], found[-6:]) == ("cd31b3b9", "7a843a")
+    old = partial(_hashed, salt=b"salt", form=_serialized, length=None)
+    assert old("sha256", value="hello") == "af5843a0f0e728ab0332c8888b6e1190bfb79e584f0d40538de8f10df6ef29c6"  # fmt: skip
+    assert old("sha256", value="world") == "4588e1f2dcdc7fefc1515d3acd5acb9033478eace68286f383c337b9ff4464a3"  # fmt: skip
+    assert old("md5", value="hello") == "46f48a7a5ea32efba87cbff49d46d35a"
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        pytest.param("a\0é", "aced000574000561c080c3a9", id="NUL in two bytes"),
+        pytest.param("😀", "aced0005740006eda0bdedb880", id="halves of a pair"),
+        pytest.param("", "aced0005740000", id="empty"),
+    ],
+)
+def test_java_s_form_of_a_text(text: str, form: str) -> None:
+    assert _serialized(text).hex() == form
+
+
+def test_java_s_form_of_a_long_text() -> None:
+    assert _serialized("x" * 70_000)[:13].hex() == "aced00057c" + (70_000).to_bytes(8).hex()
 
 
 def test_values_without_names_are_masked(oracle: Oracle, source: Source) -> None:
@@ -216,7 +244,8 @@ def test_what_cannot_have_a_mask_is_refused(
 
 
 @pytest.mark.parametrize(
-    "mask", ["stars(0)", "stars()", "hash(md5)", "truncate(-1)", "stars(4) ", "x"]
+    "mask",
+    ["stars(0)", "stars()", "hash(md4)", "hash(sha256, 0)", "truncate(-1)", "stars(4) ", "x"],
 )
 def test_a_mask_that_is_not_known_is_refused(mask: str) -> None:
     with pytest.raises(ValidationError):

@@ -56,6 +56,24 @@ def test_what_is_left_out_has_a_reason(source: Source, caplog: pytest.LogCapture
     assert not caplog.records, "said once"
 
 
+def test_no_more_tables_join_than_are_allowed(
+    oracle: Oracle, source: Source, tmp_path: Path
+) -> None:
+    """What is captured stays so; nothing of the tables that would be too many lands."""
+    oracle.run("CREATE TABLE THREE (ID NUMBER(9) PRIMARY KEY)")
+    source.more = {**source.more, "tables_max": 2}
+    source.configure(PATTERN)
+    with pytest.raises(ConfigError, match="tables_max") as refused:
+        source.run()
+    assert (refused.value.facts["tables"], refused.value.facts["tables_max"]) == (3, 2)
+    assert captured(source) == {"ONE", "TWO"}
+    source.configure({**PATTERN, "exclude": ["DEMO.T*_*", "DEMO.THREE"]})
+    source.run()
+    assert captured(source) == {"ONE", "TWO"}
+    with pytest.raises(ValueError, match="tables_max allows 1"):
+        oracle.config(tmp_path / "more", "ONE", "TWO", tables_max=1)
+
+
 def test_a_table_that_is_created_later_joins_at_the_next_run(
     oracle: Oracle, source: Source
 ) -> None:
