@@ -207,6 +207,19 @@ class Prefetcher(Protocol):
         """
 
 
+@runtime_checkable
+class Releaser(Protocol):
+    """What a source may offer besides: to let the other side forget what it keeps for this one."""
+
+    def release(self, applied: Scn) -> None:
+        """All windows up to an SCN are applied: what only they needed is not read again. May be
+        called twice, and may do nothing.
+
+        Raises:
+            CdcError: The other side cannot be reached.
+        """
+
+
 OpenSource = Callable[[SourceConfig, OracleDatabase], Source]
 """How a source's changes are reached; called once, and connects to nothing before the first
 question."""

@@ -78,6 +78,8 @@ class OpenLogReplicator:
     def messages(self) -> Iterator[list[dict[str, Any]]]:
         """The messages of each transaction that has committed since, and checkpoints."""
         engine = self.database.engine
+        with engine.writing():
+            self.database.redo.sink.keep_alive()  # an idle instance writes redo too
         with engine.reading() as connection:
             high = _redo_end(connection)
             found = [

@@ -235,18 +235,38 @@ class LogMinerConfig(CaptureOptions):
 
 
 class OpenLogReplicatorConfig(CaptureOptions):
-    """Read the JSON lines that OpenLogReplicator's file writer puts into a folder."""
+    """Read what OpenLogReplicator writes in JSON: files in a ``folder``, or messages of its network
+    writer at ``host``."""
 
     type: Literal["openlogreplicator"] = "openlogreplicator"
 
-    folder: str
-    """The folder that OpenLogReplicator writes to, or into which somebody copies its files.
+    folder: str | None = None
+    """The folder that OpenLogReplicator's file writer fills, or into which somebody copies its
+    files.
     Redolake only reads it. A file may be removed once all windows up to the beginning of the next
     one are applied."""
 
     files: str = "*.json"
     """Which files in the folder are OpenLogReplicator's, as a pattern. They are read in the order
     of their names, numbers in them by value: write ``%i`` into the ``output`` of its writer."""
+
+    host: str | None = None
+    """The machine on which OpenLogReplicator's network writer listens, in place of ``folder``. It
+    serves one client at a time."""
+
+    port: Annotated[int, Field(gt=0, lt=65536)] = 8600
+    """The port of its ``uri``."""
+
+    source: str | None = None
+    """The ``name`` of OpenLogReplicator's source; needed with ``host``."""
+
+    idle_seconds: Annotated[float, Field(gt=0)] = 5
+    """So long Redolake waits for the next message of the network writer. What the messages until
+    then do not prove complete waits for the next run."""
+
+    queue_size: Annotated[int, Field(gt=0)] = 65536
+    """``queue-size`` of the network writer: it holds so many messages until Redolake confirms them,
+    and then falls silent. Set both above the number of messages of the longest transaction."""
 
     database: str | None = None
     """The pluggable database whose messages count, as they name it under ``db``. By default all
@@ -265,6 +285,16 @@ class OpenLogReplicatorConfig(CaptureOptions):
     window_bytes_max: Annotated[int, Field(ge=1024)] = 256 * 1024**2
     """Messages of one window, in bytes, about: a window ends at the first place behind them where
     the messages prove it complete."""
+
+    @model_validator(mode="after")
+    def _reads_one_writer(self) -> Self:
+        if (self.folder is None) == (self.host is None):
+            raise ValueError(
+                "name either folder, with OpenLogReplicator's files, or host, where its network writer listens"
+            )
+        if self.host is not None and self.source is None:
+            raise ValueError("host needs source, the name of OpenLogReplicator's source")
+        return self
 
 
 def _reader_of(given: Any) -> str:

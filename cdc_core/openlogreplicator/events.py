@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from cdc_core.errors import ConfigError, LogsNotReadyError, PreflightError
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.model.scn import ScnWindow
-from cdc_core.openlogreplicator.files import Place
 from cdc_core.openlogreplicator.messages import Message, Payload, lacking
+
+
+class Resume(Protocol):
+    """Where the next window's messages begin."""
+
+    def as_json(self) -> Mapping[str, Any]:
+        """For the manifest of the window before; not empty."""
 
 
 class Batch(Protocol):
@@ -20,7 +26,7 @@ class Batch(Protocol):
     def messages(self) -> Sequence[Message]:
         """The messages, at least one."""
 
-    def place(self, at: int) -> Place:
+    def place(self, at: int) -> Resume:
         """Before the message with that number."""
 
 
@@ -48,10 +54,10 @@ class WindowEvents:
         self._window, self._base, self._wanted = window, ordinal << ORDINAL_SHIFT, database
         self._database: str | None = None
         self._thread: int | None = None
-        self.end: Place | None = None
+        self.end: Resume | None = None
         """Behind the events: where the next window's begin."""
 
-    def read(self, batches: Callable[[], Iterator[Batch]]) -> Iterator[Event]:
+    def read(self, batches: Callable[[], Iterable[Batch]]) -> Iterator[Event]:
         """The events from the beginning on, again at each call.
 
         Raises:

@@ -72,6 +72,7 @@ class MessageFiles:
     """
 
     def __init__(self, how: OpenLogReplicatorConfig) -> None:
+        assert how.folder is not None
         self._folder = Path(how.folder)
         if not self._folder.is_dir():
             raise PreflightError(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from cdc_core.capture.preflight import logs_all_columns
 from cdc_core.config import OpenLogReplicatorConfig, TableConfig
-from cdc_core.errors import DecodeError, PreflightError
+from cdc_core.errors import DecodeError, LogsNotReadyError, PreflightError
 from cdc_core.model.findings import Finding
 from cdc_core.openlogreplicator.files import MessageFiles
 from cdc_core.openlogreplicator.messages import (
@@ -21,6 +21,8 @@ from cdc_core.openlogreplicator.messages import (
     Message,
     Payload,
 )
+from cdc_core.openlogreplicator.network import NetworkMessages
+from cdc_core.openlogreplicator.protocol import Answer
 from cdc_core.oracle.session import OracleSession
 from cdc_core.preflight.checks import Looked, found_by
 from cdc_core.preflight.redo import LOGGING, ROW_CHECKS
@@ -86,6 +88,22 @@ def check_files(how: OpenLogReplicatorConfig) -> list[Finding]:
             )
         )
     return findings
+
+
+def check_server(how: OpenLogReplicatorConfig) -> list[Finding]:
+    """What the network writer says of itself."""
+    try:
+        reply = NetworkMessages(how).info()
+    except (PreflightError, LogsNotReadyError) as error:
+        return [Finding(error.what_happened, error.hint)]
+    what = (
+        "is ready: the first snapshot starts it"
+        if reply.code is Answer.READY
+        else f"replicates from SCN {reply.scn} on"
+    )
+    return [
+        Finding(f"OpenLogReplicator {what}", "", is_problem=False),
+    ]
 
 
 def _lacking(messages: Sequence[Message]) -> Iterator[str]:

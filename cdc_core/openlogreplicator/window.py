@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,7 +68,7 @@ class WindowReader:
         work: WindowWork,
         rules: CaptureRules,
         how: OpenLogReplicatorConfig,
-        batches: Callable[[], Iterator[Batch]],
+        batches: Callable[[], Iterable[Batch]],
         landing: LandingStore,
     ) -> None:
         self._session, self._work, self._rules, self._how = session, work, rules, how
@@ -111,7 +111,7 @@ class WindowReader:
         check_incarnation(self._session, work.source.resetlogs_change)
         assert events.end is not None
         manifest = self._manifest(
-            changes, files, redo, transactions, left, started, reader=events.end.as_json()
+            changes, files, redo, transactions, left, started, reader=dict(events.end.as_json())
         )
         definitions = keep_definitions(landing, work.source.name, manifest.schemas)
         landing.write_manifest(folder, window_manifest_bytes(manifest, definitions))

@@ -124,17 +124,24 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         ("connection.validation.timeout.ms", TAKEN, "oracle.connect_timeout_seconds", "In seconds."),
         (
             "database.connection.adapter", DIFFERS, "capture.type",
-            "Redolake reads through LogMiner. XStream and OpenLogReplicator are not offered. Both "
-            "`logminer` and `logminer_unbuffered` become `logminer`: transactions wait in files, not "
-            "in memory.",
+            "`olr` becomes `openlogreplicator`. Both `logminer` and `logminer_unbuffered` become "
+            "`logminer`: transactions wait in files, not in memory. XStream is not offered.",
         ),
         (
             "database.out.server.name xstream.out.server.name", MISSING, "",
             "XStream is not offered.",
         ),
         (
-            "openlogreplicator.source openlogreplicator.host openlogreplicator.port", MISSING, "",
-            "OpenLogReplicator is not offered.",
+            "openlogreplicator.source", TAKEN, "capture(openlogreplicator).source",
+            "With `database.connection.adapter: olr`.",
+        ),
+        (
+            "openlogreplicator.host", TAKEN, "capture(openlogreplicator).host",
+            "It serves one client at a time: end the connector first.",
+        ),
+        (
+            "openlogreplicator.port", TAKEN, "capture(openlogreplicator).port",
+            "The port of the `uri` of its writer.",
         ),
         (
             "rac.nodes", DIFFERS, "capture.flush_dsns",

@@ -8,6 +8,7 @@ from cdc_core.errors import OvertakenError, WindowConflictError
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.source import Releaser
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.rows import streams
 
@@ -34,6 +35,7 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         source = ctx.source_record()
         last = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
         low = last[0].window.scn_high if last else source.snapshot_scn
+        _release(ctx)
         found = ctx.redo_source.next_windows(
             low,
             read_from=low if last else source.mining_low,
@@ -64,6 +66,17 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
             )
         )
         return bounds
+
+
+def _release(ctx: Context) -> None:
+    """Let the reader's other side forget what all tables have."""
+    reader = ctx.redo_source
+    if not isinstance(reader, Releaser):
+        return
+    waiting = ctx.store.windows.find(ctx.source, states=("planned", "captured"), limit=1)
+    newest = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
+    if waiting or newest:
+        reader.release(waiting[0].window.scn_low if waiting else newest[0].window.scn_high)
 
 
 def pending_windows(ctx: Context) -> list[ScnWindow]:
