@@ -211,14 +211,20 @@ def _check_each(looked: Looked) -> Iterator[Finding]:
         yield from _check_rights(looked.session, schema.table, looked.scn)
 
 
-def _check_undo(looked: Looked) -> Iterator[Finding]:
+def read_undo_seconds(session: OracleSession) -> int | None:
+    """How long the database is asked to keep undo; None where that cannot be seen."""
     try:
-        rows = looked.session.fetch_all(_UNDO)
+        rows = session.fetch_all(_UNDO)
     except PreflightError:
-        return
-    if rows:
+        return None
+    return int(rows[0][0]) if rows else None
+
+
+def _check_undo(looked: Looked) -> Iterator[Finding]:
+    seconds = read_undo_seconds(looked.session)
+    if seconds is not None:
         yield Finding(
-            f"undo is kept for {rows[0][0]} seconds",
+            f"undo is kept for {seconds} seconds",
             "Chunks and reconciliation must finish while their undo is kept; ALTER SYSTEM SET UNDO_RETENTION makes that longer",
             is_problem=False,
         )

@@ -184,6 +184,19 @@ class Chunks:
                 found.setdefault((chunk.table, chunk.snapshot_id), []).append(chunk)
         return found
 
+    def reading(self, source: str) -> dict[TableId, tuple[int, float]]:
+        """How many rows were read from each table in chunks, and in how many seconds of one
+        session."""
+        sums = (func.sum(CHUNKS.c.rows), func.sum(CHUNKS.c.seconds))
+        query = select(CHUNKS.c.owner, CHUNKS.c.name, *sums).where(
+            CHUNKS.c.source == source, CHUNKS.c.rows > 0, CHUNKS.c.seconds > 0
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(query.group_by(CHUNKS.c.owner, CHUNKS.c.name)).all()
+        return {
+            TableId(owner, name): (int(read), float(seconds)) for owner, name, read, seconds in rows
+        }
+
     def signal_progress(self, source: str) -> dict[str, tuple[int, int]]:
         """Every signal that planned chunks: how many of them are applied, and how many there are,
         but for dropped ones."""

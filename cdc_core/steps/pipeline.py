@@ -45,9 +45,9 @@ from cdc_core.steps.lookahead import carry_windows
 from cdc_core.steps.notifying import Notifier
 from cdc_core.steps.overtaken import look_again, looking_again, overtaken_where_forgotten
 from cdc_core.steps.snapshots import apply as chunk_apply
+from cdc_core.steps.snapshots import estimating, starting
 from cdc_core.steps.snapshots import plan as snapshot_plan
 from cdc_core.steps.snapshots import read as chunk_read
-from cdc_core.steps.snapshots import starting
 from cdc_core.steps.snapshots.carrying import carry_chunks
 from cdc_core.steps.snapshots.files import ChunkFiles
 from cdc_core.steps.snapshots.joining import FirstStart, read_first_start
@@ -184,6 +184,7 @@ class Pipeline(Context):
     begin = _kept(starting.begin)
     decision = starting.decision
     preview = previewing.preview
+    estimate_snapshot = estimating.estimate_snapshot
     pending_chunks = snapshot_plan.pending_chunks
     snapshot_chunk = _kept_of_table(chunk_read.snapshot_chunk)
     apply_chunk = _kept_of_table(chunk_apply.apply_chunk)

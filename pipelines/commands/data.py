@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from cdc_core.errors import CdcError, ConfigError, LeaseHeldError, TransientError, noticing_memory
 from cdc_core.model.scn import ScnWindow
+from pipelines.commands.estimates import show_estimate
 from pipelines.commands.inspect import (
     EXIT_DIFFERENT,
     progress_text,
@@ -56,16 +57,32 @@ ConditionOption = Annotated[
 
 
 def snapshot(
-    table: TablesOption = None, condition: ConditionOption = None, config: ConfigOption = None
+    table: TablesOption = None,
+    condition: ConditionOption = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be read, and read nothing.")
+    ] = False,
+    config: ConfigOption = None,
 ) -> None:
     """Read existing rows from Oracle into change log and mirror.
 
     The first time, all captured tables are read as of one SCN, chunk by chunk. If it stops
     half-way, run the same command to continue. Later, --table reads a table again (all rows, or
     those of a condition) while change capture continues.
+
+    --plan shows chunks, rows, bytes and minutes of each table, at the rate at which chunks were
+    read before, and which tables take longer than Oracle keeps undo. It cuts the tables as a
+    snapshot would, so it may read and sort keys, and changes nothing.
     """
     _check_condition(table, condition)
+    if plan and condition is not None:
+        raise ConfigError(
+            "a plan is of whole tables", hint="Leave out either --plan or --condition."
+        )
     with opened(config) as pipeline:
+        if plan:
+            show_estimate(pipeline.estimate_snapshot(tables_of(table)), out())
+            return
         if not table:
             _begin(pipeline)
         steps = pipeline.run_snapshot(tables_of(table), condition=condition)
@@ -80,17 +97,23 @@ def snapshot(
 
 
 def snapshot_all(
-    names: Sequence[str], *, table: list[str] | None, condition: str | None, config: SourceFile
+    names: Sequence[str],
+    *,
+    table: list[str] | None,
+    condition: str | None,
+    plan: bool,
+    config: SourceFile,
 ) -> None:
     """The same for all pluggable databases that the configuration lists; those that are new are
     read as of one SCN."""
     from cdc_core.fleet import begin_together
 
     _check_condition(table, condition)
-    if not table:
+    if not table and not plan:
         with all_opened(names, config) as pipelines:
             begin_together(pipelines)
-    each(snapshot, names, {"table": table, "condition": condition, "config": config})
+    given = {"table": table, "condition": condition, "plan": plan, "config": config}
+    each(snapshot, names, given)
 
 
 def capture(

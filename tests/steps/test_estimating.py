@@ -1,0 +1,116 @@
+"""`redolake snapshot --plan` says what a snapshot would read, and has no effect on anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pipelines.cli import app
+from pipelines.commands import data
+from tests.oracle.embedded import ADMIN, Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, source_of, table_id
+
+oracle = oracle_with(
+    "CREATE TABLE BIG (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "INSERT INTO BIG SELECT LEVEL, 'first' FROM DUAL CONNECT BY LEVEL <= 950",
+    "CREATE TABLE PARTED (ID NUMBER(9) PRIMARY KEY) PARTITION BY RANGE (ID)"
+    " (PARTITION A VALUES LESS THAN (40), PARTITION B VALUES LESS THAN (MAXVALUE))",
+    "INSERT INTO PARTED SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 60",
+    "CREATE TABLE COUNTED (A NUMBER(9))",
+    "INSERT INTO COUNTED SELECT MOD(LEVEL, 9) FROM DUAL CONNECT BY LEVEL <= 150",
+)
+
+
+@pytest.fixture
+def source(oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
+    snapshot = {"chunk_rows": 100, "sessions": 2}
+    with source_of(oracle, tmp_path, snapshot=snapshot) as opened:
+        opened.configure(
+            "BIG", {"name": "PARTED", "cut": "partition"},
+            {"name": "COUNTED", "identity": "all_columns"},
+        )  # fmt: skip
+        monkeypatch.setattr(data, "opened", lambda *_, **__: nullcontext(opened.pipeline))
+        yield opened
+
+
+def planned(*words: str) -> str:
+    said: Result = CliRunner().invoke(app, ["snapshot", "--plan", *words])
+    assert said.exit_code == 0, said.output
+    return said.stdout
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """The cells of each table."""
+    lines = [line.split() for line in text.splitlines() if line.startswith("DEMO.")]
+    return {line[0].removeprefix("DEMO."): line[1:] for line in lines if len(line) > 5}
+
+
+def test_a_plan_says_chunks_and_rows_and_does_nothing(source: Source, tmp_path: Path) -> None:
+    said = planned()
+    found = rows(said)
+    assert {name: cells[:3] for name, cells in found.items()} == {
+        "BIG": ["key", "10", "950"],
+        "COUNTED": ["rowid", "2", "150"],
+        "PARTED": ["rowid", "2", "60"],
+    }
+    assert "no rate measured yet" in said
+    assert "2 sessions" in said
+    assert "undo is kept for 900 seconds" in said
+    store = source.pipeline.store
+    assert store.tables.all("src") == []
+    assert store.chunks.find("src") == []
+    assert store.sources.get("src") is None
+    assert not (tmp_path / "landing").exists()
+    assert source.lake.calls == []
+
+
+def test_what_is_left_is_planned_at_the_rate_that_was_measured(
+    source: Source, oracle: Oracle
+) -> None:
+    keys = source.pipeline.start_snapshot()
+    for key in [key for key in keys if key.table == table_id("BIG")][:4]:
+        source.pipeline.snapshot_chunk(key)
+    before = [(one.number, one.state) for one in source.pipeline.store.chunks.find("src")]
+    said = planned()
+    found = rows(said)
+    assert found["BIG"][:3] == ["key", "6", "570"]
+    assert "rows/s a session measured" in said
+    assert "one SCN" not in said
+    found_by_hand = source.pipeline.estimate_snapshot()
+    assert found_by_hand.rows_per_second
+    minutes = 570 / found_by_hand.rows_per_second / 60 / 2
+    assert found_by_hand.tables[0].minutes == pytest.approx(minutes)
+    assert [(one.number, one.state) for one in source.pipeline.store.chunks.find("src")] == before
+
+
+def test_tables_that_outlast_the_undo_are_named(
+    source: Source, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.pipeline.start_snapshot()
+    monkeypatch.setattr(
+        "cdc_core.state.chunks.Chunks.reading", lambda *_: {table_id("BIG"): (100, 50.0)}
+    )
+    oracle.run("ALTER SYSTEM SET UNDO_RETENTION = 240", user=ADMIN)
+    said = planned()
+    assert "reading takes 290" in said
+    assert "DEMO.BIG does not make it" not in said
+    assert "DEMO.COUNTED does not make it at one SCN: its snapshot starts again, once" in said
+    assert "DEMO.PARTED does not make it at one SCN: chunks whose undo is gone" in said
+
+
+def test_a_complete_snapshot_leaves_nothing_to_plan_but_named_tables(source: Source) -> None:
+    source.run()
+    assert "Nothing to read" in planned()
+    assert rows(planned("--table", "DEMO.PARTED"))["PARTED"][:3] == ["rowid", "2", "60"]
+
+
+def test_a_table_that_cannot_be_read_says_why(source: Source) -> None:
+    source.configure("BIG", "NOWHERE")
+    said = planned()
+    assert "DEMO.NOWHERE cannot be read" in said
+    assert rows(said)["BIG"][1] == "10"
