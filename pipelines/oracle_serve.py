@@ -23,7 +23,8 @@ from pathlib import Path
 
 from cdc_core.errors import CdcError, ConfigError, OracleUnavailableError
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
-from oracle_embedded.redo import DEFAULT_WARTS, RedoSettings, Wart
+from oracle_embedded.likeness import Likeness
+from oracle_embedded.redo import RedoSettings, Wart
 from oracle_embedded.server import EmbeddedServer
 
 DEFAULT_SCHEMA = OWNER
@@ -63,6 +64,7 @@ def serve(
     national_character_set: str = "",
     nls_sort: str = "",
     nls_comp: str = "",
+    like: Path | None = None,
 ) -> int:
     """Serve until ended; returns 0.
 
@@ -82,13 +84,20 @@ def serve(
         national_character_set: Its national one; AL16UTF16 unless said.
         nls_sort: NLS_SORT of the instance; BINARY unless said.
         nls_comp: NLS_COMP of the instance; BINARY unless said.
+        like: A report of ``redolake certify``: the database behaves as that one says, but for what
+            the other arguments say.
 
     Raises:
         OracleUnavailableError: Another process serves the data folder.
         ConfigError: A schema's name or an oddity's is none, or the database cannot have such a
             character set or sort.
     """
-    settings = RedoSettings(warts=(DEFAULT_WARTS | _warts(show)) - _warts(hide))
+    model = Likeness() if like is None else _like(like)
+    if model.unlike:
+        print(f"Not as the report says: {', '.join(model.unlike)}", file=sys.stderr, flush=True)
+    settings = RedoSettings(
+        warts=(model.warts | _warts(show)) - _warts(hide), lob_rows=model.lob_rows
+    )
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
@@ -100,11 +109,15 @@ def serve(
         data.mkdir(parents=True, exist_ok=True)
         stack.enter_context(only_server(data, ended))
         names = {
-            "character_set": character_set, "national_character_set": national_character_set,
+            "character_set": character_set or model.character_set,
+            "national_character_set": national_character_set or model.national_character_set,
             "nls_sort": nls_sort, "nls_comp": nls_comp,
         }  # fmt: skip
-        database = _opened(data, settings, {name: one.upper() for name, one in names.items()})
+        database = _opened(
+            data, settings, {name: one.upper() for name, one in names.items()}, model
+        )
         stack.callback(database.close)
+        database.redo.open_threads(model.threads)
         login = ensure_users(database, schemas)
         server = _listening(database, port)
         stack.callback(server.stop)
@@ -113,7 +126,21 @@ def serve(
     return 0
 
 
-def _opened(data: Path, settings: RedoSettings, names: Mapping[str, str]) -> OpenDatabase:
+def _like(report: Path) -> Likeness:
+    try:
+        return Likeness.read(report)
+    except ValueError as error:
+        raise ConfigError(
+            "this is no report of a certification",
+            hint="`redolake certify --to report.json` writes one.",
+            file=report,
+            cause=str(error),
+        ) from error
+
+
+def _opened(
+    data: Path, settings: RedoSettings, names: Mapping[str, str], like: Likeness
+) -> OpenDatabase:
     try:
         return open_database(
             data,
@@ -122,6 +149,9 @@ def _opened(data: Path, settings: RedoSettings, names: Mapping[str, str]) -> Ope
             national_character_set=names["national_character_set"],
             nls_sort=names["nls_sort"],
             nls_comp=names["nls_comp"],
+            release=like.release,
+            extended_strings=like.extended_strings,
+            time_zone=like.time_zone,
         )
     except ValueError as error:
         raise ConfigError(
@@ -249,6 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--national-character-set", default="")
     parser.add_argument("--nls-sort", default="")
     parser.add_argument("--nls-comp", default="")
+    parser.add_argument("--like", type=Path)
     asked = parser.parse_args(arguments)
     try:
         return serve(
@@ -263,6 +294,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             national_character_set=asked.national_character_set,
             nls_sort=asked.nls_sort,
             nls_comp=asked.nls_comp,
+            like=asked.like,
         )
     except CdcError as error:
         print(error, file=sys.stderr)

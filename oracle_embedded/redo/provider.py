@@ -12,6 +12,7 @@ from oracle_embedded.api import (
     VirtualTable,
 )
 from oracle_embedded.faults import FaultRegistry
+from oracle_embedded.redo import threads
 from oracle_embedded.redo.contents import Contents
 from oracle_embedded.redo.miner import Miner
 from oracle_embedded.redo.settings import RedoSettings, Wart
@@ -76,6 +77,15 @@ class Redo:
         """Show an oddity from now on, or no longer; redo that waits in strands is bound when it is
         not to wait any more."""
         set_wart(self.database, self.sink, wart, shown=shown)
+
+    def open_threads(self, count: int) -> None:
+        """Start instances until so many redo threads are open."""
+        with self.database.writing():
+            known = {one.thread for one in threads.read_threads(self.sink.writer.connection)}
+            for thread in range(1, count + 1):
+                if thread not in known:
+                    self.sink.writer.enable_thread(thread, threads.PUBLIC)
+                self.sink.writer.open_thread(thread)
 
     def set_unlogged(self, *tables: str) -> None:
         """Change these tables (``OWNER.NAME``) without redo from now on, as direct loads (APPEND)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,8 +42,12 @@ def certify(
         ),
     ] = None,
     to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="FILE", help="Write the report to this .json file, too."),
+        list[Path] | None,
+        typer.Option(
+            "--to",
+            metavar="FILE",
+            help="Write the report to this file, too: .json or .html; repeatable.",
+        ),
     ] = None,
     verbose: Annotated[
         bool, typer.Option("--all", help="Also list the beliefs that hold.")
@@ -58,7 +63,8 @@ def certify(
     reads their redo, and drops them; it takes a minute or two.
 
     The report has no value and no name of your tables: you can send it to the maintainers of
-    Redolake. Its JSON keys are stable; see the reference page "What --json prints".
+    Redolake, and `redolake oracle serve --like` makes the embedded Oracle behave as it says. Its
+    JSON keys are stable; see the reference page "What --json prints".
 
     Exits with code 1 if a belief that Redolake rests on does not hold.
     """
@@ -66,14 +72,15 @@ def certify(
     from pipelines.demo_oracle import database_of
 
     levels = _levels(level or [])
+    _check_targets(to or [])
     file = config or SourceFile()
     path = config_path(file.named, os.environ)
     load_config(path, environ=None)
     with database_of(path, os.environ) as environ:
         chosen = _chosen(load_config(path, environ=environ), file.pdb)
         report = certified(chosen, levels, scratch=_scratch(schema))
-    if to is not None:
-        to.write_text(report.text(), encoding="utf-8")
+    for path in to or ():
+        path.write_text(_FORMS[path.suffix](report), encoding="utf-8")
     if json:
         print_json(report.as_json())
     else:
@@ -135,6 +142,25 @@ def _levels(names: list[str]) -> list[Level]:
                 "there is no such level", hint=f"Choose from {', '.join(known)}.", level=name
             )
     return [level for level in PROBES if str(level) in names] or [Level.LOOK]
+
+
+def _page(report: Report) -> str:
+    from cdc_core.certify import page
+
+    return page(report)
+
+
+_FORMS: dict[str, Callable[[Report], str]] = {".json": lambda one: one.text(), ".html": _page}
+
+
+def _check_targets(paths: list[Path]) -> None:
+    for path in paths:
+        if path.suffix not in _FORMS:
+            raise ConfigError(
+                "a report is written as .json or .html",
+                hint="Name a file that ends with one of them.",
+                file=path.name,
+            )
 
 
 def _scratch(schema: str | None) -> Scratch | None:

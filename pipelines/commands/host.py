@@ -147,6 +147,14 @@ def serve(
     nls_comp: Annotated[
         str, typer.Option("--nls-comp", help="NLS_COMP of new sessions: BINARY or LINGUISTIC.")
     ] = "",
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            "--like",
+            metavar="FILE",
+            help="Behave as the database that this report of `redolake certify` is about.",
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Run the embedded Oracle for experiments, until Ctrl-C. Never use it for production data.
@@ -173,5 +181,6 @@ def serve(
             national_character_set=national_character_set,
             nls_sort=nls_sort,
             nls_comp=nls_comp,
+            like=like,
         )
     )

@@ -11,7 +11,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from oracle_embedded.database import CAPTURE
+from cdc_core.certify.certifying import TRY_PROBES
+from oracle_embedded.database import ADMIN, CAPTURE
 from pipelines.cli import app
 from tests.oracle.embedded import Oracle, running_oracle
 
@@ -80,3 +81,37 @@ def test_a_level_that_is_not_there_is_refused(file: Path) -> None:
     done = run("certify", "-c", str(file), "--level", "guess")
     assert done.exit_code == 2
     assert "Choose from look" in done.output
+
+
+def test_a_report_is_a_page_too_and_another_ending_is_refused(file: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    done = run("certify", "-c", str(file), "--to", str(page), "--to", str(tmp_path / "r.json"))
+    assert done.exit_code in (0, 1), done.output
+    text = page.read_text()
+    assert "<code>scn.moves-forward</code>" in text
+    assert "FORCE LOGGING is on" in text
+    assert "http" not in text, "nothing from elsewhere"
+    refused = run("certify", "-c", str(file), "--to", str(tmp_path / "report.txt"))
+    assert refused.exit_code == 2
+    assert ".json or .html" in refused.output
+
+
+def test_level_try_needs_a_schema_and_its_password(
+    file: Path, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run("certify", "-c", str(file), "--level", "try")
+    assert done.exit_code == 2
+    assert "Name one with --schema" in done.output
+    unknown = run("certify", "-c", str(file), "--level", "try", "--schema", "workbench")
+    assert unknown.exit_code == 2
+    assert "REDOLAKE_CERTIFY_PASSWORD" in unknown.output
+    oracle.run(
+        'CREATE USER WORKBENCH IDENTIFIED BY "hammer"',
+        "GRANT CREATE SESSION, CREATE TABLE, UNLIMITED TABLESPACE TO WORKBENCH",
+        user=ADMIN,
+    )
+    monkeypatch.setenv("REDOLAKE_CERTIFY_PASSWORD", "hammer")
+    monkeypatch.setattr("cdc_core.certify.certifying.TRY_PROBES", TRY_PROBES[:3])
+    tried = run("certify", "-c", str(file), "--level", "try", "--schema", "workbench", "--all")
+    assert tried.exit_code == 0, tried.output
+    assert "type.number: NUMBER: a snapshot reads" in tried.output

@@ -21,8 +21,9 @@ from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.model.operations import Operation
 from cdc_core.oracle.scratch import open_scratch
 from cdc_core.oracle.session import connect
-from oracle_embedded.database import ADMIN
+from oracle_embedded.database import ADMIN, OWNER
 from oracle_embedded.redo import Wart
+from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import Oracle, running_oracle
 
 SCRATCH = Scratch("WORKBENCH", SecretStr("hammer"))
@@ -340,6 +341,26 @@ def test_the_scratch_session_sends_nothing_about_other_tables(
         with pytest.raises(PreflightError, match="not about a scratch table"):
             scratch.run(sql)
         assert len(sent) == before
+
+
+@pytest.fixture(params=BACKENDS)
+def any_oracle(request: pytest.FixtureRequest) -> Iterator[Database]:
+    with open_backend(request.param) as found:
+        yield found
+
+
+@pytest.mark.parametrize("subject", ["type", "redo", "transaction", "ddl", "lob", "row"])
+def test_a_database_holds_what_redolake_rests_on(
+    any_oracle: Database, tmp_path: Path, subject: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The suite's schema is empty, and so it can be the scratch schema."""
+    of_subject = [one for one in TRY_PROBES if one.subject.startswith(subject)]
+    monkeypatch.setattr("cdc_core.certify.certifying.TRY_PROBES", of_subject)
+    elsewhere = any_oracle.config(tmp_path, "T").model_copy(update={"tables": ()})
+    password = SecretStr(any_oracle.login(OWNER)["password"])
+    report = certify(elsewhere, [Level.TRY], scratch=Scratch(OWNER, password))
+    refuted = {one.probe.id: one.verdict.seen for one in report.found if one.is_wrong}
+    assert refuted == {}
 
 
 def test_both_levels_make_one_report(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,11 +21,14 @@ from oracle_embedded.api import StandbySite
 from oracle_embedded.containers import Containers, plug_in
 from oracle_embedded.containers import drop as drop_container
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
+from oracle_embedded.likeness import Likeness
 from oracle_embedded.redo import LobRows, RedoSettings, Wart, XmlRows
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.standby import Standby
 
 WAIT_ROUNDS = 600
+LIKE = "REDOLAKE_TEST_LIKE"
+"""Names a report of ``redolake certify``: the suites run on a database that is like that one."""
 LOCAL_CAPTURE = "REDOLAKE"
 """A capture user of the pluggable database alone."""
 PASSWORDS = {ADMIN: "admin", CAPTURE: "capture", OWNER: "owner", LOCAL_CAPTURE: "local"}
@@ -211,35 +215,44 @@ IDLE_REDO_SECONDS = 0.3
 """Who waits for redo that an idle database writes waits so long; a real one writes some every three seconds."""
 
 
+def reported() -> Likeness:
+    """The database of the report that the environment names, or the default one."""
+    path = os.environ.get(LIKE)
+    return Likeness() if path is None else Likeness.read(Path(path))
+
+
 @contextmanager
 def running_oracle(
     *,
     logging: bool = True,
     warts: Iterable[Wart] = (),
     strand_records: int = STRAND_RECORDS,
-    lob_rows: LobRows = LobRows.BLOCKS,
+    lob_rows: LobRows | None = None,
     xml_rows: XmlRows = XmlRows.BINARY,
     extended_strings: bool = False,
     character_set: str = "",
     national_character_set: str = "",
-    release: str = "19c",
+    release: str = "",
     nls_sort: str = "",
     nls_comp: str = "",
-    time_zone: str = "+00:00",
+    time_zone: str = "",
     idle_redo_seconds: float | None = None,
+    like: Likeness | None = None,
     unsupported_undo: bool = False,
 ) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
     are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``, documents in
     that of ``xml_rows``.
     With ``extended_strings`` MAX_STRING_SIZE is EXTENDED; the character sets are AL32UTF8 and AL16UTF16 unless named. Its views name
-    ``release``, and DBTIMEZONE is ``time_zone``. An idle instance writes redo of its own every ``idle_redo_seconds``."""
+    ``release``, and DBTIMEZONE is ``time_zone``. What is not said is as in ``like``, or in the report that ``REDOLAKE_TEST_LIKE`` names. An idle instance writes redo of its own every ``idle_redo_seconds``."""
     clock = Clock()
+    like = like or reported()
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
     settings = RedoSettings(
+        warts=like.warts,
         strand_records=strand_records,
         unsupported_undo=unsupported_undo,
-        lob_rows=lob_rows,
+        lob_rows=lob_rows or like.lob_rows,
         xml_rows=xml_rows,
         idle_redo_seconds=IDLE_REDO_SECONDS if idle_redo_seconds is None else idle_redo_seconds,
     )
@@ -247,16 +260,17 @@ def running_oracle(
         passwords=first,
         now=clock,
         redo_settings=settings,
-        extended_strings=extended_strings,
-        character_set=character_set,
-        national_character_set=national_character_set,
-        release=release,
+        extended_strings=extended_strings or like.extended_strings,
+        character_set=character_set or like.character_set,
+        national_character_set=national_character_set or like.national_character_set,
+        release=release or like.release,
         nls_sort=nls_sort,
         nls_comp=nls_comp,
-        time_zone=time_zone,
+        time_zone=time_zone or like.time_zone,
     )
     for wart in warts:
         database.redo.set_wart(wart, shown=True)
+    database.redo.open_threads(like.threads)
     try:
         with EmbeddedServer(database.engine, faults=database.faults) as server:
             oracle = Oracle(database, server, clock)

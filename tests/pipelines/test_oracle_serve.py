@@ -195,3 +195,32 @@ def test_a_database_has_the_character_set_that_is_named(tmp_path: Path) -> None:
 def test_a_character_set_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert oracle_serve.main(["--character-set", "KLINGON"]) == 1
     assert "AL32UTF8" in capsys.readouterr().err
+
+
+def test_a_served_database_behaves_as_a_report_says(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    facts = {"release": "23ai", "character_set": "WE8MSWIN1252", "threads": 2}
+    report.write_text(json.dumps({"facts": facts, "warts": {"LATE_REDO": False}}))
+    process = _start(tmp_path / "data", "--like", str(report))
+    said = _line(process)
+    with (
+        oracledb.connect(
+            user=said["capture_user"], password=said["capture_password"], dsn=said["dsn"]
+        ) as session,
+        session.cursor() as cursor,
+    ):
+        cursor.execute(
+            "SELECT VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER = 'NLS_CHARACTERSET'"
+        )
+        assert cursor.fetchall() == [("WE8MSWIN1252",)]
+        cursor.execute("SELECT COUNT(*) FROM V$THREAD WHERE STATUS = 'OPEN'")
+        assert cursor.fetchall() == [(2,)]
+        cursor.execute("SELECT VERSION FROM PRODUCT_COMPONENT_VERSION")
+        assert cursor.fetchall()[0][0].startswith("23.")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait() == 0
+
+
+def test_what_is_no_report_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no report"):
+        oracle_serve.serve(like=tmp_path / "missing.json")
