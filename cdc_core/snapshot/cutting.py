@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Literal
 
 from cdc_core.config import SnapshotConfig
-from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.errors import CdcError, ConfigError, PreflightError, TransientError
 from cdc_core.model.identifiers import quote
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.after_ddl import read_after_ddl
@@ -97,7 +97,8 @@ def plan_chunks(
 
     Raises:
         SnapshotTooOldError: Oracle has no undo for the SCN any more.
-        ConfigError: The table has no such column, or ranges cannot be made of its type.
+        ConfigError: The table has no such column, ranges cannot be made of its type, or Oracle
+            refuses the condition.
     """
     cut = _cut(schema, config, chunk_by)
     if cut.column is not None:
@@ -105,6 +106,8 @@ def plan_chunks(
     names = renames(schema, present_names(session, schema.table))
     schema = under_names(schema, names)
     condition = condition and condition_under_names(condition, names)
+    if condition is not None:
+        _have_parsed(session, schema, condition)
 
     def bounds() -> tuple[Literal["key", "rowid"], list[Bound]]:
         found: list[Bound] | None = None
@@ -127,6 +130,22 @@ def plan_chunks(
         "chunks planned table=%s chunks=%d by=%s scn=%d", schema.table, len(ranges), kind, scn
     )
     return ranges
+
+
+def _have_parsed(session: OracleSession, schema: TableSchema, condition: str) -> None:
+    """Let Oracle parse the condition, which runs nothing: what is wrong with it is said before
+    anything is planned, and in Oracle's own words."""
+    try:
+        session.check_statement(f"SELECT NULL FROM {schema.table.sql}{where_clause(condition)}")
+    except TransientError:
+        raise
+    except CdcError as error:
+        raise ConfigError(
+            f"Oracle refuses the condition: {error.message}",
+            hint="Correct the condition.",
+            table=schema.table,
+            ora=error.facts.get("ora"),
+        ) from error
 
 
 def _cut(schema: TableSchema, config: SnapshotConfig, chunk_by: str | None) -> _Cut:

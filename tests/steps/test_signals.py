@@ -419,6 +419,19 @@ def test_a_surrogate_key_cuts_the_chunks(wide: Source, key: str) -> None:
     wide.check_exact("MANY")
 
 
+def test_oracle_parses_a_condition_before_anything_is_planned(wide: Source) -> None:
+    wide.run()
+    before = wide.pipeline.records.chunks()
+    condition = "ID > DATE '2026-01-01'"
+    data = {"data-collections": [str(ONE), f"{OWNER}.MANY"], "additional-condition": condition}
+    send(wide, "read", "execute-snapshot", **data)
+    wide.run()
+    state, reason = outcome(wide, "read")
+    assert state == "rejected"
+    assert "Oracle refuses the condition: ORA-00932" in reason
+    assert wide.pipeline.records.chunks() == before
+
+
 def test_status_shows_how_far_a_snapshot_is(wide: Source) -> None:
     wide.run()
     assert wide.pipeline.status(ask_oracle=False).progress is None
