@@ -28,6 +28,7 @@ from assets.runs import (
     unfinished_run,
     wait_seconds_after_failures,
 )
+from assets.told import AT_ONCE, observations_of
 from assets.translator import Translator
 from assets.waiting import NOTHING, Tick, snapshot_keys
 from cdc_core.config import SourceConfig
@@ -45,6 +46,8 @@ that it is a failed one, which the UI shows in red and alerts notice; the next t
 the same."""
 
 _FAILING_SINCE = "failing_since"
+_NOTIFIED = "notified"
+"""The number of the last notification that was shown."""
 
 
 def windows_sensor(
@@ -135,6 +138,7 @@ def snapshots_sensor(
             ]
             for text in refused:
                 context.log.warning(text)
+            told, observations = _told(context, pipeline, config, names)
             pending = pipeline.pending_chunks()
             totals: Mapping[tuple[TableId, str], int] = {}
             shown: Mapping[str, Any] = NOTHING
@@ -155,10 +159,37 @@ def snapshots_sensor(
                 if pending
                 else "no chunk is asked for"
             )
-            return _skipped(context, "; ".join(refused) or why, shown)
-        return dg.SensorResult(run_requests=requests, cursor=_cursor(context, shown))
+            return dg.SensorResult(
+                skip_reason="; ".join(refused) or why,
+                asset_events=observations,
+                cursor=_cursor(context, {**shown, **told}),
+            )
+        return dg.SensorResult(
+            run_requests=requests,
+            asset_events=observations,
+            cursor=_cursor(context, {**shown, **told}),
+        )
 
     return snapshots
+
+
+def _told(
+    context: dg.SensorEvaluationContext,
+    pipeline: Pipeline,
+    config: SourceConfig,
+    names: Translator,
+) -> tuple[Mapping[str, Any], list[dg.AssetObservation]]:
+    """The notifications that no tick has shown, as observations, and what to keep of it."""
+    if "dagster" not in config.notifications.channels:
+        return NOTHING, []
+    found = pipeline.records.notifications_behind(
+        int(_kept(context).get(_NOTIFIED, 0)), limit=AT_ONCE
+    )
+    if not found:
+        return NOTHING, []
+    tables = {table.table for table in config.tables}
+    observations = observations_of([one for _, one in found], names, tables)
+    return {_NOTIFIED: found[-1][0]}, observations
 
 
 def _tick(

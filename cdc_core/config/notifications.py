@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from cdc_core.config.base import ConfigModel, split_url_password
 from cdc_core.config.signals import ImportPath
 
-NotificationChannelName = Literal["store", "log", "webhook", "custom"]
+NotificationChannelName = Literal["store", "log", "webhook", "dagster", "custom"]
 
 
 class NotificationConfig(ConfigModel):
@@ -17,7 +17,8 @@ class NotificationConfig(ConfigModel):
 
     channels: tuple[NotificationChannelName, ...] = ()
     """Where notifications go: ``store`` (the metadata store, for ``redolake notifications``),
-    ``log``, ``webhook`` and ``custom``. Empty, the default: nowhere."""
+    ``log``, ``webhook``, ``dagster`` (observations, which the snapshots sensor reports from the
+    metadata store) and ``custom``. Empty, the default: nowhere."""
 
     webhook_url: str | None = None
     """The address to which the channel ``webhook`` sends each notification as JSON, with POST. It

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import delete, func, insert, select
 
 from cdc_core.model.notifications import Notification
@@ -43,17 +45,26 @@ class Notifications:
         query = query.order_by(NOTIFICATIONS.c.number.desc()).limit(limit)
         with self._database.reading() as connection:
             rows = list(connection.execute(query).mappings())
-        found = []
-        for row in reversed(rows):
-            created = moment(row["created"])
-            assert created is not None
-            found.append(
-                Notification(
-                    id=row["id"],
-                    aggregate_type=row["aggregate_type"],
-                    type=row["type"],
-                    timestamp=created,
-                    data=json_from_text(row["data"]),
-                )
-            )
-        return found
+        return [_notification(row) for row in reversed(rows)]
+
+    def behind(self, source: str, number: int, *, limit: int) -> list[tuple[int, Notification]]:
+        """The first notifications with a higher number, each with its own."""
+        query = select(NOTIFICATIONS).where(
+            NOTIFICATIONS.c.source == source, NOTIFICATIONS.c.number > number
+        )
+        query = query.order_by(NOTIFICATIONS.c.number).limit(limit)
+        with self._database.reading() as connection:
+            rows = list(connection.execute(query).mappings())
+        return [(int(row["number"]), _notification(row)) for row in rows]
+
+
+def _notification(row: Any) -> Notification:
+    created = moment(row["created"])
+    assert created is not None
+    return Notification(
+        id=row["id"],
+        aggregate_type=row["aggregate_type"],
+        type=row["type"],
+        timestamp=created,
+        data=json_from_text(row["data"]),
+    )

@@ -65,7 +65,7 @@ class Notifier:
         with self._lock:
             if self._channels is None:
                 self._channels = open_channels(config)
-        if "store" in config.channels:
+        if {"store", "dagster"} & set(config.channels):
             ctx.store.notifications.add(ctx.source, notification, keep=config.keep)
         send_to(self._channels, ctx.source, notification)
 

@@ -172,6 +172,10 @@ class SourceView:
         """The newest notifications that the channel ``store`` kept, oldest of them first."""
         return self._store.notifications.newest(self._source, limit=limit)
 
+    def notifications_behind(self, number: int, *, limit: int) -> list[tuple[int, Notification]]:
+        """The first notifications with a higher number, each with its own."""
+        return self._store.notifications.behind(self._source, number, limit=limit)
+
     def tables_behind(self, windows: Sequence[WindowRecord]) -> dict[int, list[TableId]]:
         """By ordinal of a window that was applied: the tables in their stream that have not taken
         it, such as paused ones."""
