@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import dagster as dg
 
-from assets.translator import Translator
+from assets.translator import Layer, Translator
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.notifications import TABLE, Notification
 
@@ -49,6 +49,6 @@ def _keys(one: Notification, names: Translator, tables: Collection[TableId]) -> 
         or one.data.get("data_collections", "")
     )
     about = [TableId.parse(text) for text in named.split(", ") if text]
-    layer = "mirror" if one.aggregate_type == TABLE else "snapshot"
+    layer: Layer = "mirror" if one.aggregate_type == TABLE else "snapshot"
     keys = [names.key(layer, table) for table in about if table in tables]
     return keys if about else [names.redo_key]
