@@ -28,11 +28,11 @@ Image = Mapping[str, Sequence[Mapping[str, Any]]]
 
 NOT_RECOVERABLE: Mapping[str, frozenset[str]] = {
     "windows": frozenset({"captured", "applied", "apply_seconds", "last_error"}),
-    "window_tables": frozenset({"applied", "seconds"}),
+    "window_tables": frozenset({"applied", "seconds", "write_way", "write_reason"}),
     "chunks": frozenset({"apply_seconds"}),
 }
-"""Columns that neither landing nor a Delta log has: when Redolake recorded a step, and how long
-applying took."""
+"""Columns that neither landing nor a Delta log has: when Redolake recorded a step, how long
+applying took, and which way a mirror was written."""
 
 _TABLES = (SOURCES, TABLES, WINDOWS, WINDOW_TABLES, CHUNKS, OPEN_TRANSACTIONS, SCHEMA_VERSIONS)
 

@@ -100,6 +100,8 @@ WINDOW_TABLES = Table(
     Column("rows_updated", BigInteger, nullable=False),
     Column("rows_deleted", BigInteger, nullable=False),
     Column("quarantined", BigInteger, nullable=False),
+    Column("write_way", String(20)),
+    Column("write_reason", Text),
     Column("seconds", Float, nullable=False),
     Column("applied", Float, nullable=False),
 )

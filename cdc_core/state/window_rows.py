@@ -11,7 +11,7 @@ from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import Inexact, WindowRecord
 from cdc_core.model.redo_address import ThreadPosition
-from cdc_core.model.reports import TableApplied
+from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.state.database import moment
 from cdc_core.state.json_text import json_from_text, text_from_json
@@ -97,6 +97,7 @@ def applied_from_row(row: Any) -> TableApplied:
         table=TableId(row["owner"], row["name"]),
         **{name: row[name] for name in _COUNTS},
         seconds=row["seconds"],
+        write=MirrorWrite(row["write_way"], row["write_reason"]) if row["write_way"] else None,
     )
 
 
@@ -113,7 +114,9 @@ def keep_counts(
     known = select(WINDOW_TABLES).filter_by(**named)
     if connection.execute(known).first() is None:
         counts = {name: getattr(applied, name) for name in _COUNTS}
-        values = {**named, **counts, "seconds": applied.seconds, "applied": now}
+        how = applied.write
+        write = {"write_way": how and how.way, "write_reason": how and how.reason}
+        values = {**named, **counts, **write, "seconds": applied.seconds, "applied": now}
         connection.execute(insert(WINDOW_TABLES).values(**values))
         add_totals(connection, record.source, counts_of_table(applied, now))
 

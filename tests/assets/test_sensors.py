@@ -282,6 +282,7 @@ def test_what_the_command_line_did_is_shown_once(
     assert shown.status.value == "SUCCEEDED"
     mirror = latest(instance, NAMES.key("mirror", JOBS), FIRST)
     assert mirror["cdc/rows_inserted"].value == 3
+    assert mirror["cdc/mirror_write"].value == "copy-on-write without Spark: mirror of 3.0 MB"
     assert mirror["cdc/window_end"].value == ended(1500).timestamp()
     assert mirror["cdc/applied_at"].value
     redo = latest(instance, NAMES.redo_key, SECOND)

@@ -176,6 +176,8 @@ def upgrade() -> None:
         sa.Column("rows_updated", sa.BigInteger(), nullable=False),
         sa.Column("rows_deleted", sa.BigInteger(), nullable=False),
         sa.Column("quarantined", sa.BigInteger(), nullable=False),
+        sa.Column("write_way", sa.String(length=20)),
+        sa.Column("write_reason", sa.Text()),
         sa.Column("seconds", sa.Float(), nullable=False),
         sa.Column("applied", sa.Float(), nullable=False),
     )
