@@ -166,7 +166,7 @@ def _rewritten(schema: TableSchema, absent: Sequence[str]) -> str:
     return (
         f"{kept}, COALESCE(c._cdc_row_id, f.rid) AS _cdc_row_id, "
         f"FILTER(c._cdc_absent, a -> {still}) AS _cdc_absent, c.before, "
-        f"IF(f.cs IS NULL OR c.after IS NULL, c.after, NAMED_STRUCT({fields})) AS after"
+        f"IF(c.after IS NULL, NULL, NAMED_STRUCT({fields})) AS after"
     )
 
 
