@@ -27,7 +27,7 @@ from cdc_core.lake.comparing import MirrorComparison, of_mirror
 from cdc_core.lake.emptied_partitions import empty_partitions
 from cdc_core.lake.evolution import is_settled, known_schema, settle_schema
 from cdc_core.lake.maintaining import maintain
-from cdc_core.lake.mirror_versions import version_at
+from cdc_core.lake.mirror_versions import NoImage, image_at
 from cdc_core.lake.positions import Positions, positions_path, write_positions
 from cdc_core.lake.purging import purge_column
 from cdc_core.lake.quarantine import QuarantineTable
@@ -289,17 +289,18 @@ class DeltaLake:
         return of_mirror(self._work(table, 0, no_fence), schema, version)
 
     def mirror_version_at(self, table: TableId, scn: int) -> int:
-        """The newest version of the mirror that shows Oracle as of an SCN at or before ``scn``."""
+        """The version of the mirror that shows Oracle as of an SCN at which its stream had no
+        interruption."""
         work = self._work(table, 0, no_fence)
         work.require_mirror()
-        version = version_at(read_commits(work.mirror), scn)
-        if version is None:
+        found = image_at(read_commits(work.mirror), scn, known=(scn, scn))
+        if isinstance(found, NoImage):
             raise LakeError(
-                "the mirror has no version for this SCN",
-                hint="Take a newer SCN; old versions go when Delta cleans up its log.",
+                f"the mirror has no version for this SCN: {found.reason}",
+                hint=found.way_out,
                 **work.facts(scn=scn),
             )
-        return version
+        return found
 
     def publish(self, positions: Positions) -> None:
         """Put the tables' positions beside the Delta tables; nothing where they are as before."""

@@ -317,11 +317,12 @@ class Lake(Protocol):
         """
 
     def mirror_version_at(self, table: TableId, scn: int) -> int:
-        """The newest version of the mirror that shows Oracle as of an SCN at or before ``scn``;
-        needs no Spark.
+        """The version of the mirror that shows Oracle as of an SCN at which its stream had no
+        interruption; needs no Spark.
 
         Raises:
-            LakeError: The mirror is not there, or its log does not reach back so far.
+            LakeError: The mirror is not there, its log does not reach back so far, or the SCN is
+                inside a window that changed the table.
         """
 
     def publish(self, positions: Positions) -> None:

@@ -18,6 +18,7 @@ StepKind = Literal[
 ]  # fmt: skip
 
 QueryEngine = Literal["spark", "duckdb"]
+CutEngine = Literal["spark", "duckdb", "trino"]
 """For which engine a query is written."""
 
 

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from cdc_core.errors import ConfigError, NotYetError
+from cdc_core.errors import ConfigError, LakeError, NotYetError, PreflightError
+from cdc_core.lake.cut_views import files_view_sql, view_sql
 from cdc_core.lake.tables import mirror_path
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
-from cdc_core.model.reports import Cut, LeftOut, MirrorVersion
+from cdc_core.model.reports import Cut, CutEngine, LeftOut, MirrorVersion
 from cdc_core.model.scn import Scn
 from cdc_core.steps.context import Context
 from cdc_core.steps.readable import readable_spans, within
@@ -33,18 +38,89 @@ def cut_at(ctx: Context, scn: int | None = None) -> Cut:
     Raises:
         ConfigError: The given SCN is not the end of an applied window.
         NotYetError: No mirror is exact as of it.
-        LakeError: The Delta log of a mirror does not reach back so far.
     """
     at, tables, left_out = exact_tables(ctx, [one.table for one in ctx.config.tables], scn)
-    versions = tuple(
-        MirrorVersion(
-            str(table),
-            ctx.lake.mirror_version_at(table, at),
-            mirror_path(ctx.config.lake.path, ctx.source, table),
-        )
-        for table in tables
-    )
-    return Cut(at, versions, tuple(left_out))
+    versions = []
+    for table in tables:
+        try:
+            version = ctx.lake.mirror_version_at(table, at)
+        except LakeError as error:
+            # The log may not reach back so far; and while tables take a window side by side, the
+            # lowest of their positions may be inside the window that another has taken.
+            left_out.append(LeftOut(str(table), error.message, error.hint))
+            continue
+        path = mirror_path(_absolute(ctx.config.lake.path), ctx.source, table)
+        versions.append(MirrorVersion(str(table), version, path))
+    return Cut(at, tuple(versions), tuple(left_out))
+
+
+def cut_sql(
+    _ctx: Context,
+    cut: Cut,
+    engine: CutEngine,
+    *,
+    view: str | None = None,
+    table: str | None = None,
+) -> tuple[str, ...]:
+    """The statements that make a view of each table of a cut, in an engine's SQL
+    (:func:`view_sql`)."""
+    return tuple(view_sql(engine, one, view=view, table=table) for one in cut.tables)
+
+
+def create_duckdb_views(_ctx: Context, cut: Cut, file: Path) -> Cut:
+    """Make a view of each table of a cut in a file of DuckDB, all in one transaction: by its Delta
+    extension where that is installed, else by the lists of files.
+
+    Returns:
+        The cut of what the file has now: without the extension it leaves out tables with deletion
+        vectors or column mapping.
+
+    Raises:
+        PreflightError: DuckDB is not installed.
+        ConfigError: DuckDB cannot open the file.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise PreflightError("DuckDB is not installed", hint="Run `pip install duckdb`.") from error
+    try:
+        database = duckdb.connect(str(file))
+    except duckdb.Error as error:
+        raise ConfigError(
+            "DuckDB cannot open this file",
+            hint="Name a file that is its own, or none yet, and close other connections to it.",
+            file=str(file),
+        ) from error
+    made, left_out = [], list(cut.left_out)
+    with closing(database):
+        has_extension = _loads_delta(database)
+        database.begin()
+        for one in cut.tables:
+            sql = view_sql("duckdb", one) if has_extension else files_view_sql(one)
+            if sql is None:
+                left_out.append(LeftOut(one.table, _NOT_PLAIN, "`INSTALL delta` in DuckDB."))
+                continue
+            database.execute(sql)
+            made.append(one)
+        database.commit()
+    return replace(cut, tables=tuple(made), left_out=tuple(left_out))
+
+
+_NOT_PLAIN = "it has deletion vectors or column mapping, which DuckDB reads by its Delta extension"
+
+
+def _loads_delta(database: Any) -> bool:
+    import duckdb
+
+    try:
+        database.load_extension("delta")
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _absolute(root: str) -> str:
+    return root if "://" in root else str(Path(root).absolute())
 
 
 def exact_tables(

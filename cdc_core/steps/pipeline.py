@@ -302,6 +302,8 @@ class Pipeline(Context):
     take_signals = _kept(signals.take_signals)
     reconcile = reconciling.reconcile
     cut_at = consistent_cut.cut_at
+    cut_sql = consistent_cut.cut_sql
+    create_duckdb_views = consistent_cut.create_duckdb_views
     status = source_status.status
     measure = measuring.measure
     publish = publishing.publish

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -24,7 +26,7 @@ from pipelines.commands.shared import (
 
 if TYPE_CHECKING:
     from cdc_core.model.records import WindowRecord
-    from cdc_core.model.reports import Cut, MirrorVersion
+    from cdc_core.model.reports import Cut
     from cdc_core.model.signals import Signal
     from cdc_core.steps import Pipeline
 
@@ -41,6 +43,7 @@ STATE_COLOURS = {
 MomentOption = Annotated[
     str | None, typer.Option(metavar="TIME", help="UTC, for example 2026-11-22T15:00.")
 ]
+CutForm = Literal["text", "json", "spark", "duckdb", "trino"]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many, the newest ones.")]
 
 
@@ -118,9 +121,37 @@ def at(
             help="An SCN, or a time in UTC such as 2026-11-22T15:00. Default: the newest SCN that all tables have.",
         ),
     ] = None,
-    sql: Annotated[
-        bool, typer.Option("--sql", help="Print a Spark SQL view for each table.")
-    ] = False,
+    form: Annotated[
+        CutForm,
+        typer.Option(
+            "--format",
+            help="What to print; the last three are a view of each table in the engine's SQL.",
+        ),
+    ] = "text",
+    tables: Annotated[
+        str | None,
+        typer.Option(
+            "--tables",
+            metavar="TEMPLATE",
+            help="What the engine's catalog calls the mirrors, such as lake.{owner}.{table}. Default: Spark and DuckDB read them by their paths.",
+        ),
+    ] = None,
+    views: Annotated[
+        str | None,
+        typer.Option(
+            "--views",
+            metavar="TEMPLATE",
+            help="Names of the views. Default: {owner}_{table}, which Spark forgets with its session; with a dot it keeps them in its catalog.",
+        ),
+    ] = None,
+    create: Annotated[
+        Path | None,
+        typer.Option(
+            "--create",
+            metavar="FILE",
+            help="Make the views in this file of DuckDB, for the cut as a whole.",
+        ),
+    ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -131,18 +162,27 @@ def at(
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
+    is_json = json or form == "json"
     with opened(config, oracle=False) as pipeline:
         found = pipeline.cut_at(_scn_at(pipeline, moment))
-    if json:
+        if create is not None:
+            found = pipeline.create_duckdb_views(found, create)
+        statements = (
+            pipeline.cut_sql(found, form, view=views, table=tables)
+            if form in ("spark", "duckdb", "trino")
+            else ()
+        )
+    if is_json:
         print_json(asdict(found))
-    elif sql:
-        for one in found.tables:
-            out().print(_view(one), soft_wrap=True, highlight=False)
+    elif statements:
+        for one in statements:
+            out().print(one, soft_wrap=True, highlight=False, markup=False)
     else:
         _show_cut(found)
     if found.left_out:
-        if not json:
-            show_left_out("in this cut", found.left_out, out())
+        if not is_json:
+            console = Console(stderr=True, soft_wrap=True, highlight=False) if statements else out()
+            show_left_out("in this cut", found.left_out, console)
         raise typer.Exit(EXIT_TABLES_FAILED)
 
 
@@ -167,13 +207,6 @@ def _show_cut(found: Cut) -> None:
     for one in found.tables:
         table.add_row(one.table, str(one.version), one.path)
     out().print(table)
-
-
-def _view(one: MirrorVersion) -> str:
-    name = "_".join(part.strip('"').lower() for part in one.table.split("."))
-    quoted = name.replace("`", "``")
-    path = one.path.replace("`", "``")
-    return f"CREATE OR REPLACE TEMPORARY VIEW `{quoted}` AS SELECT * FROM delta.`{path}` VERSION AS OF {one.version};"
 
 
 def signals(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_core.delta.history import DeltaCommit
-from cdc_core.lake.mirror_versions import version_at
+from cdc_core.lake.mirror_versions import NoImage, image_at, version_at
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,47 @@ def test_a_log_that_does_not_reach_back_has_no_version() -> None:
     """OPTIMIZE leaves the mirror where a commit that is gone had put it."""
     commits = [DeltaCommit(4, "OPTIMIZE", {}), DeltaCommit(5, "WRITE", {"scn_high": 30})]
     assert version_at(commits, 29) is None
+
+
+def _window(low: int, high: int, **more: int) -> dict[str, object]:
+    return {"kind": "window", "scn_low": low, "scn_high": high, **more}
+
+
+CHUNK = {"kind": "chunk", "scn_high": 10, "chunk_scn": 10}
+AHEAD = {"kind": "chunk", "scn_high": 45, "chunk_scn": 45}
+
+
+@pytest.mark.parametrize(
+    ("said", "known", "scn", "image"),
+    [
+        pytest.param([CHUNK], None, 10, "says nothing", id="a-snapshot-may-be-incomplete"),
+        pytest.param([CHUNK], (10, 30), 20, 1, id="idle-as-is-known"),
+        pytest.param([CHUNK], (10, 30), 31, "says nothing", id="behind-what-is-known"),
+        pytest.param([CHUNK, _window(20, 30)], None, 10, 1, id="a-window-follows"),
+        pytest.param([CHUNK, _window(20, 30)], None, 20, 1, id="idle-until-a-window"),
+        pytest.param([CHUNK, _window(20, 30)], (10, 99), 21, "inside a window", id="inside"),
+        pytest.param([CHUNK, _window(20, 30)], None, 30, 2, id="at-its-end"),
+        pytest.param([CHUNK, _window(20, 30)], None, 9, "does not reach", id="before-all"),
+        pytest.param([CHUNK, _window(20, 30), AHEAD], None, 30, 2, id="before-a-chunk-ahead"),
+        pytest.param([CHUNK, _window(20, 30), AHEAD], None, 31, "newer SCN 45", id="a-gap-perhaps"),
+        pytest.param([CHUNK, _window(20, 30), AHEAD], (10, 40), 31, 2, id="no-gap-as-is-known"),
+        pytest.param([CHUNK, _window(20, 30), AHEAD], None, 45, "says nothing", id="of-two-moments"),
+        pytest.param(
+            [CHUNK, _window(20, 30), AHEAD, _window(40, 50)], None, 45, "inside", id="not-yet-one"
+        ),
+        pytest.param(
+            [CHUNK, _window(20, 30), _window(40, 50, late_scn=25)], None, 30, "SCN 25 on came", id="late"
+        ),
+        pytest.param(
+            [CHUNK, _window(20, 30), _window(40, 50, late_scn=25)], None, 10, 1, id="before-the-late"
+        ),
+        pytest.param([CHUNK, {"kind": "truncate", "scn_high": 40}], None, 39, 1, id="truncated-later"),
+    ],
+)  # fmt: skip
+def test_an_image_is_proved_or_refused(
+    said: list[dict[str, object]], known: tuple[int, int] | None, scn: int, image: int | str
+) -> None:
+    commits = [DeltaCommit(0, "CREATE TABLE", {})]
+    commits += [DeltaCommit(at, "WRITE", dict(one)) for at, one in enumerate(said, start=1)]
+    found = image_at(commits, scn, known=known)
+    assert str(image) in found.reason if isinstance(found, NoImage) else found == image
