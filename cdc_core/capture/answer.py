@@ -89,7 +89,7 @@ class PassReader:
             question.shown,
             by_number=has_old_names(question.how.strategy),
         )
-        self._excluded = ExcludedValues(question.tables, question.masks)
+        self._excluded = ExcludedValues(question.tables, question.masks, question.column_rules)
         places = {schema.table: place for place, schema in enumerate(question.tables)}
         lows = {places[table]: low for table, low in question.again.items()}
         self._joining = JoiningRows(lows, opened) if lows else None

@@ -1,13 +1,14 @@
 """Which redo must not land, since it holds values of columns that are left out or masked?
 
 The values of excluded columns become NULL in the redo text, those of masked ones their mask
-(:mod:`cdc_core.decode.redact`). Rows that write a LOB hold nothing else than its value: they are
-dropped where its column is left out, but for the one that begins it, which lands without its text.
-It shows that the statement was there: a transaction may take it back, and no other. A row that does
-not name the column goes on with the one that its transaction's row before it named. What cannot be
-told apart is not landed, and ends the table's stream: also rows from behind a DDL that may have
-given the columns other places or names, if they have no names (``COL n``) or names that the
-definition does not have.
+(:mod:`cdc_core.decode.redact`). A column that a pattern leaves out is so from the first
+row on that names it, whether or not the definition has it yet. Rows that write a LOB hold nothing
+else than its value: they are dropped where its column is left out, but for the one that begins it,
+which lands without its text. It shows that the statement was there: a transaction may take it
+back, and no other. A row that does not name the column goes on with the one that its transaction's
+row before it named. What cannot be told apart is not landed, and ends the table's stream: also rows
+from behind a DDL that may have given the columns other places or names, if they have no names
+(``COL n``) or names that the definition does not have.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from cdc_core.capture.batches import MinedBatch
 from cdc_core.decode.masking import Masks
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import LOB_OPERATIONS, Operation
+from cdc_core.model.patterns import ColumnRule
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.create_table import RenamedColumn
 from cdc_core.schema.ddl_reading import read_ddl
@@ -37,6 +39,7 @@ _LEAVES_PLACES = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """DDL after which each column that was there has the place that it had."""
+_QUOTED = re.compile(r'"([^"]+)"')
 _WORD = re.compile(r'"([^"]+)"|[^\W\d][\w$#]*')
 """A name in a DDL's text, or another word of it."""
 _NAMES_LOB = re.compile(
@@ -66,12 +69,17 @@ class ExcludedValues:
     """Takes the values of excluded and masked columns out of the rows of one pass. ``ends`` are the
     tables that this could not be done for."""
 
-    def __init__(self, tables: Sequence[TableSchema], masks: Mapping[TableId, Masks]) -> None:
-        self._masks = masks
+    def __init__(
+        self,
+        tables: Sequence[TableSchema],
+        masks: Mapping[TableId, Masks],
+        rules: Mapping[TableId, ColumnRule] | None = None,
+    ) -> None:
+        self._masks, self._rules = masks, rules or {}
         self._tables = {
             place: table
             for place, table in enumerate(tables)
-            if table.excluded or table.table in masks
+            if table.excluded or table.table in masks or table.table in self._rules
         }
         self._moved: dict[int, int] = {}
         self._told: dict[int, frozenset[str]] = {}
@@ -113,6 +121,9 @@ class ExcludedValues:
         self, batch: MinedBatch, own: npt.NDArray[np.bool_], place: int, table: TableSchema
     ) -> MinedBatch:
         masks = self._masks.get(table.table, {})
+        rule = self._rules.get(table.table)
+        if rule is not None:
+            table = _with_later(batch, own, table, rule)
         has_long = any(one.is_extended and one.name in masks for one in table.columns)
         pieces = own & np.isin(batch.operations, _LONG_TEXT) & has_long
         if pieces.any():
@@ -122,9 +133,10 @@ class ExcludedValues:
                 table,
                 "a long text is written in pieces, and its column may be masked",
             )
-        lobs = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces & bool(table.excluded)
+        lobs = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces
+        lobs &= bool(table.excluded) or rule is not None
         untold = np.zeros(len(lobs), dtype=np.bool_)
-        if lobs.any() and any(column.is_lob for column in table.columns):
+        if lobs.any() and (rule is not None or any(column.is_lob for column in table.columns)):
             moved, told = self._moved.get(place), self._told.get(place, frozenset())
             lobs, untold = self._of_excluded_lobs(batch, lobs, table, moved, told)
         begins = lobs & ~untold & np.isin(batch.operations, _BEGINNINGS)
@@ -200,6 +212,19 @@ class ExcludedValues:
                 "undecodable",
             )
         )
+
+
+def _with_later(
+    batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema, rule: ColumnRule
+) -> TableSchema:
+    """The definition, with those columns left out as well that it does not have yet, that rows of
+    the table name, and that a pattern leaves out. A word between quotes in a value may count for a
+    name, which harms nothing."""
+    texts = batch.rows.column("sql_redo").filter(pa.array(rows)).to_pylist()
+    named = {one for text in texts for one in _QUOTED.findall(text or "")}
+    known = {*table.column_names, *table.excluded, *table.stored}
+    named -= {*known, table.table.owner, table.table.name}
+    return table.without([one for one in sorted(named) if rule.excludes(one)])
 
 
 def _may_rename(text: str, names: Collection[str]) -> bool:

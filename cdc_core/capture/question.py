@@ -34,6 +34,7 @@ from cdc_core.capture.unnamed_rows import KnownSegments
 from cdc_core.config import LogMinerConfig
 from cdc_core.decode.masking import Masks
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.patterns import ColumnRule
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.session import OracleSession
@@ -64,6 +65,7 @@ class Question:
         unnamed: Rows without a name are asked for.
         query_filter: How much of that the query says.
         masks: What lands in place of values.
+        column_rules: Which columns are left out by pattern.
         rows: Rows per batch.
         how: Which logs LogMiner reads, and by which dictionary it names rows.
         unfinished: Where the redo of the window may still change; None where it does not.
@@ -78,6 +80,7 @@ class Question:
     unnamed: bool
     query_filter: QueryFilter
     masks: Mapping[TableId, Masks]
+    column_rules: Mapping[TableId, ColumnRule]
     rows: int
     how: LogMinerConfig
     unfinished: Unfinished | None
@@ -118,6 +121,7 @@ def ask(
         unnamed=segments.is_watching,
         query_filter=rules.query_filter,
         masks=rules.masks,
+        column_rules=rules.column_rules,
         rows=rules.rows,
         how=rules.how,
         unfinished=unfinished,

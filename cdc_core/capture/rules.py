@@ -10,6 +10,7 @@ from cdc_core.capture.asked_rows import QueryFilter
 from cdc_core.config import LogMinerConfig, SourceConfig, TableConfig
 from cdc_core.decode.masking import Masks, masks_by_table
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.patterns import ColumnRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,8 @@ class CaptureRules:
         rows: Rows per batch.
         query_filter: How LogMiner is asked for the tables' rows.
         masks: What lands in place of values, by table.
+        column_rules: Of tables whose columns are left out by pattern, which are: also those that
+            their definitions do not have yet.
         ignores_unlogged: Tables that go on although something was written without redo into their
             tablespaces.
         follows_truncate: Tables whose TRUNCATE does not end their stream.
@@ -35,6 +38,7 @@ class CaptureRules:
     rows: int = 1000
     query_filter: QueryFilter = field(default_factory=QueryFilter)
     masks: Mapping[TableId, Masks] = field(default_factory=dict)
+    column_rules: Mapping[TableId, ColumnRule] = field(default_factory=dict)
     ignores_unlogged: frozenset[TableId] = frozenset()
     follows_truncate: frozenset[TableId] = frozenset()
     rereads_partitions: frozenset[TableId] = frozenset()
@@ -53,6 +57,11 @@ class CaptureRules:
             rows=config.oracle.fetch_rows,
             query_filter=QueryFilter.of(config),
             masks=masks_by_table(config),
+            column_rules={
+                one.table: one.column_rule
+                for one in config.tables
+                if not one.is_pattern and one.column_rule.has_patterns
+            },
             ignores_unlogged=config.with_policy("unlogged", "ignore"),
             follows_truncate=config.with_policy("truncate", "follow", "follow_or_resnapshot"),
             rereads_partitions=config.with_policy("truncate", "follow_or_resnapshot"),

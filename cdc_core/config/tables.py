@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from cdc_core.config.base import ConfigModel, checked
 from cdc_core.config.snapshot import Cut
 from cdc_core.model.identifiers import TableId, split_container
-from cdc_core.model.patterns import TablePattern
+from cdc_core.model.patterns import ColumnRule, TablePattern, check_name
 
 HeldAs = Annotated[
     str,
@@ -147,10 +147,16 @@ class TableConfig(ConfigModel):
     exclude: tuple[str, ...] = ()
     """Of a pattern: tables, or patterns of tables, that it leaves out."""
 
+    columns_include: tuple[str, ...] = ()
+    """The only columns that are captured, by name or pattern as in ``columns_exclude``; those of
+    the key must be among them. A column that is added later and fits none is not captured. Empty,
+    the default: all columns. Not together with ``columns_exclude``."""
+
     columns_exclude: tuple[str, ...] = ()
-    """Columns that are not captured, for example of types that are not supported. Of a pattern: in
-    every table that has them; columns of types that are not supported are left out
-    automatically."""
+    """Columns that are not captured, for example of types that are not supported: names, patterns
+    with ``*`` and ``?``, or regular expressions behind ``re:``, such as ``re:.*_(SSN|IBAN)``, which
+    fit as a whole. They hold for columns that are added later, too. Of a pattern: in every table
+    that has them; columns of types that are not supported are left out automatically."""
 
     columns_as: dict[str, HeldAs] = Field(default_factory=dict)
     """Types to use for columns instead of the default type mapping, in snapshots and in the log. A
@@ -258,6 +264,11 @@ class TableConfig(ConfigModel):
     def _are_patterns(cls, exclude: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(checked(text, TablePattern.parse) for text in exclude)
 
+    @field_validator("columns_include", "columns_exclude")
+    @classmethod
+    def _are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(checked(name, check_name) for name in names)
+
     @model_validator(mode="after")
     def _fits_what_is_named(self) -> Self:
         if self.is_pattern and (self.key or self.identity != "key"):
@@ -266,11 +277,27 @@ class TableConfig(ConfigModel):
             raise ValueError(
                 "key names columns, and identity says that rows have none: leave one of them out"
             )
-        if both := sorted(self.columns_mask.keys() & set(self.columns_exclude)):
+        if self.columns_include and self.columns_exclude and not self.takes_what_it_can:
+            raise ValueError("columns_include and columns_exclude: leave one of them out")
+        if both := sorted(filter(self.column_rule.excludes, self.columns_mask)):
             raise ValueError(f"columns are both excluded and masked: {', '.join(both)}")
         if self.exclude and not self.is_pattern:
             raise ValueError("only a pattern excludes tables, for example the name 'SHOP.*'")
         return self
+
+    @property
+    def column_rule(self) -> ColumnRule:
+        """Which columns it leaves out."""
+        return ColumnRule(self.columns_include, self.columns_exclude)
+
+    @property
+    def leaving_out(self) -> str:
+        """What an error says of a column that is left out, in front of which one it is."""
+        return "columns_include lacks" if self.columns_include else "columns_exclude names"
+
+    def excludes(self, column: str) -> bool:
+        """Does it leave a column out, whether or not the table has it yet?"""
+        return self.column_rule.excludes(column)
 
     @property
     def is_pattern(self) -> bool:

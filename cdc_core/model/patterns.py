@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -127,6 +128,38 @@ def name_fits(pattern: str, name: str) -> bool:
     if pattern.startswith(EXPRESSION):
         return _compiled(pattern.removeprefix(EXPRESSION)).fullmatch(name) is not None
     return pattern == name or _fits(pattern, name)
+
+
+def is_name_pattern(text: str) -> bool:
+    """Is a text among names a pattern for several?"""
+    return text.startswith(EXPRESSION) or "*" in text or "?" in text
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRule:
+    """Which columns of a table are left out: those that ``exclude`` names, and with ``include`` all
+    that it does not name; both hold names and patterns. Columns of Redolake's own never are."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def excludes(self, column: str) -> bool:
+        """Is a column left out, whether or not the table has it yet?"""
+        if column.startswith("_cdc_"):
+            return False
+        if any(name_fits(one, column) for one in self.exclude):
+            return True
+        return bool(self.include) and not any(name_fits(one, column) for one in self.include)
+
+    @property
+    def has_patterns(self) -> bool:
+        """May it leave out columns that it does not name?"""
+        return bool(self.include) or any(map(is_name_pattern, self.exclude))
+
+    def left_out(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """The names that are left out whatever the table has, and those of its columns that are."""
+        names = (one for one in self.exclude if not is_name_pattern(one))
+        return tuple(dict.fromkeys([*names, *filter(self.excludes, columns)]))
 
 
 @lru_cache(maxsize=1024)

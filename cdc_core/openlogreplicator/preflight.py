@@ -45,11 +45,11 @@ def check_tables(
     if how.binary_floats == "take":
         return findings
     condition, binds = tables_condition(looked.tables, "OWNER", "TABLE_NAME")
-    excluded = {(one.table, name) for one in tables for name in one.columns_exclude}
+    entries = {one.table: one for one in tables}
     known = {(one.owner, one.name): one for one in looked.tables}
     for owner, name, column in session.fetch_all(_FLOATS.format(tables=condition), binds):
         table = known[owner, name]
-        if (table, column) not in excluded:
+        if not entries[table].excludes(column):
             findings.append(
                 Finding(
                     f"{table}.{column} is a binary float, of which OpenLogReplicator writes six digits",

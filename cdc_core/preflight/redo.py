@@ -152,7 +152,7 @@ def _check_character_sets(looked: Looked) -> Iterator[Finding]:
     for owner, name, column in looked.session.fetch_all(_NATIONAL.format(tables=condition), binds):
         wide.setdefault(TableId(owner, name), []).append(column)
     for config in looked.configs:
-        names = [name for name in wide.get(config.table, []) if name not in config.columns_exclude]
+        names = [name for name in wide.get(config.table, []) if not config.excludes(name)]
         if names:
             yield Finding(
                 f"{config.table}: the driver does not read the national character set {national} of {', '.join(names)} (DPY-3012)",

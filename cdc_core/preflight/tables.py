@@ -18,6 +18,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.patterns import is_name_pattern
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import Binds, OracleSession
@@ -105,9 +106,9 @@ def _check_named_columns(looked: Looked) -> Iterator[Finding]:
     would land."""
     named = {
         one.table: {
-            field: list(names)
-            for field in ("columns_exclude", "columns_mask", "columns_as")
-            if (names := getattr(one, field))
+            field: names
+            for field in ("columns_include", "columns_exclude", "columns_mask", "columns_as")
+            if (names := [name for name in getattr(one, field) if not is_name_pattern(name)])
         }
         for one in looked.configs
         if not isinstance(one, MatchedTable)

@@ -59,7 +59,7 @@ def lacking_columns(config: TableConfig, columns: Sequence[Column]) -> list[str]
 
 
 def _why_lacking(config: TableConfig, column: Column) -> str | None:
-    if column.name in config.columns_exclude:
+    if config.excludes(column.name):
         return "excluded"
     if column.name in config.columns_mask:
         return "masked"

@@ -135,7 +135,7 @@ def _added(
     if one.name in (*version.column_names, *version.stored):
         return None
     stored = _stored_with(version, one, present)
-    if one.is_virtual or one.name in (*config.columns_exclude, *version.excluded):
+    if one.is_virtual or config.excludes(one.name) or one.name in version.excluded:
         return replace(version, stored=stored).without([one.name])
     column = None if one.is_computed else _column(one, _named(present, one.name))
     if column is None:
@@ -205,7 +205,8 @@ def _renamed(
 ) -> TableSchema | None:
     """A column that the configuration names stops its table under the new name, as it does where
     the dictionary shows that."""
-    named = {*config.key, *config.columns_exclude, *config.columns_mask, *config.columns_as}
+    named = {*config.key, *config.columns_mask, *config.columns_as}
+    named |= set(filter(config.excludes, (clause.old, clause.new)))
     taken = {*version.column_names, *version.stored, *version.excluded}
     if named & {clause.old, clause.new} or clause.new in taken:
         return None

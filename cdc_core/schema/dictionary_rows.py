@@ -72,7 +72,7 @@ def schema_from_rows(
         others = in_forms(config, tuple(column_from_row(row) for row in columns), tuple(of_keys))
         left_out += [one.name for one in others if one.name not in of_keys and not is_captured(one)]
     usable = [column_from_row(row) for row in columns if row[0] not in left_out]
-    captured = tuple(column for column in usable if column.name not in config.columns_exclude)
+    captured = tuple(column for column in usable if not config.excludes(column.name))
     if is_index_organized:
         refuse_unplaced_lobs(config, columns)
     key: tuple[str, ...] = (ROW_ID,)
@@ -93,7 +93,8 @@ def schema_from_rows(
             hint="Leave them out there, or name them under columns_exclude.",
             table=config.table,
         )
-    excluded = tuple(dict.fromkeys([*config.columns_exclude, *left_out]))
+    names = config.column_rule.left_out(column.name for column in usable)
+    excluded = tuple(dict.fromkeys([*names, *left_out]))
     checked = [*unique_indexes, *([] if primary_is_deferrable else [primary_key])]
     sets = character_sets or {}
     return TableSchema(

@@ -73,7 +73,7 @@ def key_of(
         raise _virtual_key(config, named)
     if primary_key and not names.issuperset(primary_key):
         raise ConfigError(
-            "columns_exclude names a column of the primary key",
+            f"{config.leaving_out} a column of the primary key",
             hint="Capture the whole key, or name another one under key.",
             table=config.table,
         )

@@ -101,9 +101,7 @@ def version_given(old: TableSchema, given: GivenTable, config: TableConfig) -> T
     """
     check_given(given)
     known = {column.name: column for column in old.columns}
-    left_out = [
-        one.name for one in given.columns if one.is_virtual or one.name in config.columns_exclude
-    ]
+    left_out = [one.name for one in given.columns if one.is_virtual or config.excludes(one.name)]
     columns = tuple(
         _column(one, given.table, known.get(one.name))
         for one in given.columns

@@ -348,7 +348,9 @@ class Context:
         """A version of a table without what the configuration leaves out now, whatever it did when
         the version was read."""
         config = self.config.entries.get(schema.table)
-        return schema if config is None else schema.without(config.columns_exclude)
+        if config is None:
+            return schema
+        return schema.without(config.column_rule.left_out(schema.column_names))
 
     def masks(self, table: TableId) -> Masks:
         """What stands in place of the values of a table's columns."""

@@ -89,20 +89,22 @@ def _beside_patterns(session: UserQueries, config: SourceConfig) -> Iterator[Fin
     for entry in config.tables:
         if entry.is_pattern:
             continue
-        hidden = {
-            name: pattern.name
-            for pattern in config.tables
-            if pattern.takes(entry.table)
-            for name in (*pattern.columns_exclude, *pattern.columns_mask)
-            if name not in entry.columns_mask
-        }
-        if not hidden:
+        hiding = [one for one in config.tables if one.takes(entry.table)]
+        if not any(
+            one.columns_include or one.columns_exclude or one.columns_mask for one in hiding
+        ):
             continue
         try:
             captured = {column.name for column in read_table_schema(session, entry).columns}
         except (ConfigError, PreflightError, SchemaMismatchError, UnsupportedTypeError):
             continue  # the table's own finding says what is wrong with it
-        if shown := sorted(captured & hidden.keys()):
+        hidden = {
+            name: pattern.name
+            for pattern in hiding
+            for name in captured - entry.columns_mask.keys()
+            if name in pattern.columns_mask or pattern.excludes(name)
+        }
+        if shown := sorted(hidden):
             yield Finding(
                 f"{entry.table}: its entry captures {', '.join(shown)} as they are, which the pattern {hidden[shown[0]]} leaves out or masks; "
                 "nothing of a pattern holds for a table with an entry of its own",

@@ -194,7 +194,7 @@ def purge_column(ctx: Context, table: TableId, column: str) -> PurgedColumn:
             does not leave it out, so that its values would come back.
     """
     record = ctx.table_record(table)
-    if column not in ctx.config.table(table).columns_exclude:
+    if not ctx.config.table(table).excludes(column):
         raise ConfigError(
             "the configuration does not leave this column out, so its values would come back",
             hint=f"Name it under columns_exclude of {table} first.",
@@ -377,7 +377,7 @@ def _columns_changed(ctx: Context, config: TableConfig, latest: TableSchema) -> 
         yield Change(config.table, f"waits for a snapshot of its own: {reason}", partial(
             _remark, ctx, config, reason, "reads it by the new filter"
         ))  # fmt: skip
-    fresh = [name for name in config.columns_exclude if name in latest.column_names]
+    fresh = [name for name in latest.column_names if config.excludes(name)]
     masked = masks_of(config, latest.columns)
     changed = sorted({name for name, _ in {*masked} ^ {*latest.masked}})
     if fresh:
@@ -400,8 +400,8 @@ def _stopping_reason(ctx: Context, config: TableConfig, latest: TableSchema) -> 
             "all columns identify the table's rows, and Redolake would not have them all:"
             f" {', '.join(lacking)}"
         )
-    if set(config.columns_exclude) & set(latest.key):
-        return "columns_exclude names columns of the key"
+    if any(map(config.excludes, latest.key)):
+        return f"{config.leaving_out} columns of the key"
     if refusal := mask_refusal(config, latest.columns, latest.key):
         return refusal
     held = [
@@ -492,7 +492,8 @@ def _scn_of_next_version(ctx: Context, latest: TableSchema) -> Scn:
 def _asked_for_again(ctx: Context, config: TableConfig, latest: TableSchema) -> list[str]:
     """Columns that the table has in Oracle, that its newest version leaves out, and that the
     configuration does not."""
-    if not set(latest.stored) & set(latest.excluded) - set(config.columns_exclude):
+    left_out = set(latest.stored) & set(latest.excluded)
+    if all(map(config.excludes, left_out)):
         return []
     try:
         with ctx.database.session() as session:

@@ -94,7 +94,8 @@ def _hidden_otherwise(properties: Mapping[str, str], config: SourceConfig, one: 
         ),
         None,
     )
-    ours = set(entry.columns_exclude if entry else ()) | set(one.columns_exclude)
+    ours = set(one.columns_exclude)
+    ours |= {name for name in one.columns if entry is not None and entry.excludes(name)}
     full = f"{one.table.owner}.{one.table.name}"
     shown = [name for name in one.columns if _any(excluded, f"{full}.{name}") and name not in ours]
     return f"Redolake captures {', '.join(shown)}, which the connector excludes" if shown else ""

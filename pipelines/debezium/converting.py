@@ -215,12 +215,19 @@ def _is_pattern(name: str) -> bool:
 
 
 def _columns_of(
-    made: Imported, name: str, text: str, change: Callable[[dict[str, Any], str], None]
+    made: Imported,
+    name: str,
+    text: str,
+    change: Callable[[dict[str, Any], str], None],
+    *,
+    by_pattern: bool = False,
 ) -> None:
-    """Give each column of a list to the entries whose tables it names; what fits none is not
-    taken."""
+    """Give each column of a list to the entries whose tables it names, ``by_pattern`` also those
+    that it does not name literally; what fits none is not taken."""
     for expression in expressions.listed(text):
         found = list(expressions.columns(expression))
+        if not found and by_pattern and (made_of := expressions.column_pattern(expression)):
+            found = [made_of]
         if not found:
             said = f"{expression}: name its columns in the entries of their tables"
             made.remark(name, Outcome.NOT_TAKEN, said)
@@ -288,7 +295,22 @@ def _excluded(made: Imported, name: str, value: str) -> None:
     def change(entry: dict[str, Any], column: str) -> None:
         entry["columns_exclude"] = [*entry.get("columns_exclude", []), column]
 
-    _columns_of(made, name, value, change)
+    _columns_of(made, name, value, change, by_pattern=True)
+
+
+def _included(made: Imported, name: str, value: str) -> None:
+    """Give each entry the columns that the connector captures of it. Of a table that the list does
+    not name, it captures none, which no entry of ours says."""
+
+    def change(entry: dict[str, Any], column: str) -> None:
+        entry["columns_include"] = [*entry.get("columns_include", []), column]
+
+    _columns_of(made, name, value, change, by_pattern=True)
+    for entry in made.attributes["tables"]:
+        if "columns_include" not in entry:
+            said = f"the list names no column of {entry['name']}, of which all would be captured"
+            made.remark(name, Outcome.NOT_TAKEN, said)
+    made.remark(name, Outcome.LOOK, "columns_include must name the key's columns too")
 
 
 def _masked(made: Imported, name: str, value: str, mask: str) -> None:
@@ -486,10 +508,6 @@ def _snapshot_mode(made: Imported, name: str, value: str) -> None:
         )
 
 
-def _not_taken(made: Imported, name: str, _value: str) -> None:
-    made.remark(name, Outcome.NOT_TAKEN, _said(name))
-
-
 def _said(name: str) -> str:
     found = property_named(name)
     return found.said if found else ""
@@ -509,8 +527,8 @@ _BY_NAME: dict[str, _Rule] = {
     "snapshot.mode": _snapshot_mode,
     "column.exclude.list": _excluded,
     "column.blacklist": _excluded,
-    "column.include.list": _not_taken,
-    "column.whitelist": _not_taken,
+    "column.include.list": _included,
+    "column.whitelist": _included,
     "message.key.columns": _keys,
     "skipped.operations": _skipped,
     "skip.messages.without.change": _boolean("events.skip_unchanged"),

@@ -89,6 +89,18 @@ def columns(expression: str) -> Iterator[tuple[str, str]]:
         yield from ((found[1], str(name)) for name in names)
 
 
+def column_pattern(expression: str) -> tuple[str, str] | None:
+    r"""An expression over ``schema.table.column`` as (expression of the table, pattern for
+    ``columns_exclude``): what stands behind the last ``\.`` is the column's. None where no such dot
+    parts it, or Python does not read it."""
+    table, dot, column = expression.rpartition(r"\.")
+    try:
+        re.compile(column)
+    except re.error:
+        return None
+    return (table, f"re:(?i){column}") if dot and column else None
+
+
 def names_table(expression: str, table: str) -> bool:
     """Does an expression fit a table, ``OWNER.TABLE``? One of three parts is compared without its
     first."""

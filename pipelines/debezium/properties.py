@@ -331,12 +331,12 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         ("table.exclude.list table.blacklist", TAKEN, "tables[].exclude", "See `table.include.list`."),
         (
             "column.exclude.list column.blacklist", TAKEN, "tables[].columns_exclude",
-            "Each column goes to the entries whose tables it names.",
+            "Each column goes to the entries whose tables it names; expressions become `re:` patterns.",
         ),
         (
-            "column.include.list column.whitelist", MISSING, "tables[].columns_exclude",
-            "List the other columns in `columns_exclude`. The import stops here, so that nothing is "
-            "captured by mistake.",
+            "column.include.list column.whitelist", DIFFERS, "tables[].columns_include",
+            "As `column.exclude.list`. The columns of the key must be among them. A table of which "
+            "the list names no column stops the import.",
         ),
         (
             "table.ignore.builtin", ANSWERED, "",

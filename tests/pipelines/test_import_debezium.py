@@ -229,6 +229,22 @@ def test_hashes_are_taken_without_their_salt(rule: str, mask: str) -> None:
     assert ".x" not in repr(made.remarks).replace("with.salt.…", "")
 
 
+def test_columns_are_taken_by_expression() -> None:
+    tables = {"table.include.list": r"SHOP\.A,SHOP\.B"}
+    made = with_properties({**tables, "column.exclude.list": r".*\.SSN,SHOP\.A\.S.*_(X|Y)"})
+    assert [one["columns_exclude"] for one in made.attributes["tables"]] == [
+        ["SSN", "re:(?i)S.*_(X|Y)"],
+        ["SSN"],
+    ]
+    assert made.is_whole
+    made = with_properties({**tables, "column.include.list": r"SHOP\.A\.(ID|V),SHOP\.B\..*"})
+    assert [one["columns_include"] for one in made.attributes["tables"]] == [
+        ["ID", "V"],
+        ["re:(?i).*"],
+    ]
+    assert made.is_whole
+
+
 @pytest.mark.parametrize("action", ["fail", "warn"])
 def test_the_guard_rail_is_taken_where_it_stops(action: str) -> None:
     made = with_properties(
@@ -240,8 +256,9 @@ def test_the_guard_rail_is_taken_where_it_stops(action: str) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        pytest.param({"column.include.list": r"SHOP\.A\.ID"}, id="columns-that-are-included"),
-        pytest.param({"column.exclude.list": r"SHOP\.A\.S.*"}, id="columns-by-expression"),
+        pytest.param({"column.include.list": r"SHOP\.B\.ID"}, id="no-column-of-a-table"),
+        pytest.param({"column.exclude.list": r"SHOP\..*"}, id="columns-of-no-table"),
+        pytest.param({"column.mask.with.4.chars": r"SHOP\.A\.S.*"}, id="masks-by-expression"),
         pytest.param({"column.exclude.list": r"OTHER\.T\.A"}, id="of-no-entry"),
         pytest.param({"column.mask.hash.v2.MD2.with.salt.x": r"SHOP\.A\.N"}, id="md2"),
         pytest.param({"message.key.columns": r"SHOP\..*:ID"}, id="keys-by-expression"),
