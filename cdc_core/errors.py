@@ -292,6 +292,11 @@ class RedoUnavailableError(TerminalError):
     """Redo that a window needs is gone."""
 
 
+class IncarnationError(RedoUnavailableError):
+    """The database was opened with RESETLOGS since the source began: its redo does not continue
+    what was read."""
+
+
 class RedoUnreadableError(RedoUnavailableError):
     """The control file names a redo log, and the file behind it cannot be opened."""
 

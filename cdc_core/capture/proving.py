@@ -11,7 +11,12 @@ from cdc_core.capture.logs import RedoLog, cover, read_logs, read_threads
 from cdc_core.capture.positions import database_id
 from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
 from cdc_core.config import LogMinerConfig
-from cdc_core.errors import LogsChangedError, RedoUnavailableError
+from cdc_core.errors import (
+    RESNAPSHOT,
+    IncarnationError,
+    LogsChangedError,
+    RedoUnavailableError,
+)
 from cdc_core.model.records import SourceRecord
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
@@ -86,13 +91,14 @@ def check_incarnation(session: OracleSession, expected: int) -> int:
     """The present incarnation, which is the one that was snapshotted.
 
     Raises:
-        RedoUnavailableError: It is not.
+        IncarnationError: It is not.
     """
     current = read_resetlogs_change(session)
     if current != expected:
-        raise RedoUnavailableError(
+        raise IncarnationError(
             "the database was opened with RESETLOGS since the source was snapshotted",
-            hint="Start the source over under another name, with a snapshot of all its tables.",
+            hint="Run `redolake source skip-gap`: all tables leave, and"
+            f" {RESNAPSHOT} brings each back from the database as it is now.",
             expected=expected,
             current=current,
         )

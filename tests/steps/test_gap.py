@@ -11,8 +11,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cdc_core.capture import logs
-from cdc_core.errors import ConfigError, LogsNotReadyError, RedoUnavailableError
+from cdc_core.capture.source import LogMinerSource
+from cdc_core.errors import (
+    ConfigError,
+    IncarnationError,
+    LogsNotReadyError,
+    NotYetError,
+    RedoUnavailableError,
+)
 from cdc_core.model.scn import ScnWindow
+from cdc_core.source import Start
 from oracle_embedded.database import ADMIN
 from pipelines.cli import app
 from pipelines.commands import data, tables
@@ -228,3 +236,64 @@ def test_windows_behind_a_gap_are_captured_again_from_its_end(source: Source) ->
     change(source, 20)
     list(source.pipeline.recapture(needed_only=False))
     check(source, window)
+
+
+def reset(source: Source) -> None:
+    """Windows are captured, and one is planned; then the database is opened with RESETLOGS."""
+    source.run()
+    change(source, 10)
+    source.windows()
+    change(source, 11)
+    switch(source)
+    source.oracle.database.redo.open_resetlogs()
+    change(source, 12)
+    switch(source)
+
+
+def test_after_resetlogs_tables_come_back_behind_a_gap(source: Source) -> None:
+    reset(source)
+    with pytest.raises(IncarnationError, match="RESETLOGS"):
+        source.run()
+    found = redolake("source", "skip-gap")
+    assert found.exit_code == 0, found.output
+    for name in NAMES:
+        assert f"{name} left the stream" in found.output
+        assert "RESETLOGS" in (source.record(name).reason or "")
+        assert redolake("table", "resnapshot", str(table_id(name))).exit_code == 0
+    source.run()
+    change(source, 13)
+    source.run()
+    source.check_current(*NAMES)
+    newest = source.pipeline.records.windows(newest_first=True, limit=1)[0]
+    assert newest.state == "applied"
+    rebuilt = source.pipeline.rebuild_state(replace=True)
+    assert rebuilt.is_written
+    change(source, 14)
+    source.run()
+    source.check_current(*NAMES)
+
+
+def test_a_policy_brings_all_tables_back_after_resetlogs(source: Source) -> None:
+    source.more = {"policies": {"on_redo_gone": "resnapshot"}}
+    reset(source)
+    source.run()
+    source.run()
+    source.check_current(*NAMES)
+    assert [one.is_gap for one in source.pipeline.records.windows()].count(True) >= 1
+
+
+def test_scns_that_come_again_are_waited_for(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reset(source)
+    with pytest.raises(IncarnationError):
+        source.run()
+    low = source.record("ONE").mirror_scn
+    assert low is not None
+    start = Start(
+        snapshot_scn=low, mining_low=low, resetlogs_change=1, database_name="ORCL", dbid=1
+    )
+    monkeypatch.setattr(LogMinerSource, "read_start", lambda *_, **__: start)
+    with pytest.raises(NotYetError, match="come again"):
+        source.pipeline.skip_gap()
+    assert source.record("ONE").state == "ready"

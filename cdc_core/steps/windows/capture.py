@@ -10,6 +10,7 @@ from functools import partial
 
 from cdc_core.errors import (
     ConfigError,
+    IncarnationError,
     NotYetError,
     OracleUnavailableError,
     PreflightError,
@@ -33,7 +34,7 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_window
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.signals import definitions_given
-from cdc_core.steps.windows.gap import begun_anew, land_gap, leave
+from cdc_core.steps.windows.gap import begin_incarnation, begun_anew, land_gap, leave
 from cdc_core.steps.windows.prefetch import Prefetches
 from cdc_core.steps.windows.reselecting import with_reselected
 from cdc_core.steps.windows.shared import verify_files
@@ -101,12 +102,19 @@ def _read(ctx: Context, record: WindowRecord, prefetched: PrefetchedRedo | None)
     work = _work(ctx, record)
     try:
         land_window(ctx, work, prefetched)
+    except IncarnationError as error:
+        asked = ctx.config.with_policy("redo_gone", "resnapshot")
+        captured = [one.table for one in ctx.store.tables.all(ctx.source) if one.is_captured]
+        if not asked.issuperset(captured):
+            raise
+        begin_incarnation(ctx, error, tables_of)
+        land_window(ctx, _work(ctx, record), None)
     except RedoUnavailableError as error:
         if "sequence" not in error.facts or isinstance(error, RedoUnreadableError):
             raise  # another database or incarnation, or a file that may come back
         asked = ctx.config.with_policy("redo_gone", "resnapshot")
         leaving = [one for one in tables_of(ctx, record) if one.table in asked]
-        if not leave(ctx, record, leaving, error):
+        if not leave(ctx, record.window.scn_low, leaving, error):
             raise
         land_window(ctx, _work(ctx, record), None)
 
@@ -136,21 +144,25 @@ def gap_ahead(ctx: Context) -> tuple[WindowRecord, RedoUnavailableError] | None:
 
 def skip_gap(ctx: Context) -> tuple[WindowRecord, list[TableRecord]] | None:
     """Where redo of the first window that is not captured is gone: end the streams of all tables
-    that need it, and let the window be a gap; the window and the tables. None where there is no
-    gap.
+    that need it, and let the window be a gap; the window and the tables. After RESETLOGS all tables
+    need it. None where there is no gap.
 
     Raises:
-        RedoUnavailableError: It is not redo that lacks: the database is another one, or was opened
-            with RESETLOGS.
+        RedoUnavailableError: It is not redo that lacks: the database is another one.
+        NotYetError: SCNs that were planned come again since RESETLOGS.
     """
     found = gap_ahead(ctx)
     if found is None:
         return None
     record, error = found
-    if {"expected", "resetlogs_change"} & error.facts.keys():
+    is_reset = isinstance(error, IncarnationError)
+    if not is_reset and {"expected", "resetlogs_change"} & error.facts.keys():
         raise error
     with ctx.lease("capture", wait_seconds=120):
-        left = leave(ctx, record, tables_of(ctx, record), error)
+        if isinstance(error, IncarnationError):
+            left = begin_incarnation(ctx, error, tables_of)
+        else:
+            left = leave(ctx, record.window.scn_low, tables_of(ctx, record), error)
     capture_window(ctx, record.window)
     return record, left
 

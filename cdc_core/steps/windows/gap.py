@@ -9,10 +9,11 @@ begins like the first one of a source: nothing is open, and redo is read from wh
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from cdc_core.errors import RedoUnavailableError
+from cdc_core.errors import IncarnationError, NotYetError, RedoUnavailableError
 from cdc_core.landing.definitions import keep_definitions
 from cdc_core.landing.layout import TRANSACTION_SCHEMA, window_folder
 from cdc_core.landing.manifest import WindowManifest, window_manifest_bytes
@@ -75,10 +76,51 @@ def begun_anew(work: WindowWork) -> WindowWork:
     )
 
 
-def leave(
-    ctx: Context, record: WindowRecord, tables: list[TableRecord], error: RedoUnavailableError
+def begin_incarnation(
+    ctx: Context,
+    error: IncarnationError,
+    tables_of: Callable[[Context, WindowRecord], list[TableRecord]],
 ) -> list[TableRecord]:
-    """End the streams of tables right before a window whose redo is gone; those that had not ended
+    """After RESETLOGS: end all streams, and continue the source in the database's present
+    incarnation. All windows that wait become gaps; tables come back by snapshots of their own.
+
+    The caller holds the lease ``capture``.
+
+    Args:
+        ctx: The source.
+        error: What capture met.
+        tables_of: The tables that take part in a window.
+
+    Raises:
+        NotYetError: SCNs up to which windows were planned come again in the present incarnation.
+    """
+    planned = ctx.store.windows.find(ctx.source, states=("planned",))
+    end = planned[-1].window.scn_high
+    with ctx.lease("window-plan", wait_seconds=60):
+        start = ctx.redo_source.read_start([])
+        if start.snapshot_scn <= end:
+            raise NotYetError(
+                "SCNs up to which windows were planned come again since the database was opened with"
+                " RESETLOGS",
+                hint="Wait until the database has passed the SCN, or start the source over under"
+                " another name.",
+                scn=end,
+                current=start.snapshot_scn,
+            )
+        left = []
+        for record in planned:
+            left += leave(ctx, record.window.scn_low, tables_of(ctx, record), error)
+        joined = [one for one in ctx.store.tables.all(ctx.source) if one.is_captured]
+        left += leave(ctx, end, joined, error)
+        source = replace(ctx.source_record(), resetlogs_change=start.resetlogs_change)
+        ctx.store.sources.save(source)
+    return left
+
+
+def leave(
+    ctx: Context, scn: Scn, tables: list[TableRecord], error: RedoUnavailableError
+) -> list[TableRecord]:
+    """End the streams of tables at an SCN, above which their redo is gone; those that had not ended
     by themselves meanwhile."""
     left = []
     for table in tables:
@@ -87,12 +129,10 @@ def leave(
             table.table,
             reason=f"redo that the table needs is gone: {error.what_happened}",
             way_out=f"`redolake table resnapshot {table.table.argument}` adds the table back with a new snapshot.",
-            scn=record.window.scn_low,
+            scn=scn,
             trouble="redo_gone",
         )
         if is_ended:
-            _LOG.warning(
-                "table left before a gap table=%s scn=%d", table.table, record.window.scn_low
-            )
+            _LOG.warning("table left before a gap table=%s scn=%d", table.table, scn)
             left.append(table)
     return left
