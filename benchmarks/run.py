@@ -46,6 +46,7 @@ BENCHMARKS: Mapping[str, int] = {
     "decode": 180,
     "lobs": 120,
     "sessions": 180,
+    "chunk_sessions": 180,
     "many_tables": 180,
     "reconcile": 180,
     "flights_year": 600,
