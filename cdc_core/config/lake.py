@@ -184,11 +184,17 @@ class LakeConfig(ConfigModel):
 
 
 class RetentionConfig(ConfigModel):
-    """How long windows are kept. Change logs and mirrors are not affected."""
+    """How long landing files are kept. Change logs and mirrors are not affected."""
 
     window_days: Annotated[int, Field(ge=1)] | None = None
     """Days for which an applied window's landing files and record stay, so that it can be replayed;
     `null` keeps them. Windows of open transactions stay in any case."""
+
+    chunk_days: Annotated[int, Field(ge=1)] | None = None
+    """Days for which the landing files of an applied chunk stay although nothing needs them any
+    more: chunks of earlier streams of a table, of tables that left, and of a table with changes in
+    windows that ``window_days`` retired. `redolake maintain` removes them; `null` keeps them. What
+    ``redolake table rebuild --from-landing`` can read stays in any case."""
 
 
 DeletionVectors = Literal["auto", "always", "never"]

@@ -139,7 +139,12 @@ def window_folder(source: str, window: ScnWindow) -> str:
 
 def chunk_folder(source: str, table: TableId, snapshot_id: str, number: int) -> str:
     """The landing folder of a chunk."""
-    return f"{source}/chunks/{table.path}/{snapshot_id}/{number:06d}"
+    return f"{chunks_folder(source, table)}/{snapshot_id}/{number:06d}"
+
+
+def chunks_folder(source: str, table: TableId) -> str:
+    """The landing folder of all chunks of a table."""
+    return f"{source}/chunks/{table.path}"
 
 
 def signals_folder(source: str) -> str:

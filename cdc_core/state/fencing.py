@@ -21,7 +21,7 @@ a chunk or window is committed  ``table/…``; tables that a window does not tou
 a table stops by its own error  nothing; only while its record is as it was when it failed
 a policy answers                nothing; only while the record is as it was when it was asked
 windows are read again          ``window-plan``, ``capture``
-windows are retired             ``retire``
+windows and chunks are retired  ``retire``
 signals are taken and end       ``signals``; what they ask for as above
 a table is removed              ``capture``
 a table is paused or resumed    nothing; the transaction decides by what it finds

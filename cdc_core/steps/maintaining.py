@@ -11,6 +11,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import Maintenance
 from cdc_core.steps.context import LOG, Context
+from cdc_core.steps.snapshots.retire import retire_chunks
 from cdc_core.steps.windows.definition_sets import remove_unnamed
 
 
@@ -19,8 +20,8 @@ def maintain(ctx: Context, tables: list[TableId] | None = None) -> Iterator[Main
 
     A table in its first snapshot is left alone: its chunks are appended, which needs a mirror that
     nothing else has touched. What goes wrong with one table keeps no other from it. Where all
-    tables are maintained, so are the Delta tables beside them, and definitions that no window names
-    any more go from landing.
+    tables are maintained, so are the Delta tables beside them, and what nothing needs any more
+    goes from landing: definitions, and files of chunks.
 
     Raises:
         ConfigError: A table is not captured.
@@ -55,11 +56,12 @@ def _maintain_beside(ctx: Context) -> None:
 
 
 def _maintain_landing(ctx: Context) -> None:
-    """Definitions that no window names any more."""
-    try:
-        remove_unnamed(ctx)
-    except CdcError as error:
-        LOG.warning("definitions in landing were not looked through: %s", error)
+    """Definitions that no window names any more, and files of chunks that nobody needs."""
+    for what, clean in (("definitions", remove_unnamed), ("chunks", retire_chunks)):
+        try:
+            clean(ctx)
+        except CdcError as error:
+            LOG.warning("%s in landing were not looked through: %s", what, error)
 
 
 def _maintain(ctx: Context, record: TableRecord) -> Maintenance:
