@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import SecretStr
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -171,6 +170,8 @@ def _scratch(schema: str | None) -> Scratch | None:
     """
     if schema is None:
         return None
+    from pydantic import SecretStr
+
     from cdc_core.certify import Scratch
 
     password = os.environ.get(PASSWORD_ENV)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_core.config.metrics import DEFAULT_PORT
 from pipelines.commands.pdbs import all_opened
 from pipelines.commands.shared import ConfigOption, opened, out
 from pipelines.config_file import SourceFile
@@ -27,7 +26,7 @@ PortOption = Annotated[
         "--port",
         min=1,
         max=65535,
-        help=f"Port to serve on. Default: metrics.port, else {DEFAULT_PORT}.",
+        help="Port to serve on. Default: metrics.port, else 9464.",
     ),
 ]
 
@@ -67,6 +66,7 @@ def serving(pipelines: Sequence[Pipeline]) -> Iterator[None]:
 
 
 def _give(pipelines: Mapping[str, Pipeline], *, once: bool, port: int | None) -> None:
+    from cdc_core.config.metrics import DEFAULT_PORT
     from pipelines.metrics_server import exposition, served
 
     how = next(iter(pipelines.values())).config.metrics
