@@ -35,6 +35,8 @@ _LENGTH_WITHOUT = 1
 _GUARD = re.compile(r"SYS_NC\d{5}\$")
 """What Oracle calls the hidden column by which it tells a NULL from a DEFAULT that a row does not
 hold yet."""
+_OF_STATISTICS = re.compile(r"SYS_ST[SU][A-Z0-9_#$]{23}")
+"""What Oracle calls the hidden column of extended statistics, which no row holds."""
 _UNUSED = re.compile(r"SYS_C\d*_.+\$")
 """What Oracle calls a column that is unused: the dictionary shows it so, and a text hides it under
 such a name."""
@@ -117,6 +119,15 @@ def _after(
 ) -> TableSchema | None:
     made: TableSchema | None
     match clause:
+        case AddedColumn() if clause.column.is_virtual and _OF_STATISTICS.fullmatch(
+            clause.column.name
+        ):
+            return version
+        case DroppedColumns() if all(
+            _OF_STATISTICS.fullmatch(one) and one not in version.column_names
+            for one in clause.names
+        ):
+            return version
         case AddedColumn():
             made = _added(version, clause.column, present, config)
         case ModifiedColumn():

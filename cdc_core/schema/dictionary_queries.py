@@ -14,8 +14,8 @@ Source: Oracle Database SQL Language Reference 19c, "Expression Lists"; Error He
 """
 OF_ROWS = "(VIRTUAL_COLUMN = 'NO' OR USER_GENERATED = 'YES')"
 """Of ALL_TAB_COLS: not a column that Oracle derives for itself, for an index on an expression or in
-descending order (SYS_NC0000n$) or for extended statistics (SYS_STS…). No row has those, no redo
-names them, and they come and go with no DDL of the table."""
+descending order (SYS_NC0000n$) or for extended statistics (SYS_STS…). No row has those and no
+change of redo names them; those for statistics come and go by ALTER TABLE."""
 
 
 class Queries(Protocol):

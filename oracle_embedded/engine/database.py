@@ -477,21 +477,21 @@ class Database:
             finally:
                 self.shapes.clear()
 
-    def log_ddl(self, session: SessionState, text: str) -> None:
-        """Put a statement that concerns the whole database into the redo."""
+    def log_ddl(self, session: SessionState, text: str, table: TableDef | None = None) -> None:
+        """Put a statement that concerns the whole database into the redo, or a table with the
+        definition that it makes."""
         with self.changing_catalog():
             transaction = session.need_transaction()
             try:
+                scn, now = self.store.clock.next(), self.store.now()
+                if table is not None:
+                    changed = replace(table, object_version=table.object_version + 1, changed=now)
+                    self.store.catalog.put(changed, scn)
                 if self.store.sink is not None:
-                    self.store.sink.ddl(
-                        transaction.info,
-                        self.store.clock.next(),
-                        self.store.now(),
-                        text,
-                        "SYS",
-                        None,
-                        0,
-                    )
+                    subject: tuple[str, str | None, int] = ("SYS", None, 0)
+                    if table is not None:
+                        subject = (table.owner, table.name, table.object_id)
+                    self.store.sink.ddl(transaction.info, scn, now, text, *subject)
             finally:
                 session.transaction = None
                 self.transactions.abandon(transaction)

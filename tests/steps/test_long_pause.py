@@ -49,6 +49,32 @@ def test_several_ddls_are_followed_by_their_texts(oracle: Oracle, tmp_path: Path
         source.check_current("TWO")
 
 
+@pytest.mark.parametrize("is_shown", [True, False], ids=["dictionary", "texts-alone"])
+def test_extended_statistics_come_and_go_by_ddl_that_changes_no_column(
+    oracle: Oracle, tmp_path: Path, is_shown: bool
+) -> None:
+    """Also those that were there before the table was captured."""
+    statistics = "BEGIN DBMS_STATS.{}(USER, 'ONE', {}); END;"
+    oracle.run(statistics.format("GATHER_TABLE_STATS", "METHOD_OPT => 'FOR COLUMNS (V, ID)'"))
+    with source_of(oracle, tmp_path, "ONE") as source:
+        source.run()
+        oracle.run("INSERT INTO ONE VALUES (1, 'first')")
+        oracle.run(statistics.format("GATHER_TABLE_STATS", "METHOD_OPT => 'FOR COLUMNS (ID, V)'"))
+        oracle.run("INSERT INTO ONE VALUES (2, 'second')", "ALTER TABLE ONE ADD (A NUMBER(5))")
+        oracle.run("INSERT INTO ONE VALUES (3, 'third', 3)")
+        for group in ("(V, ID)", "(ID, V)"):
+            oracle.run(statistics.format("DROP_EXTENDED_STATS", f"'{group}'"))
+        oracle.run("UPDATE ONE SET V = 'changed' WHERE ID = 2")
+        if not is_shown:
+            oracle.clock.ahead += 4 * 24 * 3600
+            no_undo(oracle)
+        source.windows()
+        oracle.server.faults.disarm_all()
+        one = source.status("ONE")
+        assert one.state == "ready", one.reason
+        source.check_current("ONE")
+
+
 def test_columns_that_change_after_they_came_are_known_by_the_chain_of_texts(
     oracle: Oracle, tmp_path: Path
 ) -> None:

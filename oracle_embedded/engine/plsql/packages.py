@@ -10,7 +10,7 @@ from oracle_embedded.api import EngineSession, OracleError, OraType, Parameter, 
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.types import TEXT, SqlType, family_type
 from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.plsql import redefinition
+from oracle_embedded.engine.plsql import redefinition, statistics
 from oracle_embedded.engine.plsql.calls import wrong_arguments
 from oracle_embedded.engine.plsql.output import SPECIAL
 from oracle_embedded.engine.plsql.state import Frame
@@ -94,9 +94,11 @@ BUILT_IN = (
         "DBMS_STATS",
         "GATHER_TABLE_STATS",
         (_text("OWNNAME"), _text("TABNAME"), _text("PARTNAME", required=False), Parameter("ESTIMATE_PERCENT", _NUMBER, required=False),
-         Parameter("CASCADE", _BOOLEAN, required=False), Parameter("DEGREE", _NUMBER, required=False)),
-        _nothing,
+         Parameter("CASCADE", _BOOLEAN, required=False), Parameter("DEGREE", _NUMBER, required=False),
+         _text("METHOD_OPT", required=False)),
+        statistics.gather,
     ),
+    Procedure("DBMS_STATS", "DROP_EXTENDED_STATS", (_text("OWNNAME"), _text("TABNAME"), _text("EXTENSION")), statistics.drop),
 )  # fmt: skip
 
 

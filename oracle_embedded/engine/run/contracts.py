@@ -190,7 +190,7 @@ class DatabaseState(Protocol):
     def changing_catalog(self) -> AbstractContextManager[None]:
         """The writer's lock for a DDL statement; if it fails, the catalog is read again."""
 
-    def log_ddl(self, session: SessionState, text: str) -> None:
+    def log_ddl(self, session: SessionState, text: str, table: TableDef | None = None) -> None:
         """Put a statement that concerns the whole database into the redo."""
 
     def alter_system_hooks(self) -> dict[str, Callable[[EngineSession], None]]:

@@ -96,3 +96,21 @@ def test_unique_indexes_on_expressions_refuse_double_values(oracle: Oracle) -> N
     assert rows(oracle, "SELECT B FROM P WHERE B IS NOT NULL ORDER BY A") == [("Y",), ("X",)]
     with pytest.raises(oracledb.DatabaseError, match="ORA-01452"):
         oracle.run("CREATE UNIQUE INDEX P_N ON P (NVL(A, 0) * 0)")
+
+
+def test_extended_statistics_are_on_a_hidden_column_that_the_redo_tells_of(oracle: Oracle) -> None:
+    oracle.run(
+        "CREATE TABLE P (A NUMBER(9), B VARCHAR2(20))",
+        "BEGIN DBMS_STATS.GATHER_TABLE_STATS(USER, 'P', METHOD_OPT => 'FOR ALL COLUMNS SIZE 1 FOR COLUMNS (a, b) SIZE AUTO'); END;",
+        "BEGIN DBMS_STATS.GATHER_TABLE_STATS(USER, 'P', METHOD_OPT => 'FOR COLUMNS (A,B)'); END;",
+        "INSERT INTO P VALUES (1, 'b')",
+    )
+    [(name, *facts)] = rows(oracle, DERIVED)
+    assert (len(name), name[:7]) == (30, "SYS_STU")
+    assert facts == ["NUMBER", 'SYS_OP_COMBINED_HASH("A","B")', "YES", None, 3]
+    assert rows(oracle, "SELECT * FROM P") == [(1, "b")]
+    oracle.run("BEGIN DBMS_STATS.DROP_EXTENDED_STATS(USER, 'P', '(A,B)'); END;")
+    assert rows(oracle, DERIVED) == []
+    for extension in ("(A,B)", "(A,X)"):
+        with pytest.raises(oracledb.DatabaseError, match=r"ORA-(20000|00904)"):
+            oracle.run(f"BEGIN DBMS_STATS.DROP_EXTENDED_STATS(USER, 'P', '{extension}'); END;")
