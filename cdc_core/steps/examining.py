@@ -190,6 +190,18 @@ def as_last_found(config: SourceConfig) -> SourceConfig:
         return with_matches(config, store.matches.get(config.name))
 
 
+def as_found_now(config: SourceConfig) -> SourceConfig:
+    """The configuration with the tables that its patterns name now.
+
+    Raises:
+        CdcError: The database cannot be reached.
+    """
+    if not config.has_patterns:
+        return config
+    with connect(config.oracle) as session:
+        return with_matches(config, look_up(session, config, []))
+
+
 def landed_folders(config: SourceConfig) -> int:
     """How many folders of the source landing has.
 

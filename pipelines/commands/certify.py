@@ -68,6 +68,7 @@ def certify(
     Exits with code 1 if a belief that Redolake rests on does not hold.
     """
     from cdc_core.certify import certify as certified
+    from cdc_core.steps.examining import as_found_now
     from pipelines.demo_oracle import database_of
 
     levels = _levels(level or [])
@@ -76,7 +77,7 @@ def certify(
     path = config_path(file.named, os.environ)
     load_config(path, environ=None)
     with database_of(path, os.environ) as environ:
-        chosen = _chosen(load_config(path, environ=environ), file.pdb)
+        chosen = as_found_now(_chosen(load_config(path, environ=environ), file.pdb))
         report = certified(chosen, levels, scratch=_scratch(schema))
     for path in to or ():
         path.write_text(_FORMS[path.suffix](report), encoding="utf-8")

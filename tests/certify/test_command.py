@@ -115,3 +115,17 @@ def test_level_try_needs_a_schema_and_its_password(
     tried = run("certify", "-c", str(file), "--level", "try", "--schema", "workbench", "--all")
     assert tried.exit_code == 0, tried.output
     assert "type.number: NUMBER: a snapshot reads" in tried.output
+
+
+def test_tables_that_a_pattern_names_are_looked_at(file: Path, oracle: Oracle) -> None:
+    file.write_text(file.read_text().replace("DEMO.T", "DEMO.*"))
+    done = run("certify", "-c", str(file), "--json", "--level", "mine")
+    assert done.exit_code == 0, done.output
+    found = {one["id"]: one for one in json.loads(done.stdout)["probes"]}
+    assert found["mine.shown"]["outcome"] == "cannot tell"
+    oracle.run(
+        "CREATE TABLE OF_PATTERN (ID NUMBER(3) PRIMARY KEY)", "INSERT INTO OF_PATTERN VALUES (1)"
+    )
+    again = run("certify", "-c", str(file), "--json", "--level", "mine")
+    found = {one["id"]: one for one in json.loads(again.stdout)["probes"]}
+    assert found["mine.shown"]["seen"] == "1 DDL, 1 INSERT"

@@ -24,7 +24,7 @@ MINIMAL = "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA"
 
 @pytest.fixture(params=[True, False], ids=["all-columns-logged", "minimal-logging"])
 def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
-    with running_oracle(logging=request.param) as running:
+    with running_oracle(logging=request.param, release="19c") as running:
         if not request.param:
             running.run(MINIMAL, user=ADMIN)
         running.run(
