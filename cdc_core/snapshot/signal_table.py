@@ -2,11 +2,14 @@
 
 Debezium acts on rows that it meets in the redo behind its position. Here the table is queried, and
 the same holds: rows that were in it at the source's position when it was looked at first are not
-acted on, and are recorded as rejected.
+acted on, and are recorded as rejected; and rows that came since the last look count though they
+were deleted, as long as Oracle has the undo, in the order of their commits (Flashback Version
+Query).
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +18,17 @@ from cdc_core.errors import ConfigError, PreflightError, SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal
+from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.segments import PAST_ERRORS
 from cdc_core.snapshot.channels import KnownSignals, json_data, signal_from, used_before
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.texts import storable
 
+_LOG = logging.getLogger(__name__)
 ORACLE_CHANNEL = "oracle"
+_LOOK = 0
+"""Under which partition the store keeps the SCN of the last look."""
 _NO_WATERMARKS = "(TYPE IS NULL OR TYPE NOT IN ('snapshot-window-open', 'snapshot-window-close'))"
 """Debezium leaves two rows in its signal table for each chunk that it reads."""
 
@@ -30,13 +38,21 @@ _OLD_BY_BLOCK = "SELECT ID FROM {table} WHERE ORA_ROWSCN <= :scn AND {signals}"
 """ORA_ROWSCN is at or above the SCN at which a row committed: a table that was made later has no
 old row."""
 
+_INSERTED = (
+    "SELECT ID, TYPE, DATA FROM {table} VERSIONS BETWEEN SCN :low AND :high"
+    " WHERE VERSIONS_OPERATION = 'I' AND VERSIONS_STARTSCN > :low AND {signals}"
+    " ORDER BY VERSIONS_STARTSCN, ID"
+)
+"""VERSIONS_STARTSCN is the SCN at which the row's version was committed. Source: Oracle Database
+Development Guide 19c, "Using Oracle Flashback Version Query"."""
+
 _PRESENT = "SELECT ID FROM {table} WHERE {signals}"
 _COMMITTED = "SELECT ORA_ROWSCN FROM {table} WHERE ID = :id"
 
 
 class OracleChannel:
-    """Rows of the table ``signals.table``, in the order of commits as far as ORA_ROWSCN tells. The
-    table is only read.
+    """Rows of the table ``signals.table``: those that came since the last look, in the order of
+    their commits, and then those that are there. The table is only read.
 
     A row that cannot be a signal, one whose id was used for another request, and one that was there
     before the first look are rejected signals, with the reason.
@@ -58,6 +74,7 @@ class OracleChannel:
         self._position = position
         self._table = TableId.parse(config.signals.table)
         self._known: KnownSignals | None = None
+        self._looked_at = position
 
     def read(self, known: KnownSignals) -> list[Signal]:
         """Every row that is not known yet.
@@ -71,9 +88,13 @@ class OracleChannel:
         if begun is None:
             old = _rows_before(self._session, self._table, position)
         before = {signal.id: signal for signal in known.find(source)}
-        self._known = known
+        self._known, self._looked_at = known, current_scn(self._session)
+        last = known.offsets(source, str(self._table)).get(_LOOK, position)
+        came = self._came_since(Scn(last))
+        ids = {one.id for one in came}
+        there = read_signal_table(self._session, self._config)
         found = []
-        for signal in read_signal_table(self._session, self._config):
+        for signal in [*came, *(one for one in there if one.id not in ids)]:
             if (one := before.get(signal.id)) is None:
                 found.append(_as_old(signal, position) if signal.id in old else signal)
             elif _is_another(signal, one):
@@ -85,6 +106,21 @@ class OracleChannel:
         if self._known is not None:
             name = str(self._table)
             self._known.begin_table(self._config.name, name, self._position)
+            self._known.keep_offsets(self._config.name, name, {_LOOK: self._looked_at})
+
+    def _came_since(self, last: Scn) -> list[Signal]:
+        """Signals that were inserted since the last look, deleted ones too; none where Oracle does
+        not look back, as at a view."""
+        if last >= self._looked_at:
+            return []
+        sql = _INSERTED.format(table=self._table.sql, signals=_NO_WATERMARKS)
+        binds = {"low": last, "high": self._looked_at}
+        try:
+            rows = self._session.fetch_all(sql, binds)
+        except PAST_ERRORS as error:
+            _LOG.info("signals that were deleted since SCN %d are not seen: %s", last, error)
+            return []
+        return [_record(self._config.name, *row) for row in rows]
 
 
 def read_signal_table(session: OracleSession, config: SourceConfig) -> list[Signal]:

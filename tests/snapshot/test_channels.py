@@ -195,6 +195,27 @@ def test_what_is_no_signal_is_rejected_and_stops_no_other(place: Place, store: S
     assert all(one.data == {} for one in found if one.state == "rejected")
 
 
+def test_deleted_rows_of_the_signal_table_count_and_the_order_is_that_of_commits(
+    oracle: Oracle, tmp_path: Path, store: Store
+) -> None:
+    place = OraclePlace(tmp_path, oracle)
+    first = place.channel()
+    assert list(read(first, store)) == []
+    first.acknowledge()
+    with oracle.owner() as connection:
+        cursor = connection.cursor()
+        cursor.execute("INSERT INTO ASKED VALUES ('a-late', 'log', '{\"message\": \"m\"}')")
+        place.send("z-early", "log", {"message": "m"})
+        oracle.run("DELETE FROM ASKED WHERE ID = 'z-early'")
+        connection.commit()
+    channel = place.channel()
+    assert [one.id for one in read(channel, store)] == ["z-early", "a-late"]
+    channel.acknowledge()
+    again = place.channel()
+    assert list(read(again, store)) == []
+    oracle.run("DROP TABLE ASKED PURGE")
+
+
 def test_a_line_in_the_making_waits_until_it_is_whole(tmp_path: Path, store: Store) -> None:
     file = tmp_path / "signals.txt"
     whole = '{"id": "a", "type": "log", "data": {"message": "m"}}'
