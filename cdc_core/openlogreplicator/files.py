@@ -129,13 +129,15 @@ class MessageFiles:
 
     def cuts(self, low: Scn) -> list[Scn]:
         """Upper ends of windows above ``low``, about every ``window_bytes_max`` bytes, the last
-        one where the files end.
+        one where the files end. Where they begin above ``low``, whoever captures the first window
+        finds the gap.
 
         Raises:
-            RedoUnavailableError: The files begin above ``low``.
+            LogsNotReadyError: There are no messages.
         """
         found: list[int] = []
-        for path in self._paths[self._paths.index(self.start(low).path) :]:
+        start, _ = self._beginning(low)
+        for path in self._paths[self._paths.index(start) if start else 0 :]:
             size = path.stat().st_size
             for offset in range(self._bytes_max, size, self._bytes_max):
                 found += self._proofs(path, offset, size, first_only=True)
@@ -154,18 +156,9 @@ class MessageFiles:
             RedoUnavailableError: The files begin above ``low``.
             LogsNotReadyError: There are none.
         """
-        lowest: int | None = None
-        for path in reversed(self._paths):
-            proofs = self._proofs(path, 0, path.stat().st_size, first_only=True)
-            if proofs and proofs[0] <= low:
-                return FilePosition(path, 0)
-            lowest = proofs[0] if proofs else lowest
-        if lowest is None:
-            raise LogsNotReadyError(
-                "OpenLogReplicator has not written a message yet",
-                hint=f"Redolake reads {self._folder} again with the next run. OpenLogReplicator's log says what it does.",
-                folder=self._folder,
-            )
+        path, lowest = self._beginning(low)
+        if path is not None:
+            return FilePosition(path, 0)
         raise RedoUnavailableError(
             "OpenLogReplicator's files begin above the SCN that is read next",
             hint="Copy the older files back into the folder. If they are gone, `redolake source skip-gap` "
@@ -173,6 +166,23 @@ class MessageFiles:
             scn=low,
             begins=lowest,
         )
+
+    def _beginning(self, low: Scn) -> tuple[Path | None, int | None]:
+        """The last file that begins at or below an SCN; where there is none, where the files
+        begin."""
+        lowest: int | None = None
+        for path in reversed(self._paths):
+            proofs = self._proofs(path, 0, path.stat().st_size, first_only=True)
+            if proofs and proofs[0] <= low:
+                return path, None
+            lowest = proofs[0] if proofs else lowest
+        if lowest is None:
+            raise LogsNotReadyError(
+                "OpenLogReplicator has not written a message yet",
+                hint=f"Redolake reads {self._folder} again with the next run. OpenLogReplicator's log says what it does.",
+                folder=self._folder,
+            )
+        return None, lowest
 
     def resume(self, place: Place) -> FilePosition:
         """A place of an earlier window in the files of now.

@@ -90,8 +90,8 @@ class NetworkMessages:
         """Upper ends of windows above ``low`` that the server's messages prove, up to ``enough``
         and a little more, about every ``window_bytes_max`` bytes."""
         rising, received, last = [low], 0, low
-        for message, size in self._received(low):
-            received += size
+        for message, body in self._bodies():
+            received += len(body)
             if message.proves is not None and message.proves > last:
                 last = Scn(message.proves)
                 if received >= self._how.window_bytes_max:
@@ -150,11 +150,7 @@ class NetworkMessages:
             server.info()
         return bound
 
-    def _received(self, low: Scn) -> Iterator[tuple[Message, int]]:
-        for message, body in self._bodies(low):
-            yield message, len(body)
-
-    def _bodies(self, low: Scn) -> Iterator[tuple[Message, bytes]]:
+    def _bodies(self, low: Scn | None = None) -> Iterator[tuple[Message, bytes]]:
         """All messages that the server holds, and what comes until it is silent.
 
         Raises:
@@ -167,7 +163,7 @@ class NetworkMessages:
                 message = _decoded(body)
                 if message.lacks_commit_scn:
                     raise lacking("e_scn")
-                if count == 0 and message.proves is not None and message.proves > low:
+                if count == 0 and low is not None and (message.proves or 0) > low:
                     self._refuse_gap(low, reply, message.proves)
                 count += 1
                 yield message, body
@@ -184,7 +180,7 @@ class NetworkMessages:
                 count, self._how.queue_size,
             )  # fmt: skip
 
-    def _refuse_gap(self, low: Scn, reply: Reply, begins: int) -> None:
+    def _refuse_gap(self, low: Scn, reply: Reply, begins: int | None) -> None:
         if reply.scn is not None and reply.scn > low:
             raise RedoUnavailableError(
                 "OpenLogReplicator's messages begin above the SCN that is read next",
@@ -213,7 +209,7 @@ class NetworkMessages:
                 raise RedoUnavailableError(
                     "OpenLogReplicator has lost its state: it would begin at a new SCN, and transactions that are open "
                     "would come in part",
-                    hint="Restore its state folder and restart it. If it is gone, `redolake source skip-gap` reads the tables again.",
+                    hint="Restore its state folder and restart it. If it is gone, start the source over under another name.",
                 )
             server.resume()
             yield server, reply

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +18,10 @@ if TYPE_CHECKING:
     from cdc_core.model.reports import FoundTable
 
 INDENT = "    "
+REPLICATOR_VERSION = "1.9.0"
+QUEUE_SIZE = 65536
+"""The default of ``capture.queue_size``."""
+FILE_BYTES = 1_000_000_000
 
 
 def init(
@@ -40,6 +47,15 @@ def init(
             help="Write the patterns themselves, so that tables created later are captured too.",
         ),
     ] = False,
+    openlogreplicator: Annotated[
+        str | None,
+        typer.Option(
+            "--openlogreplicator",
+            metavar="FOLDER|HOST:PORT",
+            help="Read through OpenLogReplicator: from files in this folder, or its network writer. "
+            "Its configuration is written next to the file.",
+        ),
+    ] = None,
     file: Annotated[
         Path, typer.Option("--file", "-f", help="File to write; it must not exist.")
     ] = Path("defs.yaml"),
@@ -89,8 +105,16 @@ def init(
             user=user,
             password_env=password_env,
             tables=_patterns(table, found) if as_patterns else _tables(found),
+            capture=[] if openlogreplicator is None else capture_lines(openlogreplicator, name),
         )
     )
+    if openlogreplicator is not None:
+        beside = file.with_name(f"{file.stem}.openlogreplicator.json")
+        beside.write_text(replicator_text(name, dsn, openlogreplicator, captured))
+        out().print(
+            f"OpenLogReplicator's configuration written to {beside}: set its user and password",
+            soft_wrap=True,
+        )
     how = ", by their patterns" if as_patterns else ""
     out().print(f"{len(captured)} tables written to {file}{how}", soft_wrap=True)
     for one in found:
@@ -100,9 +124,15 @@ def init(
 
 
 def configuration_text(
-    name: str, *, dsn: str, user: str, password_env: str, tables: list[str]
+    name: str,
+    *,
+    dsn: str,
+    user: str,
+    password_env: str,
+    tables: list[str],
+    capture: Sequence[str] = (),
 ) -> str:
-    """The configuration file; ``tables`` are the lines under that key."""
+    """The configuration file; ``tables`` and ``capture`` are the lines under these keys."""
     lines = [
         "# Written by `redolake init`. Every option: the reference page Configuration.",
         "type: assets.components.OracleCdc",
@@ -114,11 +144,60 @@ def configuration_text(
         f"    password_env: {password_env}",
         "  tables:",
         *(f"{INDENT}{line}" for line in tables),
+        *(["  capture:", *(f"{INDENT}{line}" for line in capture)] if capture else ()),
         "  landing: {type: local, path: data/landing}",
         "  lake: {path: data/lake}",
         "  state: {url: 'sqlite:///data/state.db'}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def capture_lines(written_to: str, name: str) -> list[str]:
+    """``capture`` of a source that reads through OpenLogReplicator."""
+    host, port = _listens_at(written_to)
+    lines = ["type: openlogreplicator"]
+    if host:
+        return [*lines, f"host: {_quoted(host)}", f"port: {port}", f"source: {name.upper()}"]
+    return [*lines, f"folder: {_quoted(written_to)}"]
+
+
+def replicator_text(name: str, dsn: str, written_to: str, captured: Sequence[FoundTable]) -> str:
+    """OpenLogReplicator's configuration for the captured tables; its filter has regular
+    expressions."""
+    host, port = _listens_at(written_to)
+    writer: dict[str, Any] = (
+        {"type": "network", "uri": f"0.0.0.0:{port}", "queue-size": QUEUE_SIZE}
+        if host
+        else {
+            "type": "file",
+            "output": f"{written_to}/changes_%i.json",
+            "new-line": 1,
+            "append": 1,
+            "max-file-size": FILE_BYTES,
+        }
+    )
+    source = {
+        "alias": "S1",
+        "name": name.upper(),
+        "reader": {"type": "online", "user": "", "password": "", "server": f"//{dsn}"},
+        "flags": 4128,
+        "format": {"type": "debezium", "timestamp": 8},
+        "filter": {
+            "table": [
+                {"owner": re.escape(one.table.owner), "table": re.escape(one.table.name)}
+                for one in captured
+            ]
+        },
+    }
+    target = {"alias": "T1", "source": "S1", "writer": writer}
+    made = {"version": REPLICATOR_VERSION, "source": [source], "target": [target]}
+    return json.dumps(made, indent=2) + "\n"
+
+
+def _listens_at(written_to: str) -> tuple[str, str]:
+    """Host and port; empty where it is a folder."""
+    host, colon, port = written_to.rpartition(":")
+    return (host, port) if colon and port.isdigit() and "/" not in host else ("", "")
 
 
 def _tables(found: list[FoundTable]) -> list[str]:

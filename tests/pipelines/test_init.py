@@ -57,6 +57,43 @@ def test_tables_by_pattern_with_keys_and_what_is_left_out(oracle: Oracle, tmp_pa
     assert "this file is there already" in again.stderr
 
 
+@pytest.mark.parametrize(
+    ("given", "capture", "writer"),
+    [
+        pytest.param(
+            "/data/olr", {"folder": "/data/olr"},
+            {"type": "file", "output": "/data/olr/changes_%i.json", "new-line": 1},
+            id="files",
+        ),
+        pytest.param(
+            "olr.example.com:8600", {"host": "olr.example.com", "port": 8600, "source": "SHOP"},
+            {"type": "network", "uri": "0.0.0.0:8600"},
+            id="network",
+        ),
+    ],
+)  # fmt: skip
+def test_openlogreplicators_configuration_is_written_too(
+    oracle: Oracle, tmp_path: Path, given: str, capture: dict[str, Any], writer: dict[str, Any]
+) -> None:
+    """With the captured tables alone, and the format that Redolake reads; no secret is in it."""
+    file = tmp_path / "defs.yaml"
+    result = init(oracle, file, "DEMO.*", extra=["--openlogreplicator", given])
+    assert result.exit_code == 0, result.output
+    config = load_config(file, environ={PASSWORD: "capture"})
+    assert config.capture.type == "openlogreplicator"
+    assert {name: getattr(config.capture, name) for name in capture} == capture
+    text = (tmp_path / "defs.openlogreplicator.json").read_text()
+    made = json.loads(text)
+    [source], [target] = made["source"], made["target"]
+    assert (source["flags"], source["format"]["type"]) == (4128, "debezium")
+    assert source["name"] == "SHOP"
+    assert {one["table"] for one in source["filter"]["table"]} == {
+        "ORDERS", r"Order\ Lines", "CUSTOMERS",
+    }  # fmt: skip
+    assert target["writer"] | writer == target["writer"]
+    assert source["reader"]["password"] == ""
+
+
 def test_the_patterns_themselves_can_be_written(oracle: Oracle, tmp_path: Path) -> None:
     """What they name is then looked up by every run; the file says what that is now."""
     file = tmp_path / "defs.yaml"

@@ -1,0 +1,84 @@
+"""The readers of redo, each as the contract suite runs it, and what each cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from oracle_embedded.openlogreplicator import OpenLogReplicator
+from oracle_embedded.openlogreplicator_server import OlrServer
+from oracle_embedded.redo import store
+from tests.oracle.embedded import Oracle
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader that is set up: ``capture`` of its sources, ``bring`` what has committed to where it reads, and ``lose`` what it would
+    read next."""
+
+    capture: dict[str, Any]
+    bring: Callable[[], None]
+    lose: Callable[[], None]
+
+
+@contextmanager
+def logminer(oracle: Oracle, path: Path) -> Iterator[Reader]:
+    """Reads up to the newest redo."""
+
+    def lose() -> None:
+        redo = oracle.database.redo
+        for _ in range(4):  # more than there are groups: no online log has it any more
+            redo.switch_log()
+        with redo.database.reading() as connection:
+            logs = store.read_logs(connection)
+        for log in logs[-5:-1]:
+            redo.delete_archived_log(log.sequence)
+
+    yield Reader({"close_at": "online"}, lambda: None, lose)
+
+
+@contextmanager
+def olr_files(oracle: Oracle, path: Path) -> Iterator[Reader]:
+    """Reads the files of OpenLogReplicator's file writer."""
+    olr = OpenLogReplicator(oracle.database, path / "olr")
+    olr.write()
+
+    def lose() -> None:
+        olr.write()
+        for file in olr.folder.glob("*.json"):
+            file.unlink()
+
+    def bring() -> None:
+        olr.write()
+
+    capture = {"type": "openlogreplicator", "folder": str(olr.folder)}
+    yield Reader(capture, bring, lose)
+
+
+@contextmanager
+def olr_network(oracle: Oracle, path: Path) -> Iterator[Reader]:
+    """Reads from OpenLogReplicator's network writer."""
+    with OlrServer(oracle.database, "ORCL") as server:
+        capture = {"type": "openlogreplicator", "host": "127.0.0.1", "port": server.port, "source": "ORCL", "idle_seconds": 1}  # fmt: skip
+
+        def lose() -> None:
+            server.saved = None
+            server.restart()
+
+        yield Reader(capture, lambda: None, lose)
+
+
+READERS = {"logminer": logminer, "olr_files": olr_files, "olr_network": olr_network}
+
+CANNOT = {
+    ("olr_files", "quarantine"): "a value that cannot be read has no redo text to keep",
+    ("olr_network", "quarantine"): "a value that cannot be read has no redo text to keep",
+    ("olr_files", "prefetch"): "files are read in order",
+    ("olr_network", "prefetch"): "the server serves one client at a time",
+    ("olr_network", "a gap is skipped"): "a server that lost its state is a new source",
+    ("olr_network", "captured again"): "the server forgets what is applied",
+}
+"""By reader and story, why it cannot; docs/extending.md has the table for readers."""
