@@ -501,7 +501,10 @@ def _snapshot_mode(made: Imported, name: str, value: str) -> None:
         made.remark(name, Outcome.TAKEN, "the default")
     elif mode in _MODES:
         made.put("snapshot.mode", mode)
-        made.remark(name, Outcome.TAKEN, f"snapshot.mode: {mode}")
+        said = f"snapshot.mode: {mode}"
+        if mode == "no_data":
+            said += "; snapshot.start_scn begins where the connector's offset ends"
+        made.remark(name, Outcome.TAKEN, said)
     else:
         made.remark(
             name, Outcome.NOT_TAKEN, f"{value!r} is not offered; see the page of properties"

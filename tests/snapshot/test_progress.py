@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
+from cdc_core.model.reports import SnapshotProgress
 from cdc_core.model.scn import Scn
 from cdc_core.snapshot.progress import progress_in_all, progress_of
+from pipelines.commands.inspect import progress_text
 
 T = TableId("SHOP", "ORDERS")
 NOW = datetime(2026, 1, 2, 3, tzinfo=UTC)
@@ -34,6 +38,19 @@ def test_rows_rate_and_time_left_follow_from_the_applied_chunks() -> None:
     found = progress_of("s1", chunks, NOW)
     assert (found.chunks_applied, found.chunks_planned, found.rows) == (2, 4, 1500)
     assert (found.rows_expected, found.rows_per_second, found.seconds_left) == (3000, 100.0, 15.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "left"), [(49.4, "49 s"), (300, "5 min"), (7_500, "2 h 5 min")]
+)
+def test_the_time_left_is_said_for_people(seconds: float, left: str) -> None:
+    known = SnapshotProgress(
+        snapshot_id="s1", chunks_applied=3, chunks_planned=8, rows=1_200_000,
+        rows_expected=3_200_000, rows_per_second=41_000.4, seconds_left=seconds,
+    )  # fmt: skip
+    assert progress_text(known) == (
+        f"3 of 8 chunks applied, 1,200,000 of about 3,200,000 rows, 41,000 rows/s, {left} left"
+    )
 
 
 def test_a_snapshot_that_stands_still_has_no_rate() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from pipelines.cli import app
+from pipelines.commands import data
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 from tests.steps.harness import Source, source_of
 
@@ -66,3 +70,14 @@ def test_a_changed_configuration(source: Source) -> None:
     source.run()
     source.configure("A", "B")
     assert plan(source) == {"B": "is configured again; joins with its rows: 3 columns, key (ID)"}
+
+
+def test_the_command_says_it_and_does_nothing(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "opened", lambda *_, **__: nullcontext(source.pipeline))
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["run", "--plan"])
+    assert done.exit_code == 0, done.output
+    assert "start: read all tables, then capture changes" in done.output
+    assert f"{OWNER}.A joins with its rows: 3 columns, key (ID)" in done.output
+    assert source.pipeline.records.tables() == []

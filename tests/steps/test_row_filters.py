@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from pydantic import ValidationError
+from rich.console import Console
 
 from cdc_core.steps import Pipeline
+from pipelines.commands.inspect import show_status
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 
@@ -85,6 +87,16 @@ def test_a_filter_by_an_excluded_column(source: Source) -> None:
     source.configure({"name": "T", "columns_exclude": ["SECRET"]})
     begin(source, "SECRET < 3")
     assert ids(source) == {0, 1, 2}
+
+
+def test_status_says_which_rows_are_read_and_how_far_it_is(source: Source) -> None:
+    begin(source, "STATE = 'new'")
+    console = Console(record=True, width=200)
+    source.pipeline.start_snapshot([table_id("T")])
+    show_status(source.pipeline.status(ask_oracle=False), console)
+    text = console.export_text()
+    assert "DEMO.T: snapshots read the rows WHERE STATE = 'new'" in text
+    assert "snapshots: 0 of 1 chunk applied" in text
 
 
 @pytest.mark.parametrize(
