@@ -21,7 +21,7 @@ PREFIX = "REDOLAKE_CERTIFY_"
 _TABLE = rf"{PREFIX}\w+"
 _OWN = re.compile(
     rf"""(?: COMMIT | ROLLBACK (?:\ TO\ \w+)? | SAVEPOINT\ \w+
-       | INSERT\ INTO\ {_TABLE}\b.* | UPDATE\ {_TABLE}\b.* | DELETE\ FROM\ {_TABLE}\b.*
+       | INSERT\ (?:/\*\+\ APPEND\ \*/\ )?INTO\ {_TABLE}\b.* | MERGE\ INTO\ {_TABLE}\b.* | UPDATE\ {_TABLE}\b.* | DELETE\ FROM\ {_TABLE}\b.*
        | (?:CREATE|ALTER|DROP|TRUNCATE)\ TABLE\ {_TABLE}\b.*
        | CREATE\ (?:UNIQUE\ )?INDEX\ {_TABLE}\ ON\ {_TABLE}\b.*
        | COMMENT\ ON\ (?:TABLE|COLUMN)\ {_TABLE}\b.*
