@@ -154,7 +154,7 @@ def refuse_clustered(config: TableConfig, cluster: str | None) -> None:
     """Tables of a cluster share blocks: rows of two of them may have one ROWID, but within a table
     it is unique, which is all that an identity needs. An UPDATE of the cluster key, though, moves
     the row to the block of the other key while its ROWID stays; which one LogMiner shows of it from
-    then on, nobody has measured.
+    then on is not known, and no probe asks.
 
     Source: Oracle Database SQL Language Reference 19c, "ROWID Pseudocolumn"; Oracle Database
     Concepts, "Rowid Data Types".

@@ -16,10 +16,10 @@ known only where
   documents are.
 
 **In which units.** DBMS_LOB counts UTF-16 units, of which a character outside of the basic plane
-has two; whether LogMiner's offsets and lengths do nobody has measured. Where the two readings give
-different values, what a statement wrote may say which it is: it goes on where it stopped, and is
-cut where it ends. What calls of DBMS_LOB wrote need not. Where nothing says it, the value is not
-known.
+has two; whether LogMiner's offsets and lengths do is not known (the probe ``lob.offset-units``
+asks). Where the two readings give different values, what a statement wrote may say which it is: it
+goes on where it stopped, and is cut where it ends. What calls of DBMS_LOB wrote need not. Where
+nothing says it, the value is not known.
 
 Anything else is a part of a value of which the redo has no other part, as is a document of XMLDIFF
 in an XMLTYPE: Oracle logs the changed portion alone where it updates a document in place. With

@@ -52,7 +52,7 @@ class Wart(StrEnum):
     LOB_OFFSETS_IN_UNITS = "LOB_OFFSETS_IN_UNITS"
     """Offsets and trims of CLOBs count UTF-16 units, of which a character outside of the basic
     plane has two, as DBMS_LOB's do in databases whose character set has several bytes (documented).
-    That amounts count characters was measured on 23ai; offsets nobody has."""
+    That amounts count characters was measured on 23ai; of offsets it is not known."""
 
     UNSUPPORTED_ROWS = "UNSUPPORTED_ROWS"
     """Changes of a table that has a name longer than 30 bytes, its own, its owner's or a column's,
