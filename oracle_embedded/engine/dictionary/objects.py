@@ -351,6 +351,42 @@ def _session_roles(view: View) -> Iterator[Row]:
             yield {"ROLE": privilege}
 
 
+def _roles_of(view: View) -> set[str]:
+    """The roles of which a user sees what they hold: its own, and all for who reads the catalog."""
+    roles = _role_names(view)
+    security, user = view.database.security, view.session.username
+    return roles if security.may_read_catalog(user, "DBA_ROLES") else roles & security.all_of(user)
+
+
+@VIEWS.single("ROLE_SYS_PRIVS", "ROLE:v128 PRIVILEGE:v40 ADMIN_OPTION:v3 COMMON:v3 INHERITED:v3")
+def _system_privileges_of_roles(view: View) -> Iterator[Row]:
+    shown = _roles_of(view)
+    rows = (row for row in _system_privileges(view) if row["GRANTEE"] in shown)
+    return ({**row, "ROLE": row["GRANTEE"]} for row in rows)
+
+
+@VIEWS.single(
+    "ROLE_ROLE_PRIVS", "ROLE:v128 GRANTED_ROLE:v128 ADMIN_OPTION:v3 COMMON:v3 INHERITED:v3"
+)
+def _roles_of_roles(view: View) -> Iterator[Row]:
+    shown = _roles_of(view)
+    granted = [(row["GRANTEE"], row["GRANTED_ROLE"]) for row in _role_grants(view)]
+    granted += [(role, one) for role, held in ROLES.items() for one in held if one in ROLES]
+    for role, one in granted:
+        if role in shown:
+            yield {"ROLE": role, "GRANTED_ROLE": one, "ADMIN_OPTION": "NO", "COMMON": "YES", "INHERITED": "NO"}  # fmt: skip
+
+
+@VIEWS.single(
+    "ROLE_TAB_PRIVS",
+    "ROLE:v128 OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 PRIVILEGE:v40 GRANTABLE:v3 COMMON:v3 INHERITED:v3",
+)
+def _grants_of_roles(view: View) -> Iterator[Row]:
+    shown = _roles_of(view)
+    rows = (row for row in _table_grants(view) if row["GRANTEE"] in shown)
+    return ({**row, "ROLE": row["GRANTEE"], "COLUMN_NAME": None} for row in rows)
+
+
 @VIEWS.single("DBA_ROLES", "ROLE:v128 PASSWORD_REQUIRED:v8 COMMON:v3 ORACLE_MAINTAINED:v1")
 def _roles(view: View) -> Iterator[Row]:
     for role in sorted(_role_names(view)):

@@ -81,8 +81,10 @@ def _read_alter_session(stream: TokenStream) -> ddl.AlterSession:
 
 def _read_setting(stream: TokenStream) -> tuple[str, str]:
     name = stream.identifier()
-    if not stream.take_op("="):
+    if not stream.take_op("=") and not (name == "EVENTS" and stream.token.kind == "string"):
         raise OracleError(927, "missing equal sign", stream.token.start)
+    if name == "ISOLATION_LEVEL" and stream.take_word("READ", "COMMITTED"):
+        return name, "READ COMMITTED"
     token = stream.next()
     value = token.text
     if token.kind == "op" and token.text in "+-":

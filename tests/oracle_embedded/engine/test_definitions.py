@@ -248,6 +248,52 @@ def test_catalog_views_need_the_catalog_role(sql: Client, connect: Connect) -> N
     assert int(connect("C##REDOLAKE").one("select current_scn from v$database")) > 0
 
 
+def test_a_user_sees_what_its_roles_hold(sql: Client, connect: Connect) -> None:
+    admin = connect("REDOLAKE_ADMIN")
+    for statement in (
+        "create role inner_role",
+        "create role outer_role",
+        "create role other_role",
+        "grant create view to inner_role",
+        "grant create view to other_role",
+        "grant inner_role to outer_role",
+        "grant outer_role to demo",
+    ):
+        admin(statement)
+    sql("create table t (id number)")
+    sql("grant select on t to inner_role")
+    mine = "where role in ('INNER_ROLE', 'OUTER_ROLE', 'OTHER_ROLE') order by 1"
+    assert sql(f"select role, privilege from role_sys_privs {mine}") == [
+        ("INNER_ROLE", "CREATE VIEW")
+    ]
+    assert sql(f"select role, granted_role from role_role_privs {mine}") == [
+        ("OUTER_ROLE", "INNER_ROLE")
+    ]
+    assert sql(f"select role, owner, table_name, privilege from role_tab_privs {mine}") == [
+        ("INNER_ROLE", "DEMO", "T", "SELECT")
+    ]
+    assert [row[0] for row in admin(f"select role from role_sys_privs {mine}")] == [
+        "INNER_ROLE",
+        "OTHER_ROLE",
+    ]
+
+
+def test_a_session_takes_back_its_isolation_level(sql: Client, connect: Connect) -> None:
+    sql("create table t (id number)")
+    sql("alter session set events '10046 trace name context forever, level 4'")
+    sql("alter session set isolation_level = serializable")
+    assert sql("select * from t") == []
+    for level, seen in (("serializable", 0), ("read committed", 1)):
+        sql(f"alter session set isolation_level = {level}")
+        sql("lock table t in row share mode")
+        other = connect("DEMO")
+        other("delete from t")
+        other("insert into t values (1)")
+        other.session.commit()
+        assert len(sql("select * from t")) == seen
+        sql.session.commit()
+
+
 def test_a_common_user_changes_the_container(sql: Client, connect: Connect) -> None:
     sql("create table t (id number)")
     capture = connect("C##REDOLAKE")
