@@ -144,7 +144,7 @@ def _key_column(
     if len(names) != 1:
         raise _unknown("the table is not partitioned by one column")
     name = names[0].strip('"')
-    if name not in schema.column_names or name in config.columns_mask:
+    if name not in schema.column_names or config.mask_of(name) is not None:
         raise _unknown(f"the values of column {name}, by which it is partitioned, are not captured")
     column = schema.column(name)
     if column.data_type == "VARCHAR2" and (found := _own_collation(session, schema, name)):

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.capture.batches import MinedBatch
-from cdc_core.decode.masking import Masks
+from cdc_core.decode.masking import Masks, PatternMasks, masks_among
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import LOB_OPERATIONS, Operation
 from cdc_core.model.patterns import ColumnRule
@@ -107,7 +107,8 @@ class ExcludedValues:
         names it and cannot be read."""
         for at in np.flatnonzero(rows):
             text = batch.rows.column("sql_redo")[int(at)].as_py() or ""
-            is_in_doubt = _may_rename(text, {*table.excluded, *self._masks.get(table.table, ())})
+            masks = masks_among(self._masks.get(table.table, {}), table.column_names)
+            is_in_doubt = _may_rename(text, {*table.excluded, *masks})
             if is_in_doubt:
                 self._is_in_doubt.add(place)
             if place not in self._is_in_doubt:
@@ -122,8 +123,10 @@ class ExcludedValues:
     ) -> MinedBatch:
         masks = self._masks.get(table.table, {})
         rule = self._rules.get(table.table)
-        if rule is not None:
-            table = _with_later(batch, own, table, rule)
+        if rule is not None or isinstance(masks, PatternMasks):
+            later = _named_later(batch, own, table)
+            masks = masks_among(masks, [*table.column_names, *later])
+            table = table.without([one for one in later if rule is not None and rule.excludes(one)])
         has_long = any(one.is_extended and one.name in masks for one in table.columns)
         pieces = own & np.isin(batch.operations, _LONG_TEXT) & has_long
         if pieces.any():
@@ -214,17 +217,13 @@ class ExcludedValues:
         )
 
 
-def _with_later(
-    batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema, rule: ColumnRule
-) -> TableSchema:
-    """The definition, with those columns left out as well that it does not have yet, that rows of
-    the table name, and that a pattern leaves out. A word between quotes in a value may count for a
-    name, which harms nothing."""
+def _named_later(batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema) -> list[str]:
+    """The columns that rows of the table name and its definition does not have yet. A word between
+    quotes in a value may count for one, which harms nothing."""
     texts = batch.rows.column("sql_redo").filter(pa.array(rows)).to_pylist()
     named = {one for text in texts for one in _QUOTED.findall(text or "")}
     known = {*table.column_names, *table.excluded, *table.stored}
-    named -= {*known, table.table.owner, table.table.name}
-    return table.without([one for one in sorted(named) if rule.excludes(one)])
+    return sorted(named - {*known, table.table.owner, table.table.name})
 
 
 def _may_rename(text: str, names: Collection[str]) -> bool:

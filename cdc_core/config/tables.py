@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, checked
 from cdc_core.config.snapshot import Cut
 from cdc_core.model.identifiers import TableId, split_container
-from cdc_core.model.patterns import ColumnRule, TablePattern, check_name
+from cdc_core.model.patterns import ColumnRule, TablePattern, check_name, fitting
+
+N = TypeVar("N", bound=Iterable[str])
 
 HeldAs = Annotated[
     str,
@@ -179,8 +182,9 @@ class TableConfig(ConfigModel):
     the hexadecimal digest of ``masks.salt`` and the value, ``hash(sha256, 20)`` for its first 20
     characters. Other digests are ``md5``, ``sha1``, ``sha224``, ``sha384``, ``sha512`` and
     ``sha3_224`` to ``sha3_512``; ``hash_v1(…)`` hashes as Debezium's first version does. For CHAR,
-    VARCHAR2, NCHAR and NVARCHAR2; not for columns of the key. NULL stays NULL. Of a pattern: in
-    every table that has them."""
+    VARCHAR2, NCHAR and NVARCHAR2; not for columns of the key. NULL stays NULL. Columns may be named
+    by pattern, as in ``columns_exclude``; a column's own name counts before patterns, of which the
+    first that fits does. Of a pattern: in every table that has them."""
 
     key: tuple[str, ...] = ()
     """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index
@@ -264,10 +268,12 @@ class TableConfig(ConfigModel):
     def _are_patterns(cls, exclude: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(checked(text, TablePattern.parse) for text in exclude)
 
-    @field_validator("columns_include", "columns_exclude")
+    @field_validator("columns_include", "columns_exclude", "columns_mask")
     @classmethod
-    def _are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(checked(name, check_name) for name in names)
+    def _are_names(cls, names: N) -> N:
+        for name in names:
+            checked(name, check_name)
+        return names
 
     @model_validator(mode="after")
     def _fits_what_is_named(self) -> Self:
@@ -289,6 +295,10 @@ class TableConfig(ConfigModel):
     def column_rule(self) -> ColumnRule:
         """Which columns it leaves out."""
         return ColumnRule(self.columns_include, self.columns_exclude)
+
+    def mask_of(self, column: str) -> str | None:
+        """How it masks a column, whether or not the table has it yet; None for not at all."""
+        return fitting(self.columns_mask, column)
 
     @property
     def leaving_out(self) -> str:

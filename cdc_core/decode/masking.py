@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -27,11 +27,12 @@ import pyarrow as pa
 from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.patterns import fitting, is_name_pattern
 
 Masking: TypeAlias = Callable[[str], str]
 """What becomes of a value, which is not empty."""
 Masks: TypeAlias = Mapping[str, Masking]
-"""A table's masked columns."""
+"""A table's masked columns, by name; perhaps by patterns of names (:func:`masks_among`)."""
 
 _MASK = re.compile(r"(stars|truncate|hash|hash_v1)\((\w+)(?:, ?(\d+))?\)")
 _STRING, _LONG_STRING = b"\xac\xed\x00\x05t", b"\xac\xed\x00\x05|"
@@ -46,15 +47,30 @@ def masks_by_table(config: SourceConfig) -> dict[TableId, Masks]:
         ConfigError: A column is hashed, and there is no salt.
     """
     return {
-        one.table: {name: _masking(mask, config) for name, mask in one.columns_mask.items()}
+        one.table: PatternMasks(
+            (name, _masking(mask, config)) for name, mask in one.columns_mask.items()
+        )
         for one in config.tables
         if one.columns_mask and not one.is_pattern
     }
 
 
+class PatternMasks(dict[str, Masking]):
+    """A table's masks as the configuration names its columns: by names and patterns."""
+
+
+def masks_among(masks: Masks, columns: Iterable[str]) -> Masks:
+    """The masks of some columns by their own names; masks that are not from the configuration are
+    that already."""
+    if not isinstance(masks, PatternMasks) or not any(map(is_name_pattern, masks)):
+        return masks
+    found = ((name, fitting(masks, name)) for name in columns)
+    return {name: masking for name, masking in found if masking is not None}
+
+
 def masked(batch: pa.RecordBatch, masks: Masks) -> pa.RecordBatch:
     """Rows with the masks in place of the values; columns that the batch lacks do not matter."""
-    for name, masking in masks.items():
+    for name, masking in masks_among(masks, batch.schema.names).items():
         at = batch.schema.get_field_index(name)
         if at >= 0:
             # Each distinct value is masked once.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import EXPRESSION, TableId, refuse_container
+
+T = TypeVar("T")
 
 _PART = re.compile(r'"([^"]+)"|([A-Za-z0-9_$#*?]+)')
 
@@ -160,6 +163,16 @@ class ColumnRule:
         """The names that are left out whatever the table has, and those of its columns that are."""
         names = (one for one in self.exclude if not is_name_pattern(one))
         return tuple(dict.fromkeys([*names, *filter(self.excludes, columns)]))
+
+
+def fitting(names: Mapping[str, T], column: str) -> T | None:
+    """What a mapping by names and patterns says of a column: under its name, or else under the
+    first pattern that fits; None for nothing. Columns of Redolake's own are not meant."""
+    if column.startswith("_cdc_"):
+        return None
+    if column in names:
+        return names[column]
+    return next((said for one, said in names.items() if name_fits(one, column)), None)
 
 
 @lru_cache(maxsize=1024)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cdc_core.errors import ANY_TABLE
+from cdc_core.model.patterns import name_fits
 
 REPLACEMENT = "\ufffd"
 
@@ -40,14 +41,16 @@ NOT_TEXT_IN_ROWS = (
 @dataclass(frozen=True, slots=True)
 class Replacing:
     """In which columns of a table U+FFFD may replace bytes that are not UTF-8: in all
-    (``everywhere``), or in some. Never in those of its key, where two keys could become one."""
+    (``everywhere``), or in those that names or patterns name. Never in those of its key, where two
+    keys could become one."""
 
     everywhere: bool = False
     columns: frozenset[str] = frozenset()
 
     def takes(self, column: str, key: tuple[str, ...]) -> bool:
         """May it replace bytes in this column of a table with this key?"""
-        return column not in key and (self.everywhere or column in self.columns)
+        is_named = any(name_fits(one, column) for one in self.columns)
+        return column not in key and (self.everywhere or is_named)
 
 
 NOTHING_REPLACED = Replacing()

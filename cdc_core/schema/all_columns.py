@@ -61,7 +61,7 @@ def lacking_columns(config: TableConfig, columns: Sequence[Column]) -> list[str]
 def _why_lacking(config: TableConfig, column: Column) -> str | None:
     if config.excludes(column.name):
         return "excluded"
-    if column.name in config.columns_mask:
+    if config.mask_of(column.name) is not None:
         return "masked"
     if column.is_lob:
         return f"{column.data_type}, stored as a LOB"

@@ -216,8 +216,9 @@ def _renamed(
 ) -> TableSchema | None:
     """A column that the configuration names stops its table under the new name, as it does where
     the dictionary shows that."""
-    named = {*config.key, *config.columns_mask, *config.columns_as}
-    named |= set(filter(config.excludes, (clause.old, clause.new)))
+    both = (clause.old, clause.new)
+    named = {*config.key, *config.columns_as, *filter(config.excludes, both)}
+    named |= set(filter(config.mask_of, both))
     taken = {*version.column_names, *version.stored, *version.excluded}
     if named & {clause.old, clause.new} or clause.new in taken:
         return None

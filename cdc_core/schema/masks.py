@@ -13,8 +13,8 @@ from cdc_core.schema.types import MASKED_TYPES
 
 def masks_of(config: TableConfig, captured: Sequence[Column]) -> tuple[tuple[str, str], ...]:
     """The captured columns that the configuration masks, and how, by name."""
-    names = {column.name for column in captured}
-    return tuple(sorted(one for one in config.columns_mask.items() if one[0] in names))
+    masks = ((column.name, config.mask_of(column.name)) for column in captured)
+    return tuple(sorted((name, mask) for name, mask in masks if mask is not None))
 
 
 def mask_refusal(config: TableConfig, captured: Sequence[Column], key: Sequence[str]) -> str | None:
@@ -23,12 +23,12 @@ def mask_refusal(config: TableConfig, captured: Sequence[Column], key: Sequence[
     A masked key would make one row of many, or give a row another key than Oracle's. A LOB is
     written in pieces, of which each would have to be masked alone.
     """
-    of_key = [name for name in key if name in config.columns_mask]
+    of_key = [name for name in key if config.mask_of(name) is not None]
     if of_key:
         return f"columns_mask names columns of the key: {', '.join(of_key)}"
     others = [
         f"{column.name} {column.data_type}"
         for column in captured
-        if column.name in config.columns_mask and column.data_type not in MASKED_TYPES
+        if config.mask_of(column.name) is not None and column.data_type not in MASKED_TYPES
     ]
     return f"columns_mask masks short text alone, not {', '.join(others)}" if others else None

@@ -101,8 +101,9 @@ def _beside_patterns(session: UserQueries, config: SourceConfig) -> Iterator[Fin
         hidden = {
             name: pattern.name
             for pattern in hiding
-            for name in captured - entry.columns_mask.keys()
-            if name in pattern.columns_mask or pattern.excludes(name)
+            for name in captured
+            if entry.mask_of(name) is None
+            and (pattern.mask_of(name) is not None or pattern.excludes(name))
         }
         if shown := sorted(hidden):
             yield Finding(

@@ -317,7 +317,7 @@ def _masked(made: Imported, name: str, value: str, mask: str) -> None:
     def change(entry: dict[str, Any], column: str) -> None:
         entry.setdefault("columns_mask", {}).setdefault(column, mask)
 
-    _columns_of(made, name, value, change)
+    _columns_of(made, name, value, change, by_pattern=True)
 
 
 def _keys(made: Imported, name: str, value: str) -> None:

@@ -347,7 +347,8 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "The columns must be NOT NULL. A table that a pattern names needs an entry of its own.",
         ),
         (
-            "column.truncate.to.{length}.chars", TAKEN, "tables[].columns_mask", "`truncate(n)`.",
+            "column.truncate.to.{length}.chars", TAKEN, "tables[].columns_mask",
+            "`truncate(n)`; expressions become `re:` patterns.",
         ),
         (
             "column.mask.with.{length}.chars", DIFFERS, "tables[].columns_mask",

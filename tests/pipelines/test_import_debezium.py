@@ -237,6 +237,8 @@ def test_columns_are_taken_by_expression() -> None:
         ["SSN"],
     ]
     assert made.is_whole
+    made = with_properties({**tables, "column.mask.with.4.chars": r"SHOP\.A\.S.*"})
+    assert made.attributes["tables"][0]["columns_mask"] == {"re:(?i)S.*": "stars(4)"}
     made = with_properties({**tables, "column.include.list": r"SHOP\.A\.(ID|V),SHOP\.B\..*"})
     assert [one["columns_include"] for one in made.attributes["tables"]] == [
         ["ID", "V"],
@@ -258,7 +260,6 @@ def test_the_guard_rail_is_taken_where_it_stops(action: str) -> None:
     [
         pytest.param({"column.include.list": r"SHOP\.B\.ID"}, id="no-column-of-a-table"),
         pytest.param({"column.exclude.list": r"SHOP\..*"}, id="columns-of-no-table"),
-        pytest.param({"column.mask.with.4.chars": r"SHOP\.A\.S.*"}, id="masks-by-expression"),
         pytest.param({"column.exclude.list": r"OTHER\.T\.A"}, id="of-no-entry"),
         pytest.param({"column.mask.hash.v2.MD2.with.salt.x": r"SHOP\.A\.N"}, id="md2"),
         pytest.param({"message.key.columns": r"SHOP\..*:ID"}, id="keys-by-expression"),

@@ -121,6 +121,33 @@ def test_a_pattern_of_tables_hands_its_rule_on(oracle: Oracle, tmp_path: Path) -
         assert not has_landed(source, "hush")
 
 
+def test_masks_by_pattern_hold_on_both_paths_and_for_later_columns(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """A column's own mask counts before the pattern's; a column that the DDL of a window brings is masked in its rows."""
+    masks = {"re:(.+_)?SSN": "stars(4)", "A_SSN": "truncate(1)"}
+    for source in opened(oracle, tmp_path, {"columns_mask": masks}):
+        assert source.lake.image(T) == [(1, "****", "a", 1, "h")]
+        oracle.run("UPDATE T SET SSN = 'hush 5', NOTE = 'c' WHERE ID = 1")
+        oracle.run("ALTER TABLE T ADD NEW_SSN VARCHAR2(40)")
+        oracle.run("INSERT INTO T VALUES (2, 'hush 3', 'b', 2, 'hush 4', 'hush 6')")
+        source.windows()
+        assert source.record("T").state == "ready", source.record("T").reason
+        assert source.lake.image(T) == [
+            (1, "****", "c", 1, "h", None),
+            (2, "****", "b", 2, "h", "****"),
+        ]
+        assert not has_landed(source, "ush ")
+
+
+def test_a_mask_by_pattern_on_a_key_or_a_number_is_refused(oracle: Oracle, tmp_path: Path) -> None:
+    for pattern, said in (("I*", "columns of the key: ID"), ("TMP*", "not TMP1 NUMBER")):
+        with source_of(oracle, tmp_path / pattern[0], "T") as source:
+            source.configure({"name": "T", "columns_mask": {pattern: "stars(1)"}})
+            with pytest.raises(Exception, match=said):
+                source.run()
+
+
 def test_the_key_must_be_named(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "T") as source:
         source.configure({"name": "T", "columns_include": ["NOTE"]})
