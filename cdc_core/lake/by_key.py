@@ -2,9 +2,9 @@
 
 Spark brings all rows of a key to one task, next to each other; a change of key goes to both of its
 keys. A task takes as many whole keys as :data:`PART_BYTES` hold, lets the rule's Arrow functions
-say what becomes of them, and goes on. So a task holds such a part, or the rows of the one key that
-has more. The mirror's rows of the same keys may come along, and what is right already stays out of
-the answer then.
+say what becomes of them, and goes on. So a task holds such a part; of a key that has more, what
+decides, and the values that can still count. The mirror's rows of the same keys may come along, and
+what is right already stays out of the answer then.
 
 Where the executors' Python cannot run Redolake, this process does the same from files, part by
 part.
@@ -31,11 +31,11 @@ from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.spark.tasks import map_rows
-from cdc_core.stage.changes import LIGHT, AddedColumns, ChangeFacts, HeldChanges
+from cdc_core.stage.changes import LIGHT, AddedColumns, ChangeFacts, Flags, HeldChanges
 from cdc_core.stage.copies import copies_source, count_copies, different_copies
 from cdc_core.stage.differing import different_rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
-from cdc_core.stage.reducing import merge_source, reduce_changes, source_schema
+from cdc_core.stage.reducing import merge_source, reduce_changes, settled_values, source_schema
 
 PART_BYTES = 64 * 1024 * 1024
 """A task begins with a part when it has rows of so many bytes."""
@@ -44,6 +44,7 @@ ROWS_AT_ONCE = 10_000
 """So many rows go back to Spark at once."""
 
 _HASH, _MIRROR = "_cdc_hash", "_cdc_mirror"
+_IMAGES = "before", "after"
 _DERIVING, _SORTED = "deriving rows from the change log", "rows_by_key"
 
 _LOG = logging.getLogger(__name__)
@@ -55,6 +56,11 @@ class Rule(Protocol):
     @property
     def compared(self) -> pa.Schema:
         """The columns of the mirror's rows that it asks for."""
+        ...
+
+    def settled(self, changes: HeldChanges) -> dict[str, Flags]:
+        """Per column, which of the changes of one key, of which more follow, have values that do
+        not count any more."""
         ...
 
     def __call__(self, changes: HeldChanges, mirror: pa.Table | None) -> pa.Table:
@@ -76,6 +82,11 @@ class Reduction:
     def compared(self) -> pa.Schema:
         """See :class:`Rule`."""
         return mirror_schema(self.schema)
+
+    def settled(self, changes: HeldChanges) -> dict[str, Flags]:
+        """See :class:`Rule`."""
+        columns = [one for one in self.schema.column_names if one not in self.schema.key]
+        return settled_values(changes.light(), columns)
 
     def __call__(self, changes: HeldChanges, mirror: pa.Table | None) -> pa.Table:
         """See :class:`Rule`."""
@@ -108,6 +119,11 @@ class Counting:
         return pa.schema(
             [columns.field(one) for one in (ROW_DIGEST, ROW_COPY, COMMIT_SCN, ORDINAL)]
         )
+
+    def settled(self, changes: HeldChanges) -> dict[str, Flags]:
+        """See :class:`Rule`: each copy has its values."""
+        del changes
+        return {}
 
     def __call__(self, changes: HeldChanges, mirror: pa.Table | None) -> pa.Table:
         """See :class:`Rule`."""
@@ -160,7 +176,7 @@ class KeyedChanges:
             compared = self._mirror_sql(mirror, rule.compared.names)
             sql = f"SELECT *, NULL AS {_MIRROR} FROM ({sql}) UNION ALL {compared}"
         with translated(_DERIVING, **self.work.facts()):
-            frame = self.session.sql(sql).repartition(_HASH).sortWithinPartitions(_HASH)
+            frame = self.session.sql(sql).repartition(_HASH).sortWithinPartitions(_HASH, COMMIT_SCN)
         task = _KeyTask(rule, self.schema, self.added)
         return self._made(frame, task, source_schema(self.schema.with_copies()))
 
@@ -265,18 +281,39 @@ class _KeyTask:
     added: AddedColumns
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in whole_keys(batches):
+        for rows in whole_keys(batches, self.thinned):
             yield from self._of(rows).to_batches(max_chunksize=ROWS_AT_ONCE)
 
     def _of(self, rows: pa.Table) -> pa.Table:
+        mirrors, rows = _apart(rows)
         mirror = None
-        if _MIRROR in rows.column_names:
-            is_mirrors = rows[_MIRROR].is_valid()
-            kinds = self.rule.compared
-            own = rows.filter(is_mirrors)[_MIRROR].combine_chunks()
+        if mirrors is not None:
+            own, kinds = mirrors[_MIRROR].combine_chunks(), self.rule.compared
             mirror = pa.Table.from_arrays(own.flatten(), kinds.names).cast(kinds)
-            rows = rows.filter(pc.invert(is_mirrors))
         return self.rule(HeldChanges(rows, self.schema, self.added), mirror)
+
+    def thinned(self, rows: pa.Table) -> pa.Table:
+        """Rows of one key without the values that do not count any more, whatever follows."""
+        mirrors, rows = _apart(rows)
+        rows = rows.combine_chunks()
+        keys = [
+            pc.if_else(rows["is_old"], *(pc.struct_field(rows[one], name) for one in _IMAGES))
+            for name in self.schema.key
+        ]
+        if rows.num_rows and all(len(one.unique()) == 1 for one in keys):
+            settled = self.rule.settled(HeldChanges(rows, self.schema, self.added))
+            after = rows["after"].combine_chunks()
+            fields = [
+                pc.if_else(pa.array(~settled[one.name]), values, None)
+                if one.name in settled
+                else values
+                for one, values in zip(after.type, after.flatten(), strict=True)
+            ]
+            after = pa.StructArray.from_arrays(
+                fields, fields=list(after.type), mask=after.is_null()
+            )
+            rows = rows.set_column(rows.schema.get_field_index("after"), "after", after)
+        return rows if mirrors is None else pa.concat_tables([mirrors, rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,19 +342,36 @@ _KINDS = pa.schema(
 )
 
 
-def whole_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _apart(rows: pa.Table) -> tuple[pa.Table | None, pa.Table]:
+    """The mirror's rows, if they were asked for, and the changes."""
+    if _MIRROR not in rows.column_names:
+        return None, rows
+    is_mirrors = rows[_MIRROR].is_valid()
+    return rows.filter(is_mirrors), rows.filter(pc.invert(is_mirrors))
+
+
+def whole_keys(
+    batches: Iterator[pa.RecordBatch], thinned: Callable[[pa.Table], pa.Table]
+) -> Iterator[pa.Table]:
     """Rows that are sorted by the hash of their key, in parts of whole keys: of about
-    :data:`PART_BYTES`, or of one hash."""
+    :data:`PART_BYTES`, or of one hash, whose rows are ``thinned`` whenever they have doubled."""
     held: list[pa.RecordBatch] = []
-    size = 0
+    size, thinned_from = 0, PART_BYTES
     for batch in batches:
         if batch.num_rows == 0:
             continue
         held.append(batch)
         size += batch.nbytes
         first, last = held[0][_HASH][0].as_py(), batch[_HASH][-1].as_py()
-        if size < PART_BYTES or first == last:
+        if size < PART_BYTES:
             continue
+        if first == last:
+            if size >= thinned_from:
+                held = thinned(pa.Table.from_batches(held)).to_batches()
+                size = sum(one.nbytes for one in held)
+                thinned_from = max(PART_BYTES, 2 * size)
+            continue
+        thinned_from = PART_BYTES
         rows = pa.Table.from_batches(held)
         end = int(np.flatnonzero(rows[_HASH].to_numpy() != last)[-1]) + 1
         yield rows.slice(0, end)

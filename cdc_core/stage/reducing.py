@@ -394,6 +394,19 @@ def merge_source(
     return pa.Table.from_arrays([*columns, *added.values()], schema=source_schema(schema))
 
 
+def settled_values(changes: LightChanges, columns: Sequence[str]) -> dict[str, Flags]:
+    """Of the changes of one key, in the order of their commits, of which more follow: per column,
+    those whose value does not count whatever follows. An update of the row in its place has come
+    since that carries the column, in a transaction that did nothing else to the key."""
+    scn, op = changes.table[COMMIT_SCN].to_numpy(), changes.table["_cdc_op"]
+    is_set = pc.equal(op, "u").to_numpy() & ~changes.moved()
+    is_plain = is_set & (scn < scn[-1]) & ~np.isin(scn, scn[~is_set])
+    newest = {
+        column: scn[is_plain & ~changes.lacking(column)].max(initial=-1) for column in columns
+    }
+    return {column: scn < newest[column] for column in columns}
+
+
 def source_schema(schema: TableSchema) -> pa.Schema:
     """The Arrow schema of :func:`merge_source`."""
     added = {

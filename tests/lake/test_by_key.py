@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from cdc_core.lake.by_key import Counting, KeyedChanges, Reduction, whole_keys
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST
 from cdc_core.spark.session import start_session
-from cdc_core.stage.changes import AddedColumn
+from cdc_core.stage.changes import LIGHT, AddedColumn
 from cdc_core.stage.copies import copies_source, count_copies
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema
 from tests.stage import test_copies as copies
@@ -110,12 +112,63 @@ def test_parts_have_whole_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.table({"_cdc_hash": pa.array(hashes), "at": pa.array(range(900))})
     batches = rows.to_batches(max_chunksize=37)
     monkeypatch.setattr(by_key, "PART_BYTES", 1_000)
-    parts = list(whole_keys(iter([*batches, batches[0].slice(0, 0)])))
+    parts = list(whole_keys(iter([*batches, batches[0].slice(0, 0)]), lambda rows: rows))
     assert pa.concat_tables(parts).equals(rows)
     own = [set(pc.unique(part["_cdc_hash"]).to_pylist()) for part in parts]
     assert len(own) > 5
     assert sum(map(len, own)) == len(set(hashes))
     monkeypatch.setattr(by_key, "PART_BYTES", 1)
     one = rows.set_column(0, "_cdc_hash", pa.repeat(7, 900))
-    assert [part.num_rows for part in whole_keys(iter(one.to_batches(max_chunksize=37)))] == [900]
-    assert list(whole_keys(iter([]))) == []
+    grown: list[int] = []
+
+    def thinned(rows: pa.Table) -> pa.Table:
+        grown.append(rows.num_rows)
+        return rows
+
+    found = whole_keys(iter(one.to_batches(max_chunksize=37)), thinned)
+    assert [part.num_rows for part in found] == [900]
+    assert all(rows >= 2 * before for before, rows in itertools.pairwise(grown))
+    assert list(whole_keys(iter([]), thinned)) == []
+
+
+def by_their_keys(changes: list[dict[str, Any]]) -> pa.Table:
+    """Changes as Spark brings them to a task: once for each key, by its hash and the order of commits."""
+    rows = []
+    for one in changes:
+        keys = {
+            is_old: image and (image["CASE"], image["ID"])
+            for is_old, image in ((True, one["before"]), (False, one["after"]))
+        }
+        for is_old, key in keys.items():
+            if key is not None and (not is_old or keys[False] != key):
+                digest = int.from_bytes(sha256(repr(key).encode()).digest()[:4])
+                rows.append({**one, "_cdc_hash": digest, "is_old": is_old, "is_new": not is_old})
+    rows.sort(key=lambda one: (one["_cdc_hash"], one[COMMIT_SCN], random.random()))
+    logged = change_schema(reducing.SCHEMA)
+    fields = [logged.field(name) for name in (*LIGHT, "before", "after")]
+    own = [("_cdc_hash", pa.int64()), ("is_old", pa.bool_()), ("is_new", pa.bool_())]
+    return pa.Table.from_pylist(rows, pa.schema([*fields, *own]))
+
+
+@pytest.mark.parametrize("case", range(8))
+def test_a_key_with_many_changes_keeps_what_can_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: int
+) -> None:
+    """Wherever its rows are cut: what each task finds is what this process finds of all changes."""
+    changes = [one for at in range(case, 800, 8) for one in reducing.played(at)[1].changes]
+    expected = reducing.source_of(tmp_path, changes)
+    dropped: list[int] = []
+    made = by_key._KeyTask.thinned
+
+    def thinned(self: Any, rows: pa.Table) -> pa.Table:
+        found = made(self, rows)
+        dropped.append(found["after"].combine_chunks().field("NAME").null_count - rows["after"].combine_chunks().field("NAME").null_count)  # fmt: skip
+        return found
+
+    monkeypatch.setattr(by_key._KeyTask, "thinned", thinned)
+    monkeypatch.setattr(by_key, "PART_BYTES", 1)
+    task = by_key._KeyTask(Reduction(reducing.SCHEMA, has_gaps=False), reducing.SCHEMA, {})
+    batches = by_their_keys(changes).to_batches(max_chunksize=1)
+    found = [row for batch in task(iter(batches)) for row in batch.to_pylist()]
+    assert told(found) == told(expected)
+    assert sum(dropped) > 0
