@@ -29,7 +29,7 @@ Image = Mapping[str, Sequence[Mapping[str, Any]]]
 NOT_RECOVERABLE: Mapping[str, frozenset[str]] = {
     "windows": frozenset({"captured", "applied", "apply_seconds", "last_error"}),
     "window_tables": frozenset({"applied", "seconds", "write_way", "write_reason"}),
-    "chunks": frozenset({"apply_seconds"}),
+    "chunks": frozenset({"applied", "apply_seconds"}),
 }
 """Columns that neither landing nor a Delta log has: when Redolake recorded a step, how long
 applying took, and which way a mirror was written."""
