@@ -169,7 +169,9 @@ class TableConfig(ConfigModel):
     interval: ``iso8601`` or ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``,
     a RAW also ``text``. A LONG, LONG RAW or UROWID: ``snapshot``, which snapshots read; a change in
     the redo that gives one a value is undecodable. A value that does not fit is an error. Not for
-    columns of the key. Of a pattern: in every table that has them."""
+    columns of the key. Columns may be named by pattern, as in ``columns_exclude``: a column's own
+    name counts first, and columns of the key are passed over. Of a pattern: in every table that has
+    them."""
 
     types_as: dict[TypeName, HeldAs] = Field(default_factory=dict)
     """The same for all columns of a type, for example ``{NUMBER(1): boolean, RAW: hex}``; the name
@@ -268,7 +270,7 @@ class TableConfig(ConfigModel):
     def _are_patterns(cls, exclude: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(checked(text, TablePattern.parse) for text in exclude)
 
-    @field_validator("columns_include", "columns_exclude", "columns_mask")
+    @field_validator("columns_include", "columns_exclude", "columns_mask", "columns_as")
     @classmethod
     def _are_names(cls, names: N) -> N:
         for name in names:
@@ -299,6 +301,10 @@ class TableConfig(ConfigModel):
     def mask_of(self, column: str) -> str | None:
         """How it masks a column, whether or not the table has it yet; None for not at all."""
         return fitting(self.columns_mask, column)
+
+    def form_of(self, column: str) -> str | None:
+        """As what it holds a column; None where it says nothing of it."""
+        return fitting(self.columns_as, column)
 
     @property
     def leaving_out(self) -> str:

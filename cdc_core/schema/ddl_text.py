@@ -217,8 +217,8 @@ def _renamed(
     """A column that the configuration names stops its table under the new name, as it does where
     the dictionary shows that."""
     both = (clause.old, clause.new)
-    named = {*config.key, *config.columns_as, *filter(config.excludes, both)}
-    named |= set(filter(config.mask_of, both))
+    named = {*config.key, *filter(config.excludes, both)}
+    named |= {*filter(config.mask_of, both), *filter(config.form_of, both)}
     taken = {*version.column_names, *version.stored, *version.excluded}
     if named & {clause.old, clause.new} or clause.new in taken:
         return None

@@ -19,8 +19,8 @@ def form_of(config: TableConfig, column: Column, key: Collection[str]) -> str:
     """
     if column.name in key:
         return ""
-    if column.name in config.columns_as:
-        return config.columns_as[column.name]
+    if (named := config.form_of(column.name)) is not None:
+        return named
     one_digit = (column.data_type, column.precision, column.scale) == ("NUMBER", 1, 0)
     names = ("NUMBER(1)", "NUMBER") if one_digit else (family_of(column),)
     forms = (form for name in names for given, form in config.types_as.items() if given == name)

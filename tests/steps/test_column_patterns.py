@@ -148,6 +148,21 @@ def test_a_mask_by_pattern_on_a_key_or_a_number_is_refused(oracle: Oracle, tmp_p
                 source.run()
 
 
+def test_forms_by_pattern_hold_on_both_paths_and_for_later_columns(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """The key, which the pattern fits too, keeps its type; a column's own form counts first."""
+    forms = {"*D": "text", "TMP*": "text", "TMP2": "double"}
+    for source in opened(oracle, tmp_path, {"columns_as": forms}):
+        oracle.run("ALTER TABLE T ADD TMP2 NUMBER(9)", "ALTER TABLE T ADD TMP3 NUMBER(9,2)")
+        oracle.run("INSERT INTO T (ID, TMP1, TMP2, TMP3) VALUES (2, 7, 8, 9.5)")
+        source.windows()
+        assert source.record("T").state == "ready", source.record("T").reason
+        [first, second] = source.lake.image(T)
+        assert first == (1, "hush 1", "a", "1", "hush 2", None, None)
+        assert second == (2, None, None, "7", None, 8.0, "9.5")
+
+
 def test_the_key_must_be_named(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "T") as source:
         source.configure({"name": "T", "columns_include": ["NOTE"]})
