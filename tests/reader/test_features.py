@@ -1,16 +1,22 @@
-"""Mirrors with deletion vectors and with column mapping, as the lake writes them, are read like plain ones."""
+"""Mirrors with deletion vectors, as the lake writes them, and lakes on S3 are read like plain ones on a disk."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
+from cdc_core.config import LakeConfig
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.positions import Positions, TablePosition
+from cdc_core.lake.tables import changelog_path, mirror_path
 from redolake.reader import open as open_lake
 from tests.delta.vectors import with_vectors
-from tests.lake.test_rewriting import _lake, _path
+from tests.lake.test_rewriting import _lake, _no_spark, _path
+from tests.landing.s3_process import running_s3_process
 from tests.stage.landed import Source, order, orders_schema
 
 TABLE = "SHOP.ORDERS"
@@ -55,3 +61,36 @@ def test_a_mirror_with_deletion_vectors(source: Source, lake: Lake, tmp_path: Pa
     assert _names(tmp_path, first)[:2] == ["name 0", "name 1"]
     assert _names(tmp_path, second)[:2] == ["again", "name 2"]
     assert len(_names(tmp_path, second)) == 59
+
+
+def test_a_lake_on_s3_by_options_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The environment has no credentials, as where an analyst works."""
+    with running_s3_process() as server:
+        with monkeypatch.context() as writer:
+            for name, value in server.environment().items():
+                writer.setenv(name, value)
+            boto3.client("s3", endpoint_url=server.endpoint).create_bucket(Bucket="lake")
+            source = Source(tmp_path / "landing", orders_schema())
+            lake = DeltaLake.open(LakeConfig(path="s3a://lake/of/it"), "shop", spark=_no_spark)
+            scns = []
+            for key in range(3):
+                tx = source.begin()
+                tx.insert(order(key, f"name {key}"))
+                tx.commit()
+                scns.append(_taken(source, lake))
+            changelog = changelog_path("", "shop", orders_schema().table).lstrip("/")
+            mirror = mirror_path("", "shop", orders_schema().table).lstrip("/")
+            said = TablePosition(
+                state="ready", generation=1, low=0, high=scns[2], mirror=mirror, changelog=changelog
+            )
+            lake.publish(Positions("shop", {TABLE: said}))
+        options = server.environment() | {
+            "AWS_ENDPOINT_URL": server.endpoint,
+            "AWS_ALLOW_HTTP": "true",
+        }
+        cut = open_lake("s3://lake/of/it", storage_options=options).at()
+        assert (cut.scn, [one.version for one in cut.tables()]) == (scns[2], [3])
+        table = open_lake("s3://lake/of/it", storage_options=options).table(TABLE)
+        names = table.at(scns[1]).select("NAME").ordered('"ID"').to_arrow()["NAME"]
+        assert names.to_pylist() == ["name 0", "name 1"]
+        assert table.changes(since=scns[1]).to_arrow().num_rows == 1
