@@ -288,12 +288,11 @@ class DeltaLake:
         """What compares rows of Oracle, landed as Parquet, with a version of the mirror."""
         return of_mirror(self._work(table, 0, no_fence), schema, version)
 
-    def mirror_version_at(self, table: TableId, scn: int) -> int:
-        """The version of the mirror that shows Oracle as of an SCN at which its stream had no
-        interruption."""
+    def mirror_version_at(self, table: TableId, scn: int, *, is_in_stream: bool = True) -> int:
+        """The version of the mirror that shows Oracle as of an SCN."""
         work = self._work(table, 0, no_fence)
         work.require_mirror()
-        found = image_at(read_commits(work.mirror), scn, known=(scn, scn))
+        found = image_at(read_commits(work.mirror), scn, known=(scn, scn) if is_in_stream else None)
         if isinstance(found, NoImage):
             raise LakeError(
                 f"the mirror has no version for this SCN: {found.reason}",

@@ -316,13 +316,14 @@ class Lake(Protocol):
             LakeError: There is no mirror.
         """
 
-    def mirror_version_at(self, table: TableId, scn: int) -> int:
-        """The version of the mirror that shows Oracle as of an SCN at which its stream had no
-        interruption; needs no Spark.
+    def mirror_version_at(self, table: TableId, scn: int, *, is_in_stream: bool = True) -> int:
+        """The version of the mirror that shows Oracle as of an SCN; needs no Spark. It
+        ``is_in_stream`` where the table's stream is known to have had no interruption there;
+        otherwise the mirror's log must prove it.
 
         Raises:
-            LakeError: The mirror is not there, its log does not reach back so far, or the SCN is
-                inside a window that changed the table.
+            LakeError: The mirror is not there, its log does not reach back so far or does not prove
+                it, or the SCN is inside a window that changed the table.
         """
 
     def publish(self, positions: Positions) -> None:

@@ -28,7 +28,7 @@ class TablePosition:
     last SCN of which its mirror is an image (None before its first snapshot is complete).
 
     ``state`` is that of ``redolake status``; ``reason`` why the table has no image, or goes on no
-    further.
+    further. It ``is_partial`` where no snapshot has read all of its rows.
     """
 
     state: str
@@ -38,6 +38,7 @@ class TablePosition:
     mirror: str
     changelog: str
     reason: str | None = None
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

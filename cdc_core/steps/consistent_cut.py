@@ -2,8 +2,8 @@
 
 A mirror is one at the end of each window that it has taken, and as of every SCN of an idle one. A
 chunk that was read at a newer SCN (ad hoc, repair, policy) puts rows of that SCN beside older ones:
-until the windows have reached it, there is no such version. One rule serves ``redolake reconcile``
-and ``redolake at``.
+until the windows have reached it, the newest version is no image. ``redolake reconcile`` compares
+that one; ``redolake at`` also gives an older one, where the mirror's log proves it.
 """
 
 from __future__ import annotations
@@ -39,18 +39,27 @@ def cut_at(ctx: Context, scn: int | None = None) -> Cut:
         ConfigError: The given SCN is not the end of an applied window.
         NotYetError: No mirror is exact as of it.
     """
-    at, tables, left_out = exact_tables(ctx, [one.table for one in ctx.config.tables], scn)
-    versions = []
+    tables = [one.table for one in ctx.config.tables]
+    at, not_exact, ahead = _judged(ctx, tables, scn)
+    versions: list[MirrorVersion] = []
+    left_out: list[LeftOut] = []
     for table in tables:
+        found = not_exact.get(table)
+        if found is not None and table not in ahead:
+            left_out.append(found)
+            continue
         try:
-            version = ctx.lake.mirror_version_at(table, at)
+            # Before a snapshot read rows at a newer SCN, a version has none of them.
+            version = ctx.lake.mirror_version_at(table, at, is_in_stream=found is None)
         except LakeError as error:
             # The log may not reach back so far; and while tables take a window side by side, the
             # lowest of their positions may be inside the window that another has taken.
-            left_out.append(LeftOut(str(table), error.message, error.hint))
+            left_out.append(found or LeftOut(str(table), error.message, error.hint))
             continue
         path = mirror_path(_absolute(ctx.config.lake.path), ctx.source, table)
         versions.append(MirrorVersion(str(table), version, path))
+    if not versions:
+        raise _none_exact(at, left_out)
     return Cut(at, tuple(versions), tuple(left_out))
 
 
@@ -135,24 +144,43 @@ def exact_tables(
         ConfigError: The given SCN is not the end of an applied window.
         NotYetError: No table is left.
     """
-    records = [ctx.table_record(table) for table in tables]
-    read = {one.table: one.mirror_scn for one in records if one.mirror_scn is not None}
-    going = [read[one.table] for one in records if one.state == "ready" and one.table in read]
+    at, left_out, _ = _judged(ctx, tables, scn)
+    exact = [table for table in tables if table not in left_out]
+    if not exact:
+        raise _none_exact(at, list(left_out.values()))
+    return at, exact, list(left_out.values())
+
+
+def _judged(
+    ctx: Context, tables: Sequence[TableId], scn: int | None
+) -> tuple[Scn, dict[TableId, LeftOut], set[TableId]]:
+    """The SCN; the tables whose mirrors are no images as of it; and those of them that are none
+    because of rows which a snapshot read at a newer SCN, and for nothing else."""
+    records = {table: ctx.table_record(table) for table in tables}
+    each = records.values()
+    read = {one.table: one.mirror_scn for one in each if one.mirror_scn is not None}
+    going = [read[one.table] for one in each if one.state == "ready" and one.table in read]
     at = Scn(min(going or read.values(), default=0)) if scn is None else Scn(scn)
     if scn is not None and read:
         _check_boundary(ctx, at, Scn(max(read.values())))
-    partial = partial_tables(ctx, records)
-    left_out = [found for one in records if (found := _not_exact(one, at, partial)) is not None]
-    named = {one.table for one in left_out}
-    exact = [table for table in tables if str(table) not in named]
-    if not exact:
-        raise NotYetError(
-            f"no mirror is exact as of this SCN; of the first, {left_out[0].reason}",
-            hint=left_out[0].way_out,
-            tables=", ".join(one.table for one in left_out),
-            position=at,
-        )
-    return at, exact, left_out
+    partial = partial_tables(ctx, each)
+    found = {table: _not_exact(one, at, partial) for table, one in records.items()}
+    left_out = {table: one for table, one in found.items() if one is not None}
+    ahead = {table for table in left_out.keys() - partial if _has_passed(records[table], at)}
+    return at, left_out, ahead
+
+
+def _none_exact(at: Scn, left_out: Sequence[LeftOut]) -> NotYetError:
+    return NotYetError(
+        f"no mirror is exact as of this SCN; of the first, {left_out[0].reason}",
+        hint=left_out[0].way_out,
+        tables=", ".join(one.table for one in left_out),
+        position=at,
+    )
+
+
+def _has_passed(record: TableRecord, at: Scn) -> bool:
+    return record.mirror_scn is not None and record.mirror_scn >= at
 
 
 def _not_exact(record: TableRecord, at: Scn, partial: frozenset[TableId]) -> LeftOut | None:

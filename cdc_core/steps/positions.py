@@ -28,8 +28,8 @@ def publish_positions(ctx: Context) -> None:
 
 
 def _position(record: TableRecord, partial: frozenset[TableId]) -> TablePosition:
-    reason = "no snapshot has read all of its rows" if record.table in partial else record.reason
-    is_image = record.mirror_scn is not None and record.table not in partial
+    is_partial = record.table in partial
+    is_image = record.mirror_scn is not None and not is_partial
     return TablePosition(
         state=record.state,
         generation=record.generation,
@@ -37,5 +37,6 @@ def _position(record: TableRecord, partial: frozenset[TableId]) -> TablePosition
         high=record.mirror_scn if is_image else None,
         mirror=mirror_path("", record.source, record.table).lstrip("/"),
         changelog=changelog_path("", record.source, record.table).lstrip("/"),
-        reason=reason,
+        reason=record.reason,
+        is_partial=is_partial,
     )

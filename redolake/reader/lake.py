@@ -206,6 +206,11 @@ class Table:
         return self.storage.commits(self.mirror)
 
     def _image(self, scn: int) -> int | NoImage:
+        if self.position is not None and self.position.is_partial:
+            return NoImage(
+                "no snapshot has read all of its rows",
+                "Ask for one (`redolake snapshot --table`), or read the change log.",
+            )
         image = image_at(self.commits, scn, known=self._known)
         if isinstance(image, NoImage) and self.position is not None and self.position.reason:
             return NoImage(f"{image.reason}; {self.position.reason}", image.way_out)

@@ -13,6 +13,7 @@ from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.positions import Positions, TablePosition
 from cdc_core.lake.tables import changelog_path, mirror_path
+from redolake.reader import NotYetError
 from redolake.reader import open as open_lake
 from tests.delta.vectors import with_vectors
 from tests.lake.test_rewriting import _lake, _no_spark, _path
@@ -63,6 +64,33 @@ def test_a_mirror_with_deletion_vectors(source: Source, lake: Lake, tmp_path: Pa
     assert len(_names(tmp_path, second)) == 59
 
 
+def test_a_mirror_of_which_no_snapshot_read_all_rows_is_refused(
+    source: Source, lake: Lake, tmp_path: Path
+) -> None:
+    """Its log alone looks like that of a whole one."""
+    tx = source.begin()
+    tx.insert(order(1, "the only row that came by the log"))
+    tx.commit()
+    scn = _taken(source, lake)
+    assert _names(tmp_path, scn) == ["the only row that came by the log"]
+    lake.publish(Positions("shop", {TABLE: _position(high=None, is_partial=True)}))
+    with pytest.raises(NotYetError, match="no snapshot has read all of its rows"):
+        _names(tmp_path, scn)
+
+
+def _position(*, high: int | None, is_partial: bool = False) -> TablePosition:
+    table = orders_schema().table
+    return TablePosition(
+        state="ready",
+        generation=1,
+        low=None if high is None else 0,
+        high=high,
+        mirror=mirror_path("", "shop", table).lstrip("/"),
+        changelog=changelog_path("", "shop", table).lstrip("/"),
+        is_partial=is_partial,
+    )
+
+
 def test_a_lake_on_s3_by_options_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The environment has no credentials, as where an analyst works."""
     with running_s3_process() as server:
@@ -78,12 +106,7 @@ def test_a_lake_on_s3_by_options_alone(monkeypatch: pytest.MonkeyPatch, tmp_path
                 tx.insert(order(key, f"name {key}"))
                 tx.commit()
                 scns.append(_taken(source, lake))
-            changelog = changelog_path("", "shop", orders_schema().table).lstrip("/")
-            mirror = mirror_path("", "shop", orders_schema().table).lstrip("/")
-            said = TablePosition(
-                state="ready", generation=1, low=0, high=scns[2], mirror=mirror, changelog=changelog
-            )
-            lake.publish(Positions("shop", {TABLE: said}))
+            lake.publish(Positions("shop", {TABLE: _position(high=scns[2])}))
         options = server.environment() | {
             "AWS_ENDPOINT_URL": server.endpoint,
             "AWS_ALLOW_HTTP": "true",

@@ -604,8 +604,9 @@ class MemoryLake:
         """It takes Spark to compare."""
         raise LakeError("a lake in memory has no versions", table=table, schema=schema, scn=version)
 
-    def mirror_version_at(self, table: TableId, scn: int) -> int:
+    def mirror_version_at(self, table: TableId, scn: int, *, is_in_stream: bool = True) -> int:
         """There is none."""
+        del is_in_stream
         raise LakeError("a lake in memory has no versions", table=table, scn=scn)
 
     def publish(self, positions: Positions) -> None:
