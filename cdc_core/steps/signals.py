@@ -185,13 +185,16 @@ class SignalWatch:
         """Take what waits, unless somebody has looked just now."""
         if time.monotonic() < self._next or not self._lock.acquire(blocking=False):
             return
+        started = time.monotonic()
         try:
-            self._next = time.monotonic() + LOOK_SECONDS
             if is_signal_waiting(self._ctx):
                 self._take()
         except LeaseHeldError as error:
             LOG.info("signals are taken by another process: %s", error)
         finally:
+            now = time.monotonic()
+            # A look that waits for a channel in vain shall not hold the chunks up.
+            self._next = now + max(LOOK_SECONDS, 10 * (now - started))
             self._lock.release()
 
 

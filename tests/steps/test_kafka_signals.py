@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
 
 from cdc_core.errors import PreflightError
 from cdc_core.snapshot import kafka_channel
+from cdc_core.steps import signals
 from tests.kafka_broker import KafkaBroker
 from tests.oracle.embedded import OWNER, running_oracle
 from tests.steps.harness import Source, table_id
@@ -25,8 +27,8 @@ def topic() -> str:
 def source(tmp_path: Path, kafka: KafkaBroker, topic: str) -> Iterator[Source]:
     with running_oracle() as oracle:
         oracle.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO T VALUES (1)")
-        signals = {"kafka_topic": topic, "kafka_servers": kafka.address}
-        found = Source.of(oracle, tmp_path, "T", signals=signals)
+        place = {"kafka_topic": topic, "kafka_servers": kafka.address}
+        found = Source.of(oracle, tmp_path, "T", signals=place)
         yield found
         found.close()
 
@@ -81,8 +83,7 @@ def test_a_broker_that_is_down_stops_nothing(
     source: Source, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(kafka_channel, "WAIT_SECONDS", 0.5)
-    signals = {"kafka_topic": topic, "kafka_servers": "127.0.0.1:1"}
-    source.more = {"signals": signals}
+    source.more = {"signals": {"kafka_topic": topic, "kafka_servers": "127.0.0.1:1"}}
     source.run()
     source.check_current("T")
     assert "the channel kafka is left out" in caplog.text
@@ -97,3 +98,23 @@ def test_without_the_client_the_remedy_is_said(
     monkeypatch.setattr(kafka_channel, "import_module", missing)
     with pytest.raises(PreflightError, match=r"redolake\[kafka\]"):
         source.run()
+
+
+def test_a_look_that_waits_in_vain_does_not_hold_chunks_up(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten seconds for a broker that is down, in a snapshot of many chunks: a tenth of the time."""
+    clock, looks = [0.0], []
+
+    def waits(_: object) -> bool:
+        looks.append(clock[0])
+        clock[0] += 10
+        return False
+
+    monkeypatch.setattr(signals, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(signals, "is_signal_waiting", waits)
+    watch = signals.SignalWatch(source.pipeline, lambda: None)
+    for _ in range(300):
+        watch.look()
+        clock[0] += 1
+    assert looks == [0.0, 110.0, 220.0]
