@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -47,7 +48,7 @@ class Transaction:
     first_ordinal: int
     begin: Message
     counts: bool | None = None
-    rows: dict[TableId, int] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
 
 
 class TableChanges:
@@ -55,6 +56,7 @@ class TableChanges:
 
     def __init__(self, schema: TableSchema, how: OpenLogReplicatorConfig, masks: Masks) -> None:
         self.schema = schema
+        self.name = str(schema.table)
         self._reader = RowReader(schema, how, masks)
         self.facts: list[tuple[Any, ...]] = []
         self.before: list[bytes] = []
@@ -142,8 +144,8 @@ class WindowChanges:
         self._headless: set[tuple[str, int]] = set()
         self._rows: list[dict[str, Any]] = []
         self._held = 0
-        self._holding: dict[TableId, TableChanges] = {}
-        self.ends: dict[TableId, StreamEnd] = {}
+        self._holding: dict[str, TableChanges] = {}
+        self.ends: dict[str, StreamEnd] = {}
         self.rows_by_table: dict[str, int] = {}
         self.tables_committed: set[str] = set()
         self.tables_late: set[str] = set()
@@ -173,7 +175,7 @@ class WindowChanges:
         transaction = self._transaction_of(event)
         if transaction is None or not self._is_wanted(transaction):
             return
-        table = changes.schema.table
+        table = changes.name
         end = self.ends.get(table)
         if end is not None and event.commit_scn > end.scn:
             return
@@ -201,7 +203,7 @@ class WindowChanges:
 
     def write(self, changes: TableChanges) -> None:
         """Write what is held back of a table."""
-        table = changes.schema.table
+        table = changes.name
         self._holding.pop(table, None)
         if not changes.facts:
             return
@@ -209,10 +211,9 @@ class WindowChanges:
         rows, error, failed = changes.take()
         if rows.num_rows:
             self._files.write(changes.schema, rows)
-            name = str(table)
-            self.rows_by_table[name] = self.rows_by_table.get(name, 0) + rows.num_rows
+            self.rows_by_table[table] = self.rows_by_table.get(table, 0) + rows.num_rows
         if error is not None:
-            self.ends.setdefault(table, self._end(table, error, failed))
+            self.ends.setdefault(table, self._end(changes.schema.table, error, failed))
 
     def close(self) -> None:
         """Write all that is held back.
@@ -236,9 +237,13 @@ class WindowChanges:
     def _transaction_of(self, event: Event) -> Transaction | None:
         """The open transaction; None where the event's is another, whose beginning did not come: a
         part of one that was sent before, or comes again."""
-        xid, current = xid_of(event.message), self._current
-        if current and (current.xid, current.commit_scn) == (xid, event.commit_scn):
-            return current
+        current, said = self._current, event.message.xid
+        if current and current.commit_scn == event.commit_scn:
+            if said is not None and said == current.begin.xid:
+                return current
+            if current.xid == xid_of(event.message):
+                return current
+        xid = xid_of(event.message)
         if event.commit_scn > self._window.scn_low:
             self._headless.add((xid, event.commit_scn))
         return None
@@ -254,7 +259,7 @@ class WindowChanges:
     def _note(self, transaction: Transaction, end: Event) -> None:
         begin, message = transaction.begin, end.message
         is_late = transaction.commit_scn <= self._window.scn_low
-        names = [str(table) for table in transaction.rows]
+        names = list(transaction.rows)
         self.committed += 1
         self.tables_committed.update(names)
         if is_late:
@@ -307,6 +312,7 @@ def _first(*values: Any) -> Any:
     return next((one for one in values if one is not None), None)
 
 
+@lru_cache(maxsize=1024)
 def _moment(number: int | str | None, text: str | None) -> datetime | None:
     found = moment_of(number, text)
     return None if found is None else found.replace(microsecond=0)

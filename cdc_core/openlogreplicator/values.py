@@ -141,12 +141,11 @@ class RowReader:
         has_new = [row is not None for row in new_rows]
         old, new = self._by_column(old_rows), self._by_column(new_rows)
         for at, values in enumerate(new):
-            if ABSENT in values:
+            if any(has_old) and any(has_new) and ABSENT in values:
                 new[at] = [
                     kept if value is ABSENT else value
                     for value, kept in zip(values, old[at], strict=True)
                 ]
-        both = [a and b for a, b in zip(has_old, has_new, strict=True)]
         deleted = [a and not b for a, b in zip(has_old, has_new, strict=True)]
         olds = self._struct(old, has_old)
         news = self._struct(new, has_new)
@@ -157,8 +156,6 @@ class RowReader:
                 lost if is_gone else own
                 for lost, own, is_gone in zip(before_absent, after_absent, deleted, strict=True)
             ]
-        if not any(both) and not any(deleted):
-            before_absent = [[]] * len(before)
         names = pa.list_(pa.string())
         return Images(olds, pa.array(before_absent, names)), Images(
             news, pa.array(after_absent, names)
@@ -169,6 +166,8 @@ class RowReader:
         return list(self._decoder.decode(b"[" + joined + b"]"))
 
     def _by_column(self, rows: Sequence[Any]) -> list[list[Any]]:
+        if not any(rows):
+            return [[ABSENT] * len(rows) for _ in self._columns]
         whole: list[Any] = [self._nothing if row is None else row for row in rows]
         if self._values is None:
             return [[row.c0 for row in whole]]
@@ -176,6 +175,8 @@ class RowReader:
 
     def _absent(self, columns: Sequence[list[Any]], is_there: Sequence[bool]) -> list[list[str]]:
         found: list[list[str]] = [[] for _ in is_there]
+        if not any(is_there):
+            return found
         for column, values in zip(self._columns, columns, strict=True):
             if ABSENT in values:
                 lacks = map(is_, values, repeat(ABSENT))
@@ -185,6 +186,9 @@ class RowReader:
         return found
 
     def _struct(self, columns: Sequence[list[Any]], is_there: Sequence[bool]) -> pa.StructArray:
+        if not any(is_there):
+            row = pa.struct([pa.field(one.stored_as, arrow_type(one)) for one in self._all])
+            return pa.nulls(len(is_there), row)
         known: dict[str, pa.Array] = {}
         for column, convert, values in zip(self._columns, self._converters, columns, strict=True):
             given = (
@@ -312,7 +316,7 @@ def _moments(kind: pa.DataType, unit: Unit) -> _Convert:
     def convert(values: list[Any]) -> pa.Array:
         if pa.types.is_string(kind):
             return _texts(values, lambda one: _moment_text(one, unit))
-        if any(isinstance(one, int) for one in values):
+        if int in set(map(type, values)):
             per = _PER_SECOND[unit]
             micros = [None if one is None else _micros(one, per) for one in values]
             return pa.array(micros, pa.int64()).cast(kind)

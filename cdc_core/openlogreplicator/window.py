@@ -160,7 +160,7 @@ class WindowReader:
             self._follow(events)
         assert self._followed is not None
         for end in self._followed.ends:
-            changes.ends.setdefault(end.table, end)
+            changes.ends.setdefault(str(end.table), end)
         # What comes now is of the new version.
         if (of_table := self._changes.pop(table, None)) is not None:
             changes.write(of_table)
