@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import oracledb
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -14,7 +19,9 @@ from typer.testing import CliRunner
 from cdc_core.certify.certifying import TRY_PROBES
 from oracle_embedded.database import ADMIN, CAPTURE
 from pipelines.cli import app
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import PASSWORDS, Oracle, running_oracle
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +122,41 @@ def test_level_try_needs_a_schema_and_its_password(
     tried = run("certify", "-c", str(file), "--level", "try", "--schema", "workbench", "--all")
     assert tried.exit_code == 0, tried.output
     assert "type.number: NUMBER: a snapshot reads" in tried.output
+
+
+def test_a_process_that_is_killed_leaves_tables_that_the_next_one_drops(
+    file: Path, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle.run(
+        'CREATE USER ANVIL IDENTIFIED BY "hammer"',
+        "GRANT CREATE SESSION, CREATE TABLE, UNLIMITED TABLESPACE TO ANVIL",
+        user=ADMIN,
+    )
+    monkeypatch.setenv("REDOLAKE_CERTIFY_PASSWORD", "hammer")
+    command = ["certify", "-c", str(file), "--level", "try", "--schema", "anvil"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipelines.cli", *command], cwd=ROOT, stdout=subprocess.DEVNULL
+    )
+    waiting = threading.Event()
+    while len(scratch_tables(oracle)) < 20 and process.poll() is None:
+        waiting.wait(0.05)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert len(scratch_tables(oracle)) >= 20
+    monkeypatch.setattr("cdc_core.certify.certifying.TRY_PROBES", TRY_PROBES[:1])
+    done = run(*command)
+    assert done.exit_code == 0, done.output
+    assert scratch_tables(oracle) == []
+
+
+def scratch_tables(oracle: Oracle) -> list[str]:
+    with oracledb.connect(
+        user=ADMIN, password=PASSWORDS[ADMIN], dsn=oracle.server.dsn
+    ) as connection:
+        found = connection.cursor().execute(
+            "SELECT OBJECT_NAME FROM DBA_OBJECTS WHERE OWNER = 'ANVIL' AND OBJECT_TYPE = 'TABLE'"
+        )
+        return [name for (name,) in found]
 
 
 def test_tables_that_a_pattern_names_are_looked_at(file: Path, oracle: Oracle) -> None:
