@@ -10,6 +10,7 @@ import pytest
 
 from cdc_core.errors import LandingDamagedError
 from cdc_core.landing.manifest import moment_of
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.steps.snapshots import retire
 from tests.oracle.embedded import ADMIN, Oracle
 from tests.oracle.fixtures import oracle_with
@@ -104,6 +105,10 @@ def test_once_a_window_of_the_table_was_retired_its_chunks_are_of_no_use(
     assert landed(source, "T") == {}
     with pytest.raises(LandingDamagedError):
         source.pipeline.rebuild_from_landing(T)
+    chunks = source.pipeline.store.chunks.find("src", T)
+    keys = [ChunkKey(one.table, one.snapshot_id, one.number) for one in chunks]
+    assert all(step.repeated for step in source.pipeline.carry_chunks(keys))
+    assert landed(source, "T") == {}, "nothing was read again"
     source.windows()
     source.check_current("T", "U")
 

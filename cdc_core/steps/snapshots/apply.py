@@ -9,6 +9,7 @@ from typing import Any
 from cdc_core.errors import NotYetError
 from cdc_core.lake.table_context import Fence
 from cdc_core.landing.layout import chunk_folder
+from cdc_core.landing.manifest import MANIFEST_NAME
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.reports import StepReport, TableApplied
@@ -59,7 +60,7 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
                 chunk=key.key,
             )
         table = ctx.table_record(key.table)
-        if _is_of_an_earlier_stream(record, table):
+        if _is_of_an_earlier_stream(record, table) or _is_retired(ctx, record):
             return _report(ctx, record, started, TableApplied(table=key.table, skipped=True))
         refuse_foreign(table, ctx.lake.position(key.table, table.generation))
         manifest, _ = chunk_manifest(ctx, key)
@@ -98,6 +99,12 @@ def _is_of_an_earlier_stream(chunk: ChunkRecord, table: TableRecord) -> bool:
     """Was the chunk applied before the table joined anew? Delta tables that were begun since do not
     know it, and have no change that deletes what it has and the new snapshot has not."""
     return chunk.state == "applied" and chunk.scn < (table.snapshot_scn or 0)
+
+
+def _is_retired(ctx: Context, chunk: ChunkRecord) -> bool:
+    """Is the chunk applied, and gone from landing since?"""
+    folder = chunk_folder(ctx.source, chunk.table, chunk.snapshot_id, chunk.number)
+    return chunk.state == "applied" and not ctx.landing.exists(folder, MANIFEST_NAME)
 
 
 def _report(ctx: Context, chunk: ChunkRecord, started: float, applied: TableApplied) -> StepReport:

@@ -44,8 +44,8 @@ that."""
 
 
 def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
-    """Read one chunk from Oracle into landing, unless it has landed. With ``files``, the files of
-    change log and mirror are written meanwhile.
+    """Read one chunk from Oracle into landing, unless it has landed, or is applied. With ``files``,
+    the files of change log and mirror are written meanwhile.
 
     Raises:
         LandingDamagedError: It has landed and is damaged.
@@ -64,6 +64,8 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
     ):
         record = chunk_record(ctx, key)
         repeated = ctx.landing.exists(folder, MANIFEST_NAME)
+        if record.state == "applied" and not repeated:
+            return _retired(ctx, record)
         if not repeated:
             ctx.database.read(lambda session: _read_at_some_scn(session, ctx, key, record, files))
         manifest, sha256 = chunk_manifest(ctx, key)
@@ -82,6 +84,21 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
                 repeated=repeated,
             )
         )
+
+
+def _retired(ctx: Context, record: ChunkRecord) -> StepReport:
+    """What there is to say of a chunk that is applied, and whose files are gone from landing."""
+    return ctx.reported(
+        StepReport(
+            kind="chunk-landed",
+            key=ChunkKey(record.table, record.snapshot_id, record.number).key,
+            seconds=0.0,
+            rows=record.rows or 0,
+            table=record.table,
+            scn_high=record.scn,
+            repeated=True,
+        )
+    )
 
 
 def _read_at_some_scn(
