@@ -17,6 +17,7 @@ from pipelines.commands import (
     import_debezium,
     init_source,
     inspect,
+    lag,
     listings,
     maintain,
     metrics,
@@ -131,6 +132,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     data.apply: "Apply captured windows to the Delta tables.",
     data.run: "Do all pending work once, or keep running.",
     inspect.status: "Show the status of a source and its tables.",
+    lag.lag: "Say why a source is behind.",
     metrics.metrics: "Serve numbers for Prometheus.",
     publish.publish: "Send events to Kafka.",
     listings.windows: "List windows: times, states, changes.",
@@ -146,6 +148,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
 }
 CLASSES: dict[Callable[..., None], type[PdbCommand]] = {
     data.apply: EachPdbCommand,
+    lag.lag: EachPdbCommand,
     listings.windows: EachPdbCommand,
     listings.at: EachPdbCommand,
     listings.signals: EachPdbCommand,

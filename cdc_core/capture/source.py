@@ -20,7 +20,6 @@ from cdc_core.capture.proving import prove_logs
 from cdc_core.capture.rules import CaptureRules
 from cdc_core.capture.shared_pass import Share, can_share, read_shared
 from cdc_core.capture.standby import miner_of, readable_end
-from cdc_core.capture.times import times_of
 from cdc_core.capture.windows import cut_windows
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import CdcError, ConfigError, RedoUnavailableError
@@ -30,6 +29,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
+from cdc_core.oracle.times import times_of
 from cdc_core.source import FleetWindow, NextWindow, PrefetchedRedo, Start, WindowWork
 
 _LOG = logging.getLogger(__name__)

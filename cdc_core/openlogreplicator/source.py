@@ -9,7 +9,6 @@ from functools import cached_property
 
 from cdc_core.capture import positions
 from cdc_core.capture.rules import CaptureRules
-from cdc_core.capture.times import times_of
 from cdc_core.config import OpenLogReplicatorConfig, SourceConfig, TableConfig
 from cdc_core.errors import ConfigError, LogsNotReadyError, RedoUnavailableError
 from cdc_core.landing.store import LandingStore
@@ -24,6 +23,7 @@ from cdc_core.openlogreplicator.preflight import check_files, check_server, chec
 from cdc_core.openlogreplicator.window import WindowReader
 from cdc_core.oracle.database import OracleDatabase, current_scn
 from cdc_core.oracle.session import OracleSession
+from cdc_core.oracle.times import times_of
 from cdc_core.source import NextWindow, Start, WindowWork
 
 

@@ -28,6 +28,7 @@ from cdc_core.spark.session import SparkSource
 from cdc_core.steps import (
     comparing_events,
     consistent_cut,
+    lagging,
     lease_holders,
     maintaining,
     measuring,
@@ -306,6 +307,7 @@ class Pipeline(Context):
     create_duckdb_views = consistent_cut.create_duckdb_views
     status = source_status.status
     measure = measuring.measure
+    lag = lagging.lag
     publish = publishing.publish
     compare_events = comparing_events.compare
     rebuild_state = state_rebuild.rebuild_state

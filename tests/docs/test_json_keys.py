@@ -11,6 +11,14 @@ import pytest
 
 from cdc_core.certify import PROBES, Found, Level, Outcome, Report, Verdict
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.lag import (
+    LagFacts,
+    LagPart,
+    LagVerdict,
+    RecentWork,
+    TableWork,
+    WaitingTable,
+)
 from cdc_core.model.notifications import Notification
 from cdc_core.model.records import Inexact, WindowRecord
 from cdc_core.model.reports import (
@@ -73,6 +81,12 @@ def of(*kinds: type[Any]) -> set[str]:
             of(SourceStatus, TableStatus, TransactionStatus, Answered, SnapshotProgress)
             - {"policy", "at"},
             id="status",
+        ),
+        pytest.param(
+            "lag",
+            of(LagFacts, LagPart, LagVerdict, RecentWork, TableWork, WaitingTable)
+            | {"seconds", "scns", "verdict"},
+            id="lag",
         ),
         pytest.param("windows", {"windows", *listings._window_json(WINDOW, {}, [])}, id="windows"),
         pytest.param("signals", {"signals", *listings._signal_json(SIGNAL, {})}, id="signals"),

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.times import times_of
 from cdc_core.errors import OracleError, OracleUnavailableError, PartitionKeyError
 from cdc_core.model.scn import PARTITION_KEY_MAX, Scn, ScnWindow, window_end
 from cdc_core.oracle.database import current_scn
+from cdc_core.oracle.times import times_of
 from tests.oracle.embedded import running_oracle
 from tests.oracle.fake_session import FakeSession
 
