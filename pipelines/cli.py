@@ -22,6 +22,7 @@ from pipelines.commands import (
     maintain,
     metrics,
     publish,
+    redo_profile,
     schema,
     signal,
     state,
@@ -133,6 +134,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     data.run: "Do all pending work once, or keep running.",
     inspect.status: "Show the status of a source and its tables.",
     lag.lag: "Say why a source is behind.",
+    redo_profile.redo_profile: "Count what makes the redo.",
     metrics.metrics: "Serve numbers for Prometheus.",
     publish.publish: "Send events to Kafka.",
     listings.windows: "List windows: times, states, changes.",
@@ -149,6 +151,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
 CLASSES: dict[Callable[..., None], type[PdbCommand]] = {
     data.apply: EachPdbCommand,
     lag.lag: EachPdbCommand,
+    redo_profile.redo_profile: EachPdbCommand,
     listings.windows: EachPdbCommand,
     listings.at: EachPdbCommand,
     listings.signals: EachPdbCommand,

@@ -284,7 +284,7 @@ def _of_capture(facts: LagFacts) -> LagVerdict:
         change = (
             f"Set capture.sessions: {min(SESSIONS_MAX, 2 * facts.sessions)}"
             if facts.sessions < SESSIONS_MAX
-            else "Take out of `tables` what nobody needs"
+            else "Take out of `tables` what nobody needs: `redolake redo-profile` counts rows and bytes"
         )
         return LagVerdict(
             "logminer-fetch",

@@ -34,6 +34,7 @@ from cdc_core.steps import (
     measuring,
     policies,
     previewing,
+    profiling,
     publishing,
     rebuilding,
     reconciling,
@@ -308,6 +309,7 @@ class Pipeline(Context):
     status = source_status.status
     measure = measuring.measure
     lag = lagging.lag
+    redo_profile = profiling.redo_profile
     publish = publishing.publish
     compare_events = comparing_events.compare
     rebuild_state = state_rebuild.rebuild_state

@@ -21,6 +21,7 @@ from cdc_core.model.lag import (
 )
 from cdc_core.model.notifications import Notification
 from cdc_core.model.records import Inexact, WindowRecord
+from cdc_core.model.redo_profile import RedoProfile, RedoShare
 from cdc_core.model.reports import (
     Answered,
     ColumnReport,
@@ -87,6 +88,9 @@ def of(*kinds: type[Any]) -> set[str]:
             of(LagFacts, LagPart, LagVerdict, RecentWork, TableWork, WaitingTable)
             | {"seconds", "scns", "verdict"},
             id="lag",
+        ),
+        pytest.param(
+            "redo-profile", of(RedoProfile, RedoShare) | {"rows", "bytes"}, id="redo-profile"
         ),
         pytest.param("windows", {"windows", *listings._window_json(WINDOW, {}, [])}, id="windows"),
         pytest.param("signals", {"signals", *listings._signal_json(SIGNAL, {})}, id="signals"),

@@ -99,10 +99,11 @@ def test_each_stretch_is_named_when_it_is_the_longest(oracle: Oracle, tmp_path: 
         brought = {one.table: one.changes for one in facts.work.tables}
         assert brought == {f"{OWNER}.T": 4}, "those of the change log"
         assert len([op for op in source.ops("T") if op == "c"]) == 4
-        shown = Console(file=io.StringIO(), width=200)
+        written = io.StringIO()
+        shown = Console(file=written, width=200)
         show_lag(facts, verdict, shown)
         show_work(facts, shown)
-        text = shown.file.getvalue()
+        text = written.getvalue()
         assert f"src is {facts.scns:,} SCNs and {facts.seconds:,.0f} s behind Oracle" in text
         assert f"What to change: {verdict.change}" in text
         assert f"for {facts.work.rows_mined:,} rows" in text

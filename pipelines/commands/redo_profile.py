@@ -1,0 +1,78 @@
+"""The command that says what makes the redo."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pipelines.commands.shared import ConfigOption, JsonOption, counted, opened, out, print_json
+
+if TYPE_CHECKING:
+    from cdc_core.model.redo_profile import RedoProfile
+
+WINDOWS_COUNTED = 20
+ROWS_SHOWN = 20
+
+
+def redo_profile(
+    windows: Annotated[
+        int, typer.Option("--windows", min=1, help="How many windows count, the newest ones.")
+    ] = WINDOWS_COUNTED,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Count which tables, users and operations make the redo, so that you know what excluding a
+    table would save.
+
+    Counts landed redo rows and the approximate bytes of their text; Oracle is not asked. Landing
+    has rows of captured tables only: of other tables, only the number of rows that LogMiner gave is
+    known.
+
+    The JSON keys are stable; see the reference page "What --json prints".
+    """
+    with opened(config, oracle=False) as pipeline:
+        found = pipeline.redo_profile(windows=windows)
+    if json:
+        print_json({**asdict(found), "rows": found.rows, "bytes": found.bytes})
+        return
+    show_profile(found, out())
+
+
+def show_profile(found: RedoProfile, console: Console) -> None:
+    """Print the redo by table, by user and by operation, the largest first."""
+    if not found.shares:
+        console.print(f"{counted(found.windows, 'window')}: no redo rows of captured tables.")
+        return
+    console.print(
+        f"{counted(found.windows, 'window')} from SCN {found.scn_low} to {found.scn_high}: "
+        f"{counted(found.rows, 'landed redo row')}, about {found.bytes:,} bytes",
+        soft_wrap=True,
+    )
+    _show("table", found.grouped(lambda one: one.table), found, console)
+    _show("user", found.grouped(lambda one: one.username or "unknown"), found, console)
+    _show("operation", found.grouped(lambda one: one.operation), found, console)
+    console.print(
+        f"LogMiner gave {counted(found.rows_mined, 'row')}, ends of transactions among them. Rows "
+        "of tables that are not captured never land, and are not in these tables.",
+        soft_wrap=True,
+    )
+
+
+def _show(
+    what: str, groups: list[tuple[str, int, int]], found: RedoProfile, console: Console
+) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column(what, overflow="fold")
+    for column in ("rows", "of rows", "bytes", "of bytes"):
+        table.add_column(column, justify="right")
+    for name, rows, size in groups[:ROWS_SHOWN]:
+        whole = f"{size / found.bytes:.0%}" if found.bytes else "–"
+        table.add_row(escape(name), f"{rows:,}", f"{rows / found.rows:.0%}", f"{size:,}", whole)
+    console.print(table)
+    if (more := len(groups) - ROWS_SHOWN) > 0:
+        console.print(f"… and {more:,} more; --json lists all.")
