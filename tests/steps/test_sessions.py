@@ -139,7 +139,13 @@ def landed(source: Source) -> dict[str, Any]:
 def _timeless(body: dict[str, Any]) -> dict[str, Any]:
     """A manifest without its times, and the digests of what holds times."""
     planned = {key: one for key, one in body["planned"].items() if key != "before_sha256"}
-    left_out = ("seconds", "landed", "transactions_file")
+    left_out = (
+        "seconds",
+        "mining_start_seconds",
+        "mining_fetch_seconds",
+        "landed",
+        "transactions_file",
+    )
     return {key: one for key, one in body.items() if key not in left_out} | {"planned": planned}
 
 
