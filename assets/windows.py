@@ -152,6 +152,7 @@ def lake_tables(
                     work.take(partition, is_last=partition == partitions[-1])
                 if work.finished_by_all(partition[0]):
                     work.report_beside(partition)
+            work.keep_history()
         taken = work.having_all(partitions)
         for table in chosen:
             if table in taken:
@@ -328,6 +329,14 @@ class _Application:
             one = applied.get(table, TableApplied(table=table, skipped=True))
             for layer in ("changelog", "mirror"):
                 self._report(layer, key, report, one, times, with_columns=is_last)
+
+    def keep_history(self) -> None:
+        """Bring the tables' histories up to what was applied; say which stay behind."""
+        config = self.pipeline.config
+        having = [one for one in self.tables if one in config.entries and config.has_history(one)]
+        for found in self.pipeline.keep_history(having):
+            if found.failed is not None:
+                self.context.log.error(f"the history of {found.table}: {found.failed}")
 
     def _report(
         self,

@@ -55,6 +55,8 @@ _S3_DYNAMODB = "S3DynamoDBLogStore"
 
 ExecutorsFrom = Annotated[int, Field(ge=1)] | Literal["auto", "never"]
 
+HistoryKind = Literal["none", "scd2"]
+
 ChangeLogColumn = Literal["ssn", "start_scn", "start_timestamp", "client_id", "landed"]
 
 
@@ -116,6 +118,12 @@ class LakeConfig(ConfigModel):
     """Optional facts of a change in the change log: each in a column ``_cdc_…``, which is NULL if
     you leave it out here. All except ``ssn`` are the same for a whole transaction or window, and
     take little space."""
+
+    history: HistoryKind = "none"
+    """A third Delta table per captured table, ``<path>/<source>/history/<owner.table>``, with one
+    row per state of a row (slowly changing dimension, type 2): ``scd2``. `redolake run`, the
+    window runs of Dagster and `redolake history` keep it. Needs a key, or ``identity: rowid``; the
+    change log is looked through each time."""
 
     transactions: bool = False
     """Keep a Delta table of the transactions whose changes the change logs have:

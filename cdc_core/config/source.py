@@ -252,6 +252,20 @@ class SourceConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
+    def _counted_rows_have_no_history(self) -> SourceConfig:
+        wanting = [
+            one.name
+            for one in self.tables
+            if one.counts_rows and (one.history or self.lake.history) == "scd2"
+        ]
+        if wanting:
+            raise ValueError(
+                f"history: scd2, and identity: all_columns, of {', '.join(wanting)}: such rows are their values, and have no states. "
+                "Set history of the table to none"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _counted_rows_are_all_decoded(self) -> SourceConfig:
         wanting = [
             one.name
@@ -317,6 +331,10 @@ class SourceConfig(ConfigModel):
         not captured any more."""
         own = self.entries.get(table)
         return ((own and own.dropped_columns) or self.policies.dropped_columns) == "drop"
+
+    def has_history(self, table: TableId) -> bool:
+        """Has a captured table a history? KeyError if it is not captured."""
+        return (self.table(table).history or self.lake.history) == "scd2"
 
     def maintenance_of(self, table: TableId) -> MaintenanceConfig:
         """How a captured table's Delta tables are maintained; KeyError if it is not captured."""

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, checked
+from cdc_core.config.lake import HistoryKind
 from cdc_core.config.snapshot import Cut
 from cdc_core.model.identifiers import TableId, split_container
 from cdc_core.model.patterns import ColumnRule, TablePattern, check_name, fitting
@@ -254,6 +255,9 @@ class TableConfig(ConfigModel):
 
     deletion_vectors: Literal["auto", "always", "never"] | None = None
     """As ``maintenance.deletion_vectors``, for this table; by default that of the source."""
+
+    history: HistoryKind | None = None
+    """As ``lake.history``, for this table; by default that of the source."""
 
     cluster_by_key: bool | None = None
     """As ``maintenance.cluster_by_key``, for this table; by default that of the source."""

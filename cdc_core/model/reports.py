@@ -147,7 +147,8 @@ class TableStatus:
     snapshot that it joins with, None once that is applied; ``snapshots`` are ad hoc ones (and
     repairs) that have chunks to apply; ``rows_where`` is the condition of the rows that its
     snapshots read, None for all. A table ``is_partial`` when it takes windows and no snapshot
-    has read all its rows."""
+    has read all its rows. ``history_scn`` is the last window that its history has, None without
+    one."""
 
     table: str
     state: str
@@ -172,6 +173,7 @@ class TableStatus:
     progress: SnapshotProgress | None = None
     snapshots: tuple[SnapshotProgress, ...] = ()
     is_partial: bool = False
+    history_scn: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +269,21 @@ class TablePublished:
     table: TableId
     events: int
     version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableHistory:
+    """What became of a table's history: so many states were ``added``, and so many ``removed``
+    (of a state that ends, the open one goes and the ended one comes). It ``is_whole`` where all
+    states were derived again. ``failed`` says why the history stays behind, None where it does
+    not."""
+
+    table: TableId
+    added: int = 0
+    removed: int = 0
+    is_whole: bool = False
+    seconds: float = 0.0
+    failed: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

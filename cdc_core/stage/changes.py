@@ -37,6 +37,7 @@ PART_NAMES_MAX = 32
 changes."""
 
 _SKIPPED = "_cdc_skipped"
+_COMMIT_TIME = "_cdc_commit_timestamp"
 
 LIGHT = (
     "_cdc_op",
@@ -385,6 +386,24 @@ class LoggedChanges:
         """A column of an image (``before`` or ``after``) of the changes with these numbers, in
         their order; NULL for -1."""
         kind = arrow_schema(self._schema).field(column).type
+        return self._gathered(rows, kind, lambda group: self._column(group, image, column, kind))
+
+    def commit_times(self, rows: Rows) -> pa.Array:
+        """When the changes with these numbers committed, in their order; NULL for -1, and for rows
+        of snapshots."""
+        name, kind = self._names.of(_COMMIT_TIME), pa.timestamp("us")
+
+        def times(group: int) -> pa.Array:
+            file, number = self._groups[group]
+            return file.read_row_group(number, columns=[name])[name].combine_chunks().cast(kind)
+
+        return self._gathered(rows, kind, times)
+
+    def _gathered(
+        self, rows: Rows, kind: pa.DataType, values_of: Callable[[int], pa.Array]
+    ) -> pa.Array:
+        """Values of the changes with these numbers, in their order, of which row group by row group
+        is read once; NULL for -1."""
         order = np.argsort(rows, kind="stable")
         numbers = rows[order]
         at = int(np.searchsorted(numbers, 0))
@@ -392,7 +411,7 @@ class LoggedChanges:
         while at < len(numbers):
             group = int(np.searchsorted(self._starts, numbers[at], side="right")) - 1
             end = int(np.searchsorted(numbers, self._starts[group + 1]))
-            values = self._column(group, image, column, kind)
+            values = values_of(group)
             parts.append(values.take(pa.array(numbers[at:end] - self._starts[group])))
             at = end
         back = np.empty(len(order), dtype=np.int64)

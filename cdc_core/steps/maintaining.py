@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdc_core.errors import CdcError, SparkUnavailableError
+from cdc_core.lake.history_table import HistoryTable
 from cdc_core.lake.side_tables import BESIDE_NAMES
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
@@ -78,6 +79,11 @@ def _maintain(ctx: Context, record: TableRecord) -> Maintenance:
             generation=record.generation,
             fence=lease.check,
         )
+        if ctx.config.has_history(table):
+            history = HistoryTable(
+                ctx.config.lake, ctx.source, table, record.generation, lease.check
+            )
+            history.maintain(ctx.config.maintenance.vacuum_hours)
     for one in done:
         LOG.info(
             "%s of %s maintained files=%d→%d removed=%d seconds=%.2f",

@@ -28,6 +28,7 @@ from cdc_core.spark.session import SparkSource
 from cdc_core.steps import (
     comparing_events,
     consistent_cut,
+    history,
     lagging,
     lease_holders,
     maintaining,
@@ -311,6 +312,7 @@ class Pipeline(Context):
     lag = lagging.lag
     redo_profile = profiling.redo_profile
     publish = publishing.publish
+    keep_history = history.keep_history
     compare_events = comparing_events.compare
     rebuild_state = state_rebuild.rebuild_state
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from cdc_core.errors import OracleUnavailableError
+from cdc_core.lake.history_table import HistoryTable
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, WindowRecord
@@ -98,6 +99,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 rest_waits=record.rest_waits if record else None,
                 in_quarantine=record.in_quarantine if record else 0,
                 is_partial=table in partial,
+                history_scn=_history_scn(ctx, table),
                 progress=_joining(unfinished, table, snapshot_id, now),
                 snapshots=_beside(unfinished, table, snapshot_id, now),
                 read_again=tuple(
@@ -126,6 +128,13 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         progress=progress_in_all(unfinished, now),
         snapshots_paused=paused.isoformat(timespec="seconds") if paused else None,
     )
+
+
+def _history_scn(ctx: Context, table: TableId) -> int | None:
+    """The last window that a table's history has."""
+    if table not in ctx.config.entries or not ctx.config.has_history(table):
+        return None
+    return HistoryTable(ctx.config.lake, ctx.source, table).scn()
 
 
 def _joining(

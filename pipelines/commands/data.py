@@ -282,6 +282,7 @@ def run(
             try:
                 with noticing_memory():
                     done = _summary(_told(pipeline, pipeline.run_once()))
+                    done += _historied(pipeline, done)
                     done += _published(pipeline, done)
                 failures = 0
             except TransientError as error:
@@ -333,6 +334,7 @@ def run_all(
                 done = _summary(steps)
                 if name in pipelines and name not in found.errors:
                     try:
+                        done += _historied(pipelines[name], done)
                         done += _published(pipelines[name], done)
                     except CdcError as error:
                         print_stopped(name, error)
@@ -371,6 +373,19 @@ def _begin(pipeline: Pipeline) -> None:
     if pipeline.config.snapshot.mode != "initial":
         made = pipeline.begin()
         out().print(f"snapshot.mode {pipeline.config.snapshot.mode}: {made}", soft_wrap=True)
+
+
+def _historied(pipeline: Pipeline, done: str) -> str:
+    """Bring the histories up to their change logs; what to say of it behind ``done``."""
+    found = list(pipeline.keep_history())
+    for one in found:
+        if one.failed is not None:
+            out().print(
+                f"[red]the history of {one.table} stays behind:[/] {escape(one.failed)}",
+                soft_wrap=True,
+            )
+    states = sum(one.added for one in found)
+    return f"{', ' if done else ''}{counted(states, 'state')} in histories" if states else ""
 
 
 def _published(pipeline: Pipeline, done: str) -> str:

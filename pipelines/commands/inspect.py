@@ -258,6 +258,8 @@ def show_status(found: SourceStatus, console: Console) -> None:
                 f"`redolake snapshot --table {shlex.quote(one.table)}` does.",
                 soft_wrap=True,
             )
+        if one.history_scn is not None:
+            console.print(f"{one.table}: its history has all changes up to SCN {one.history_scn}")
         if one.progress is not None:
             console.print(f"{one.table}: {progress_text(one.progress)}", soft_wrap=True)
         for snapshot in one.snapshots:

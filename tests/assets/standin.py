@@ -22,6 +22,7 @@ from cdc_core.model.reports import (
     StepReport,
     TableApplied,
     TableComparison,
+    TableHistory,
     TableMaintained,
     TablePublished,
 )
@@ -90,6 +91,7 @@ class StandIn(Pipeline):
         self.calls: list[tuple[str, str]] = []
         self.read_early: list[list[str]] = []
         self.differences: dict[str, int] = {}
+        self.history_fails: dict[TableId, str] = {}
         self.idle_below = 0
         self.unchanged: set[TableId] = set()
         self.spark: SparkSource | None = None
@@ -423,6 +425,15 @@ class StandIn(Pipeline):
                 seconds=0.5,
             )
             yield Maintenance(table=table, done=(done,))
+
+    def keep_history(
+        self, tables: list[TableId] | None = None, *, anew: bool = False
+    ) -> Iterator[TableHistory]:
+        for table in self.configured(tables):
+            if not self.config.has_history(table):
+                continue
+            self.calls.append(("history", str(table)))
+            yield TableHistory(table=table, is_whole=anew, failed=self.history_fails.get(table))
 
     def publish(self) -> Iterator[TablePublished]:
         for table in self.tables:

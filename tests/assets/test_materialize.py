@@ -50,6 +50,24 @@ def planned(pipeline: StandIn, instance: dg.DagsterInstance) -> StandIn:
     return pipeline
 
 
+def test_histories_follow_at_the_end_of_a_run(
+    planned: StandIn,
+    repository: dg.RepositoryDefinition,
+    instance: dg.DagsterInstance,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of the tables that have one; a history that stays behind is an error in the log, and no failure of the windows."""
+    tables = [{"name": "HR.EMPLOYEES", "history": "scd2"}, {"name": "HR.JOBS"}]
+    planned.configure(
+        type(planned.config).model_validate({**dict(planned.config), "tables": tables})
+    )
+    planned.history_fails[EMPLOYEES] = "a file is gone"
+    assert run_windows(repository, instance, FIRST, SECOND).success
+    assert planned.calls[-1] == ("history", str(EMPLOYEES))
+    assert [what for what, _ in planned.calls].count("history") == 1
+    assert "the history of HR.EMPLOYEES: a file is gone" in capsys.readouterr().err
+
+
 def test_a_range_of_windows_is_one_run_in_scn_order(
     planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 ) -> None:

@@ -1,0 +1,52 @@
+"""How do the histories of tables (``lake.history: scd2``) follow their change logs? Table by table,
+each under the lease of its table, behind the windows and chunks that were applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdc_core.errors import CdcError, ConfigError, TransientError
+from cdc_core.lake.history_table import HistoryTable
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import TableHistory
+from cdc_core.steps.context import LOG, Context
+
+
+def keep_history(
+    ctx: Context, tables: list[TableId] | None = None, *, anew: bool = False
+) -> Iterator[TableHistory]:
+    """Bring the histories of all tables that have one, or of ``tables``, up to their change logs,
+    yielding each that changed; with ``anew`` all their states are derived again.
+
+    A table in its first snapshot is left alone. What goes wrong with one table keeps no other from
+    it: it is yielded with the reason. Repeatable.
+
+    Raises:
+        ConfigError: A table is not captured, or has no history by the configuration.
+        TransientError: The storage does not answer, or another process writes to a table.
+    """
+    for table in ctx.configured(tables):
+        if not ctx.config.has_history(table):
+            if tables is not None:
+                raise ConfigError(
+                    "the table has no history",
+                    hint="Set lake.history: scd2, or history: scd2 of the table.",
+                    table=table,
+                )
+            continue
+        record = ctx.store.tables.get(ctx.source, table)
+        if record is None or record.state == "snapshotting":
+            continue
+        try:
+            with ctx.writing(table) as lease:
+                kept = HistoryTable(
+                    ctx.config.lake, ctx.source, table, record.generation, lease.check
+                ).follow(anew=anew)
+        except TransientError:
+            raise
+        except CdcError as error:
+            LOG.warning("the history of %s stays behind: %s", table, error)
+            yield TableHistory(table=table, failed=str(error))
+        else:
+            if kept is not None:
+                yield kept

@@ -1,0 +1,47 @@
+"""The command that keeps histories."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from pipelines.commands.shared import (
+    EXIT_TABLES_FAILED,
+    ConfigOption,
+    TablesOption,
+    counted,
+    opened,
+    out,
+    tables_of,
+)
+
+
+def history(
+    table: TablesOption = None,
+    rebuild: Annotated[
+        bool,
+        typer.Option("--rebuild", help="Derive all states from the change logs again."),
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Bring the histories of tables (lake.history: scd2) up to their change logs.
+
+    `redolake run` does this after each round, and so do the window runs of Dagster. The command
+    needs neither Oracle nor Spark. Exits with code 1 if the history of a table could not follow;
+    the others still do.
+    """
+    with opened(config, oracle=False) as pipeline:
+        found = list(pipeline.keep_history(tables_of(table), anew=rebuild))
+    for one in found:
+        said = (
+            f"[red]{escape(one.failed)}[/]"
+            if one.failed is not None
+            else f"{counted(one.added, 'state')} written, {one.removed:,} removed"
+        )
+        out().print(f"{one.table}: {said}", soft_wrap=True)
+    if not found:
+        out().print("Nothing to do: the histories have what the change logs have.")
+    if any(one.failed is not None for one in found):
+        raise typer.Exit(EXIT_TABLES_FAILED)

@@ -1,0 +1,177 @@
+"""Histories follow real change logs without Spark: each is held against the table as of each commit, as the generator of redo kept it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from cdc_core.config import LakeConfig
+from cdc_core.lake import history_table
+from cdc_core.lake.history_table import HistoryTable
+from cdc_core.lake.lake import Lake
+from tests.lake.test_rewriting import SparkAskedError, _filled, _lake
+from tests.stage.landed import Source, order, orders_schema
+
+ORDERS = orders_schema().table
+NAMES = ("ID", "NAME", "AMOUNT", "NOTE")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    """An empty SHOP.ORDERS."""
+    return Source(tmp_path / "landing", orders_schema())
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A lake in which only what needs no Spark works."""
+    return _lake(tmp_path)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> HistoryTable:
+    return HistoryTable(LakeConfig(path=str(tmp_path / "lake")), "shop", ORDERS)
+
+
+def states(history: HistoryTable) -> list[tuple[Any, ...]]:
+    """Values, from, to, whether it is current, and what ended it."""
+    found = DeltaTable(history.path).to_pyarrow_table().to_pylist()
+    names = (*NAMES, "_cdc_valid_from_scn", "_cdc_valid_to_scn", "_cdc_is_current", "_cdc_op")
+    return sorted((tuple(row[name] for name in names) for row in found), key=repr)
+
+
+def walked(source: Source, first: int) -> list[tuple[Any, ...]]:
+    """The same without the operations, from the SCN of the snapshot on."""
+    found, live = [], dict[int, tuple[tuple[Any, ...], int]]()
+    known = [scn for scn in sorted(source.states) if scn > first]
+    for scn in (first, *known):
+        rows = {row["ID"]: tuple(row[name] for name in NAMES) for row in source.state(scn)}
+        for key in [one for one in live if rows.get(one) != live[one][0]]:
+            row, since = live.pop(key)
+            found.append((*row, since, scn, False))
+        live.update({key: (row, scn) for key, row in rows.items() if key not in live})
+    found += [(*row, since, None, True) for row, since in live.values()]
+    return sorted(found, key=repr)
+
+
+def check(history: HistoryTable, source: Source, first: int) -> None:
+    found = states(history)
+    assert sorted((row[:-1] for row in found), key=repr) == walked(source, first)
+    assert all((row[-1] is None) == row[-2] for row in found)
+
+
+def changes(rng: random.Random, source: Source, ids: dict[int, str]) -> None:
+    """One transaction of several changes, some on one row."""
+    tx = source.begin()
+    for _ in range(rng.randint(1, 5)):
+        key = rng.randint(1, 14)
+        if key not in ids:
+            ids[key] = tx.insert(order(key, f"new {rng.random():.3f}", note=rng.choice("xyz")))
+            continue
+        what = rng.choice(["name", "note", "move", "delete", "again"])
+        if what in {"delete", "again"}:
+            tx.delete(ids.pop(key))
+            if what == "again":
+                ids[key] = tx.insert(order(key, "again", note=None))
+        elif what == "move":
+            to = next(one for one in range(15, 200) if one not in ids)
+            ids[to] = ids.pop(key)
+            tx.update(ids[to], {"ID": to})
+        else:
+            tx.update(ids[key], {what.upper(): f"{rng.random():.3f}"})
+    tx.commit()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_history_is_a_walk_through_the_table(
+    source: Source, lake: Lake, history: HistoryTable, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After each window, and the same derived anew; a process that dies in front of the commit leaves nothing."""
+    assert history.follow() is None
+    _filled(source, lake)
+    chunk, rng, ids = source.low, random.Random(seed), dict(source.ids)
+    for at in range(6):
+        for _ in range(rng.randint(1, 3)):
+            changes(rng, source, ids)
+        position = None if at == 0 else source.low
+        source.cut().apply(lake, position=position)
+        if at == 3:
+            before = states(history)
+            with monkeypatch.context() as patch:
+                patch.setattr(history_table, "commit_files", _killed)
+                with pytest.raises(KeyboardInterrupt):
+                    history.follow()
+            assert states(history) == before
+        done = history.follow()
+        assert done is not None
+        assert done.is_whole == (at == 0)
+        check(history, source, chunk)
+        assert history.follow() is None
+    ours = states(history)
+    whole = history.follow(anew=True)
+    assert whole is not None
+    assert whole.is_whole
+    assert states(history) == ours
+    history.maintain(None)
+    assert states(history) == ours
+    assert history.follow() is None
+    assert history.scn() == source.low
+
+
+def _killed(*_args: Any, **_more: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_files_whose_states_stay_are_left_alone(
+    source: Source, lake: Lake, history: HistoryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a state that ends, the open row goes and the ended one comes; nothing else is exchanged."""
+    _filled(source, lake)
+    assert history.follow() is not None
+    tx = source.begin()
+    tx.update(source.ids[1], {"NAME": "one"})
+    tx.update(source.ids[1], {"NAME": "two"})
+    tx.commit()
+    source.cut().apply(lake, position=None)
+    done = history.follow()
+    assert done is not None
+    assert (done.added, done.removed, done.is_whole) == (2, 1, False)
+    [ended] = [row for row in states(history) if not row[-2]]
+    assert (ended[1], ended[-1]) == ("name 1", "u")
+
+
+def test_a_late_commit_gets_where_it_belongs(
+    source: Source, lake: Lake, history: HistoryTable
+) -> None:
+    """States in the middle of a history begin, end and go, also of a key to which a later change of key carried what came late."""
+    _filled(source, lake)
+    start, ids = source.low, source.ids
+    assert history.follow() is not None
+    late = source.begin()
+    late.insert(order(20, "late"))
+    late.update(ids[1], {"NAME": "late"})
+    late.update(ids[3], {"NOTE": "a LOB that came late"})
+    late.delete(ids[2])
+    late.commit()
+    hidden = source.hide(late)
+    newer = source.begin()
+    newer.update(ids[1], {"NAME": "newer"})
+    newer.update(ids[3], {"ID": 30})
+    newer.commit()
+    source.cut().apply(lake, position=None)
+    early = history.follow()
+    assert early is not None
+    assert not early.is_whole
+
+    source.show(hidden)
+    third = source.cut()
+    with pytest.raises(SparkAskedError):  # the change log has them then
+        third.apply(lake, position=third.manifest.window.scn_low, late_above=start)
+    done = history.follow()
+    assert done is not None
+    assert done.is_whole
+    check(history, source, start)

@@ -1,0 +1,176 @@
+"""Histories as users keep them: through the driver, the command line and Delta, held against what Oracle showed after each transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import oracledb
+import pytest
+from deltalake import DeltaTable
+from pydantic import ValidationError
+from typer.testing import CliRunner
+
+from cdc_core.errors import ConfigError
+from cdc_core.model.scn import ScnWindow
+from cdc_core.oracle.database import current_scn
+from cdc_core.steps import Pipeline
+from pipelines.cli import app
+from pipelines.commands import history as command
+from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.steps.harness import table_id
+
+T = table_id("T")
+
+
+class Story:
+    """A source with a history, and the table as Oracle showed it at some SCNs."""
+
+    def __init__(self, oracle: Oracle, pipeline: Pipeline, lake: Path) -> None:
+        self.oracle, self.pipeline = oracle, pipeline
+        self.path = str(lake / pipeline.source / "history" / T.path)
+        self.shown: list[tuple[int, set[tuple[Any, ...]]]] = []
+
+    def do(self, *statements: str) -> None:
+        """One transaction, and what the table is behind it."""
+        self.oracle.run(*statements)
+        self.look()
+
+    def look(self) -> None:
+        with self.oracle.owner() as connection:
+            rows = set(connection.cursor().execute("SELECT ID, V, NOTE FROM T").fetchall())
+        with self.pipeline.database.session() as session:
+            self.shown.append((current_scn(session), rows))
+
+    def carry(self) -> list[ScnWindow]:
+        """All there is to do, as `redolake run` does it."""
+        done = list(self.pipeline.run_once())
+        assert [one.failed for one in self.pipeline.keep_history() if one.failed] == []
+        return [ScnWindow.parse(one.key) for one in done if one.kind == "window-applied"]
+
+    @property
+    def states(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = DeltaTable(self.path).to_pyarrow_table().to_pylist()
+        return sorted(rows, key=lambda row: (row["ID"], row["_cdc_valid_from_scn"]))
+
+    def check(self, since: int) -> None:
+        """Each moment is shown by the states that were valid then; the states of a key follow each other, none is empty, and one
+        at most is current."""
+        states = self.states
+        for scn, rows in self.shown:
+            if scn < since:
+                continue
+            found = [
+                (one["ID"], one["V"], one["NOTE"])
+                for one in states
+                if one["_cdc_valid_from_scn"] <= scn < (one["_cdc_valid_to_scn"] or scn + 1)
+            ]
+            assert len(found) == len(set(found))
+            assert set(found) == rows, scn
+        for one, other in pairwise(states):
+            if one["ID"] == other["ID"]:
+                assert one["_cdc_valid_to_scn"] is not None
+                assert one["_cdc_valid_to_scn"] <= other["_cdc_valid_from_scn"]
+        for one in states:
+            end = one["_cdc_valid_to_scn"]
+            assert end is None or one["_cdc_valid_from_scn"] < end
+            assert one["_cdc_is_current"] == (end is None) == (one["_cdc_op"] is None)
+
+
+@pytest.fixture
+def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Story]:
+    monkeypatch.setattr(oracledb.defaults, "fetch_lobs", False)
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), NOTE CLOB)",
+            *(f"INSERT INTO T VALUES ({key}, 'v{key}', 'note {key}')" for key in range(1, 8)),
+        )
+        lake = tmp_path / "lake"
+        config = oracle.config(
+            tmp_path,
+            "T",
+            lake={"path": str(lake), "driver_memory": "1g", "history": "scd2"},
+            policies={"on_truncate": "follow"},
+        )
+        with Pipeline(config) as pipeline:
+
+            @contextmanager
+            def opened(*_args: Any, **_more: Any) -> Iterator[Pipeline]:
+                yield pipeline
+
+            monkeypatch.setattr(command, "opened", opened)
+            yield Story(oracle, pipeline, lake)
+
+
+@pytest.mark.spark
+def test_a_history_shows_each_moment_as_oracle_did(story: Story, spark_process: None) -> None:
+    """Changes of key, deletions and insertions again, several changes in a transaction, a TRUNCATE, a snapshot again, an old window
+    again, and a new column."""
+    del spark_process
+    story.carry()
+    story.look()
+    first = story.shown[0][0]
+    story.check(first)
+    story.do("UPDATE T SET V = 'a' WHERE ID = 1", "UPDATE T SET V = 'b' WHERE ID = 1")
+    story.do("UPDATE T SET ID = 20 WHERE ID = 2")
+    story.do("DELETE FROM T WHERE ID = 3")
+    story.do("INSERT INTO T VALUES (3, 'again', NULL)")
+    story.do("DELETE FROM T WHERE ID = 4", "INSERT INTO T VALUES (4, 'at once', 'n')")
+    story.do(
+        "UPDATE T SET V = V", "INSERT INTO T VALUES (99, 'x', NULL)", "DELETE FROM T WHERE ID = 99"
+    )
+    story.do("UPDATE T SET ID = 21 WHERE ID = 20", "UPDATE T SET NOTE = 'new' WHERE ID = 21")
+    windows = story.carry()
+    story.check(first)
+    ended = {one["ID"]: one["_cdc_op"] for one in story.states if not one["_cdc_is_current"]}
+    assert (ended[1], ended[2], ended[3]) == ("u", "u", "d")
+
+    before = story.states
+    list(story.pipeline.run_snapshot([T]))
+    story.carry()
+    assert story.states == before, "a snapshot that finds what is known begins no state"
+    for window in windows:
+        story.pipeline.replay_window(window)
+    assert list(story.pipeline.keep_history()) == []
+
+    story.do("TRUNCATE TABLE T")
+    story.do("INSERT INTO T VALUES (1, 'b', 'note 1')", "INSERT INTO T VALUES (5, 'five', NULL)")
+    story.carry()
+    story.check(first)
+    cut = [one for one in story.states if one["_cdc_op"] == "t"]
+    assert len(cut) == 7
+    assert all(one["_cdc_valid_to"] is not None for one in cut)
+
+    story.oracle.run("ALTER TABLE T ADD (W VARCHAR2(5) DEFAULT 'w')")
+    story.do("UPDATE T SET W = 'x' WHERE ID = 5")
+    story.carry()
+    story.check(first)
+    assert {(one["ID"], one["W"]) for one in story.states if one["_cdc_is_current"]} == {(1, "w"), (5, "x")}  # fmt: skip
+
+    [status] = story.pipeline.status(ask_oracle=False).tables
+    assert status.history_scn == story.pipeline.lake.position(T, 1).mirror_scn
+    ours = story.states
+    done = CliRunner().invoke(app, ["history", "--rebuild"])
+    assert done.exit_code == 0, done.output
+    assert f"{len(ours)} states written" in done.output
+    assert story.states == ours
+    assert "Nothing to do" in CliRunner().invoke(app, ["history"]).output
+
+
+def test_who_has_a_history_is_configured_by_table(tmp_path: Path) -> None:
+    with running_oracle() as oracle:
+        oracle.run("CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY)", "CREATE TABLE TWO (A NUMBER(9))")
+        two = {"name": f"{OWNER}.TWO", "identity": "all_columns"}
+        tables = [{"name": f"{OWNER}.ONE", "history": "scd2"}, two]
+        lake = {"path": str(tmp_path / "lake")}
+        with Pipeline(oracle.config(tmp_path, tables=tables, lake=lake)) as pipeline:
+            list(pipeline.run_once())
+            [kept] = list(pipeline.keep_history())
+            assert (kept.table, kept.failed) == (table_id("ONE"), None)
+            with pytest.raises(ConfigError, match="has no history"):
+                list(pipeline.keep_history([table_id("TWO")]))
+        with pytest.raises(ValidationError, match="such rows are their values"):
+            oracle.config(tmp_path, tables=tables, lake={**lake, "history": "scd2"})
