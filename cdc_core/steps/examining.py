@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
-from cdc_core.config import EventsConfig, OracleConfig, SourceConfig
+from cdc_core.config import (
+    EventsConfig,
+    LogMinerConfig,
+    OracleConfig,
+    SourceConfig,
+    sources_of,
+)
 from cdc_core.errors import (
     ConfigError,
     LakeError,
@@ -27,6 +33,7 @@ from cdc_core.model.patterns import TablePattern
 from cdc_core.model.reports import FoundTable
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import connect
+from cdc_core.preflight.script import dba_script, read_site
 from cdc_core.preflight.tables import check_tables
 from cdc_core.readers import open_source
 from cdc_core.schema.catalog import find_tables
@@ -81,6 +88,24 @@ def oracle_findings(
         own = _beside_patterns(session, config)
         found_all = [*findings, *of_redo, *of_tables, *own, *_skipping(tables)]
         return list(dict.fromkeys(found_all)), len(tables.tables)
+
+
+def missing_sql(config: SourceConfig) -> str:
+    """The script with which a database administrator gives a source what
+    :func:`oracle_findings` found missing (:func:`~cdc_core.preflight.script.dba_script`); of
+    several pluggable databases, for all of them.
+
+    Raises:
+        CdcError: The database cannot be reached.
+    """
+    found = []
+    for part in list(sources_of(config).values()) or [config]:
+        logs_by = part.capture.logs if isinstance(part.capture, LogMinerConfig) else "files"
+        with connect(part.oracle) as session:
+            site = read_site(session, logs_by)
+        findings, _tables = oracle_findings(part)
+        found.append((site, findings))
+    return dba_script(config.name, found)
 
 
 def _beside_patterns(session: UserQueries, config: SourceConfig) -> Iterator[Finding]:

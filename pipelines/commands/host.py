@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipelines.commands.shared import ConfigOption, JsonOption, out, print_json
 from pipelines.config_file import config_path, load_config
+
+if TYPE_CHECKING:
+    from cdc_core.config import SourceConfig
 
 
 def setup(
@@ -27,12 +30,28 @@ def setup(
     prepare(java=set_up(s3=s3, say=say).java, say=say)
 
 
-def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:
+def doctor(
+    config: ConfigOption = None,
+    sql: Annotated[
+        Path | None,
+        typer.Option(
+            "--sql",
+            metavar="FILE|-",
+            help="Write the statements that the database lacks as a script for its administrator.",
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
     """Show what is installed, what is missing, and how to fix it. Exit code 1 when something is
     missing.
 
     With a configuration (--config or $REDOLAKE_CONFIG) the command also checks the source's
     database and stores.
+
+    --sql FILE writes a script for the database administrator instead ("-": to standard output):
+    the statements that are missing, as the platform wants them (with and without containers, a
+    pluggable database alone, Amazon RDS, Autonomous Database), what is recommended, and the
+    statements that take all of it back. It needs a capture user that can connect.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
@@ -40,6 +59,10 @@ def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:
     from pipelines.demo_oracle import database_of
 
     path = config_path(config.named if config else None, os.environ)
+    if sql is not None:
+        with database_of(path, os.environ) as environ:
+            _write_script(sql, load_config(path, environ=environ))
+        return
     if config is None and not path.exists():
         checks = examination.examine()
     else:
@@ -51,6 +74,18 @@ def doctor(config: ConfigOption = None, json: JsonOption = False) -> None:
         examination.show(checks, out())
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
+
+
+def _write_script(file: Path, config: SourceConfig) -> None:
+    """Write what the source's database lacks to a file, or to standard output."""
+    from cdc_core.steps.examining import missing_sql
+
+    script = missing_sql(config)
+    if str(file) == "-":
+        typer.echo(script, nl=False)
+        return
+    file.write_text(script, encoding="utf-8")
+    out().print(f"{file} is for the database administrator.", soft_wrap=True)
 
 
 def demo(
