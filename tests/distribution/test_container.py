@@ -25,6 +25,7 @@ from dagster._daemon.cli import create_dagster_daemon_cli
 from dagster_webserver.cli import create_dagster_webserver_cli
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from sqlalchemy import make_url
 
 from assets.config_file import load_config
 from cdc_core.model.metrics import Sample
@@ -285,6 +286,17 @@ def test_dagster_has_a_database_of_its_own_in_postgresql(services: dict[str, Any
     assert database["db_name"] != postgres["POSTGRES_DB"]
     assert f"CREATE DATABASE {database['db_name']};" in (FOLDER / "databases.sql").read_text()
     assert database["password"]["env"] in services["code"]["environment"]
+
+
+def test_dagster_s_driver_for_postgresql_is_in_the_image() -> None:
+    """Without its name SQLAlchemy takes its default, which is not among Redolake's dependencies."""
+    kubernetes = yaml.safe_load((ROOT / "deploy" / "kubernetes" / "values.yaml").read_text())
+    for scheme in (
+        read("dagster.yaml")["storage"]["postgres"]["postgres_db"]["scheme"],
+        kubernetes["postgresql"]["postgresqlScheme"],
+    ):
+        driver = make_url(f"{scheme}://host/database").get_driver_name()
+        assert f"{driver}-binary" in LOCKED
 
 
 def test_the_rest_of_dagster_s_settings_are_redolake_s_own() -> None:
