@@ -174,6 +174,23 @@ STAYS: dict[str, tuple[str, ...]] = {
     f"{_STEPS}recapture.py::test_a_window_right_behind_idle_ones_that_are_forgotten_is_read_again": (
         "lost",
     ),
+    f"{_STEPS}replaced_rows.py::test_an_exchange_is_noticed": (
+        "past-is-shown-before-the-first-window",
+        "past-is-shown-behind-a-truncate-that-is-settled",
+        "past-is-shown-in-the-window-behind-a-move",
+        "past-is-shown-twice",
+    ),
+    f"{_STEPS}replaced_rows.py::test_ddl_of_the_child_hides_no_truncate_of_its_parent": (
+        "past-is-shown-behind-its-own-truncate",
+        "past-is-shown-before-the-first-window",
+    ),
+    f"{_STEPS}replaced_rows.py::test_partitions_that_its_own_ddl_changes_stop_no_table": (
+        "past-is-shown-alone-*SPLIT*",
+        "past-is-shown-beside-others-*TRUNCATE*",
+    ),
+    f"{_STEPS}replaced_rows.py::test_rows_that_go_with_those_of_a_parent_stop_their_table": (
+        "past-is-shown-partitioned-child",
+    ),
     f"{_STEPS}row_ids.py::test_another_identity_asks_for_new_delta_tables": (
         "all-columns-logged-a-key",
     ),
