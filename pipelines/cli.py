@@ -30,7 +30,7 @@ from pipelines.commands import (
     tables,
 )
 from pipelines.commands.pdbs import EachPdbCommand, PdbCommand, together
-from pipelines.commands.shared import ErrorReportingGroup, set_up_logging
+from pipelines.commands.shared import ErrorReportingGroup, end_at_sigterm, set_up_logging
 
 app = typer.Typer(
     name="redolake",
@@ -239,6 +239,7 @@ app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
 
 def main() -> None:
     """Entry point of the console script."""
+    end_at_sigterm()
     app()
 
 

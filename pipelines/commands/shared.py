@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -32,6 +33,9 @@ EXIT_TABLES_FAILED = 1
 EXIT_UNFINISHED = 1
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+"""What a process that SIGTERM ended has in a shell; systemd and Kubernetes take it for an end in
+order."""
 STATE_COLOURS = {
     "ready": "green",
     "failed": "red",
@@ -64,6 +68,20 @@ JsonOption = Annotated[
 ]
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: systemd, a container or a scheduler wants the command to end."""
+
+
+def end_at_sigterm() -> None:
+    """From now on SIGTERM ends the command as Ctrl-C does: it says so, and gives leases back. That
+    of a step in the background runs out, or is taken from a dead process of the same machine."""
+    signal.signal(signal.SIGTERM, _terminated)
+
+
+def _terminated(*_: object) -> None:
+    raise Terminated
+
+
 class ErrorReportingGroup(TyperGroup):
     """Prints our own errors as one message with the way out, without a traceback unless ``--debug``
     asks for it."""
@@ -85,9 +103,10 @@ class ErrorReportingGroup(TyperGroup):
                 traceback.print_exc()
             print_error(unexpected(error))
             raise typer.Exit(EXIT_ERROR) from None
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stopped:
             Console(stderr=True).print("Stopped. Run the same command to continue.")
-            raise typer.Exit(EXIT_INTERRUPTED) from None
+            is_told = isinstance(stopped, Terminated)
+            raise typer.Exit(EXIT_TERMINATED if is_told else EXIT_INTERRUPTED) from None
 
 
 def unexpected(error: Exception) -> CdcError:
