@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
@@ -249,7 +249,7 @@ class Cut:
 
     lake: Lake
     scn: int
-    found: Mapping[str, Table]
+    found: Mapping[str, Table] = field(repr=False)
 
     def table(self, name: str) -> TableVersion:
         """One table as of the SCN.

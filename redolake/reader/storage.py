@@ -19,10 +19,11 @@ READER_HINT = "Choose a newer SCN, or ask who runs Redolake: `redolake status` s
 
 @dataclass(frozen=True)
 class Storage:
-    """A lake's folder: a path, or a URI that delta-rs knows; ``options`` are those of delta-rs."""
+    """A lake's folder: a path, or a URI that delta-rs knows; ``options`` are those of delta-rs, and
+    never printed, since keys are among them."""
 
     root: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def path(self, *parts: str) -> str:
         """A path below the lake."""

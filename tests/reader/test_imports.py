@@ -66,3 +66,9 @@ def test_a_form_whose_library_is_missing_names_it(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(PreflightError, match=f"pip install {library}"):
         getattr(rows, f"to_{library}")()
+
+
+def test_what_is_printed_names_no_key_of_the_store(tmp_path: Path) -> None:
+    lake = open_lake(_lake(tmp_path), storage_options={"aws_secret_access_key": "tell-tale"})
+    for one in (lake, lake.table("SHOP.T"), lake.at(10), lake.table("SHOP.T").changes()):
+        assert "tell-tale" not in repr(one), type(one).__name__
