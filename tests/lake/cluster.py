@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[2] / "deploy" / "compose" / "spark.sh"
-"""What starts the containers of deploy/compose starts the tests' processes too."""
+SCRIPT = Path(__file__).parents[2] / "deploy" / "spark-cluster" / "spark.sh"
+"""What starts the containers of deploy/spark-cluster starts the tests' processes too."""
 START_SECONDS = 240
 STOP_SECONDS = 20
 

@@ -1,4 +1,4 @@
-"""deploy/compose describes a cluster on which Redolake runs: no container is started here, what the files say is checked."""
+"""deploy/spark-cluster describes a cluster on which Redolake runs: no container is started here, what the files say is checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cdc_core.config import LakeConfig
 from pipelines.cli import app
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "deploy" / "compose"
+FOLDER = ROOT / "deploy" / "spark-cluster"
 SCRIPT = FOLDER / "spark.sh"
 
 
@@ -72,7 +72,7 @@ def test_redolake_s_command_is_one_that_the_command_line_takes(services: dict[st
 def test_the_image_copies_and_runs_what_is_there() -> None:
     lines = (FOLDER / "Dockerfile").read_text()
     assert "redolake setup" in lines
-    for path in ("requirements.lock", "oracle_embedded", "deploy/compose/spark.sh"):
+    for path in ("requirements.lock", "oracle_embedded", "deploy/spark-cluster/spark.sh"):
         assert f"/src/{path}" in lines
         assert (ROOT / path).exists()
     assert os.access(SCRIPT, os.X_OK)
