@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -280,7 +281,8 @@ def test_run_in_a_loop_waits_out_what_goes_away(
 
     pauses: list[float] = []
     monkeypatch.setattr(source, "run_once", run_once, raising=False)
-    monkeypatch.setattr(time, "sleep", pauses.append)
+    clock = SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic)
+    monkeypatch.setattr(data, "time", clock)  # the loop's alone: threads of others sleep too
     result = redolake("run", "--loop", "--every", "5")
     assert "cannot connect" in result.stderr
     assert "1 change in 1 window applied" in result.stdout

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from assets.components import OracleCdc
 from cdc_core import fleet
 from cdc_core.errors import CdcError, OracleUnavailableError, PreflightError
 from pipelines.cli import app
+from pipelines.commands import data
 from tests.oracle.embedded import ContainerDatabase, container_database
 
 ONE, TWO = "ORCLPDB1", "ORCLPDB2"
@@ -205,7 +207,8 @@ def test_a_loop_goes_on_without_what_cannot_come_back(
 
     pauses: list[float] = []
     monkeypatch.setattr(fleet, "run_together", run_together)
-    monkeypatch.setattr(time, "sleep", pauses.append)
+    clock = SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic)
+    monkeypatch.setattr(data, "time", clock)  # the loop's alone: threads of others sleep too
     assert redolake("run", "--loop", "--every", "1").exit_code == 2
     assert asked == [[ONE, TWO], [ONE, TWO], [ONE]]
     assert len(pauses) == 2
