@@ -5,11 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdc_core.errors import CdcError, ConfigError, TransientError
+from cdc_core.errors import (
+    CdcError,
+    CommitConflictError,
+    ConfigError,
+    LeaseHeldError,
+    TransientError,
+)
 from cdc_core.lake.history_table import HistoryTable
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableHistory
 from cdc_core.steps.context import LOG, Context
+
+_OF_ONE_TABLE = (LeaseHeldError, CommitConflictError)
+"""Another process writes to the table: the next run brings its history up."""
 
 
 def keep_history(
@@ -23,7 +32,7 @@ def keep_history(
 
     Raises:
         ConfigError: A table is not captured, or has no history by the configuration.
-        TransientError: The storage does not answer, or another process writes to a table.
+        TransientError: The storage does not answer.
     """
     for table in ctx.configured(tables):
         if not ctx.config.has_history(table):
@@ -42,9 +51,9 @@ def keep_history(
                 kept = HistoryTable(
                     ctx.config.lake, ctx.source, table, record.generation, lease.check
                 ).follow(anew=anew)
-        except TransientError:
-            raise
         except CdcError as error:
+            if isinstance(error, TransientError) and not isinstance(error, _OF_ONE_TABLE):
+                raise
             LOG.warning("the history of %s stays behind: %s", table, error)
             yield TableHistory(table=table, failed=str(error))
         else:

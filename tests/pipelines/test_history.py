@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from deltalake import DeltaTable
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from cdc_core.errors import ConfigError
+from cdc_core.errors import ConfigError, LeaseHeldError, OracleUnavailableError
+from cdc_core.leases import HeldLease
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.oracle.database import current_scn
 from cdc_core.steps import Pipeline
@@ -174,3 +176,32 @@ def test_who_has_a_history_is_configured_by_table(tmp_path: Path) -> None:
                 list(pipeline.keep_history([table_id("TWO")]))
         with pytest.raises(ValidationError, match="such rows are their values"):
             oracle.config(tmp_path, tables=tables, lake={**lake, "history": "scd2"})
+
+
+def test_a_table_that_another_process_writes_keeps_no_history_from_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_oracle() as oracle:
+        oracle.run("CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY)", "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY)")  # fmt: skip
+        tables = [{"name": f"{OWNER}.{one}", "history": "scd2"} for one in ("ONE", "TWO")]
+        lake = {"path": str(tmp_path / "lake")}
+        with Pipeline(oracle.config(tmp_path, tables=tables, lake=lake)) as pipeline:
+            list(pipeline.run_once())
+            writing, error = pipeline.writing, LeaseHeldError("another process has it")
+
+            def held_by_another(table: TableId) -> AbstractContextManager[HeldLease]:
+                if table == table_id("ONE"):
+                    raise error
+                return writing(table)
+
+            monkeypatch.setattr(pipeline, "writing", held_by_another)
+            one, two = pipeline.keep_history()
+            assert "another process has it" in (one.failed or "")
+            assert (two.table, two.failed) == (table_id("TWO"), None)
+
+            def gone(_table: TableId) -> AbstractContextManager[HeldLease]:
+                raise OracleUnavailableError("nothing answers")
+
+            monkeypatch.setattr(pipeline, "writing", gone)
+            with pytest.raises(OracleUnavailableError):
+                list(pipeline.keep_history())
