@@ -16,7 +16,6 @@ import struct
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from oracle_embedded.database import OpenDatabase
@@ -82,12 +81,7 @@ class OlrServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_closed = True
         self._listener.close()
         self._thread.join(timeout=5)

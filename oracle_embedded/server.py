@@ -10,7 +10,6 @@ import itertools
 import logging
 import socket
 import threading
-from types import TracebackType
 
 from oracle_embedded.api import Engine
 from oracle_embedded.faults import FaultRegistry
@@ -148,10 +147,5 @@ class EmbeddedServer:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -78,23 +77,9 @@ class FencedLanding:
         self._inner.remove_unlanded(folder)
 
 
-class _FencedWriter:
+class _FencedWriter(LandingWriter):
     def __init__(self, inner: LandingWriter, fence: Fence) -> None:
         self._inner, self._fence = inner, fence
-
-    def __enter__(self) -> _FencedWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
         self._inner.write(rows)

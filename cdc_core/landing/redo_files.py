@@ -9,8 +9,8 @@ costs a sync, a request to S3 and a digest. Each table's rows stay in LogMiner's
 from __future__ import annotations
 
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,42 +40,82 @@ OWN_FILE_BYTES = 1024**2
 OWN_FILES_MAX = 100
 """So many tables have files of their own: a process may open some hundred files."""
 
-_Place = TableId | None
-"""Whose a file is: a table's own, or the one that all others share."""
+Place = TypeVar("Place")
+"""Whose rows an open file takes."""
 
 
-class RedoFiles:
-    """The redo files of a window. Leaving the block by an exception gives the open ones up.
+@dataclass(slots=True)
+class OpenFile:
+    """A file that is being written, its number, and how many rows it has."""
 
-    ``by_table`` names, per table (``OWNER.NAME``), the numbers of the files with its rows.
-    """
+    number: int
+    writer: LandingWriter
+    rows: int = 0
+
+
+class WindowFiles(Generic[Place]):
+    """The numbered files of a window, of which some are open at once, each for one place. Leaving
+    the block by an exception gives the open ones up."""
+
+    prefix: str
 
     def __init__(self, landing: LandingStore, folder: str) -> None:
         self._landing, self._folder = landing, folder
         self._stack = ExitStack()
-        self._held: dict[TableId, list[pa.RecordBatch]] = {}
-        self._held_rows = self._held_bytes = 0
-        self._open: dict[_Place, _Open] = {}
-        self._own: set[TableId] = set()
-        self._files: dict[int, LandedFile] = {}
+        self._open: dict[Place, OpenFile] = {}
         self._begun = 0
+        self._landed: dict[int, LandedFile] = {}
         self._by_table: dict[str, list[int]] = {}
 
-    def __enter__(self) -> RedoFiles:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
     @property
     def by_table(self) -> dict[str, tuple[int, ...]]:
-        """The files of each table, once all are closed."""
+        """Per table (``OWNER.NAME``), the numbers of the files with its rows, once all are
+        closed."""
         return {table: tuple(numbers) for table, numbers in sorted(self._by_table.items())}
+
+    def close(self) -> list[LandedFile]:
+        """All files in the order in which they were begun, none without rows."""
+        for place in list(self._open):
+            self._close(place)
+        return [file for _, file in sorted(self._landed.items())]
+
+    def _begin(self, place: Place, schema: pa.Schema) -> OpenFile:
+        name = f"{self.prefix}-{self._begun:05d}.parquet"
+        writer = self._landing.writer(self._folder, name, schema, dictionary=REDO_DICTIONARY)
+        self._open[place] = file = OpenFile(self._begun, self._stack.enter_context(writer))
+        self._begun += 1
+        return file
+
+    def _append(self, place: Place, file: OpenFile, rows: pa.RecordBatch | pa.Table) -> None:
+        """Rows as a row group of their own; a full file is closed."""
+        file.writer.write(rows)
+        file.writer.end_group()
+        file.rows += rows.num_rows
+        if file.rows >= FILE_ROWS_MAX:
+            self._close(place)
+
+    def _close(self, place: Place) -> None:
+        file = self._open.pop(place)
+        self._landed[file.number] = file.writer.close()
+
+
+class RedoFiles(WindowFiles[TableId | None]):
+    """The redo files of a window: a table's own (its place), and the one that all others share
+    (None)."""
+
+    prefix = "redo"
+
+    def __init__(self, landing: LandingStore, folder: str) -> None:
+        super().__init__(landing, folder)
+        self._held: dict[TableId, list[pa.RecordBatch]] = {}
+        self._held_rows = self._held_bytes = 0
+        self._own: set[TableId] = set()
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows of ``REDO_SCHEMA``, in LogMiner's order."""
@@ -89,13 +129,10 @@ class RedoFiles:
             self._write_fullest()
 
     def close(self) -> list[LandedFile]:
-        """Write what is left; all files in the order in which they were begun, none without
-        rows."""
+        """Write what is left; all files, as :meth:`WindowFiles.close`."""
         for table in sorted(self._held):
             self._write(table, self._taken(table))
-        for place in list(self._open):
-            self._close(place)
-        return [file for _, file in sorted(self._files.items())]
+        return super().close()
 
     def _write_fullest(self) -> None:
         """Write tables, those with most rows first, until half of the held rows are written, and
@@ -119,17 +156,13 @@ class RedoFiles:
 
     def _write(self, table: TableId, rows: pa.Table) -> None:
         place = self._place(table, rows)
-        file = self._open.get(place) or self._begin(place)
+        file = self._open.get(place) or self._begin(place, REDO_SCHEMA)
         numbers = self._by_table.setdefault(str(table), [])
         if file.number not in numbers[-1:]:
             numbers.append(file.number)
-        file.writer.write(rows)
-        file.writer.end_group()
-        file.rows += rows.num_rows
-        if file.rows >= FILE_ROWS_MAX:
-            self._close(place)
+        self._append(place, file, rows)
 
-    def _place(self, table: TableId, rows: pa.Table) -> _Place:
+    def _place(self, table: TableId, rows: pa.Table) -> TableId | None:
         """The table itself if it has or is to have its own file; else the shared file.
 
         It never goes back to the shared one: that may hold rows of it that stand before those of
@@ -138,26 +171,6 @@ class RedoFiles:
         if rows.nbytes >= OWN_FILE_BYTES and len(self._own) < OWN_FILES_MAX:
             self._own.add(table)
         return table if table in self._own else None
-
-    def _begin(self, place: _Place) -> _Open:
-        name = f"redo-{self._begun:05d}.parquet"
-        writer = self._stack.enter_context(
-            self._landing.writer(self._folder, name, REDO_SCHEMA, dictionary=REDO_DICTIONARY)
-        )
-        self._open[place] = file = _Open(self._begun, writer)
-        self._begun += 1
-        return file
-
-    def _close(self, place: _Place) -> None:
-        file = self._open.pop(place)
-        self._files[file.number] = file.writer.close()
-
-
-class _Open:
-    """A file that is being written, its number, and the rows that it has."""
-
-    def __init__(self, number: int, writer: LandingWriter) -> None:
-        self.number, self.writer, self.rows = number, writer, 0
 
 
 def _by_table(rows: pa.RecordBatch) -> list[tuple[TableId, pa.RecordBatch]]:

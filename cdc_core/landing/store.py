@@ -33,6 +33,12 @@ class LandingWriter(AbstractContextManager["LandingWriter"], Protocol):
     def abort(self) -> None:
         """Give the file up. Does nothing after :meth:`close`; may be called twice."""
 
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
 
 class LandingStore(Protocol):
     """Immutable files in folders; a folder has landed once it has a manifest.
