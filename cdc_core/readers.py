@@ -26,6 +26,7 @@ def open_source(config: SourceConfig, database: OracleDatabase) -> Source:
             package="msgspec",
         )
     # Most sources do without the package.
-    from cdc_core.openlogreplicator.source import OpenLogReplicatorSource
+    from cdc_core.change_stream.source import StreamSource
+    from cdc_core.openlogreplicator.stream import MessageStream
 
-    return OpenLogReplicatorSource(config, database)
+    return StreamSource(config, database, MessageStream(config.capture))

@@ -1,86 +1,165 @@
-"""What happened in the messages of a window, up to the one that proves it complete?"""
+"""Which events are in OpenLogReplicator's messages?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
-from cdc_core.errors import ConfigError, LogsNotReadyError, PreflightError
-from cdc_core.landing.layout import ORDINAL_SHIFT
-from cdc_core.model.scn import ScnWindow
-from cdc_core.openlogreplicator.messages import Message, Payload, lacking
+import msgspec
 
+from cdc_core.change_stream.form import Op, TableShape
+from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.openlogreplicator.messages import (
+    SHAPE_DECODER,
+    Message,
+    Payload,
+    lacking,
+    moment_of,
+    not_a_message,
+    xid_of,
+)
 
-class Resume(Protocol):
-    """Where the next window's messages begin."""
-
-    def as_json(self) -> Mapping[str, Any]:
-        """For the manifest of the window before; not empty."""
-
-
-class Batch(Protocol):
-    """Some messages that follow each other."""
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        """The messages, at least one."""
-
-    def place(self, at: int) -> Resume:
-        """Before the message with that number."""
+_UNKNOWN_NAME = re.compile(r"OBJ_\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One element of a message. ``ordinal`` is its number in the source, ``commit_scn`` that of its
-    transaction; 0 for a checkpoint."""
+class MessageEvent:
+    """One element of a message, as an :class:`~cdc_core.change_stream.form.Event`."""
 
     ordinal: int
+    op: Op
     commit_scn: int
     message: Message
     payload: Payload
 
+    @property
+    def scn(self) -> int:
+        """See :class:`Event`."""
+        scn = self.message.change_scn
+        return self.commit_scn if scn is None else scn
 
-class WindowEvents:
-    """The events of a window.
+    @property
+    def xid(self) -> str:
+        """See :class:`Event`."""
+        return xid_of(self.message)
+
+    def is_of(self, begin: MessageEvent) -> bool:
+        """See :class:`Event`."""
+        if begin.commit_scn != self.commit_scn:
+            return False
+        said = self.message.xid
+        return (said is not None and said == begin.message.xid) or self.xid == begin.xid
+
+    @property
+    def table(self) -> bytes:
+        """See :class:`Event`."""
+        return bytes(self.payload.schema)
+
+    def shape(self) -> TableShape:
+        """See :class:`Event`."""
+        described = self.table
+        if not described:
+            raise lacking("schema", op=self.op)
+        try:
+            shape = SHAPE_DECODER.decode(described)
+        except msgspec.MsgspecError as error:
+            raise not_a_message(str(error)) from error
+        if shape.table is None:
+            raise lacking("schema")
+        if shape.columns is None and self.op != "ddl":
+            raise lacking("schema.columns", table=f"{shape.owner}.{shape.table}")
+        return TableShape(
+            owner=shape.owner or "",
+            name=shape.table,
+            number=(shape.obj or 0) if _UNKNOWN_NAME.fullmatch(shape.table) else None,
+            columns=None if shape.columns is None else frozenset(one.name for one in shape.columns),
+        )
+
+    @property
+    def row_id(self) -> str:
+        """See :class:`Event`."""
+        if self.payload.rid is None:
+            raise lacking("rid")
+        return self.payload.rid
+
+    @property
+    def before(self) -> bytes | None:
+        """See :class:`Event`."""
+        return _image(self.payload.before)
+
+    @property
+    def after(self) -> bytes | None:
+        """See :class:`Event`."""
+        return _image(self.payload.after)
+
+    @property
+    def size(self) -> int:
+        """See :class:`Event`."""
+        return len(bytes(self.payload.before)) + len(bytes(self.payload.after))
+
+    @property
+    def moment(self) -> datetime | None:
+        """See :class:`Event`."""
+        return _moment(self.message.tm, self.message.tms)
+
+    @property
+    def thread(self) -> int:
+        """See :class:`Event`."""
+        return self.message.rth or 1
+
+    @property
+    def sql(self) -> str:
+        """See :class:`Event`."""
+        return (self.payload.sql or "").rstrip("\0")
+
+    def transaction(self) -> Mapping[str, Any]:
+        """See :class:`Event`."""
+        message, said = self.message, self.message.attributes
+        if self.op == "commit":
+            return {
+                "commit_timestamp": _moment(
+                    _first(message.e_tm, message.tm), _first(message.e_tms, message.tms)
+                )
+            }
+        return {
+            "start_scn": message.begin_scn,
+            "username": message.usr or said.get("login username"),
+            "session_id": _number(said.get("session number")),
+            "serial": _number(said.get("serial number")),
+            "client_id": said.get("client id"),
+            "start_timestamp": _moment(
+                _first(message.b_tm, message.tm), _first(message.b_tms, message.tms)
+            ),
+        }
+
+
+class MessageEvents:
+    """An :class:`~cdc_core.change_stream.form.EventReader`.
 
     Args:
-        window: Its bounds.
-        ordinal: Its number.
         database: The pluggable database whose messages count; None where there is one only.
     """
 
-    def __init__(self, window: ScnWindow, ordinal: int, database: str | None) -> None:
-        self._window, self._base, self._wanted = window, ordinal << ORDINAL_SHIFT, database
+    def __init__(self, database: str | None) -> None:
+        self._wanted = database
         self._database: str | None = None
         self._thread: int | None = None
-        self.end: Resume | None = None
-        """Behind the events: where the next window's begin."""
 
-    def read(self, batches: Callable[[], Iterable[Batch]]) -> Iterator[Event]:
-        """The events from the beginning on, again at each call.
+    def events(self, message: Message, ordinals: Iterator[int]) -> Iterator[MessageEvent]:
+        """See :meth:`EventReader.events`."""
+        counts = self._counts(message)
+        for payload in message.payload:
+            ordinal, op = next(ordinals), payload.op
+            if counts and op != "chkpt":
+                yield MessageEvent(ordinal, op, _commit_scn(message, payload), message, payload)
 
-        Raises:
-            PreflightError: A message lacks what every change needs.
-            LogsNotReadyError: The messages end before they prove the window complete.
-        """
-        number = self._base
-        for batch in batches():
-            for at, message in enumerate(batch.messages):
-                proved = message.proves
-                if proved is not None and proved >= self._window.scn_high:
-                    self.end = batch.place(at)
-                    return
-                counts = self._counts(message)
-                for payload in message.payload:
-                    number += 1
-                    if counts and payload.op != "chkpt":
-                        yield Event(number, _commit_scn(message, payload), message, payload)
-        raise LogsNotReadyError(
-            "OpenLogReplicator's messages do not reach the end of the window yet",
-            hint="The window is captured with the next run. If files were removed, copy them back.",
-            window=self._window.key,
-        )
+    def state(self) -> Mapping[str, Any]:
+        """See :meth:`EventReader.state`: a message says all of itself."""
+        return {}
 
     def _counts(self, message: Message) -> bool:
         """Is the message of the captured database? All are of one redo thread."""
@@ -113,3 +192,22 @@ def _commit_scn(message: Message, payload: Payload) -> int:
     if scn is None:
         raise lacking("e_scn", op=payload.op)
     return scn
+
+
+def _image(raw: msgspec.Raw) -> bytes | None:
+    image = bytes(raw)
+    return None if image in (b"", b"null") else image
+
+
+def _first(*values: Any) -> Any:
+    return next((one for one in values if one is not None), None)
+
+
+@lru_cache(maxsize=1024)
+def _moment(number: int | str | None, text: str | None) -> datetime | None:
+    found = moment_of(number, text)
+    return None if found is None else found.replace(microsecond=0)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None

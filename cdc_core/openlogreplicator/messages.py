@@ -99,10 +99,19 @@ class Message(msgspec.Struct):
         return None if scn is None else scn - 1
 
     @property
-    def lacks_commit_scn(self) -> bool:
-        """Is it of a transaction, and does not say where that committed?"""
+    def begins(self) -> int | None:
+        """Of the first message: where what it holds began."""
+        return self.begin_scn if self.begin_scn is not None else self.c_scn
+
+    def check(self) -> None:
+        """Says a message of a transaction where that committed?
+
+        Raises:
+            PreflightError: It does not.
+        """
         op = self.payload[0].op if self.payload else "chkpt"
-        return op not in ("chkpt", "ddl") and self.commit_scn is None
+        if op not in ("chkpt", "ddl") and self.commit_scn is None:
+            raise lacking("e_scn")
 
     @property
     def attributes(self) -> Mapping[str, str]:

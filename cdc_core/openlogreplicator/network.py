@@ -21,7 +21,7 @@ from cdc_core.config import OpenLogReplicatorConfig
 from cdc_core.errors import LogsNotReadyError, PreflightError, RedoUnavailableError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.openlogreplicator.messages import DECODER, Message, lacking, not_a_message
+from cdc_core.openlogreplicator.messages import DECODER, Message, not_a_message
 from cdc_core.openlogreplicator.protocol import NOTHING_CONFIRMED, Answer, Connection, Reply
 from cdc_core.oracle.session import OracleSession
 
@@ -46,7 +46,7 @@ class ServerPlace:
 class ReceivedBatch:
     """Some messages of a server."""
 
-    messages: Sequence[Message]
+    records: Sequence[Message]
     source: str
 
     def place(self, at: int) -> ServerPlace:  # noqa: ARG002 - the server sends all again
@@ -161,8 +161,7 @@ class NetworkMessages:
         with self._continued() as (server, reply):
             for body in server.messages(self._how.idle_seconds):
                 message = _decoded(body)
-                if message.lacks_commit_scn:
-                    raise lacking("e_scn")
+                message.check()
                 if count == 0 and low is not None and (message.proves or 0) > low:
                     self._refuse_gap(low, reply, message.proves)
                 count += 1

@@ -7,13 +7,13 @@ does not know, so that only what it wrote shows what it was told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from cdc_core.capture.preflight import logs_all_columns
+from cdc_core.change_stream.files import RecordFiles
 from cdc_core.config import OpenLogReplicatorConfig, TableConfig
 from cdc_core.errors import DecodeError, LogsNotReadyError, PreflightError
 from cdc_core.model.findings import Finding
-from cdc_core.openlogreplicator.files import MessageFiles
 from cdc_core.openlogreplicator.messages import (
     CONFIGURE,
     FLAGS_LINE,
@@ -60,17 +60,16 @@ def check_tables(
     return findings
 
 
-def check_files(how: OpenLogReplicatorConfig) -> list[Finding]:
+def check_messages(open_files: Callable[[], RecordFiles], folder: str | None) -> list[Finding]:
     """What the folder or the messages in it lack."""
     try:
-        files = MessageFiles(how)
-        messages = files.newest_messages()
+        messages = open_files().newest()
     except (PreflightError, DecodeError) as error:
         return [Finding(error.what_happened, error.hint)]
     if not messages:
         return [
             Finding(
-                f"OpenLogReplicator has not written a message into {how.folder} yet",
+                f"OpenLogReplicator has not written a message into {folder} yet",
                 f"Start it; with {FLAGS_LINE} of its source it sends checkpoints when nothing else happens.",
                 is_problem=False,
             )
@@ -90,10 +89,10 @@ def check_files(how: OpenLogReplicatorConfig) -> list[Finding]:
     return findings
 
 
-def check_server(how: OpenLogReplicatorConfig) -> list[Finding]:
+def check_server(network: NetworkMessages) -> list[Finding]:
     """What the network writer says of itself."""
     try:
-        reply = NetworkMessages(how).info()
+        reply = network.info()
     except (PreflightError, LogsNotReadyError) as error:
         return [Finding(error.what_happened, error.hint)]
     what = (

@@ -2,19 +2,15 @@
 
 Rows of one version of a table are read by a class made for it: numbers become integers or exact
 decimals from their own digits, never a float, and a key that is absent stays apart from ``null``.
-Values then go column by column. What a column's type does not hold is refused, never cut; so is a
-form that can be read in two ways.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from itertools import compress, repeat
-from operator import attrgetter, is_
+from operator import attrgetter
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -22,10 +18,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.change_stream.images import ABSENT, RefusedValueError
 from cdc_core.config import OpenLogReplicatorConfig
-from cdc_core.decode.held import held
 from cdc_core.decode.literals import canonical_number_text
-from cdc_core.decode.masking import Masks, masked
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text
 from cdc_core.errors import DecodeError
 from cdc_core.schema.table import Column, TableSchema
@@ -35,12 +30,8 @@ from cdc_core.schema.types import (
     arrow_type,
     as_read,
     is_moment,
-    is_snapshot_only,
     printed_as,
 )
-
-ABSENT = msgspec.UNSET
-"""Stands for a column that a row does not carry."""
 
 _MICROSECONDS_TEXT = 26
 _ROW_ID = re.compile(r"[A-Za-z0-9+/]{18}")
@@ -60,41 +51,20 @@ Unit = Literal["ns", "us", "ms", "s"]
 _Convert = Callable[[list[Any]], pa.Array]
 
 
-class _RefusedError(Exception):
-    """A value does not fit; the text holds none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Images:
-    """Rows of a table before or after a change.
-
-    Attributes:
-        rows: Structs by what each column is stored as; NULL where there is no such image.
-        absent: Per row, the columns that it does not carry.
-    """
-
-    rows: pa.StructArray
-    absent: pa.ListArray
-
-
 class RowReader:
-    """Reads rows of one version of a table.
+    """A :class:`~cdc_core.change_stream.form.RowForm`: rows of one version of a table in JSON.
 
     Args:
         schema: The version.
+        columns: The columns that it has here.
         how: In which units times come, and what becomes of binary floats.
-        masks: What lands in place of values.
     """
 
-    def __init__(self, schema: TableSchema, how: OpenLogReplicatorConfig, masks: Masks) -> None:
-        self._masks = masks
-        self._table = schema.table
-        self._columns = [
-            one for one in schema.as_in_rows().in_oracle().columns if not is_snapshot_only(one)
-        ]
-        self._all = schema.as_in_rows().columns
-        names = [f"c{at}" for at in range(len(self._columns))]
-        read = [_reading(one, how) for one in self._columns]
+    def __init__(
+        self, schema: TableSchema, columns: Sequence[Column], how: OpenLogReplicatorConfig
+    ) -> None:
+        names = [f"c{at}" for at in range(len(columns))]
+        read = [_reading(one, how) for one in columns]
         fields = [
             (name, kind | None | msgspec.UnsetType, ABSENT)
             for name, (kind, _) in zip(names, read, strict=True)
@@ -103,9 +73,7 @@ class RowReader:
             row = msgspec.defstruct(
                 "Row",
                 fields,
-                rename={
-                    name: column.name for name, column in zip(names, self._columns, strict=True)
-                },
+                rename={name: column.name for name, column in zip(names, columns, strict=True)},
                 gc=False,
             )
         except ValueError as error:
@@ -119,125 +87,17 @@ class RowReader:
         self._values = attrgetter(*names) if len(names) > 1 else None
         self._converters = [convert for _, convert in read]
 
-    def images(
-        self, before: Sequence[bytes | msgspec.Raw], after: Sequence[bytes | msgspec.Raw]
-    ) -> tuple[Images, Images]:
-        """The images of changes, ``null`` where a change has none. An update's new image takes what
-        it does not carry from its old one: redo has every column that changed.
-
-        Raises:
-            DecodeError: A row is not understood; its place stands under ``row``.
-        """
-        try:
-            return self._images(before, after)
-        except (_RefusedError, msgspec.MsgspecError, pa.ArrowException, OverflowError) as error:
-            raise self._located(before, after, error) from error
-
-    def _images(
-        self, before: Sequence[bytes | msgspec.Raw], after: Sequence[bytes | msgspec.Raw]
-    ) -> tuple[Images, Images]:
-        old_rows, new_rows = self._rows(before), self._rows(after)
-        has_old = [row is not None for row in old_rows]
-        has_new = [row is not None for row in new_rows]
-        old, new = self._by_column(old_rows), self._by_column(new_rows)
-        for at, values in enumerate(new):
-            if any(has_old) and any(has_new) and ABSENT in values:
-                new[at] = [
-                    kept if value is ABSENT else value
-                    for value, kept in zip(values, old[at], strict=True)
-                ]
-        deleted = [a and not b for a, b in zip(has_old, has_new, strict=True)]
-        olds = self._struct(old, has_old)
-        news = self._struct(new, has_new)
-        before_absent = self._absent(old, has_old)
-        after_absent = self._absent(new, has_new)
-        if any(deleted):
-            after_absent = [
-                lost if is_gone else own
-                for lost, own, is_gone in zip(before_absent, after_absent, deleted, strict=True)
-            ]
-        names = pa.list_(pa.string())
-        return Images(olds, pa.array(before_absent, names)), Images(
-            news, pa.array(after_absent, names)
-        )
-
-    def _rows(self, rows: Sequence[bytes | msgspec.Raw]) -> list[Any]:
-        joined = b",".join([bytes(row) or b"null" for row in rows])
-        return list(self._decoder.decode(b"[" + joined + b"]"))
-
-    def _by_column(self, rows: Sequence[Any]) -> list[list[Any]]:
-        if not any(rows):
-            return [[ABSENT] * len(rows) for _ in self._columns]
+    def by_column(self, images: Sequence[bytes | None]) -> list[list[Any]]:
+        """See :meth:`RowForm.by_column`."""
+        rows = self._decoder.decode(b"[" + b",".join([one or b"null" for one in images]) + b"]")
         whole: list[Any] = [self._nothing if row is None else row for row in rows]
         if self._values is None:
             return [[row.c0 for row in whole]]
         return [list(column) for column in zip(*map(self._values, whole), strict=True)]
 
-    def _absent(self, columns: Sequence[list[Any]], is_there: Sequence[bool]) -> list[list[str]]:
-        found: list[list[str]] = [[] for _ in is_there]
-        if not any(is_there):
-            return found
-        for column, values in zip(self._columns, columns, strict=True):
-            if ABSENT in values:
-                lacks = map(is_, values, repeat(ABSENT))
-                for at in compress(range(len(values)), lacks):
-                    if is_there[at]:
-                        found[at].append(column.stored_as)
-        return found
-
-    def _struct(self, columns: Sequence[list[Any]], is_there: Sequence[bool]) -> pa.StructArray:
-        if not any(is_there):
-            row = pa.struct([pa.field(one.stored_as, arrow_type(one)) for one in self._all])
-            return pa.nulls(len(is_there), row)
-        known: dict[str, pa.Array] = {}
-        for column, convert, values in zip(self._columns, self._converters, columns, strict=True):
-            given = (
-                [None if one is ABSENT else one for one in values] if ABSENT in values else values
-            )
-            try:
-                array = convert(given)
-            except (_RefusedError, pa.ArrowException, OverflowError) as error:
-                raise _RefusedError(f"{column.name}: {_reason(error)}") from error
-            known[column.name] = array if as_read(column) == column else held(array, column)
-        arrays = [
-            known.get(one.name, pa.nulls(len(is_there), arrow_type(one))) for one in self._all
-        ]
-        if self._masks:
-            batch = pa.RecordBatch.from_arrays(arrays, names=[one.name for one in self._all])
-            arrays = masked(batch, self._masks).columns
-        fields = [pa.field(one.stored_as, arrow_type(one)) for one in self._all]
-        absent = pa.array([not one for one in is_there])
-        return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent)
-
-    def _located(
-        self,
-        before: Sequence[bytes | msgspec.Raw],
-        after: Sequence[bytes | msgspec.Raw],
-        error: Exception,
-    ) -> DecodeError:
-        """The error of the first row that has one."""
-        at: int | None = None
-        for at in range(len(before)):
-            try:
-                self._images(before[at : at + 1], after[at : at + 1])
-            except (_RefusedError, msgspec.MsgspecError, pa.ArrowException, OverflowError) as found:
-                error = found
-                break
-        return DecodeError(
-            f"a value that OpenLogReplicator wrote is not understood: {_reason(error)}",
-            hint="Name the column under columns_exclude of the table if you can do without it; "
-            "how-to/openlogreplicator.md lists the forms that are read.",
-            table=self._table,
-            row=at,
-        )
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, without a value: the texts of msgspec and of refusals name types and
-    columns only."""
-    if isinstance(error, (_RefusedError, msgspec.MsgspecError)):
-        return str(error)
-    return "a value does not fit the column's type"
+    def convert(self, at: int, values: list[Any]) -> pa.Array:
+        """See :meth:`RowForm.convert`."""
+        return self._converters[at](values)
 
 
 def _reading(column: Column, how: OpenLogReplicatorConfig) -> tuple[Any, _Convert]:
@@ -282,7 +142,7 @@ def _number(kind: pa.DataType) -> tuple[Any, _Convert]:
 def _binary_floats(kind: pa.DataType, *, is_taken: bool) -> _Convert:
     def convert(values: list[Any]) -> pa.Array:
         if not is_taken and any(one is not None for one in values):
-            raise _RefusedError(
+            raise RefusedValueError(
                 "OpenLogReplicator writes six digits of a binary float; with "
                 "`capture.binary_floats: take` these are taken"
             )
@@ -301,12 +161,12 @@ def _bytes(value: str | None) -> bytes | None:
     try:
         return bytes.fromhex(value)
     except ValueError:
-        raise _RefusedError("bytes are not in hexadecimal digits") from None
+        raise RefusedValueError("bytes are not in hexadecimal digits") from None
 
 
 def _row_id(value: str) -> str:
     if not _ROW_ID.fullmatch(value):
-        raise _RefusedError("OpenLogReplicator does not show values of ROWID columns")
+        raise RefusedValueError("OpenLogReplicator does not show values of ROWID columns")
     return value
 
 
@@ -330,7 +190,7 @@ def _moments(kind: pa.DataType, unit: Unit) -> _Convert:
 
 def _micros(value: Any, per_second: int) -> int:
     if not isinstance(value, int):
-        raise _RefusedError("some times are numbers, others are text")
+        raise RefusedValueError("some times are numbers, others are text")
     return value * 10**6 // per_second
 
 
@@ -339,7 +199,7 @@ def _moment_text(value: int | str, unit: Unit) -> str:
         return _of_number(value, unit)
     found = _ISO.fullmatch(value)
     if found is None:
-        raise _RefusedError(f"a time is not in ISO 8601; set {_LINES['numeric']}")
+        raise RefusedValueError(f"a time is not in ISO 8601; set {_LINES['numeric']}")
     return f"{found[1]} {found[2]}.{(found[3] or '').ljust(9, '0')}"
 
 
@@ -349,14 +209,16 @@ def _of_number(value: int, unit: Unit, offset: timedelta = timedelta()) -> str:
     try:
         there = _EPOCH + timedelta(seconds=seconds) + offset
     except OverflowError:
-        raise _RefusedError("a time is not of the years 1 to 9999") from None
+        raise RefusedValueError("a time is not of the years 1 to 9999") from None
     return f"{there.isoformat(sep=' ', timespec='seconds')}.{nanos:09d}"
 
 
 def _local(value: int | str, unit: Unit) -> str:
     """WITH LOCAL TIME ZONE: in UTC."""
     if isinstance(value, str) and not value.endswith("Z"):
-        raise _RefusedError(f"a local time does not say that it is in UTC; set {_LINES['numeric']}")
+        raise RefusedValueError(
+            f"a local time does not say that it is in UTC; set {_LINES['numeric']}"
+        )
     return f"{_moment_text(value, unit)} +00:00"
 
 
@@ -369,7 +231,9 @@ def _zoned(value: str, unit: Unit) -> str:
         text, _, zone = value.partition(" ")
         found = _ISO.fullmatch(text)
         if found is None or not found[4]:
-            raise _RefusedError(f"a time with zone does not say its UTC time; set {_LINES['zone']}")
+            raise RefusedValueError(
+                f"a time with zone does not say its UTC time; set {_LINES['zone']}"
+            )
         whole = datetime.fromisoformat(f"{found[1]} {found[2]}") - _EPOCH
         nanos = int((found[3] or "").ljust(9, "0"))
         moment = (whole // timedelta(seconds=1)) * 10**9 + nanos
@@ -389,7 +253,7 @@ def _offset(zone: str, at: datetime) -> timedelta:
     try:
         named = UTC if zone in ("Z", "UTC", "GMT") else ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError):
-        raise _RefusedError("the name of a time zone is not known") from None
+        raise RefusedValueError("the name of a time zone is not known") from None
     found_offset = at.replace(tzinfo=UTC).astimezone(named).utcoffset()
     assert found_offset is not None
     return found_offset
@@ -399,7 +263,7 @@ def _day_to_second(value: int | str) -> str:
     found = _DAYS.fullmatch(str(value))
     text = found and day_to_second_text(f"{found[1]} {found[2]}")
     if not text:
-        raise _RefusedError(f"an interval is not days and time; set {_LINES['days']}")
+        raise RefusedValueError(f"an interval is not days and time; set {_LINES['days']}")
     return text
 
 
@@ -407,5 +271,5 @@ def _year_to_month(value: int | str) -> str:
     found = _MONTHS.fullmatch(str(value))
     text = found and year_to_month_text(f"{found[1]}-{int(found[2]):02d}")
     if not text:
-        raise _RefusedError(f"an interval is not years and months; set {_LINES['months']}")
+        raise RefusedValueError(f"an interval is not years and months; set {_LINES['months']}")
     return text

@@ -1,7 +1,7 @@
 """Which transactions have windows landed already?
 
-OpenLogReplicator sends transactions again after a restart, and those that it was rewound for late.
-A window's transactions file names all that it committed: what is in none of them has not been read.
+A writer may send transactions again after a restart, and those that it was rewound for late. A
+window's transactions file names all that it committed: what is in none of them has not been read.
 """
 
 from __future__ import annotations

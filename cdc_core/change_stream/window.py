@@ -1,4 +1,4 @@
-"""How is one window read from OpenLogReplicator's messages into landing?
+"""How is one window read from a stream of committed changes into landing?
 
 Changes land as they come, each by the version of its table that holds there. A DDL is followed as
 one in redo is: the dictionary says what the table has become, once all DDL of the window is known.
@@ -7,20 +7,20 @@ one in redo is: the dictionary says what the table has become, once all DDL of t
 from __future__ import annotations
 
 import logging
-import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime
 from typing import Any
-
-import msgspec
 
 from cdc_core.capture.altered import read_altered
 from cdc_core.capture.ddl_rows import DdlRow, Followed, follow_ddl
 from cdc_core.capture.proving import check_database, check_incarnation
 from cdc_core.capture.rules import CaptureRules
 from cdc_core.capture.unlogged import unlogged_ends
-from cdc_core.config import OpenLogReplicatorConfig
+from cdc_core.change_stream.changes import TableChanges, WindowChanges
+from cdc_core.change_stream.events import WindowEvents
+from cdc_core.change_stream.form import Batch, Event, StreamForm, TableShape, Wording
+from cdc_core.change_stream.landed import LandedTransactions
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.landing.change_files import ChangeFiles
 from cdc_core.landing.definitions import keep_definitions
@@ -29,16 +29,6 @@ from cdc_core.landing.manifest import LandedFile, WindowManifest, window_manifes
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.streams import StreamBegin, StreamEnd
-from cdc_core.openlogreplicator.changes import TableChanges, WindowChanges
-from cdc_core.openlogreplicator.events import Batch, Event, WindowEvents
-from cdc_core.openlogreplicator.landed import LandedTransactions
-from cdc_core.openlogreplicator.messages import (
-    SHAPE_DECODER,
-    TableShape,
-    lacking,
-    not_a_message,
-    xid_of,
-)
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
@@ -46,7 +36,6 @@ from cdc_core.source import WindowWork
 
 _LOG = logging.getLogger(__name__)
 _TRANSACTIONS_NAME = "transactions.parquet"
-_UNKNOWN_NAME = re.compile(r"OBJ_\d+")
 _SHAPES_MAX = 10_000
 
 
@@ -57,8 +46,8 @@ class WindowReader:
         session: In the container of the tables.
         work: The planned window.
         rules: What the configuration says of DDL, masks and policies.
-        how: What it says of OpenLogReplicator.
-        batches: Gives the messages from where the window before ended, again at each call.
+        form: Of the stream.
+        batches: Gives the records from where the window before ended, again at each call.
         landing: Where the window lands.
     """
 
@@ -67,17 +56,17 @@ class WindowReader:
         session: OracleSession,
         work: WindowWork,
         rules: CaptureRules,
-        how: OpenLogReplicatorConfig,
+        form: StreamForm,
         batches: Callable[[], Iterable[Batch]],
         landing: LandingStore,
     ) -> None:
-        self._session, self._work, self._rules, self._how = session, work, rules, how
+        self._session, self._work, self._rules, self._form = session, work, rules, form
         self._batches, self._landing = batches, landing
         self._window = work.record.window
         self._history = SchemaHistory(list(work.tables))
         self._tables = {(str(one.owner), str(one.name)): one for one in self._history.tables}
         self._numbers = {one.object_id: one.table for one in work.tables if one.object_id}
-        self._shapes: dict[bytes, TableId | None] = {}
+        self._shapes: dict[Hashable, TableId | None] = {}
         self._changes: dict[TableId, TableChanges] = {}
         self._ddl: list[DdlRow] = []
         self._followed: Followed | None = None
@@ -86,8 +75,8 @@ class WindowReader:
         """Land the window; its manifest comes last.
 
         Raises:
-            LogsNotReadyError: The messages end before they prove the window complete.
-            PreflightError, DecodeError: Messages are not what they must be.
+            LogsNotReadyError: The records end before they prove the window complete.
+            PreflightError, DecodeError: Records are not what they must be.
             RedoUnavailableError: The database is another one, or was opened with RESETLOGS.
         """
         started, work, landing = time.monotonic(), self._work, self._landing
@@ -95,7 +84,7 @@ class WindowReader:
         check_database(self._session, work.source)
         check_incarnation(self._session, work.source.resetlogs_change)
         landing.remove_unlanded(folder)
-        events = WindowEvents(self._window, work.record.ordinal, self._how.database)
+        events = WindowEvents(self._form, self._window, work.record.ordinal, work.reader)
         landed = LandedTransactions(
             landing, work.source.name, begins=work.source.snapshot_scn, low=self._window.scn_low
         )
@@ -103,7 +92,7 @@ class WindowReader:
             ChangeFiles(landing, folder) as files,
             landing.writer(folder, _TRANSACTIONS_NAME, TRANSACTION_SCHEMA) as ledger,
         ):
-            changes = WindowChanges(self._window, files, ledger, landed)
+            changes = WindowChanges(self._window, files, ledger, landed, self._form.wording)
             self._read(events, changes)
             changes.close()
             redo, transactions = files.close(), ledger.close()
@@ -111,17 +100,17 @@ class WindowReader:
         check_incarnation(self._session, work.source.resetlogs_change)
         assert events.end is not None
         manifest = self._manifest(
-            changes, files, redo, transactions, left, started, reader=dict(events.end.as_json())
+            changes, files, redo, transactions, left, started, reader=events.end
         )
         definitions = keep_definitions(landing, work.source.name, manifest.schemas)
         landing.write_manifest(folder, window_manifest_bytes(manifest, definitions))
-        _log(manifest, changes)
+        _log(manifest, changes, self._form.wording)
 
     def _read(self, events: WindowEvents, changes: WindowChanges) -> None:
         if self._work.given:
             self._follow(events)
         for event in events.read(self._batches):
-            op = event.payload.op
+            op = event.op
             if op == "begin":
                 changes.begin(event)
             elif op == "commit":
@@ -138,7 +127,7 @@ class WindowReader:
                 self._history.latest(table) if self._followed is None else self._at(event, table)
             )
             masks = self._rules.masks.get(table, {})
-            of_table = self._changes[table] = TableChanges(schema, self._how, masks)
+            of_table = self._changes[table] = TableChanges(schema, self._form, masks)
         changes.change(event, of_table)
 
     def _at(self, event: Event, table: TableId) -> TableSchema:
@@ -172,12 +161,12 @@ class WindowReader:
             DdlRow(
                 table=table,
                 ordinal=event.ordinal,
-                row_scn=event.message.change_scn or event.commit_scn,
+                row_scn=event.scn,
                 scn=event.commit_scn,
-                text=(event.payload.sql or "").rstrip("\0"),
+                text=event.sql,
             )
             for event in events.read(self._batches)
-            if event.payload.op == "ddl"
+            if event.op == "ddl"
             and event.commit_scn > low
             and (table := self._table_of(event)) is not None
         ]
@@ -197,55 +186,45 @@ class WindowReader:
         """The captured table that an event is of; None where it is of another.
 
         Raises:
-            PreflightError: The message does not say its table.
+            PreflightError: The record does not say its table.
             DecodeError: It describes the table otherwise than the dictionary does.
         """
-        described = bytes(event.payload.schema)
+        described = event.table
         if described in self._shapes:
             return self._shapes[described]
-        if not described:
-            raise lacking("schema", op=event.payload.op)
-        try:
-            shape = SHAPE_DECODER.decode(described)
-        except msgspec.MsgspecError as error:
-            raise not_a_message(str(error)) from error
+        shape = event.shape()
         table = self._known(shape)
-        if table is not None and event.payload.op != "ddl":
-            self._check_columns(table, shape, event)
+        if table is not None and event.op != "ddl" and shape.columns is not None:
+            self._check_columns(table, shape.columns, event)
         if len(self._shapes) >= _SHAPES_MAX:
             self._shapes.clear()
         self._shapes[described] = table
         return table
 
     def _known(self, shape: TableShape) -> TableId | None:
-        if shape.table is None:
-            raise lacking("schema")
-        if _UNKNOWN_NAME.fullmatch(shape.table):
-            # Its dictionary does not have the table, or not any more.
-            return self._numbers.get(shape.obj or 0)
-        return self._tables.get((shape.owner or "", shape.table))
+        if shape.number is not None:
+            # The writer does not have the table's name, or not any more.
+            return self._numbers.get(shape.number)
+        return self._tables.get((shape.owner, shape.name))
 
-    def _check_columns(self, table: TableId, shape: TableShape, event: Event) -> None:
-        """The columns that a message names are those of the table's definition."""
+    def _check_columns(self, table: TableId, named: frozenset[str], event: Event) -> None:
+        """The columns that an event names are those of the table's definition."""
         version = self._at(event, table) if self._followed else self._history.latest(table)
-        if shape.columns is None:
-            raise lacking("schema.columns", table=table)
-        named = {one.name for one in shape.columns}
         own = {one.name for one in version.as_in_rows().in_oracle().columns}
         known = {*own, *version.stored, *version.excluded}
         if missing := sorted(own - named):
             raise SchemaMismatchError(
-                "OpenLogReplicator does not know columns of a captured table",
-                hint='Set `"flags": 4128` of its source, so that it sends DDL, and let it read its dictionary again.',
+                f"{self._form.wording.name} does not know columns of a captured table",
+                hint=self._form.wording.columns,
                 table=table,
                 columns=", ".join(missing),
-                xid=xid_of(event.message),
+                xid=event.xid,
             )
         others = sorted(name for name in named - known if not name.startswith("SYS_"))
         if others and version.stored:
             raise SchemaMismatchError(
-                "OpenLogReplicator names columns that the captured table does not have",
-                hint='Set `"flags": 4128` of its source, so that it sends DDL. `redolake table resnapshot OWNER.TABLE` reads a '
+                f"{self._form.wording.name} names columns that the captured table does not have",
+                hint=f"{self._form.wording.columns} `redolake table resnapshot OWNER.TABLE` reads a "
                 "table as it is now.",
                 table=table,
                 columns=", ".join(others),
@@ -326,17 +305,15 @@ class WindowReader:
         )
 
 
-def _log(manifest: WindowManifest, changes: WindowChanges) -> None:
+def _log(manifest: WindowManifest, changes: WindowChanges, wording: Wording) -> None:
     window = manifest.window.key
     _LOG.info(
-        "window read from OpenLogReplicator window=%s rows=%d transactions=%d seconds=%.2f",
-        window, sum(manifest.rows_by_table.values()), manifest.transactions_committed, manifest.seconds,
+        "window read from %s window=%s rows=%d transactions=%d seconds=%.2f",
+        wording.name, window, sum(manifest.rows_by_table.values()),
+        manifest.transactions_committed, manifest.seconds,
     )  # fmt: skip
-    if changes.went_back:
-        _LOG.warning(
-            "OpenLogReplicator was restarted: transactions that it sent again count once; one that was open then may be missing from "
-            "its files, see how-to/openlogreplicator.md window=%s restarts=%d", window, changes.went_back,
-        )  # fmt: skip
+    if changes.went_back and wording.restarted:
+        _LOG.warning("%s window=%s restarts=%d", wording.restarted, window, changes.went_back)
     if manifest.late_scn is not None:
         _LOG.warning(
             "late transactions: they belong to earlier windows, this window applies them "

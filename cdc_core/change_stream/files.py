@@ -1,7 +1,6 @@
-"""Where do OpenLogReplicator's messages lie in the files of its file writer, and how far are they
-complete?
+"""Where do the records of a stream lie in its files, and how far are they complete?
 
-A folder's files are read in the order of their names. One line is one message; a line that does not
+A folder's files are read in the order of their names. One line is one record; a line that does not
 end yet is read when it does, and one that was torn when the writer was killed is none. A file is
 known by how it begins, so that one that was renamed goes on where it was left, and one that was
 written over does not.
@@ -11,18 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
-from cdc_core.config import OpenLogReplicatorConfig
+from cdc_core.change_stream.form import Record, StreamForm
 from cdc_core.errors import LogsNotReadyError, PreflightError, RedoUnavailableError
 from cdc_core.model.scn import Scn
-from cdc_core.openlogreplicator.messages import DECODER, Message, lacking, not_a_message
 
 BLOCK_BYTES = 4 * 1024**2
 _HEAD_BYTES = 1024
@@ -41,21 +39,26 @@ class Place:
     head_bytes: int
 
     def as_json(self) -> dict[str, Any]:
-        """For a window's manifest; ``Place(**…)`` is the inverse."""
+        """For a window's manifest."""
         return asdict(self)
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, Any]) -> Place:
+        """The inverse; what else the manifest says of its reader is passed over."""
+        return cls(**{one.name: manifest[one.name] for one in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some messages of a file, and where they lie."""
+    """Some records of a file, and where they lie."""
 
-    messages: Sequence[Message]
+    records: Sequence[Record]
     path: Path
     offset: int
     data: bytes
 
     def place(self, at: int) -> Place:
-        """Before the message with that number."""
+        """Before the record with that number."""
         start = 0
         for number, line in enumerate(_lines(self.data)):
             if number == at:
@@ -64,40 +67,46 @@ class Block:
         return place_in(self.path, self.offset + start)
 
 
-class MessageFiles:
+class RecordFiles:
     """The files of a folder, as they are when it is opened.
+
+    Args:
+        form: Of their records.
+        folder: The folder.
+        names: Pattern of their names.
+        window_bytes: A window has about so many bytes of them.
 
     Raises:
         PreflightError: There is no such folder.
     """
 
-    def __init__(self, how: OpenLogReplicatorConfig) -> None:
-        assert how.folder is not None
-        self._folder = Path(how.folder)
+    def __init__(self, form: StreamForm, folder: str, names: str, window_bytes: int) -> None:
+        self._form, self._name = form, form.wording.name
+        self._folder = Path(folder)
         if not self._folder.is_dir():
             raise PreflightError(
-                "the folder with OpenLogReplicator's files is not there",
+                f"the folder with {self._name}'s files is not there",
                 hint="Make the folder that capture.folder names available on this machine, or correct capture.folder.",
-                folder=how.folder,
+                folder=folder,
             )
-        self._bytes_max = how.window_bytes_max
+        self._bytes_max = window_bytes
         self._paths = sorted(
-            (one for one in self._folder.glob(how.files) if one.is_file()), key=_in_order
+            (one for one in self._folder.glob(names) if one.is_file()), key=_in_order
         )
 
     @cached_property
-    def first(self) -> Message | None:
-        """The oldest message; None where there is none yet."""
+    def first(self) -> Any:
+        """The oldest record; None where there is none yet."""
         for path in self._paths:
             for block in self._blocks_of(path, 0):
-                return block.messages[0]
+                return block.records[0]
         return None
 
-    def newest_messages(self) -> Sequence[Message]:
-        """Some of the newest messages, in order.
+    def newest(self) -> Sequence[Any]:
+        """Some of the newest records, in order.
 
         Raises:
-            DecodeError: A line is no message.
+            DecodeError: A line is no record.
         """
         for path in reversed(self._paths):
             size = path.stat().st_size
@@ -107,11 +116,8 @@ class MessageFiles:
 
     def begins_at(self) -> Scn | None:
         """The SCN from which on transactions that began are in the files; None where there is no
-        message that tells."""
-        if self.first is None:
-            return None
-        first = self.first
-        scn = first.begin_scn if first.begin_scn is not None else first.c_scn
+        record that tells."""
+        scn = None if self.first is None else self.first.begins
         return None if scn is None else Scn(scn)
 
     def newest_proof(self) -> Scn | None:
@@ -128,12 +134,12 @@ class MessageFiles:
         return None
 
     def cuts(self, low: Scn) -> list[Scn]:
-        """Upper ends of windows above ``low``, about every ``window_bytes_max`` bytes, the last
+        """Upper ends of windows above ``low``, about every ``window_bytes`` bytes, the last
         one where the files end. Where they begin above ``low``, whoever captures the first window
         finds the gap.
 
         Raises:
-            LogsNotReadyError: There are no messages.
+            LogsNotReadyError: There are no records.
         """
         found: list[int] = []
         start, _ = self._beginning(low)
@@ -160,7 +166,7 @@ class MessageFiles:
         if path is not None:
             return FilePosition(path, 0)
         raise RedoUnavailableError(
-            "OpenLogReplicator's files begin above the SCN that is read next",
+            f"{self._name}'s files begin above the SCN that is read next",
             hint="Copy the older files back into the folder. If they are gone, `redolake source skip-gap` "
             "reads the tables again.",
             scn=low,
@@ -172,14 +178,14 @@ class MessageFiles:
         begin."""
         lowest: int | None = None
         for path in reversed(self._paths):
-            proofs = self._proofs(path, 0, path.stat().st_size, first_only=True)
-            if proofs and proofs[0] <= low:
+            found = self._begins(path)
+            if found is not None and found <= low:
                 return path, None
-            lowest = proofs[0] if proofs else lowest
+            lowest = lowest if found is None else found
         if lowest is None:
             raise LogsNotReadyError(
-                "OpenLogReplicator has not written a message yet",
-                hint=f"Redolake reads {self._folder} again with the next run. OpenLogReplicator's log says what it does.",
+                f"{self._name} has not written a record yet",
+                hint=f"Redolake reads {self._folder} again with the next run. {self._form.wording.not_yet}",
                 folder=self._folder,
             )
         return None, lowest
@@ -196,18 +202,18 @@ class MessageFiles:
             if path.stat().st_size >= place.offset and place == _renamed(path, place):
                 return FilePosition(path, place.offset)
         raise RedoUnavailableError(
-            "the file of OpenLogReplicator that holds the next messages is gone, or was written over",
-            hint="Copy the file back into the folder, and set `append: 1` in OpenLogReplicator's file writer. If it is "
+            f"the file of {self._name} that holds the next records is gone, or was written over",
+            hint=f"Copy the file back into the folder{self._form.wording.keeps_files}. If it is "
             "gone, `redolake source skip-gap` reads the tables again.",
             file=place.name,
             offset=place.offset,
         )
 
     def blocks(self, start: FilePosition) -> Iterator[Block]:
-        """All messages from a place on.
+        """All records from a place on.
 
         Raises:
-            DecodeError: A line is no message.
+            DecodeError: A line is no record.
         """
         at = self._paths.index(start.path)
         yield from self._blocks_of(start.path, start.offset)
@@ -218,31 +224,64 @@ class MessageFiles:
         with path.open("rb") as file:
             file.seek(offset)
             while data := _whole_lines(file):
-                messages = _decoded(data, path, offset)
-                if messages:
-                    yield Block(messages, path, offset, data)
+                records = self._decoded(data, path, offset)
+                if records:
+                    yield Block(records, path, offset, data)
                 offset += len(data)
+
+    def _begins(self, path: Path) -> int | None:
+        """What follows in a file, or behind it, commits above this SCN."""
+        for record in self._behind(path, 0, path.stat().st_size):
+            record.check()
+            scn = record.begins if record.proves is None else record.proves
+            if scn is not None:
+                return scn
+        return None
 
     def _proofs(self, path: Path, offset: int, end: int, *, first_only: bool = False) -> list[int]:
         """The SCNs that whole lines behind an offset prove; the first one alone if asked."""
         found: list[int] = []
-        for message in self._behind(path, offset, end):
-            if message.lacks_commit_scn:
-                raise lacking("e_scn", file=path.name)
-            if message.proves is not None:
-                found.append(message.proves)
+        for record in self._behind(path, offset, end):
+            record.check()
+            if record.proves is not None:
+                found.append(record.proves)
                 if first_only:
                     break
         return found
 
-    def _behind(self, path: Path, offset: int, end: int) -> Iterator[Message]:
-        """The messages of whole lines that begin from an offset on."""
+    def _behind(self, path: Path, offset: int, end: int) -> Iterator[Record]:
+        """The records of whole lines that begin from an offset on."""
         with path.open("rb") as file:
             file.seek(max(0, offset - 1))
             if offset:
                 file.readline()  # the rest of a line that began before
             while file.tell() < end and (line := file.readline()).endswith(b"\n"):
-                yield from _decoded(line, path, offset)
+                yield from self._decoded(line, path, offset)
+
+    def _decoded(self, data: bytes, path: Path, offset: int) -> list[Any]:
+        try:
+            return self._form.decoder.decode_lines(data)
+        except msgspec.MsgspecError:
+            return [self._decoded_line(line, path, offset) for line in _lines(data)]
+
+    def _decoded_line(self, line: bytes, path: Path, offset: int) -> Any:
+        """The record of a line; of one that was torn off when the writer was killed, the record
+        that the next writer put behind it.
+
+        Raises:
+            DecodeError: There is none.
+        """
+        decode = self._form.decoder.decode
+        try:
+            return decode(line)
+        except msgspec.MsgspecError as error:
+            at = line.find(b'{"', 1)
+            while at > 0:
+                try:
+                    return decode(line[at:])
+                except msgspec.MsgspecError:
+                    at = line.find(b'{"', at + 1)
+            raise self._form.not_a_record(str(error), file=path.name, offset=offset) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,29 +337,3 @@ def _lines(data: bytes) -> Iterator[bytes]:
         if line.strip():
             yield waiting
             waiting = b""
-
-
-def _decoded(data: bytes, path: Path, offset: int) -> list[Message]:
-    try:
-        return DECODER.decode_lines(data)
-    except msgspec.MsgspecError:
-        return [_decoded_line(line, path, offset) for line in _lines(data)]
-
-
-def _decoded_line(line: bytes, path: Path, offset: int) -> Message:
-    """The message of a line; of one that was torn off when the writer was killed, the message that
-    the next writer put behind it.
-
-    Raises:
-        DecodeError: There is none.
-    """
-    try:
-        return DECODER.decode(line)
-    except msgspec.MsgspecError as error:
-        at = line.find(b'{"', 1)
-        while at > 0:
-            try:
-                return DECODER.decode(line[at:])
-            except msgspec.MsgspecError:
-                at = line.find(b'{"', at + 1)
-        raise not_a_message(str(error), file=path.name, offset=offset) from error

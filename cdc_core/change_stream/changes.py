@@ -1,7 +1,7 @@
 """How do the events of a window become change files and the ledger of its transactions?
 
 A transaction comes whole, from ``begin`` to ``commit``, and no other between: so only one is open
-here at a time, and what was sent in part before OpenLogReplicator was killed is sent again. A
+here at a time, and what was sent in part before the writer was killed is sent again. A
 transaction counts once, by its id and the SCN of its commit. One that committed below the window
 and was never read came late: it lands with the window.
 """
@@ -9,13 +9,13 @@ and was never read came late: it lands with the window.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.config import OpenLogReplicatorConfig
+from cdc_core.change_stream.form import Event, StreamForm, Wording
+from cdc_core.change_stream.images import ImageReader
+from cdc_core.change_stream.landed import LandedTransactions
 from cdc_core.decode.masking import Masks
 from cdc_core.errors import DecodeError
 from cdc_core.landing.change_files import ChangeFiles
@@ -25,17 +25,13 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.streams import StreamEnd
-from cdc_core.openlogreplicator.events import Event
-from cdc_core.openlogreplicator.landed import LandedTransactions
-from cdc_core.openlogreplicator.messages import Message, lacking, moment_of, xid_of
-from cdc_core.openlogreplicator.values import RowReader
 from cdc_core.schema.table import TableSchema
 
 _OPERATIONS = {"c": Operation.INSERT, "u": Operation.UPDATE, "d": Operation.DELETE}
 _TABLE_ROWS_MAX = 20_000
 _HELD_BYTES_MAX = 48 * 1024**2
 _LEDGER_ROWS = 10_000
-_NULL = b"null"
+_ROW_BYTES = 200
 
 
 @dataclass(slots=True)
@@ -46,7 +42,7 @@ class Transaction:
     xid: str
     commit_scn: int
     first_ordinal: int
-    begin: Message
+    begin: Event
     counts: bool | None = None
     rows: dict[str, int] = field(default_factory=dict)
 
@@ -54,36 +50,33 @@ class Transaction:
 class TableChanges:
     """The changes of one table that have not been written yet, by one version of it."""
 
-    def __init__(self, schema: TableSchema, how: OpenLogReplicatorConfig, masks: Masks) -> None:
+    def __init__(self, schema: TableSchema, form: StreamForm, masks: Masks) -> None:
         self.schema = schema
         self.name = str(schema.table)
-        self._reader = RowReader(schema, how, masks)
+        self._reader = ImageReader(schema, form, masks)
         self.facts: list[tuple[Any, ...]] = []
-        self.before: list[bytes] = []
-        self.after: list[bytes] = []
+        self.before: list[Any] = []
+        self.after: list[Any] = []
         self.commits: list[int] = []
         self.bytes = 0
 
     def add(self, event: Event, transaction: Transaction, row_id: str) -> None:
         """Hold a change back."""
-        message, payload = event.message, event.payload
-        before, after = bytes(payload.before) or _NULL, bytes(payload.after) or _NULL
-        self.before.append(before)
-        self.after.append(after)
+        self.before.append(event.before)
+        self.after.append(event.after)
         self.commits.append(event.commit_scn)
-        scn = message.change_scn
         self.facts.append(
             (
                 event.ordinal,
-                event.commit_scn if scn is None else scn,
+                event.scn,
                 transaction.xid,
-                int(_OPERATIONS[payload.op]),
+                int(_OPERATIONS[event.op]),
                 row_id,
-                _moment(message.tm, message.tms),
-                message.rth or 1,
+                event.moment,
+                event.thread,
             )
         )
-        self.bytes += len(before) + len(after) + 200
+        self.bytes += event.size + _ROW_BYTES
 
     def take(self) -> tuple[pa.RecordBatch, DecodeError | None, int]:
         """The changes in the columns of their file, up to the first one that is not understood;
@@ -129,6 +122,7 @@ class WindowChanges:
         files: Where its changes land.
         ledger: Where its transactions land, rows of ``TRANSACTION_SCHEMA``.
         landed: What windows before it have.
+        wording: Of errors.
     """
 
     def __init__(
@@ -137,7 +131,9 @@ class WindowChanges:
         files: ChangeFiles,
         ledger: LandingWriter,
         landed: LandedTransactions,
+        wording: Wording,
     ) -> None:
+        self._wording = wording
         self._window, self._files, self._ledger, self._landed = window, files, ledger, landed
         self._current: Transaction | None = None
         self._done: set[tuple[str, int]] = set()
@@ -156,8 +152,8 @@ class WindowChanges:
 
     def begin(self, event: Event) -> None:
         """A transaction begins. One that was open until now was cut off, and comes again."""
-        xid = xid_of(event.message)
-        self._current = Transaction(xid, event.commit_scn, event.ordinal, event.message)
+        xid = event.xid
+        self._current = Transaction(xid, event.commit_scn, event.ordinal, event)
         if (xid, event.commit_scn) in self._done:
             self._current.counts = False
         self.went_back += event.commit_scn < self._newest
@@ -167,11 +163,9 @@ class WindowChanges:
         """A row of a captured table was changed.
 
         Raises:
-            PreflightError: The message lacks the row's ROWID.
+            PreflightError: The record lacks the row's ROWID.
         """
-        row_id = event.payload.rid
-        if row_id is None:
-            raise lacking("rid", table=changes.schema.table)
+        row_id = event.row_id
         transaction = self._transaction_of(event)
         if transaction is None or not self._is_wanted(transaction):
             return
@@ -182,7 +176,7 @@ class WindowChanges:
         transaction.rows[table] = transaction.rows.get(table, 0) + 1
         changes.add(event, transaction, row_id)
         self._holding[table] = changes
-        self._held += len(changes.before[-1]) + len(changes.after[-1]) + 200
+        self._held += event.size + _ROW_BYTES
         if len(changes.facts) >= _TABLE_ROWS_MAX:
             self.write(changes)
         elif self._held >= _HELD_BYTES_MAX:
@@ -224,9 +218,8 @@ class WindowChanges:
         if lost := self._headless - self._done:
             xid, scn = min(lost, key=lambda one: one[1])
             raise DecodeError(
-                "a transaction of OpenLogReplicator came without its beginning",
-                hint="Its format must not have bits 4 or 8 of `message`. Otherwise set `scn` in the checkpoint file of OpenLogReplicator "
-                "below this transaction, `idx` to 0, and start it again: Redolake leaves out what it has.",
+                f"a transaction of {self._wording.name} came without its beginning",
+                hint=self._wording.whole,
                 xid=xid,
                 commit_scn=scn,
             )
@@ -237,15 +230,10 @@ class WindowChanges:
     def _transaction_of(self, event: Event) -> Transaction | None:
         """The open transaction; None where the event's is another, whose beginning did not come: a
         part of one that was sent before, or comes again."""
-        current, said = self._current, event.message.xid
-        if current and current.commit_scn == event.commit_scn:
-            if said is not None and said == current.begin.xid:
-                return current
-            if current.xid == xid_of(event.message):
-                return current
-        xid = xid_of(event.message)
+        if self._current and event.is_of(self._current.begin):
+            return self._current
         if event.commit_scn > self._window.scn_low:
-            self._headless.add((xid, event.commit_scn))
+            self._headless.add((event.xid, event.commit_scn))
         return None
 
     def _is_wanted(self, transaction: Transaction) -> bool:
@@ -257,7 +245,6 @@ class WindowChanges:
         return transaction.counts
 
     def _note(self, transaction: Transaction, end: Event) -> None:
-        begin, message = transaction.begin, end.message
         is_late = transaction.commit_scn <= self._window.scn_low
         names = list(transaction.rows)
         self.committed += 1
@@ -265,18 +252,14 @@ class WindowChanges:
         if is_late:
             self.late.append(transaction.commit_scn)
             self.tables_late.update(names)
-        said = begin.attributes
         self._rows.append(
             {
+                **transaction.begin.transaction(),
+                **end.transaction(),
                 "xid": transaction.xid,
                 "state": "commit",
-                "start_scn": begin.begin_scn,
                 "commit_scn": transaction.commit_scn,
                 "commit_ordinal": end.ordinal,
-                "commit_timestamp": _moment(
-                    _first(message.e_tm, message.tm), _first(message.e_tms, message.tms)
-                ),
-                "username": begin.usr or said.get("login username"),
                 "first_ordinal": transaction.first_ordinal,
                 "has_rollback": False,
                 "tables": names,
@@ -284,12 +267,6 @@ class WindowChanges:
                 "rows": sum(transaction.rows.values()),
                 "undone": 0,
                 "late": is_late,
-                "session_id": _number(said.get("session number")),
-                "serial": _number(said.get("serial number")),
-                "start_timestamp": _moment(
-                    _first(begin.b_tm, begin.tm), _first(begin.b_tms, begin.tms)
-                ),
-                "client_id": said.get("client id"),
                 "windows": [],
             }
         )
@@ -306,17 +283,3 @@ class WindowChanges:
         told = type(error)(error.message, hint=error.hint, **facts, commit_scn=commit_scn)
         scn = max(int(self._window.scn_low), commit_scn - 1)
         return StreamEnd(table, scn, told.what_happened, told.hint, "undecodable")
-
-
-def _first(*values: Any) -> Any:
-    return next((one for one in values if one is not None), None)
-
-
-@lru_cache(maxsize=1024)
-def _moment(number: int | str | None, text: str | None) -> datetime | None:
-    found = moment_of(number, text)
-    return None if found is None else found.replace(microsecond=0)
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None

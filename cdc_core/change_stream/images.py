@@ -1,0 +1,174 @@
+"""How do the images of changed rows become Arrow structs, in the types of the type table?
+
+Values go column by column. What a column's type does not hold is refused, never cut; so is a form
+that can be read in two ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress, repeat
+from operator import is_
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from cdc_core.change_stream.form import StreamForm
+from cdc_core.decode.held import held
+from cdc_core.decode.masking import Masks, masked
+from cdc_core.errors import DecodeError
+from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import arrow_type, as_read, is_snapshot_only
+
+ABSENT = msgspec.UNSET
+"""Stands for a column that an image does not carry."""
+
+
+class RefusedValueError(Exception):
+    """A value does not fit; the text holds none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Rows of a table before or after a change.
+
+    Attributes:
+        rows: Structs by what each column is stored as; NULL where there is no such image.
+        absent: Per row, the columns that it does not carry.
+    """
+
+    rows: pa.StructArray
+    absent: pa.ListArray
+
+
+class ImageReader:
+    """Reads images of rows of one version of a table.
+
+    Args:
+        schema: The version.
+        form: How a stream's images are read.
+        masks: What lands in place of values.
+    """
+
+    def __init__(self, schema: TableSchema, form: StreamForm, masks: Masks) -> None:
+        self._masks = masks
+        self._table, self._writer = schema.table, form.wording.name
+        self._columns = [
+            one for one in schema.as_in_rows().in_oracle().columns if not is_snapshot_only(one)
+        ]
+        self._all = schema.as_in_rows().columns
+        self._rows = form.rows(schema, self._columns)
+
+    def images(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[Images, Images]:
+        """The images of changes, None where a change has none. An update's new image takes what
+        it does not carry from its old one: redo has every column that changed.
+
+        Raises:
+            DecodeError: A row is not understood; its place stands under ``row``.
+        """
+        try:
+            return self._images(before, after)
+        except (RefusedValueError, msgspec.MsgspecError, pa.ArrowException, OverflowError) as error:
+            raise self._located(before, after, error) from error
+
+    def _images(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[Images, Images]:
+        has_old = [image is not None for image in before]
+        has_new = [image is not None for image in after]
+        old, new = self._by_column(before, has_old), self._by_column(after, has_new)
+        for at, values in enumerate(new):
+            if any(has_old) and any(has_new) and ABSENT in values:
+                new[at] = [
+                    kept if value is ABSENT else value
+                    for value, kept in zip(values, old[at], strict=True)
+                ]
+        deleted = [a and not b for a, b in zip(has_old, has_new, strict=True)]
+        olds = self._struct(old, has_old)
+        news = self._struct(new, has_new)
+        before_absent = self._absent(old, has_old)
+        after_absent = self._absent(new, has_new)
+        if any(deleted):
+            after_absent = [
+                lost if is_gone else own
+                for lost, own, is_gone in zip(before_absent, after_absent, deleted, strict=True)
+            ]
+        names = pa.list_(pa.string())
+        return Images(olds, pa.array(before_absent, names)), Images(
+            news, pa.array(after_absent, names)
+        )
+
+    def _by_column(self, images: Sequence[Any], is_there: Sequence[bool]) -> list[list[Any]]:
+        if not any(is_there):
+            return [[ABSENT] * len(images) for _ in self._columns]
+        return self._rows.by_column(images)
+
+    def _absent(self, columns: Sequence[list[Any]], is_there: Sequence[bool]) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in is_there]
+        if not any(is_there):
+            return found
+        for column, values in zip(self._columns, columns, strict=True):
+            if ABSENT in values:
+                lacks = map(is_, values, repeat(ABSENT))
+                for at in compress(range(len(values)), lacks):
+                    if is_there[at]:
+                        found[at].append(column.stored_as)
+        return found
+
+    def _struct(self, columns: Sequence[list[Any]], is_there: Sequence[bool]) -> pa.StructArray:
+        if not any(is_there):
+            row = pa.struct([pa.field(one.stored_as, arrow_type(one)) for one in self._all])
+            return pa.nulls(len(is_there), row)
+        known: dict[str, pa.Array] = {}
+        for at, (column, values) in enumerate(zip(self._columns, columns, strict=True)):
+            given = (
+                [None if one is ABSENT else one for one in values] if ABSENT in values else values
+            )
+            try:
+                array = self._rows.convert(at, given)
+            except (RefusedValueError, pa.ArrowException, OverflowError) as error:
+                raise RefusedValueError(f"{column.name}: {_reason(error)}") from error
+            known[column.name] = array if as_read(column) == column else held(array, column)
+        arrays = [
+            known.get(one.name, pa.nulls(len(is_there), arrow_type(one))) for one in self._all
+        ]
+        if self._masks:
+            batch = pa.RecordBatch.from_arrays(arrays, names=[one.name for one in self._all])
+            arrays = masked(batch, self._masks).columns
+        fields = [pa.field(one.stored_as, arrow_type(one)) for one in self._all]
+        absent = pa.array([not one for one in is_there])
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent)
+
+    def _located(
+        self,
+        before: Sequence[Any],
+        after: Sequence[Any],
+        error: Exception,
+    ) -> DecodeError:
+        """The error of the first row that has one."""
+        at: int | None = None
+        for at in range(len(before)):
+            try:
+                self._images(before[at : at + 1], after[at : at + 1])
+            except (
+                RefusedValueError,
+                msgspec.MsgspecError,
+                pa.ArrowException,
+                OverflowError,
+            ) as found:
+                error = found
+                break
+        return DecodeError(
+            f"a value that {self._writer} wrote is not understood: {_reason(error)}",
+            hint="Name the column under columns_exclude of the table if you can do without it.",
+            table=self._table,
+            row=at,
+        )
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, without a value: the texts of msgspec and of refusals name types and
+    columns only."""
+    if isinstance(error, (RefusedValueError, msgspec.MsgspecError)):
+        return str(error)
+    return "a value does not fit the column's type"
