@@ -169,10 +169,10 @@ class TableConfig(ConfigModel):
     ``nanoseconds`` since 1970, a TIMESTAMP also ``timestamp``. A time with zone: ``iso8601``. An
     interval: ``iso8601`` or ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``,
     a RAW also ``text``. A LONG, LONG RAW or UROWID: ``snapshot``, which snapshots read; a change in
-    the redo that gives one a value is undecodable. A value that does not fit is an error. Not for
-    columns of the key. Columns may be named by pattern, as in ``columns_exclude``: a column's own
-    name counts first, and columns of the key are passed over. Of a pattern: in every table that has
-    them."""
+    the redo that gives one a value is undecodable. A value that does not fit is an error. A column
+    of the key may only become a ``decimal(p,s)``. Columns may be named by pattern, as in
+    ``columns_exclude``: a column's own name counts first, and patterns pass over columns of the
+    key. Of a pattern: in every table that has them."""
 
     types_as: dict[TypeName, HeldAs] = Field(default_factory=dict)
     """The same for all columns of a type, for example ``{NUMBER(1): boolean, RAW: hex}``; the name

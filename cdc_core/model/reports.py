@@ -403,6 +403,8 @@ class FoundTable:
     left_out: str = ""
     columns: tuple[str, ...] = ()
     """Columns that can be captured, where the dictionary was asked for them just now."""
+    numbers: tuple[str, ...] = ()
+    """Those of them that are a NUMBER without precision, which the lake holds as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ from cdc_core.schema.dictionary_queries import OF_ROWS, tables_condition
 from cdc_core.schema.keys import near_names
 from cdc_core.schema.names import check_names
 from cdc_core.schema.table import TableSchema
-from cdc_core.schema.types import arrow_schema, is_number_text
+from cdc_core.schema.types import arrow_schema, is_number_text, is_unbounded_number
 
 _OBJECT_KINDS = "SELECT OBJECT_TYPE FROM ALL_OBJECTS WHERE OWNER = :owner AND OBJECT_NAME = :name"
 _UNDO = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'undo_retention'"
@@ -185,6 +185,27 @@ def _probe_number_bytes(looked: Looked) -> Iterator[Finding]:
             )
 
 
+def _check_key_numbers(looked: Looked) -> Iterator[Finding]:
+    """Which keys will be text? Text sorts and joins as text; what is there already stays so until
+    new Delta tables begin."""
+    for schema in looked.schemas:
+        texts = [
+            column.name
+            for column in schema.columns
+            if column.name in schema.key and is_unbounded_number(column) and not column.held_as
+        ]
+        if texts:
+            forms = ", ".join(f"{name}: 'decimal(38,0)'" for name in texts)
+            yield Finding(
+                f"{schema.table}: {', '.join(texts)} of its key {'are' if len(texts) > 1 else 'is'}"
+                " NUMBER without precision, and will be text in the lake",
+                f"If the values are whole numbers, set columns_as: {{{forms}}} before the first "
+                f"snapshot; later also `redolake table resnapshot --fresh {schema.table.argument}`",
+                schema.table,
+                is_problem=False,
+            )
+
+
 def _check_rights(session: OracleSession, table: TableId, scn: Scn | None) -> Iterator[Finding]:
     probes: tuple[tuple[str, str, Binds], ...] = (
         ("SELECT", f"SELECT 1 FROM {table.sql} WHERE ROWNUM = 0", {}),
@@ -254,6 +275,12 @@ TABLE_CHECKS: tuple[Check[Looked], ...] = (
         "GRANT EXECUTE ON SYS.UTL_RAW",
         "reference/types.md",
         _probe_number_bytes,
+    ),
+    Check(
+        "key columns of type NUMBER without precision, which become text",
+        "`columns_as: {ID: 'decimal(38,0)'}`",
+        "reference/types.md",
+        _check_key_numbers,
     ),
     Check(
         "rights on each table",

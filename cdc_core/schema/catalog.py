@@ -12,7 +12,7 @@ from cdc_core.model.reports import FoundTable
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.dictionary_queries import UserQueries, in_lists, tables_condition
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX, TableSchema
-from cdc_core.schema.types import is_captured
+from cdc_core.schema.types import is_captured, is_unbounded_number
 
 _TABLES = """
 SELECT OWNER, TABLE_NAME, NUM_ROWS, TEMPORARY, NESTED, SECONDARY, IOT_TYPE
@@ -171,7 +171,8 @@ def _examined(table: TableId, rows: int | None, schema: TableSchema | CdcError) 
     unsupported = tuple(one.name for one in schema.columns if not is_captured(one))
     reason = _unusable(schema, unsupported)
     names = tuple(column.name for column in schema.columns)
-    return FoundTable(table, rows, schema.key, unsupported, reason, names)
+    numbers = tuple(one.name for one in schema.columns if is_unbounded_number(one))
+    return FoundTable(table, rows, schema.key, unsupported, reason, names, numbers)
 
 
 def _unusable(schema: TableSchema, unsupported: Sequence[str]) -> str:

@@ -8,17 +8,18 @@ from dataclasses import replace
 
 from cdc_core.config import TableConfig
 from cdc_core.schema.table import Column
-from cdc_core.schema.types import family_of
+from cdc_core.schema.types import family_of, is_decimal
 
 
 def form_of(config: TableConfig, column: Column, key: Collection[str]) -> str:
     """What the configuration says; empty for the type table's own answer.
 
     ``columns_as`` comes before ``types_as``, ``NUMBER(1)`` before ``NUMBER``. A column of the key
-    keeps its type.
+    keeps its type, unless ``columns_as`` names it as a decimal.
     """
     if column.name in key:
-        return ""
+        own = config.columns_as.get(column.name, "")
+        return own if is_decimal(own) else ""
     if (named := config.form_of(column.name)) is not None:
         return named
     one_digit = (column.data_type, column.precision, column.scale) == ("NUMBER", 1, 0)

@@ -16,6 +16,7 @@ from cdc_core.schema.table import (
     LOB_TYPES,
     Column,
 )
+from cdc_core.schema.types import is_decimal
 
 _MEASURED_FROM = 23
 _NO_KEY = (
@@ -116,12 +117,14 @@ def near_names(name: str, known: Sequence[str]) -> str:
 
 
 def refuse_held_keys(config: TableConfig, key: Sequence[str]) -> None:
-    """Keys have the types of the type mapping, so columns_as must not name one."""
-    named = [name for name in key if name in config.columns_as]
+    """A column of the key may be held as a decimal, which is as exact as the NUMBER. In any other
+    form two keys might be one value."""
+    forms = {name: config.columns_as.get(name, "") for name in key}
+    named = [name for name, form in forms.items() if form and not is_decimal(form)]
     if named:
         raise ConfigError(
             "columns_as names columns of the key",
-            hint="Leave them out there: keys have the types of the type mapping.",
+            hint="Leave them out there, or hold numbers among them as decimal(p,s).",
             table=config.table,
             columns=", ".join(named),
         )

@@ -176,6 +176,11 @@ def _held_type(column: Column) -> pa.DataType:
     raise _unsupported(column, f"columns_as or types_as does not hold this type as {form}")
 
 
+def is_decimal(form: str) -> bool:
+    """Is the form ``decimal(p,s)``?"""
+    return _DECIMAL.fullmatch(form) is not None
+
+
 def family_of(column: Column) -> str:
     """The column's type without digits of seconds, days and years, as :data:`FORMS` has it."""
     return _DIGITS.sub("", column.data_type)
@@ -185,7 +190,7 @@ def as_read(column: Column) -> Column:
     """The column as both paths read it, before :mod:`cdc_core.decode.held` gives its values the
     form that is asked for."""
     form = column.held_as
-    if _DECIMAL.fullmatch(form) or (form in _AS_READ and column.data_type != "RAW"):
+    if is_decimal(form) or (form in _AS_READ and column.data_type != "RAW"):
         return column
     return replace(column, held_as="text" if is_moment(column) else "")
 
@@ -234,6 +239,11 @@ def is_number_text(column: Column) -> bool:
     """Is the column held as canonical number text (FLOAT, and NUMBER that no decimal of 38 digits
     holds)?"""
     return column.data_type in NUMBER_TYPES and bool(arrow_type(column) == pa.string())
+
+
+def is_unbounded_number(column: Column) -> bool:
+    """Is the column a NUMBER without precision and scale, whose values only text holds all?"""
+    return column.data_type == "NUMBER" and column.precision is None and column.scale is None
 
 
 def is_read_as_bytes(column: Column) -> bool:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cdc_core.errors import ConfigError
-from pipelines.commands.shared import out
+from pipelines.commands.shared import counted, out
 
 if TYPE_CHECKING:
-    from cdc_core.model.reports import FoundTable
+    from cdc_core.model.proposals import NumberForm, Proposal, TableProposal
 
 INDENT = "    "
 REPLICATOR_VERSION = "1.9.0"
@@ -63,13 +63,15 @@ def init(
     """Write a configuration file from a live database: the tables that match patterns, with keys
     and sizes.
 
-    Tables that cannot be captured are left out, with the reason. Review the file, then run
+    Redolake looks at up to 100,000 rows of each table that has NUMBER columns without precision,
+    which become text: it writes `columns_as` for keys with whole numbers, and a comment for the
+    others. Tables that cannot be captured are left out, with the reason. Review the file, then run
     `redolake doctor --config FILE`.
     """
     from pydantic import ValidationError
 
     from cdc_core.config import OracleConfig
-    from cdc_core.steps.examining import tables_matching
+    from cdc_core.steps.proposing import propose
 
     if file.exists():
         raise ConfigError(
@@ -89,14 +91,14 @@ def init(
             f"--dsn: {error.errors(include_input=False)[0]['msg']}",
             hint="Write it as host:port/service, as a descriptor, or as a name of tnsnames.ora.",
         ) from None
-    found = tables_matching(oracle, table)
-    captured = [one for one in found if not one.left_out]
+    proposal = propose(oracle, table)
+    captured = proposal.captured
     if not captured:
         raise ConfigError(
             "no table that can be captured matches",
             hint="Check the pattern and its upper and lower case; the capture user sees only tables that were granted to it.",
             patterns=", ".join(table),
-        ).listing([f"{one.table}: {one.left_out}" for one in found])
+        ).listing([_why_not(one) for one in proposal.tables])
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(
         configuration_text(
@@ -104,7 +106,7 @@ def init(
             dsn=dsn,
             user=user,
             password_env=password_env,
-            tables=_patterns(table, found) if as_patterns else _tables(found),
+            tables=_patterns(table, proposal) if as_patterns else _tables(proposal),
             capture=[] if openlogreplicator is None else capture_lines(openlogreplicator, name),
         )
     )
@@ -116,11 +118,61 @@ def init(
             soft_wrap=True,
         )
     how = ", by their patterns" if as_patterns else ""
-    out().print(f"{len(captured)} tables written to {file}{how}", soft_wrap=True)
-    for one in found:
-        if one.left_out:
-            out().print(f"Left out: {one.table}: {one.left_out}", soft_wrap=True)
+    out().print(f"{counted(len(captured), 'table')} written to {file}{how}", soft_wrap=True)
+    for line in [*_size_lines(proposal), *_number_lines(captured, as_patterns=as_patterns)]:
+        out().print(line, soft_wrap=True)
+    for one in proposal.tables:
+        if one.found.left_out:
+            out().print(f"Left out: {_why_not(one)}", soft_wrap=True)
     out().print(f"Next: redolake doctor --config {file}", soft_wrap=True)
+
+
+def _size_lines(proposal: Proposal) -> list[str]:
+    """Rows, disk and minutes of the first snapshot, as far as they are known."""
+    known = proposal.captured
+    rows = sum(one.rows or 0 for one in known)
+    more = "more than " if any(one.rows_are_more for one in known) else "about "
+    size = sum(one.bytes or 0 for one in known)
+    if not rows:
+        return []
+    lines = [f"First snapshot: {more}{counted(rows, 'row')}"]
+    if size:
+        lines[0] += f", {_megabytes(size)} in Oracle"
+        lines.append(
+            "Disk: landing, change log and mirror have one compressed copy each, together at most "
+            f"about {_megabytes(3 * size)}"
+        )
+    if proposal.rows_per_second:
+        minutes = rows / proposal.rows_per_second / 60
+        spent = "less than a minute" if minutes < 1 else f"{more}{minutes:,.0f} min"
+        lines[0] += f"; {spent} at the {proposal.rows_per_second:,.0f} rows/s just measured"
+    return lines
+
+
+def _number_lines(captured: Sequence[TableProposal], *, as_patterns: bool) -> list[str]:
+    """What becomes of NUMBER columns without precision."""
+    forms = [form for one in captured for form in one.numbers]
+    held = [] if as_patterns else [form for form in forms if form.is_safe]
+    lines = []
+    if held:
+        lines.append(
+            f"{counted(len(held), 'key column')} of type NUMBER without precision: columns_as holds"
+            " them as decimal(38,0)"
+        )
+    if others := len(forms) - len(held):
+        lines.append(
+            f"{counted(others, 'NUMBER column')} without precision will be text, which sorts and "
+            "compares as text: the file has a form for each, commented out"
+        )
+    return lines
+
+
+def _why_not(one: TableProposal) -> str:
+    return f"{one.found.table}: {one.found.left_out}"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1024**2:,.1f} MB"
 
 
 def configuration_text(
@@ -161,7 +213,7 @@ def capture_lines(written_to: str, name: str) -> list[str]:
     return [*lines, f"folder: {_quoted(written_to)}"]
 
 
-def replicator_text(name: str, dsn: str, written_to: str, captured: Sequence[FoundTable]) -> str:
+def replicator_text(name: str, dsn: str, written_to: str, captured: Sequence[TableProposal]) -> str:
     """OpenLogReplicator's configuration for the captured tables; its filter has regular
     expressions."""
     host, port = _listens_at(written_to)
@@ -184,7 +236,10 @@ def replicator_text(name: str, dsn: str, written_to: str, captured: Sequence[Fou
         "format": {"type": "debezium", "timestamp": 8},
         "filter": {
             "table": [
-                {"owner": re.escape(one.table.owner), "table": re.escape(one.table.name)}
+                {
+                    "owner": re.escape(one.found.table.owner),
+                    "table": re.escape(one.found.table.name),
+                }
                 for one in captured
             ]
         },
@@ -200,48 +255,69 @@ def _listens_at(written_to: str) -> tuple[str, str]:
     return (host, port) if colon and port.isdigit() and "/" not in host else ("", "")
 
 
-def _tables(found: list[FoundTable]) -> list[str]:
+def _tables(proposal: Proposal) -> list[str]:
     """An entry for each table, and as comments what is left out."""
-    return _entries(found) + _left_out(found)
+    return _entries(proposal.captured) + _left_out(proposal)
 
 
-def _entries(found: list[FoundTable]) -> list[str]:
+def _entries(captured: Sequence[TableProposal]) -> list[str]:
     lines = []
-    for one in found:
-        if one.left_out:
-            continue
-        lines.append(f"- name: {_quoted(str(one.table))}  # {_facts(one)}")
-        if one.columns_exclude:
-            names = ", ".join(map(_quoted, one.columns_exclude))
+    for one in captured:
+        lines.append(f"- name: {_quoted(str(one.found.table))}  # {_facts(one)}")
+        if one.found.columns_exclude:
+            names = ", ".join(map(_quoted, one.found.columns_exclude))
             lines.append(f"  columns_exclude: [{names}]  # types that are not captured")
+        lines += _forms(one.numbers)
     return lines
 
 
-def _patterns(patterns: list[str], found: list[FoundTable]) -> list[str]:
+def _forms(numbers: Sequence[NumberForm]) -> list[str]:
+    """``columns_as``: active for keys of whole numbers, commented out for the others."""
+    if not numbers:
+        return []
+    mark = "" if any(form.is_safe for form in numbers) else "# "
+    lines = [f"  {mark}columns_as:  # NUMBER without precision: text unless named here"]
+    for form in sorted(numbers, key=lambda one: not one.is_safe):
+        own = "" if form.is_safe else "# "
+        value = f"{_quoted(form.column)}: {_quoted(form.form or 'double')}"
+        doubt = "" if form.is_safe else _doubt(form)
+        lines.append(f"  {own}  {value}  # {form.reason}{doubt}")
+    return lines
+
+
+def _doubt(form: NumberForm) -> str:
+    return "; a value that does not fit stops the table" if form.form else "; a double rounds"
+
+
+def _patterns(patterns: list[str], proposal: Proposal) -> list[str]:
     """The patterns, and as comments what they name now; a table that is named in full has its own
     entry."""
     from cdc_core.model.patterns import TablePattern
 
     lines = [f"- name: {_quoted(text)}" for text in patterns if TablePattern.is_in(text)]
     whole = [TablePattern.parse(text) for text in patterns if not TablePattern.is_in(text)]
-    named = [one for one in found if any(pattern.matches(one.table) for pattern in whole)]
+    captured = proposal.captured
+    named = [one for one in captured if any(each.matches(one.found.table) for each in whole)]
     lines += [*_entries(named), "# The patterns name now:"]
-    for one in found:
-        if not one.left_out and one not in named:
-            without = ", ".join(one.columns_exclude)
+    for one in captured:
+        if one not in named:
+            without = ", ".join(one.found.columns_exclude)
             columns = f", without {without}" if without else ""
-            lines.append(f"#   {one.table}: {_facts(one)}{columns}")
-    return lines + _left_out(found)
+            lines.append(f"#   {one.found.table}: {_facts(one)}{columns}")
+            lines += [f"#   {line}" for line in _forms(one.numbers)]
+    return lines + _left_out(proposal)
 
 
-def _left_out(found: list[FoundTable]) -> list[str]:
-    lines = [f"#   {one.table}: {one.left_out}" for one in found if one.left_out]
+def _left_out(proposal: Proposal) -> list[str]:
+    lines = [f"#   {_why_not(one)}" for one in proposal.tables if one.found.left_out]
     return ["# Left out:", *lines] if lines else []
 
 
-def _facts(one: FoundTable) -> str:
-    rows = "" if one.rows is None else f", about {one.rows:,} rows"
-    return f"key {', '.join(one.key)}{rows}"
+def _facts(one: TableProposal) -> str:
+    more = "more than" if one.rows_are_more else "about"
+    rows = "" if one.rows is None else f", {more} {counted(one.rows, 'row')}"
+    size = "" if one.bytes is None else f", {_megabytes(one.bytes)}"
+    return f"key {', '.join(one.found.key)}{rows}{size}"
 
 
 def _quoted(text: str) -> Any:

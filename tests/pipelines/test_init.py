@@ -146,3 +146,53 @@ def test_what_cannot_be_done_is_told(
     assert result.exit_code == 2
     assert said in result.stderr
     assert not (tmp_path / "defs.yaml").exists()
+
+
+def test_numbers_without_precision_get_a_form(oracle: Oracle, tmp_path: Path) -> None:
+    """Keys of whole numbers are held as decimals; other numbers stay text, each with a form as a
+    comment."""
+    oracle.run(
+        "CREATE TABLE SALES (SALE_NO NUMBER PRIMARY KEY, PRICE NUMBER, QTY NUMBER, ODD NUMBER, NONE NUMBER)",
+        "INSERT INTO SALES VALUES (1, 2.5, 3, 1/3, NULL)",
+        "INSERT INTO SALES VALUES (2, 7.125, 4, 2, NULL)",
+        "CREATE TABLE PARTS (ID NUMBER PRIMARY KEY, SALE NUMBER REFERENCES SALES (SALE_NO))",
+        "INSERT INTO PARTS VALUES (1.5, 1)",
+    )
+    file = tmp_path / "defs.yaml"
+    result = init(oracle, file, "DEMO.SALES", "DEMO.PARTS")
+    assert result.exit_code == 0, result.output
+    config = load_config(file, environ={PASSWORD: "capture"})
+    assert {str(one.table): one.columns_as for one in config.tables} == {
+        "DEMO.PARTS": {"SALE": "decimal(38,0)"},
+        "DEMO.SALES": {"SALE_NO": "decimal(38,0)"},
+    }
+    lines = [line.strip() for line in file.read_text().splitlines()]
+    assert "'SALE_NO': 'decimal(38,0)'  # a key, whole numbers alone in 2 values" in lines
+    for line in (
+        "#   'PRICE': 'decimal(38,4)'  # no more than 4 decimal places in 2 values; a value that does not fit stops the table",
+        "#   'ODD': 'double'  # more digits than a decimal holds in 2 values; a double rounds",
+        "#   'NONE': 'decimal(38,0)'  # no value yet; a value that does not fit stops the table",
+        "#   'ID': 'decimal(38,2)'  # a key, no more than 2 decimal places in 1 value; a value that does not fit stops the table",
+    ):
+        assert line in lines, file.read_text()
+    said = " ".join(result.stdout.split())
+    assert "First snapshot: about 3 rows" in said
+    assert "2 key columns of type NUMBER without precision" in said
+    assert "5 NUMBER columns without precision will be text" in said
+
+
+def test_the_doctor_warns_of_keys_that_will_be_text(oracle: Oracle, tmp_path: Path) -> None:
+    oracle.run("CREATE TABLE LOTS (LOT_NO NUMBER PRIMARY KEY)")
+    file = tmp_path / "defs.yaml"
+    init(oracle, file, "DEMO.LOTS")
+    runner = CliRunner(env={PASSWORD: "capture", "COLUMNS": "400", "NO_COLOR": "1"})
+    warned = runner.invoke(app, ["doctor", "--config", str(file)]).stdout
+    assert "LOT_NO of its key is NUMBER without precision, and will be text in the lake" in warned
+    assert "columns_as: {LOT_NO: 'decimal(38,0)'} before the first snapshot" in warned
+    file.write_text(
+        file.read_text()
+        .replace("      # columns_as:", "      columns_as:")
+        .replace("      #   'LOT", "        'LOT")
+    )
+    assert load_config(file, environ={PASSWORD: "capture"}).tables[0].columns_as
+    assert "of its key" not in runner.invoke(app, ["doctor", "--config", str(file)]).stdout
