@@ -24,6 +24,7 @@ from pipelines.commands import (
     metrics,
     publish,
     redo_profile,
+    row,
     schema,
     signal,
     state,
@@ -140,6 +141,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     publish.publish: "Send events to Kafka.",
     history.history: "Bring histories up to their change logs.",
     listings.windows: "List windows: times, states, changes.",
+    row.row: "Show the life of one row.",
     listings.at: "Show the Delta versions of one consistent cut.",
     listings.signals: "List signals and their outcomes.",
     listings.notifications: "List what notifications say.",
@@ -172,6 +174,7 @@ CLASSES: dict[Callable[..., None], type[PdbCommand]] = {
     compare_events.compare_events: PdbCommand,
     data.recapture: PdbCommand,
     data.replay: PdbCommand,
+    row.row: PdbCommand,
 }
 """What each command on a source does where its configuration lists several pluggable databases."""
 for command, short_help in SHORT_HELP.items():

@@ -255,7 +255,23 @@ def _print_login(server: EmbeddedServer, login: Login, *, as_json: bool) -> None
     for owner, password in login.schemas.items():
         print(f"  schema owner  {owner} / {password}")
     print(f"  for capture   {login.capture_user} / {login.capture_password}")
-    print(f"  administrator {login.admin_user} / {login.admin_password}", flush=True)
+    print(f"  administrator {login.admin_user} / {login.admin_password}")
+    print(next_steps(server.dsn, login), flush=True)
+
+
+def next_steps(dsn: str, login: Login) -> str:
+    """What to type next to capture this database's tables, and how other clients connect."""
+    return f"""
+Make a table, as {login.user} with any client (JDBC: jdbc:oracle:thin:@//{dsn}):
+  CREATE TABLE ORDERS (ORDER_NO NUMBER PRIMARY KEY, STATUS VARCHAR2(20));
+  ALTER TABLE ORDERS ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;
+  INSERT INTO ORDERS VALUES (4711, 'new');
+Then, in another terminal:
+  export REDOLAKE_ORACLE_PASSWORD='{login.capture_password}' REDOLAKE_CONFIG=defs.yaml
+  redolake init --name {login.user.lower()} --dsn {dsn} --user '{login.capture_user}' \\
+      --password-env REDOLAKE_ORACLE_PASSWORD --table '{login.user}.*'
+  redolake doctor && redolake snapshot && redolake run --loop
+Ctrl-C ends this server."""
 
 
 def _watch_parent(ended: threading.Event) -> None:

@@ -40,24 +40,100 @@ if TYPE_CHECKING:
     from cdc_core.steps import Pipeline
 
 EXIT_DIFFERENT = 1
+EXIT_PROBLEM = 1
 
 
-def status(config: ConfigOption = None, json: JsonOption = False) -> None:
+CheckOption = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Print one line, and exit with code 1 if somebody must act: for cron and monitoring.",
+    ),
+]
+LagMaxOption = Annotated[
+    float | None,
+    typer.Option(
+        "--lag-max",
+        metavar="MINUTES",
+        min=0,
+        help="With --check: a table that is further behind is a problem, too.",
+    ),
+]
+
+
+def status(
+    check: CheckOption = False,
+    lag_max: LagMaxOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
     """Show the status of a source and its tables: state, position, lag, open transactions, last
     window, and what stops them.
+
+    --check prints one line, `orders OK: 3 tables, 12 s behind` or what is wrong. Exit code 0: all
+    is well. 1: a table failed, rows are in quarantine, a window cannot be carried, or --lag-max is
+    exceeded. 2: the command itself failed.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config) as pipeline:
         found = pipeline.status()
         measured = pipeline.measure(found) if json else []
-    if json:
+    if check:
+        _check([found], lag_max)
+    elif json:
         print_json(_as_json(found, measured))
     else:
         show_status(found, out())
 
 
-def status_of_all(names: Sequence[str], *, config: SourceFile, json: bool) -> None:
+def _check(found: Sequence[SourceStatus], lag_max: float | None) -> None:
+    """Print a line for each source, and exit with code 1 if one has a problem."""
+    problems = {one.source: problems_of(one, lag_max) for one in found}
+    for one in found:
+        behind = max((each.lag_seconds for each in one.tables if each.lag_seconds), default=None)
+        lag = "" if behind is None else f", {_duration(behind)} behind"
+        said = "; ".join(problems[one.source]) or f"{counted(len(one.tables), 'table')}{lag}"
+        verdict = "PROBLEM" if problems[one.source] else "OK"
+        out().print(f"{one.source} {verdict}: {said}", soft_wrap=True, markup=False)
+    if any(problems.values()):
+        raise typer.Exit(EXIT_PROBLEM)
+
+
+def problems_of(found: SourceStatus, lag_max: float | None = None) -> list[str]:
+    """What somebody must look at, a sentence each; empty where all is well.
+
+    Args:
+        found: The source.
+        lag_max: Minutes that a table may be behind; None for any.
+    """
+    problems = []
+    if found.scn_oracle is None:
+        problems.append(f"Oracle cannot be reached: {found.oracle_error or 'unknown'}")
+    if found.last_error:
+        problems.append(f"the next window cannot be carried: {found.last_error}")
+    for one in found.tables:
+        if one.state == "failed":
+            problems.append(f"{one.table} failed: {one.reason}")
+        elif one.rest_waits:
+            problems.append(f"{one.table} cannot apply its remaining changes: {one.rest_waits}")
+        if one.in_quarantine:
+            problems.append(f"{one.table} has {counted(one.in_quarantine, 'row')} in quarantine")
+        is_live = one.state in ("ready", "failed")
+        late = one.lag_seconds is not None and one.lag_seconds > 60 * (lag_max or 0)
+        if lag_max is not None and is_live and late:
+            problems.append(f"{one.table} is {_duration(one.lag_seconds or 0)} behind")
+    return problems
+
+
+def status_of_all(
+    names: Sequence[str],
+    *,
+    check: bool,
+    lag_max: float | None,
+    config: SourceFile,
+    json: bool,
+) -> None:
     """The same for all pluggable databases that the configuration lists, and the SCN as of which
     all of them can be read."""
     from cdc_core.fleet import common_scn, what_delays
@@ -69,6 +145,9 @@ def status_of_all(names: Sequence[str], *, config: SourceFile, json: bool) -> No
         }
         scn = common_scn(pipelines)
         why = "" if scn is not None else what_delays(pipelines)
+    if check:
+        _check([*found.values()], lag_max)
+        return
     if json:
         every = {name: _as_json(one, measured[name]) for name, one in found.items()}
         print_json({"pdbs": every, "common_scn": scn})
