@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cdc_core.capture.positions import upper_bound
 from cdc_core.certify.mined import Counting, Mined, listed
 from cdc_core.certify.passes import logminer_of, redo_of
-from cdc_core.certify.probes import Probe, Switch, Verdict, cannot_tell, decided, holds, otherwise
+from cdc_core.certify.probes import Probe, Verdict, cannot_tell, decided, holds, otherwise
 from cdc_core.certify.report import Found
 from cdc_core.config import LogMinerConfig, SourceConfig
 from cdc_core.errors import CdcError
@@ -154,28 +155,9 @@ def _speed(mined: Mined) -> Verdict:
     return decided(rate >= 1, seen, mining_mib_a_second=round(rate))
 
 
-def _probe(
-    name: str,
-    belief: str,
-    judge: Callable[[Mined], Verdict],
-    *,
-    depends: str,
-    otherwise: str,
-    source: str = _REFERENCE,
-    is_needed: bool = True,
-    switch: Switch | None = None,
-    needs_changes: bool = True,
-) -> MineProbe:
+def _probe(name: str, belief: str, judge: Callable[[Mined], Verdict], **more: Any) -> MineProbe:
     return MineProbe(
-        id=f"mine.{name}",
-        belief=belief,
-        judge=judge,
-        depends=depends,
-        otherwise=otherwise,
-        source=source,
-        is_needed=is_needed,
-        switch=switch,
-        needs_changes=needs_changes,
+        id=f"mine.{name}", belief=belief, judge=judge, **{"source": _REFERENCE, **more}
     )
 
 
@@ -270,7 +252,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         otherwise=_NOTHING,
         source=_SEEN_ELSEWHERE,
         is_needed=False,
-        switch=Switch(wart="PARTIAL_XIDS"),
+        wart="PARTIAL_XIDS",
         needs_changes=False,
     ),
     _probe(
@@ -281,7 +263,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         otherwise=_NOTHING,
         source=_SEEN_ELSEWHERE,
         is_needed=False,
-        switch=Switch(wart="EMPTY_TRANSACTIONS"),
+        wart="EMPTY_TRANSACTIONS",
         needs_changes=False,
     ),
     _probe(
@@ -292,7 +274,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         otherwise=_NOTHING,
         source=_MEASURED,
         is_needed=False,
-        switch=Switch(wart="LATE_REDO"),
+        wart="LATE_REDO",
         needs_changes=False,
     ),
     _probe(
@@ -303,7 +285,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         otherwise=_NOTHING,
         source="Said by maintainers of a redo parser",
         is_needed=False,
-        switch=Switch(wart="GATHERED_WRITES"),
+        wart="GATHERED_WRITES",
     ),
     _probe(
         "placeholders",
@@ -313,7 +295,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         otherwise=_NOTHING,
         source=_MEASURED,
         is_needed=False,
-        switch=Switch(wart="LOB_STATEMENTS"),
+        wart="LOB_STATEMENTS",
     ),
     _probe(
         "speed",

@@ -13,14 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.certify.tried import UNRESOLVED
+from cdc_core.certify.tried import DML, UNRESOLVED
 from cdc_core.decode.dml import decode_dml
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import CONTROL, LOB_OPERATIONS, Operation
 from cdc_core.model.redo_address import RedoAddress
 from cdc_core.schema.table import TableSchema
 
-DML = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
 _KNOWN = frozenset(int(one) for one in Operation)
 _NO_XID = "0" * 16
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")

@@ -64,14 +64,6 @@ Answers = Mapping[str, Answer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
-    """What an outcome sets in the embedded Oracle: a wart by its name, shown or hidden."""
-
-    wart: str
-    when_holds: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """One belief, and how it is put to the test.
 
@@ -82,7 +74,7 @@ class Probe:
         otherwise: What happens, and what to do, where it is not so.
         source: Where the fact comes from.
         is_needed: False where Redolake lives with either answer, and only wants to know.
-        switch: The wart of the embedded Oracle that belongs to it.
+        wart: The wart of the embedded Oracle that it shows where it holds.
     """
 
     id: str
@@ -91,7 +83,7 @@ class Probe:
     otherwise: str
     source: str
     is_needed: bool = True
-    switch: Switch | None = None
+    wart: str | None = None
 
     @property
     def subject(self) -> str:
@@ -165,3 +157,9 @@ def known_words(words: set[str], known: set[str]) -> str:
     shown = sorted(words & known)
     more = len(words - known)
     return ", ".join([*shown, *([f"{more} unknown" if more else ""] if more else [])]) or "none"
+
+
+def share(rows: Sequence[Any], is_so: Callable[[Any], object], what: str) -> Verdict:
+    """Is it so of each of the rows? ``what`` is said of those of which it is."""
+    good = sum(bool(is_so(row)) for row in rows)
+    return decided(good == len(rows), f"{good} of {len(rows)} rows {what}")

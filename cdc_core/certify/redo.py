@@ -7,7 +7,6 @@ from itertools import pairwise
 from cdc_core.certify.probes import (
     Answers,
     LookProbe,
-    Switch,
     Verdict,
     cannot_tell,
     decided,
@@ -414,7 +413,7 @@ SELECT ROUND((SYSDATE - MIN(FIRST_TIME)) * 24) FROM V$ARCHIVED_LOG
         otherwise="Nothing: a snapshot need not look twice.",
         source="Debezium passes over such rows with a warning",
         is_needed=False,
-        switch=Switch(wart="UNASSIGNED_START_SCNS"),
+        wart="UNASSIGNED_START_SCNS",
         queries={
             "open": """
 SELECT SUM(CASE WHEN START_SCN <= 1 THEN 1 ELSE 0 END), SUM(CASE WHEN START_SCN > 1 THEN 1 ELSE 0 END)

@@ -72,9 +72,9 @@ def _warts(found: Iterable[Found]) -> dict[str, bool]:
     is left out."""
     shown: dict[str, bool] = {}
     for one in found:
-        switch, outcome = one.probe.switch, one.verdict.outcome
-        if switch is not None and outcome is not Outcome.CANNOT_TELL:
-            shown[switch.wart] = (outcome is Outcome.HOLDS) == switch.when_holds
+        wart, outcome = one.probe.wart, one.verdict.outcome
+        if wart is not None and outcome is not Outcome.CANNOT_TELL:
+            shown[wart] = outcome is Outcome.HOLDS
     return shown
 
 

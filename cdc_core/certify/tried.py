@@ -6,12 +6,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cdc_core.certify.probes import Answer, Probe, Refused, Verdict, cannot_tell
+from cdc_core.certify.probes import (
+    Answer,
+    Probe,
+    Refused,
+    Rows,
+    Verdict,
+    cannot_tell,
+    decided,
+    share,
+)
 from cdc_core.model.operations import CONTROL, Operation
 
 UNRESOLVED = "ffffffff"
 """The sequence of an XID that LogMiner did not resolve."""
 
+DML = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
 Row = Mapping[str, Any]
 """A redo row, with the columns of ``capture.mining.MINED_SCHEMA``."""
 
@@ -118,9 +128,17 @@ class Tried:
         """The rows that begin and end its transactions."""
         return self.of(*CONTROL, rollback=None)
 
+    def answer(self, name: str) -> Answer:
+        """What a query of the probe gave; a refusal where it was not asked."""
+        found: Answer = self.asked.get(name, Refused("not asked"))
+        return found
+
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+Judge = Callable[[Tried], Verdict]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +155,7 @@ class TryProbe(Probe):
 
     table: str
     steps: Sequence[Step]
-    judge: Callable[[Tried], Verdict]
+    judge: Judge
     is_mined: bool = True
     takes_stop: bool = False
 
@@ -150,7 +168,76 @@ class TryProbe(Probe):
         return self.judge(tried)
 
 
-def answer_of(tried: Tried, name: str) -> Answer:
-    """What a query of the probe gave; a refusal where it was not asked."""
-    found: Answer = tried.asked.get(name, Refused("not asked"))
-    return found
+def try_probe(
+    subject: str, name: str, belief: str, steps: Sequence[Step], judge: Judge, **more: Any
+) -> TryProbe:
+    """A probe whose steps end with a COMMIT; ``more`` as :class:`TryProbe` has it."""
+    return TryProbe(
+        id=f"{subject}.{name}", belief=belief, steps=[*steps, "COMMIT"], judge=judge, **more
+    )
+
+
+# -- judges, and what makes them ------------------------------------------------------------------
+
+
+def each_row(
+    is_so: Callable[[Row], object],
+    what: str,
+    *operations: Operation,
+    rollback: int | None = 0,
+) -> Judge:
+    """Is it so of each of the table's rows with these codes, by default of all its changes?"""
+
+    def judge(tried: Tried) -> Verdict:
+        return share(tried.of(*(operations or DML), rollback=rollback), is_so, what)
+
+    return judge
+
+
+def equal(rows: int) -> Judge:
+    """Do both paths have the same rows, so many?"""
+    return lambda tried: equal_paths(tried, rows)
+
+
+def equal_paths(tried: Tried, rows: int) -> Verdict:
+    """Do both paths have the same rows, as many as are expected?"""
+    if tried.snapshot is None:
+        return cannot_tell("the table could not be read by a snapshot")
+    wrong = list(_differing(tried))
+    undecodable = sum(tried.undecodable.values())
+    right = len(tried.snapshot) - sum(key in tried.snapshot for key in wrong)
+    seen = f"{right} of {rows} rows are equal on both paths"
+    if undecodable:
+        seen += f"; {undecodable} rows of the redo cannot be decoded"
+    return decided(not wrong and not undecodable and len(tried.snapshot) == rows, seen)
+
+
+def _differing(tried: Tried) -> Iterator[int]:
+    """The IDs whose rows differ between both paths."""
+    snapshot = tried.snapshot or {}
+    for key in sorted(snapshot.keys() | tried.changed.keys()):
+        if _carried(snapshot.get(key)) != _carried(tried.changed.get(key)):
+            yield key
+
+
+def _carried(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A row without its NULLs: a column that came later is absent from changes before it."""
+    if row is None:
+        return None
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def of_answer(name: str) -> Callable[[Callable[[Tried, Rows], Verdict]], Judge]:
+    """Makes a judge of one that is given the rows of a query of the probe; where Oracle refused
+    them, there is no verdict."""
+
+    def decorate(judge: Callable[[Tried, Rows], Verdict]) -> Judge:
+        def judged(tried: Tried) -> Verdict:
+            answer = tried.answer(name)
+            if isinstance(answer, Refused):
+                return cannot_tell(f"Oracle refuses the question ({answer.code})")
+            return judge(tried, answer)
+
+        return judged
+
+    return decorate

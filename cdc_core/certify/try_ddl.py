@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
-from cdc_core.certify.probes import Refused, Switch, Verdict, cannot_tell, decided, otherwise
-from cdc_core.certify.tried import Ask, Keep, Step, Tried, TryProbe, answer_of
-from cdc_core.certify.try_types import equal_paths
+from cdc_core.certify.probes import Refused, Rows, Verdict, cannot_tell, decided, otherwise, share
+from cdc_core.certify.tried import (
+    DML,
+    Ask,
+    Keep,
+    Row,
+    Step,
+    Tried,
+    TryProbe,
+    equal,
+    of_answer,
+    try_probe,
+)
 from cdc_core.model.operations import Operation
 
-_DML = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
 _COLUMNS = "(ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), N NUMBER(9))"
 _MEASURED = "Measured on 23ai by others"
 _UNNAMED = "cdc_core/decode/unnamed.py, rule 14"
@@ -47,17 +57,13 @@ def _after_named(tried: Tried) -> Verdict:
 
 
 def _hexadecimal(tried: Tried) -> Verdict:
-    texts = [text for text in tried.texts(*_DML) if _is_unnamed(text)]
+    texts = [text for text in tried.texts(*DML) if _is_unnamed(text)]
     if not texts:
         return cannot_tell("no row has COL n")
     raw = sum("HEXTORAW(" in text and "'before'" not in text for text in texts)
     return decided(
         raw == len(texts), f"{raw} of {len(texts)} such rows have their values as HEXTORAW"
     )
-
-
-def _equal(rows: int) -> Callable[[Tried], Verdict]:
-    return lambda tried: equal_paths(tried, rows)
 
 
 def _ddl_row(tried: Tried) -> Verdict:
@@ -89,18 +95,18 @@ def _physical(tried: Tried) -> Verdict:
 
 
 def _nameless(tried: Tried) -> Verdict:
-    rows = tried.of(*_DML)
+    rows = tried.of(*DML)
     if not rows:
         return otherwise("the rows are not shown under the table's number")
-    nameless = sum(
-        row["table_name"] is None or str(row["table_name"]).startswith(("OBJ# ", "BIN$"))
-        for row in rows
-    )
-    return decided(nameless == len(rows), f"{nameless} of {len(rows)} rows have no name of a table")
+    return share(rows, _is_nameless, "have no name of a table")
+
+
+def _is_nameless(row: Row) -> bool:
+    return row["table_name"] is None or str(row["table_name"]).startswith(("OBJ# ", "BIN$"))
 
 
 def _recent(tried: Tried) -> Verdict:
-    answer = answer_of(tried, "past")
+    answer = tried.answer("past")
     seconds = float(tried.asked.get("past.seconds", 0))
     if isinstance(answer, Refused):
         return otherwise(f"{answer.code} for {seconds:.0f} seconds")
@@ -108,61 +114,31 @@ def _recent(tried: Tried) -> Verdict:
 
 
 def _across(tried: Tried) -> Verdict:
-    answer = answer_of(tried, "past")
+    answer = tried.answer("past")
     if isinstance(answer, Refused):
         return decided(answer.code == "ORA-01466", answer.code)
     return otherwise("the past can be read across the DDL")
 
 
 def _definition_past(tried: Tried) -> Verdict:
-    answer = answer_of(tried, "past")
+    answer = tried.answer("past")
     if isinstance(answer, Refused):
         return otherwise(answer.code)
     return decided(int(answer[0][0]) == 3, f"{int(answer[0][0])} columns as of before the DDL")
 
 
-def _guard(tried: Tried) -> Verdict:
-    answer = answer_of(tried, "hidden")
-    if isinstance(answer, Refused):
-        return cannot_tell(f"Oracle refuses the question ({answer.code})")
+@of_answer("hidden")
+def _guard(_tried: Tried, answer: Rows) -> Verdict:
     return decided(int(answer[0][0]) == 1, f"{int(answer[0][0])} hidden columns")
 
 
-def _ddl_time(tried: Tried) -> Verdict:
-    answer = answer_of(tried, "time")
-    if isinstance(answer, Refused):
-        return cannot_tell(f"Oracle refuses the question ({answer.code})")
+@of_answer("time")
+def _ddl_time(_tried: Tried, answer: Rows) -> Verdict:
     off = abs(float(answer[0][0]))
     return decided(off <= 10, f"{off:.0f} seconds apart")
 
 
-def _probe(
-    name: str,
-    belief: str,
-    steps: Sequence[Step],
-    judge: Callable[[Tried], Verdict],
-    *,
-    depends: str = _UNNAMED,
-    otherwise: str,
-    source: str = _MEASURED,
-    is_needed: bool = True,
-    switch: Switch | None = None,
-    table: str = _COLUMNS,
-    is_mined: bool = True,
-) -> TryProbe:
-    return TryProbe(
-        id=f"ddl.{name}",
-        belief=belief,
-        depends=depends,
-        otherwise=otherwise,
-        source=source,
-        is_needed=is_needed,
-        switch=switch,
-        table=table,
-        steps=[*steps, "COMMIT"],
-        judge=judge,
-        is_mined=is_mined,
-    )
+_probe = partial(try_probe, "ddl", table=_COLUMNS, depends=_UNNAMED, source=_MEASURED)
 
 
 _ADD: Sequence[Step] = (
@@ -178,42 +154,43 @@ _EITHER = "Nothing: names are read as well."
 DDL_PROBES: tuple[TryProbe, ...] = (
     _probe(
         "before-unnamed",
-        "Rows from before an ADD COLUMN come with STATUS 2 and COL n in place of names.",
-        _ADD, _before_unnamed, otherwise=_EITHER, is_needed=False, switch=Switch(wart="UNNAMED_COLUMNS"),
+        "Rows from before an ADD COLUMN come with STATUS 2 and COL n in place of names.", _ADD,
+        _before_unnamed, otherwise=_EITHER, is_needed=False, wart="UNNAMED_COLUMNS",
     ),
     _probe(
-        "before-raw",
-        "Values of such rows are HEXTORAW, in the form in which Oracle stores them.",
+        "before-raw", "Values of such rows are HEXTORAW, in the form in which Oracle stores them.",
         _ADD, _hexadecimal, otherwise=_LOST,
     ),
     _probe(
-        "after-named",
-        "Rows from after the DDL have names and STATUS 0.",
-        _ADD, _after_named, otherwise=_LOST,
+        "after-named", "Rows from after the DDL have names and STATUS 0.", _ADD, _after_named,
+        otherwise=_LOST,
     ),
-    _probe("add-column", "An ADD COLUMN leaves both paths equal.", _ADD, _equal(2), otherwise=_LOST),
+    _probe("add-column", "An ADD COLUMN leaves both paths equal.", _ADD, equal(2), otherwise=_LOST),
     _probe(
         "drop-column",
         "COL n of a row from before a DROP COLUMN counts the columns that the segment had then: both paths are equal.",
         [
-            _ROW, "COMMIT", "ALTER TABLE {t} DROP COLUMN V", "INSERT INTO {t} (ID, N) VALUES (2, 9)", "COMMIT",
-            "DELETE FROM {t} WHERE ID = 1",
+            _ROW, "COMMIT", "ALTER TABLE {t} DROP COLUMN V",
+            "INSERT INTO {t} (ID, N) VALUES (2, 9)", "COMMIT", "DELETE FROM {t} WHERE ID = 1",
         ],
-        _equal(1), otherwise=_LOST, source="Inferred; not settled by any source",
+        equal(1), otherwise=_LOST, source="Inferred; not settled by any source",
     ),
     _probe(
         "rename-column",
         "A RENAME COLUMN leaves the rows from before with the names of now, or with COL n: the row after it has the new name.",
-        [_ROW, "COMMIT", "ALTER TABLE {t} RENAME COLUMN V TO W", "INSERT INTO {t} (ID, W) VALUES (2, 'after')"],
+        [
+            _ROW, "COMMIT", "ALTER TABLE {t} RENAME COLUMN V TO W",
+            "INSERT INTO {t} (ID, W) VALUES (2, 'after')",
+        ],
         _after_named, otherwise=_LOST,
     ),
     _probe(
-        "modify-column",
-        "A MODIFY to more digits leaves both paths equal.",
+        "modify-column", "A MODIFY to more digits leaves both paths equal.",
         [
-            _ROW, "COMMIT", "ALTER TABLE {t} MODIFY (N NUMBER(12))", "INSERT INTO {t} (ID, V, N) VALUES (2, 'after', 123456789012)",
+            _ROW, "COMMIT", "ALTER TABLE {t} MODIFY (N NUMBER(12))",
+            "INSERT INTO {t} (ID, V, N) VALUES (2, 'after', 123456789012)",
         ],
-        _equal(2), otherwise=_LOST,
+        equal(2), otherwise=_LOST,
     ),
     _probe(
         "default-guard",
@@ -222,71 +199,67 @@ DDL_PROBES: tuple[TryProbe, ...] = (
             "ALTER TABLE {t} ADD (EXTRA NUMBER(5) DEFAULT 4)",
             Ask("hidden", "SELECT COUNT(*) FROM ALL_TAB_COLS WHERE OWNER = '{owner}' AND TABLE_NAME = '{name}' AND HIDDEN_COLUMN = 'YES'"),
         ],
-        _guard, otherwise=_EITHER, is_needed=False, is_mined=False, source="Rows of a real dictionary",
+        _guard, otherwise=_EITHER, is_needed=False, is_mined=False,
+        source="Rows of a real dictionary",
     ),
     _probe(
-        "text",
-        "A DDL is one row with code 5 and the text as it was typed.",
-        _ADD, _ddl_row, depends="cdc_core/capture/ddl_rows.py",
-        otherwise="DDL is not followed: its tables stop.", source="Oracle Database Reference 19c, V$LOGMNR_CONTENTS",
+        "text", "A DDL is one row with code 5 and the text as it was typed.", _ADD, _ddl_row,
+        depends="cdc_core/capture/ddl_rows.py", otherwise="DDL is not followed: its tables stop.",
+        source="Oracle Database Reference 19c, V$LOGMNR_CONTENTS",
     ),
     _probe(
-        "version",
-        "DATA_OBJV# rises with a structural DDL.",
-        _ADD, _version_rises, depends="cdc_core/capture/unnamed_rows.py", otherwise="Nothing: STATUS distinguishes the rows.", is_needed=False,
+        "version", "DATA_OBJV# rises with a structural DDL.", _ADD, _version_rises,
+        depends="cdc_core/capture/unnamed_rows.py",
+        otherwise="Nothing: STATUS distinguishes the rows.", is_needed=False,
     ),
     _probe(
-        "truncate",
-        "After a TRUNCATE, DATA_OBJ# is the same and DATA_OBJD# another one.",
+        "truncate", "After a TRUNCATE, DATA_OBJ# is the same and DATA_OBJD# another one.",
         [_ROW, "COMMIT", "TRUNCATE TABLE {t}", "INSERT INTO {t} (ID, V) VALUES (2, 'after')"],
-        _physical, depends=_SEGMENTS, otherwise="Rows after a TRUNCATE are not recognised. Report the numbers.",
+        _physical, depends=_SEGMENTS,
+        otherwise="Rows after a TRUNCATE are not recognised. Report the numbers.",
     ),
     _probe(
-        "move",
-        "After a MOVE, DATA_OBJ# is the same and DATA_OBJD# another one.",
-        [
-            _ROW, "COMMIT", "ALTER TABLE {t} MOVE", "INSERT INTO {t} (ID, V) VALUES (2, 'after')",
-        ],
-        _physical, depends=_SEGMENTS, otherwise="Rows after a MOVE are not recognised. Report the numbers.",
+        "move", "After a MOVE, DATA_OBJ# is the same and DATA_OBJD# another one.",
+        [_ROW, "COMMIT", "ALTER TABLE {t} MOVE", "INSERT INTO {t} (ID, V) VALUES (2, 'after')"],
+        _physical, depends=_SEGMENTS,
+        otherwise="Rows after a MOVE are not recognised. Report the numbers.",
     ),
     _probe(
         "dropped-table",
         "Rows of a table that was dropped come without its name, under its number.",
-        [_ROW, "COMMIT", "DROP TABLE {t} PURGE"],
-        _nameless, depends="cdc_core/capture/unnamed_rows.py, rule 13", otherwise=_EITHER, is_needed=False,
-        switch=Switch(wart="UNNAMED_COLUMNS"),
+        [_ROW, "COMMIT", "DROP TABLE {t} PURGE"], _nameless,
+        depends="cdc_core/capture/unnamed_rows.py, rule 13", otherwise=_EITHER, is_needed=False,
+        wart="UNNAMED_COLUMNS",
     ),
     _probe(
-        "time",
-        "LAST_DDL_TIME is the clock of the host, to ten seconds.",
+        "time", "LAST_DDL_TIME is the clock of the host, to ten seconds.",
         [
             "ALTER TABLE {t} ADD (EXTRA NUMBER(5))",
-            Ask(
-                "time",
-                "SELECT (SYSDATE - LAST_DDL_TIME) * 86400 FROM ALL_OBJECTS WHERE OBJECT_TYPE = 'TABLE' AND OWNER = '{owner}' "
-                "AND OBJECT_NAME = '{name}'",
-            ),
+            Ask("time", "SELECT (SYSDATE - LAST_DDL_TIME) * 86400 FROM ALL_OBJECTS WHERE OBJECT_TYPE = 'TABLE' AND OWNER = '{owner}' "
+                "AND OBJECT_NAME = '{name}'"),
         ],
-        _ddl_time, depends="cdc_core/schema/ddl_times.py", otherwise="Definitions of the past may be refused, or taken too early.",
-        is_mined=False, source="Oracle Database Reference 19c, ALL_OBJECTS",
+        _ddl_time, depends="cdc_core/schema/ddl_times.py",
+        otherwise="Definitions of the past may be refused, or taken too early.", is_mined=False,
+        source="Oracle Database Reference 19c, ALL_OBJECTS",
     ),
     _probe(
-        "flashback-behind",
-        "An SCN behind a DDL can be read within twenty seconds of it.",
-        [_ROW, "COMMIT", "ALTER TABLE {t} ADD (EXTRA NUMBER(5))", Keep("behind"), Ask("past", _AS_OF, until_seconds=_DDL_SECONDS)],
-        _recent, depends="cdc_core/oracle/after_ddl.py", otherwise="Snapshots after a DDL fail with ORA-01466: raise the wait, and report it.",
+        "flashback-behind", "An SCN behind a DDL can be read within twenty seconds of it.",
+        [
+            _ROW, "COMMIT", "ALTER TABLE {t} ADD (EXTRA NUMBER(5))", Keep("behind"),
+            Ask("past", _AS_OF, until_seconds=_DDL_SECONDS),
+        ],
+        _recent, depends="cdc_core/oracle/after_ddl.py",
+        otherwise="Snapshots after a DDL fail with ORA-01466: raise the wait, and report it.",
         source="About three seconds were seen on 23ai",
     ),
     _probe(
-        "flashback-across",
-        "A table cannot be read as of an SCN before a DROP COLUMN (ORA-01466).",
+        "flashback-across", "A table cannot be read as of an SCN before a DROP COLUMN (ORA-01466).",
         [_ROW, "COMMIT", Keep("before"), "ALTER TABLE {t} DROP COLUMN V", Ask("past", _BEFORE)],
-        _across, depends="rule 19", otherwise="Nothing: the past is not read across a DDL.", is_needed=False,
-        source='Database Development Guide 19c, "Using Oracle Flashback Query"',
+        _across, depends="rule 19", otherwise="Nothing: the past is not read across a DDL.",
+        is_needed=False, source='Database Development Guide 19c, "Using Oracle Flashback Query"',
     ),
     _probe(
-        "dictionary-past",
-        "ALL_TAB_COLS as of an SCN shows the columns of that time.",
+        "dictionary-past", "ALL_TAB_COLS as of an SCN shows the columns of that time.",
         [
             _ROW, "COMMIT", Keep("before"), "ALTER TABLE {t} DROP COLUMN V",
             Ask("past", "SELECT COUNT(*) FROM ALL_TAB_COLS AS OF SCN :before WHERE OWNER = '{owner}' AND TABLE_NAME = '{name}'"),

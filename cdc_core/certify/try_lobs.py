@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
-from cdc_core.certify.probes import Switch, Verdict, cannot_tell, decided, otherwise
-from cdc_core.certify.tried import Step, Tried, TryProbe, WriteLob
-from cdc_core.certify.try_types import equal_paths
+from cdc_core.certify.probes import Verdict, cannot_tell, decided, otherwise
+from cdc_core.certify.tried import Tried, TryProbe, WriteLob, equal, equal_paths, try_probe
 from cdc_core.model.operations import Operation
 
 _TABLE = "(ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), C CLOB)"
@@ -93,10 +92,6 @@ def _offset(tried: Tried) -> Verdict:
     return cannot_tell(f"{len(writes)} writes, none behind another")
 
 
-def _equal(rows: int) -> Callable[[Tried], Verdict]:
-    return lambda tried: equal_paths(tried, rows)
-
-
 def _never_wrong(tried: Tried) -> Verdict:
     """What the redo does not show is not decoded; what is decoded is right."""
     if tried.undecodable:
@@ -104,31 +99,7 @@ def _never_wrong(tried: Tried) -> Verdict:
     return equal_paths(tried, 1)
 
 
-def _probe(
-    name: str,
-    belief: str,
-    steps: Sequence[Step],
-    judge: Callable[[Tried], Verdict],
-    *,
-    depends: str = _LOB,
-    otherwise: str = _WRONG,
-    source: str = _MEASURED,
-    is_needed: bool = True,
-    switch: Switch | None = None,
-    table: str = _TABLE,
-) -> TryProbe:
-    return TryProbe(
-        id=f"lob.{name}",
-        belief=belief,
-        depends=depends,
-        otherwise=otherwise,
-        source=source,
-        is_needed=is_needed,
-        switch=switch,
-        table=table,
-        steps=[*steps, "COMMIT"],
-        judge=judge,
-    )
+_probe = partial(try_probe, "lob", table=_TABLE, depends=_LOB, otherwise=_WRONG, source=_MEASURED)
 
 
 _SMALL = "INSERT INTO {t} VALUES (1, 'a', 'small')"
@@ -137,14 +108,12 @@ _NOTHING = "Nothing: rows with their own ROWID are read as well."
 
 LOB_PROBES: tuple[TryProbe, ...] = (
     _probe(
-        "placeholder",
-        "In a table with LOBs an INSERT row has a placeholder for the ROWID.",
-        [_SMALL], _placeholder, depends="cdc_core/stage/undone_statements.py", otherwise=_NOTHING, is_needed=False,
-        switch=Switch(wart="LOB_STATEMENTS"),
+        "placeholder", "In a table with LOBs an INSERT row has a placeholder for the ROWID.",
+        [_SMALL], _placeholder, depends="cdc_core/stage/undone_statements.py", otherwise=_NOTHING,
+        is_needed=False, wart="LOB_STATEMENTS",
     ),
     _probe(
-        "closing-row",
-        "Behind such an INSERT an UPDATE or an INTERNAL row has the real ROWID.",
+        "closing-row", "Behind such an INSERT an UPDATE or an INTERNAL row has the real ROWID.",
         [_SMALL, _BIG.replace("(1,", "(2,")], _closed, depends="cdc_core/stage/closing_updates.py",
         otherwise="Redolake cannot see what a transaction takes back in tables with LOBs: they stop.",
     ),
@@ -152,72 +121,72 @@ LOB_PROBES: tuple[TryProbe, ...] = (
         "statement-undo",
         "One undo row with the real ROWID takes back a whole INSERT of a row with a LOB.",
         ["SAVEPOINT S", _SMALL, "ROLLBACK TO S", "INSERT INTO {t} VALUES (3, 'kept', NULL)"],
-        _one_undo,
-        depends="cdc_core/stage/undone_statements.py",
-        otherwise="Nothing: each undo row has the ROWID of its row.",
-        is_needed=False,
-        switch=Switch(wart="LOB_STATEMENTS"),
+        _one_undo, depends="cdc_core/stage/undone_statements.py",
+        otherwise="Nothing: each undo row has the ROWID of its row.", is_needed=False,
+        wart="LOB_STATEMENTS",
     ),
     _probe(
-        "savepoint",
-        "What is rolled back to a savepoint in a table with LOBs is on neither path.",
+        "savepoint", "What is rolled back to a savepoint in a table with LOBs is on neither path.",
         [
-            _SMALL, "SAVEPOINT S", "INSERT INTO {t} VALUES (2, 'gone', 'gone')", "UPDATE {t} SET C = 'gone' WHERE ID = 1", "ROLLBACK TO S",
+            _SMALL, "SAVEPOINT S", "INSERT INTO {t} VALUES (2, 'gone', 'gone')",
+            "UPDATE {t} SET C = 'gone' WHERE ID = 1", "ROLLBACK TO S",
             "INSERT INTO {t} VALUES (3, 'kept', 'kept')",
         ],
-        _equal(2), depends="cdc_core/stage/undone_statements.py",
+        equal(2), depends="cdc_core/stage/undone_statements.py",
     ),
     _probe(
         "savepoint-large",
         "So is what is rolled back of LOBs that are written piece by piece, unless the redo does not show which rows those are.",
         [
-            _BIG, "COMMIT", "SAVEPOINT S", f"UPDATE {{t}} SET C = {_LARGE} || 'gone' WHERE ID = 1", "ROLLBACK TO S",
-            "UPDATE {t} SET V = 'b' WHERE ID = 1",
+            _BIG, "COMMIT", "SAVEPOINT S", f"UPDATE {{t}} SET C = {_LARGE} || 'gone' WHERE ID = 1",
+            "ROLLBACK TO S", "UPDATE {t} SET V = 'b' WHERE ID = 1",
         ],
         _never_wrong, depends="cdc_core/stage/undone_statements.py",
     ),
     _probe(
-        "blocks",
-        "Each write of a LOB is a whole PL/SQL block, with STATUS 2.",
-        [_BIG], _blocks, otherwise="Nothing: writes in pieces, as older releases print them, are read as well.", is_needed=False,
+        "blocks", "Each write of a LOB is a whole PL/SQL block, with STATUS 2.", [_BIG], _blocks,
+        otherwise="Nothing: writes in pieces, as older releases print them, are read as well.",
+        is_needed=False,
     ),
     _probe(
-        "trim",
-        "What replaces the value of a LOB ends with a trim to its length.",
-        [_SMALL, "COMMIT", f"UPDATE {{t}} SET C = {_LARGE}"], _trim_last, otherwise="Its first write alone shows whether a LOB is whole.", is_needed=False,
+        "trim", "What replaces the value of a LOB ends with a trim to its length.",
+        [_SMALL, "COMMIT", f"UPDATE {{t}} SET C = {_LARGE}"], _trim_last,
+        otherwise="Its first write alone shows whether a LOB is whole.", is_needed=False,
     ),
     _probe(
         "written-at",
         "What is written into the middle of a LOB is there on both paths, unless the redo has a part of the value alone.",
-        [_BIG, "COMMIT", WriteLob(_LOCATOR, "xy", 4003)],
-        _never_wrong,
+        [_BIG, "COMMIT", WriteLob(_LOCATOR, "xy", 4003)], _never_wrong,
     ),
-    _probe("large", "A LOB of several pieces is equal on both paths.", [_BIG], _equal(1)),
+    _probe("large", "A LOB of several pieces is equal on both paths.", [_BIG], equal(1)),
     _probe(
         "replaced",
         "A large LOB that is replaced by a small one, and a small one by a large, are equal on both paths.",
         [
-            _BIG, "INSERT INTO {t} VALUES (2, 'b', 'small')", "COMMIT", "UPDATE {t} SET C = 'short' WHERE ID = 1",
+            _BIG, "INSERT INTO {t} VALUES (2, 'b', 'small')", "COMMIT",
+            "UPDATE {t} SET C = 'short' WHERE ID = 1",
             f"UPDATE {{t}} SET C = {_LARGE} WHERE ID = 2",
         ],
-        _equal(2),
+        equal(2),
     ),
     _probe(
-        "emptied",
-        "A LOB that is emptied or set to NULL is so on both paths.",
-        [_BIG, "INSERT INTO {t} VALUES (2, 'b', 'x')", "COMMIT", "UPDATE {t} SET C = NULL WHERE ID = 1",
-         "UPDATE {t} SET C = EMPTY_CLOB() WHERE ID = 2"],
-        _equal(2),
+        "emptied", "A LOB that is emptied or set to NULL is so on both paths.",
+        [
+            _BIG, "INSERT INTO {t} VALUES (2, 'b', 'x')", "COMMIT",
+            "UPDATE {t} SET C = NULL WHERE ID = 1", "UPDATE {t} SET C = EMPTY_CLOB() WHERE ID = 2",
+        ],
+        equal(2),
     ),
     _probe(
-        "offset-units",
-        "LogMiner's offsets into a CLOB count UTF-16 units, as DBMS_LOB's do.",
+        "offset-units", "LogMiner's offsets into a CLOB count UTF-16 units, as DBMS_LOB's do.",
         [
             "INSERT INTO {t} VALUES (1, 'a', "
             r"TO_CLOB(UNISTR('\D83D\DD25')) || RPAD('x', 4000, 'y') || RPAD('z', 4000, 'z'))",
         ],
-        _offset, otherwise="Nothing: a value that differs between both readings is not taken from the redo.", is_needed=False,
-        switch=Switch(wart="LOB_OFFSETS_IN_UNITS"), source="DBMS_LOB's manual; not measured of LogMiner",
+        _offset,
+        otherwise="Nothing: a value that differs between both readings is not taken from the redo.",
+        is_needed=False, wart="LOB_OFFSETS_IN_UNITS",
+        source="DBMS_LOB's manual; not measured of LogMiner",
     ),
 )  # fmt: skip
 """Of LOBs."""

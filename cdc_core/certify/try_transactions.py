@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
-from cdc_core.certify.probes import Refused, Switch, Verdict, cannot_tell, decided, holds, otherwise
+from cdc_core.certify.probes import Rows, Verdict, cannot_tell, decided, holds, otherwise, share
 from cdc_core.certify.tried import (
+    DML,
     UNRESOLVED,
     Ask,
     Fails,
@@ -14,12 +16,12 @@ from cdc_core.certify.tried import (
     Step,
     Tried,
     TryProbe,
-    answer_of,
+    equal,
+    of_answer,
+    try_probe,
 )
-from cdc_core.certify.try_types import equal_paths
 from cdc_core.model.operations import ENDS, Operation
 
-_DML = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
 _COLUMNS = "(ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))"
 _ROLLBACK = "cdc_core/stage/rollback.py"
 _LEDGER = "cdc_core/capture/ledger.py"
@@ -30,20 +32,20 @@ SELECT RAWTOHEX(T.XID), T.START_SCN FROM V$TRANSACTION T, GV$SESSION S
 
 
 def _own_end(tried: Tried) -> Verdict:
-    xids = {row["xid"] for row in tried.of(*_DML, rollback=None)}
+    xids = {row["xid"] for row in tried.of(*DML, rollback=None)}
     ends = tried.of(Operation.COMMIT, rollback=None)
     return decided(len(ends) == len(xids), f"{len(xids)} transactions, {len(ends)} COMMIT rows")
 
 
 def _own_start(tried: Tried) -> Verdict:
-    xids = {row["xid"] for row in tried.of(*_DML, rollback=None)}
+    xids = {row["xid"] for row in tried.of(*DML, rollback=None)}
     starts = {row["xid"] for row in tried.of(Operation.START, rollback=None)}
     return decided(xids <= starts, f"{len(xids)} transactions, {len(xids & starts)} START rows")
 
 
 def _commit_last(tried: Tried) -> Verdict:
     ends = [row["scn"] for row in tried.of(Operation.COMMIT, rollback=None)]
-    rows = tried.of(*_DML, rollback=None)
+    rows = tried.of(*DML, rollback=None)
     if not ends:
         return cannot_tell("no COMMIT row is shown")
     late = sum(row["scn"] > max(ends) for row in rows)
@@ -51,9 +53,8 @@ def _commit_last(tried: Tried) -> Verdict:
 
 
 def _user_named(tried: Tried) -> Verdict:
-    rows = tried.of(Operation.START, *_DML, rollback=None)
-    named = sum(row["username"] == tried.owner for row in rows)
-    return decided(named == len(rows), f"{named} of {len(rows)} rows name the user")
+    rows = tried.of(Operation.START, *DML, rollback=None)
+    return share(rows, lambda row: row["username"] == tried.owner, "name the user")
 
 
 def _undo_rows(tried: Tried) -> list[Row]:
@@ -61,7 +62,7 @@ def _undo_rows(tried: Tried) -> list[Row]:
 
 
 def _newest_first(tried: Tried) -> Verdict:
-    done = [row["row_id"] for row in tried.of(*_DML)]
+    done = [row["row_id"] for row in tried.of(*DML)]
     undone = [row["row_id"] for row in _undo_rows(tried)]
     if not undone:
         return otherwise("no undo row is shown")
@@ -79,10 +80,6 @@ def _undo_by_rowid(tried: Tried) -> Verdict:
     return decided(
         by_rowid == len(texts), f"{by_rowid} of {len(texts)} undo rows name a ROWID alone"
     )
-
-
-def _equal(rows: int) -> Callable[[Tried], Verdict]:
-    return lambda tried: equal_paths(tried, rows)
 
 
 def _rolled_back(tried: Tried) -> Verdict:
@@ -121,11 +118,9 @@ def _all_later(tried: Tried) -> Verdict:
     return decided(shown == 4, f"{shown} of 4 rows are shown after the COMMIT")
 
 
-def _late_below(tried: Tried) -> Verdict:
+@of_answer("scn")
+def _late_below(tried: Tried, answer: Rows) -> Verdict:
     """Rows that come late keep the SCN of their change."""
-    answer = answer_of(tried, "scn")
-    if isinstance(answer, Refused):
-        return cannot_tell("the SCN could not be read")
     bound = int(answer[0][0])
     above = sum(row["scn"] > bound for row in tried.of(Operation.INSERT))
     return decided(
@@ -134,11 +129,9 @@ def _late_below(tried: Tried) -> Verdict:
     )
 
 
-def _start_scn(tried: Tried) -> Verdict:
-    answer = answer_of(tried, "open")
-    if isinstance(answer, Refused):
-        return cannot_tell(f"Oracle refuses the question ({answer.code})")
-    rows = tried.of(*_DML)
+@of_answer("open")
+def _start_scn(tried: Tried, answer: Rows) -> Verdict:
+    rows = tried.of(*DML)
     if len(answer) != 1 or not rows:
         return cannot_tell(f"{len(answer)} open transactions of the schema")
     [(xid, start)] = answer
@@ -167,30 +160,7 @@ def _rows_of_merge(tried: Tried) -> Verdict:
     )
 
 
-def _probe(
-    name: str,
-    belief: str,
-    steps: Sequence[Step],
-    judge: Callable[[Tried], Verdict],
-    *,
-    depends: str = _ROLLBACK,
-    otherwise: str,
-    source: str = _MEASURED,
-    is_needed: bool = True,
-    switch: Switch | None = None,
-) -> TryProbe:
-    return TryProbe(
-        id=f"transaction.{name}",
-        belief=belief,
-        depends=depends,
-        otherwise=otherwise,
-        source=source,
-        is_needed=is_needed,
-        switch=switch,
-        table=_COLUMNS,
-        steps=[*steps, "COMMIT"],
-        judge=judge,
-    )
+_probe = partial(try_probe, "transaction", table=_COLUMNS, depends=_ROLLBACK, source=_MEASURED)
 
 
 _SIMPLE: Sequence[Step] = ("INSERT INTO {t} VALUES (1, 'a')", "UPDATE {t} SET V = 'b' WHERE ID = 1")
@@ -215,9 +185,7 @@ _LOST = "Changes would be lost, or taken for others. Report what LogMiner shows.
 
 TRANSACTION_PROBES: tuple[TryProbe, ...] = (
     _probe(
-        "start",
-        "Each transaction has a START row with its XID.",
-        _SIMPLE, _own_start,
+        "start", "Each transaction has a START row with its XID.", _SIMPLE, _own_start,
         depends=_LEDGER,
         otherwise="Transactions count as begun before the source: their tables leave the stream.",
         source="Oracle Database Reference 19c, V$LOGMNR_CONTENTS",
@@ -225,101 +193,73 @@ TRANSACTION_PROBES: tuple[TryProbe, ...] = (
     _probe(
         "commit",
         "Each committed transaction has one COMMIT row, with its XID or with its undo segment and slot.",
-        [*_SIMPLE, "COMMIT", "DELETE FROM {t} WHERE ID = 1"], _own_end,
-        depends=_LEDGER,
-        otherwise=_LOST,
-        source="Oracle Database Reference 19c, V$LOGMNR_CONTENTS",
+        [*_SIMPLE, "COMMIT", "DELETE FROM {t} WHERE ID = 1"], _own_end, depends=_LEDGER,
+        otherwise=_LOST, source="Oracle Database Reference 19c, V$LOGMNR_CONTENTS",
     ),
     _probe(
-        "commit-scn",
-        "No row of a transaction has an SCN above that of its COMMIT row.",
-        _SIMPLE, _commit_last,
-        depends="rule 3",
+        "commit-scn", "No row of a transaction has an SCN above that of its COMMIT row.", _SIMPLE,
+        _commit_last, depends="rule 3",
         otherwise="Windows would cut transactions. Report the rows.",
         source="Oracle Database Concepts 19c, transactions",
     ),
     _probe(
-        "user",
-        "USERNAME names who began a transaction that is mined from its start.",
-        _SIMPLE, _user_named,
-        depends="capture.users",
-        otherwise="Filters by user do not work.",
+        "user", "USERNAME names who began a transaction that is mined from its start.", _SIMPLE,
+        _user_named, depends="capture.users", otherwise="Filters by user do not work.",
         is_needed=False,
     ),
     _probe(
-        "key-change",
-        "An UPDATE of a key is one UPDATE row.",
+        "key-change", "An UPDATE of a key is one UPDATE row.",
         ["INSERT INTO {t} VALUES (1, 'a')", "UPDATE {t} SET ID = 2 WHERE ID = 1"], _key_change,
         depends="cdc_core/stage/reducing.py",
         otherwise="Key changes are a delete and an insert, which is applied as well.",
-        is_needed=False,
-        source="Debezium reads key changes so",
+        is_needed=False, source="Debezium reads key changes so",
     ),
     _probe(
-        "key-swap",
-        "Keys that one transaction exchanges between rows are the same on both paths.",
+        "key-swap", "Keys that one transaction exchanges between rows are the same on both paths.",
         [
             "INSERT INTO {t} VALUES (1, 'one')", "INSERT INTO {t} VALUES (2, 'two')", "COMMIT",
-            "UPDATE {t} SET ID = 9 WHERE ID = 1", "UPDATE {t} SET ID = 1 WHERE ID = 2", "UPDATE {t} SET ID = 2 WHERE ID = 9",
+            "UPDATE {t} SET ID = 9 WHERE ID = 1", "UPDATE {t} SET ID = 1 WHERE ID = 2",
+            "UPDATE {t} SET ID = 2 WHERE ID = 9",
         ],
-        _equal(2),
-        depends="cdc_core/stage/reducing.py",
-        otherwise=_LOST,
+        equal(2), depends="cdc_core/stage/reducing.py", otherwise=_LOST,
     ),
     _probe(
-        "many-rows",
-        "An UPDATE of several rows is one row of the redo for each.",
-        [*[f"INSERT INTO {{t}} VALUES ({at}, 'a')" for at in range(3)], "UPDATE {t} SET V = 'b'"], _rows_of_merge,
-        depends="rule 1",
-        otherwise=_LOST,
+        "many-rows", "An UPDATE of several rows is one row of the redo for each.",
+        [*[f"INSERT INTO {{t}} VALUES ({at}, 'a')" for at in range(3)], "UPDATE {t} SET V = 'b'"],
+        _rows_of_merge, depends="rule 1", otherwise=_LOST,
         source="Oracle Database Utilities 19c, LogMiner",
     ),
     _probe(
-        "merge",
-        "What a MERGE updates and inserts is equal on both paths.",
+        "merge", "What a MERGE updates and inserts is equal on both paths.",
         [
-            "INSERT INTO {t} VALUES (1, 'a')",
-            "COMMIT",
+            "INSERT INTO {t} VALUES (1, 'a')", "COMMIT",
             "MERGE INTO {t} T USING (SELECT 1 ID, 'b' V FROM DUAL UNION ALL SELECT 2, 'c' FROM DUAL) S "
             "ON (T.ID = S.ID) WHEN MATCHED THEN UPDATE SET V = S.V WHEN NOT MATCHED THEN INSERT (ID, V) VALUES (S.ID, S.V)",
         ],
-        _equal(2),
-        depends="rule 1",
-        otherwise=_LOST,
+        equal(2), depends="rule 1", otherwise=_LOST,
         source="Oracle Database Utilities 19c, LogMiner",
     ),
     _probe(
         "same-key-again",
         "A key that one transaction deletes and inserts again is equal on both paths.",
         [
-            "INSERT INTO {t} VALUES (1, 'a')",
-            "COMMIT",
-            "DELETE FROM {t} WHERE ID = 1",
-            "INSERT INTO {t} VALUES (1, 'b')",
-            "DELETE FROM {t} WHERE ID = 1",
+            "INSERT INTO {t} VALUES (1, 'a')", "COMMIT", "DELETE FROM {t} WHERE ID = 1",
+            "INSERT INTO {t} VALUES (1, 'b')", "DELETE FROM {t} WHERE ID = 1",
             "INSERT INTO {t} VALUES (1, 'c')",
         ],
-        _equal(1),
-        depends="cdc_core/stage/reducing.py",
-        otherwise=_LOST,
+        equal(1), depends="cdc_core/stage/reducing.py", otherwise=_LOST,
     ),
     _probe(
         "nested-savepoints",
         "Savepoints within savepoints, taken back from the inside and from the outside, are equal on both paths.",
         [
-            "INSERT INTO {t} VALUES (1, 'kept')",
-            "SAVEPOINT A",
-            "UPDATE {t} SET V = 'one' WHERE ID = 1",
-            "SAVEPOINT B",
-            "UPDATE {t} SET V = 'two' WHERE ID = 1",
-            "DELETE FROM {t} WHERE ID = 1",
-            "ROLLBACK TO B",
-            "INSERT INTO {t} VALUES (2, 'gone')",
-            "ROLLBACK TO A",
+            "INSERT INTO {t} VALUES (1, 'kept')", "SAVEPOINT A",
+            "UPDATE {t} SET V = 'one' WHERE ID = 1", "SAVEPOINT B",
+            "UPDATE {t} SET V = 'two' WHERE ID = 1", "DELETE FROM {t} WHERE ID = 1",
+            "ROLLBACK TO B", "INSERT INTO {t} VALUES (2, 'gone')", "ROLLBACK TO A",
             "INSERT INTO {t} VALUES (3, 'kept')",
         ],
-        _equal(2),
-        otherwise=_LOST,
+        equal(2), otherwise=_LOST,
     ),
     _probe(
         "savepoint-undo",
@@ -330,83 +270,63 @@ TRANSACTION_PROBES: tuple[TryProbe, ...] = (
     _probe(
         "savepoint-undo-form",
         "The undo row of an INSERT is a DELETE by ROWID alone, also with NO_ROWID_IN_STMT.",
-        _SAVEPOINT, _undo_by_rowid,
-        otherwise="Nothing: undo rows are not decoded.",
+        _SAVEPOINT, _undo_by_rowid, otherwise="Nothing: undo rows are not decoded.",
         is_needed=False,
     ),
     _probe(
-        "savepoint",
-        "What is rolled back to a savepoint is on neither path.",
-        [*_SAVEPOINT, "INSERT INTO {t} VALUES (4, 'kept')"], _equal(2),
-        otherwise=_LOST,
+        "savepoint", "What is rolled back to a savepoint is on neither path.",
+        [*_SAVEPOINT, "INSERT INTO {t} VALUES (4, 'kept')"], equal(2), otherwise=_LOST,
     ),
     _probe(
         "savepoint-same-row",
         "A row that is changed, taken back to a savepoint and changed again is the same on both paths.",
         [
-            "INSERT INTO {t} VALUES (1, 'a')", "SAVEPOINT S", "UPDATE {t} SET V = 'b'", "UPDATE {t} SET V = 'c'", "ROLLBACK TO S",
-            "UPDATE {t} SET V = 'd'",
+            "INSERT INTO {t} VALUES (1, 'a')", "SAVEPOINT S", "UPDATE {t} SET V = 'b'",
+            "UPDATE {t} SET V = 'c'", "ROLLBACK TO S", "UPDATE {t} SET V = 'd'",
         ],
-        _equal(1),
-        otherwise=_LOST,
+        equal(1), otherwise=_LOST,
     ),
     _probe(
         "failed-statement",
         "A statement that fails after some rows (ORA-00001) leaves undo rows, and nothing on either path.",
-        _FAILED, _equal(2),
-        otherwise=_LOST,
+        _FAILED, equal(2), otherwise=_LOST,
     ),
     _probe(
-        "rollback",
-        "A transaction that is rolled back has a ROLLBACK row, and no change.",
-        ["INSERT INTO {t} VALUES (1, 'a')", "ROLLBACK"], _rolled_back,
-        depends=_LEDGER,
+        "rollback", "A transaction that is rolled back has a ROLLBACK row, and no change.",
+        ["INSERT INTO {t} VALUES (1, 'a')", "ROLLBACK"], _rolled_back, depends=_LEDGER,
         otherwise=_LOST,
     ),
     _probe(
         "partial-xid",
         "Undo rows, ROLLBACK and COMMIT rows can have an XID whose sequence is ffffffff.",
-        [*_SAVEPOINT, "ROLLBACK", *_SAVEPOINT, "COMMIT", "INSERT INTO {t} VALUES (8, 'x')", "ROLLBACK"], _partial_xids,
-        depends=_LEDGER,
-        otherwise="Nothing: XIDs need not be resolved.",
-        is_needed=False,
-        switch=Switch(wart="PARTIAL_XIDS"),
-        source="Seen on 23ai, reported from production",
+        [
+            *_SAVEPOINT, "ROLLBACK", *_SAVEPOINT, "COMMIT", "INSERT INTO {t} VALUES (8, 'x')",
+            "ROLLBACK",
+        ],
+        _partial_xids, depends=_LEDGER, otherwise="Nothing: XIDs need not be resolved.",
+        is_needed=False, wart="PARTIAL_XIDS", source="Seen on 23ai, reported from production",
     ),
     _probe(
-        "spurious-rollback",
-        "A ROLLBACK row can close a rollback to a savepoint alone.",
-        _SAVEPOINT,
-        _spurious,
-        depends=_LEDGER,
-        otherwise="Nothing: a ROLLBACK row ends its transaction.",
-        is_needed=False,
-        switch=Switch(wart="SPURIOUS_ROLLBACKS"),
-        source="Seen on 23ai, in online logs",
+        "spurious-rollback", "A ROLLBACK row can close a rollback to a savepoint alone.",
+        _SAVEPOINT, _spurious, depends=_LEDGER,
+        otherwise="Nothing: a ROLLBACK row ends its transaction.", is_needed=False,
+        wart="SPURIOUS_ROLLBACKS", source="Seen on 23ai, in online logs",
     ),
     _probe(
         "late-redo",
-        "Redo of an open transaction can be missing below an SCN that is read after it.",
-        _LATE, _late,
-        depends="docs/design/late-redo.md",
+        "Redo of an open transaction can be missing below an SCN that is read after it.", _LATE,
+        _late, depends="docs/design/late-redo.md",
         otherwise="Nothing: the look back finds nothing. On an idle database this may be chance.",
-        is_needed=False,
-        switch=Switch(wart="LATE_REDO"),
+        is_needed=False, wart="LATE_REDO",
     ),
     _probe(
-        "late-redo-comes",
-        "After the COMMIT, all redo of a transaction is shown.",
-        _LATE, _all_later,
-        depends="rule 5",
-        otherwise=_LOST,
+        "late-redo-comes", "After the COMMIT, all redo of a transaction is shown.", _LATE,
+        _all_later, depends="rule 5", otherwise=_LOST,
     ),
     _probe(
-        "late-redo-below",
-        "Redo that comes late keeps the SCN of its change.",
-        _LATE, _late_below,
+        "late-redo-below", "Redo that comes late keeps the SCN of its change.", _LATE, _late_below,
         depends="cdc_core/capture/reading_position.py",
-        otherwise="Nothing: it is read with the window of its SCN.",
-        is_needed=False,
+        otherwise="Nothing: it is read with the window of its SCN.", is_needed=False,
     ),
     _probe(
         "start-scn",

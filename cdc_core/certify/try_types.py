@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cdc_core.certify.probes import Verdict, cannot_tell, decided
-from cdc_core.certify.tried import Step, Tried, TryProbe
-from cdc_core.certify.trying import differing
+from cdc_core.certify.tried import Step, TryProbe, equal
 
 _UPDATED = 100
 """So much above a literal's number stands a row that gets it by an UPDATE."""
@@ -102,7 +100,7 @@ def _probe(name: str, kind: str, literals: Sequence[str]) -> TryProbe:
         source="SQL Language Reference 19c, Data Types; literals of SQL_REDO as Debezium reads them",
         table=f"(ID NUMBER(9) PRIMARY KEY, V {kind})",
         steps=_steps(literals),
-        judge=_equal(2 * len(literals)),
+        judge=equal(2 * len(literals)),
     )
 
 
@@ -115,23 +113,3 @@ def _steps(literals: Sequence[str]) -> list[Step]:
         steps.append(f"INSERT INTO {{t}} (ID) VALUES ({at + _UPDATED})")
         steps.append(f"UPDATE {{t}} SET V = {escaped} WHERE ID = {at + _UPDATED}")
     return [*steps, f"DELETE FROM {{t}} WHERE ID > {_GONE}", "COMMIT"]
-
-
-def _equal(rows: int):  # type: ignore[no-untyped-def]
-    def judge(tried: Tried) -> Verdict:
-        return equal_paths(tried, rows)
-
-    return judge
-
-
-def equal_paths(tried: Tried, rows: int) -> Verdict:
-    """Do both paths have the same rows, as many as are expected?"""
-    if tried.snapshot is None:
-        return cannot_tell("the table could not be read by a snapshot")
-    wrong = list(differing(tried))
-    undecodable = sum(tried.undecodable.values())
-    right = len(tried.snapshot) - sum(key in tried.snapshot for key in wrong)
-    seen = f"{right} of {rows} rows are equal on both paths"
-    if undecodable:
-        seen += f"; {undecodable} rows of the redo cannot be decoded"
-    return decided(not wrong and not undecodable and len(tried.snapshot) == rows, seen)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -349,18 +349,3 @@ def _apply(
     if after is not None:
         key = int(after.get("ID", old.get("ID", 0)))
         rows[key] = {**(old or rows.get(key, {})), **after}
-
-
-def differing(tried: Tried) -> Iterator[int]:
-    """The IDs whose rows differ between both paths."""
-    snapshot = tried.snapshot or {}
-    for key in sorted(snapshot.keys() | tried.changed.keys()):
-        if _carried(snapshot.get(key)) != _carried(tried.changed.get(key)):
-            yield key
-
-
-def _carried(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A row without its NULLs: a column that came later is absent from changes before it."""
-    if row is None:
-        return None
-    return {name: value for name, value in row.items() if value is not None}

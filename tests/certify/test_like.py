@@ -33,7 +33,7 @@ CLUSTER = {Wart.LATE_REDO: False, Wart.UNNAMED_COLUMNS: False}
 @pytest.fixture(autouse=True)
 def those_with_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what a fact is learned from."""
-    probes = [one for one in TRY_PROBES if one.switch is not None or one.id == "lob.blocks"]
+    probes = [one for one in TRY_PROBES if one.wart is not None or one.id == "lob.blocks"]
     monkeypatch.setattr("cdc_core.certify.certifying.TRY_PROBES", probes)
 
 
