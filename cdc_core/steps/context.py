@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 from cdc_core.config import LakeConfig, SourceConfig, refuse_several
 from cdc_core.decode.masking import Masks, masks_by_table
@@ -37,8 +38,8 @@ from cdc_core.landing.store import LandingStore
 from cdc_core.leases import HeldLease, held
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, TableRecord, WindowRecord
-from cdc_core.model.reports import FoundTable, Reporter, StepReport
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.reports import FoundTable, Reporter, StepKind, StepReport
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.schema.table import TableSchema
 from cdc_core.source import OpenSource, Source
@@ -270,7 +271,27 @@ class Context:
             self._report(report)
         return report
 
+    def tell(self, kind: StepKind, table: TableId, **facts: Any) -> StepReport:
+        """Report what became of one table at once; ``facts`` as :class:`StepReport` has them."""
+        return self.reported(
+            StepReport(kind=kind, key=str(table), seconds=0.0, table=table, **facts)
+        )
+
     # -- what the store knows, or an error that says what to do ------------------------------------
+
+    def captured_windows(self, limit: int = 1) -> list[WindowRecord]:
+        """The windows whose redo was captured last, the newest first."""
+        return self.store.windows.find(
+            self.source, states=("captured", "applied"), newest_first=True, limit=limit
+        )
+
+    def captured_up_to(self) -> Scn | None:
+        """The end of the newest captured window; where windows begin, before there is one; None
+        before the first snapshot has an SCN."""
+        if newest := self.captured_windows():
+            return newest[0].window.scn_high
+        record = self.store.sources.get(self.source)
+        return record.snapshot_scn if record else None
 
     def source_record(self) -> SourceRecord:
         """The source as it was first snapshotted.

@@ -40,7 +40,7 @@ def lag(ctx: Context, *, windows: int = WINDOWS_LOOKED_AT, now: datetime | None 
     waiting = ctx.store.windows.find(ctx.source, states=("planned", "captured"))
     closable, not_closable = _closable(ctx, newest, is_asked=found.scn_oracle is not None)
     records = [one for one in ctx.store.tables.all(ctx.source) if one.state != "removed"]
-    captured = _captured_up_to(ctx)
+    captured = ctx.captured_up_to()
     taken = [one.mirror_scn for one in records if one.mirror_scn is not None]
     taking = [one.mirror_scn for one in records if one.mirror_scn and one.takes_windows]
     planned = newest[0].window.scn_high if newest else captured
@@ -94,17 +94,6 @@ def _closable(
         raise
     except CdcError as error:
         return [], (error.what_happened, error.hint)
-
-
-def _captured_up_to(ctx: Context) -> int | None:
-    """The end of the newest captured window; where windows begin, before there is one."""
-    landed = ctx.store.windows.find(
-        ctx.source, states=("captured", "applied"), newest_first=True, limit=1
-    )
-    if landed:
-        return landed[0].window.scn_high
-    source = ctx.store.sources.get(ctx.source)
-    return None if source is None else source.snapshot_scn
 
 
 def _rising(
@@ -173,9 +162,7 @@ def _waiting(records: Sequence[TableRecord], found: SourceStatus) -> tuple[Waiti
 
 
 def _recent_work(ctx: Context, limit: int) -> RecentWork:
-    newest = ctx.store.windows.find(
-        ctx.source, states=("captured", "applied"), newest_first=True, limit=limit
-    )[::-1]
+    newest = ctx.captured_windows(limit)[::-1]
     ends = [one.ended for one in newest if one.ended]
     facts = [one.facts for one in newest]
     return RecentWork(

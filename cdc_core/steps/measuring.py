@@ -44,9 +44,7 @@ def _of_source(ctx: Context, found: SourceStatus, *, asked: bool) -> Iterator[Sa
     view = SourceView(ctx.store, ctx.config)
     if asked:
         yield _sample("redolake_oracle_up", found.scn_oracle is not None)
-    landed = ctx.store.windows.find(
-        ctx.source, states=("captured", "applied"), newest_first=True, limit=1
-    )
+    landed = ctx.captured_windows()
     paused = ctx.store.signals.paused_since(ctx.source)
     held = 0.0 if paused is None else (datetime.now(UTC) - paused).total_seconds()
     known = {

@@ -17,9 +17,7 @@ def redo_profile(ctx: Context, *, windows: int = WINDOWS_COUNTED) -> RedoProfile
     Raises:
         LandingDamagedError: A file of them is missing or changed.
     """
-    newest = ctx.store.windows.find(
-        ctx.source, states=("captured", "applied"), newest_first=True, limit=windows
-    )
+    newest = ctx.captured_windows(windows)
     rows: Counter[Share] = Counter()
     sizes: Counter[Share] = Counter()
     for record in newest:

@@ -34,7 +34,6 @@ from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import ChunkKeys, ChunkPart, ChunkRange
 from cdc_core.snapshot.read import read_chunk
@@ -43,6 +42,7 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.apply import settle_quarantine
 from cdc_core.steps.snapshots.plan import plan_parts, start_snapshot
 from cdc_core.steps.snapshots.row_filter import complement, held_filter
+from cdc_core.steps.snapshots.shared import ranges_of
 
 REPAIR_KEYS_MAX = 10_000
 """Up to so many differing keys of a table are read again by themselves, beyond them the whole
@@ -183,13 +183,7 @@ def _compare(ctx: Context, table: TableId, at: Scn, *, keys_max: int) -> _Found:
         plans = [
             (condition, part)
             for condition in conditions
-            for part in plan_chunks(
-                session,
-                schema,
-                scn=at,
-                config=ctx.config.snapshot_of(schema.table),
-                condition=condition,
-            )
+            for part in ranges_of(ctx, session, schema, at, condition)
         ]
         delta = comparison.sums_of_mirror()
         oracle = added(

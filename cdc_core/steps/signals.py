@@ -210,7 +210,7 @@ def _channels(ctx: Context) -> Iterator[list[Channel]]:
         found.append(LandingChannel(ctx.source, ctx.landing))
     if "kafka" in config.enabled:
         found.append(KafkaChannel(ctx.source, config))
-    position = _position(ctx)
+    position = ctx.captured_up_to()
     if "oracle" not in config.enabled or position is None:
         yield found
         return
@@ -230,17 +230,6 @@ def _keep(ctx: Context, signals: Sequence[Signal]) -> None:
             continue
         LOG.warning("signal %s came again; an id is taken once", signal.id)
         ctx.store.signals.add(used_before(signal))
-
-
-def _position(ctx: Context) -> Scn | None:
-    """Up to which SCN the source has captured; None before its first snapshot has an SCN."""
-    newest = ctx.store.windows.find(
-        ctx.source, newest_first=True, limit=1, states=("captured", "applied")
-    )
-    if newest:
-        return newest[0].window.scn_high
-    record = ctx.store.sources.get(ctx.source)
-    return record.snapshot_scn if record else None
 
 
 def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
@@ -289,7 +278,7 @@ def _done(ctx: Context, signal: Signal, request: Request) -> tuple[list[ChunkKey
             is_new = ctx.store.signals.resume_snapshots(ctx.source)
             return [], None if is_new else "snapshots were not paused"
         case LogMessage():
-            position = _position(ctx)
+            position = ctx.captured_up_to()
             told = request.message.replace("{}", f"SCN {position}" if position else "no position")
             LOG.info("signal %s: %s", signal.id, " ".join(told.split()))
             return [], None
@@ -297,7 +286,7 @@ def _done(ctx: Context, signal: Signal, request: Request) -> tuple[list[ChunkKey
             raise _refused_drop(ctx, request)
         case CustomAction():
             path = ctx.config.signals.actions[request.type]
-            position = _position(ctx)
+            position = ctx.captured_up_to()
             return [], run_action(
                 path, signal.id, request.data, source=ctx.source, position=position
             )
@@ -379,7 +368,7 @@ def _take_definitions(
     if signal.state == "taken":
         return None
     ctx.configured(list(request.tables))
-    captured = _position(ctx) or Scn(0)
+    captured = ctx.captured_up_to() or Scn(0)
     if request.scn is not None and request.scn <= captured:
         raise ConfigError(
             "the redo of this SCN was captured before the signal was taken",

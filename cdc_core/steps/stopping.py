@@ -26,7 +26,6 @@ from cdc_core.errors import (
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
-from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.steps.context import Context
@@ -130,11 +129,7 @@ def stop_alone(
             assert end is not None
         else:
             end = _refuse_joining(ctx, joining, error)
-        ctx.reported(
-            StepReport(
-                kind="table-stopped", key=str(table), seconds=0.0, table=table, stopped=(end,)
-            )
-        )
+        ctx.tell("table-stopped", table, stopped=(end,))
 
 
 def _refuse_joining(ctx: Context, record: TableRecord, error: CdcError) -> StreamEnd:

@@ -18,7 +18,6 @@ from cdc_core.landing.manifest import MANIFEST_NAME, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import AskedBy, TableRecord
-from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
 from cdc_core.oracle.session import OracleSession
@@ -152,7 +151,7 @@ def resume_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
         ):
             ctx.store.tables.finish_snapshot(ctx.source, table)
         resumed.append(ctx.table_record(table))
-        ctx.reported(StepReport(kind="table-resumed", key=str(table), seconds=0.0, table=table))
+        ctx.tell("table-resumed", table)
     return resumed
 
 
@@ -177,11 +176,7 @@ def remove_tables(
                 state="removed",
                 asked_by=asked_by,
             )
-            ctx.reported(
-                StepReport(
-                    kind="table-stopped", key=str(table), seconds=0.0, table=table, stopped=(end,)
-                )
-            )
+            ctx.tell("table-stopped", table, stopped=(end,))
             ends.append(end)
     return ends
 
@@ -483,9 +478,7 @@ def _scn_of_next_version(ctx: Context, latest: TableSchema) -> Scn:
     """Right behind what is captured: DDL in windows that wait has a higher SCN, and makes its
     version of this one. Never in the place of the version that there is: it says what the Delta
     tables hold."""
-    last = ctx.store.windows.find(
-        ctx.source, states=("captured", "applied"), newest_first=True, limit=1
-    )
+    last = ctx.captured_windows()
     return Scn(max(latest.scn_from + 1, last[0].window.scn_high if last else 0))
 
 
@@ -504,9 +497,7 @@ def _asked_for_again(ctx: Context, config: TableConfig, latest: TableSchema) -> 
 
 
 def _stop_for_fresh(ctx: Context, config: TableConfig, latest: TableSchema, reason: str) -> None:
-    last = ctx.store.windows.find(
-        ctx.source, states=("captured", "applied"), newest_first=True, limit=1
-    )
+    last = ctx.captured_windows()
     ctx.store.tables.stop(
         ctx.source,
         config.table,
@@ -542,10 +533,7 @@ def _refuse_renamed(ctx: Context, session: OracleSession, tables: Sequence[Table
 
 
 def _removal(ctx: Context, table: TableId, asked_by: AskedBy) -> StreamEnd:
-    last = ctx.store.windows.find(
-        ctx.source, states=("captured", "applied"), newest_first=True, limit=1
-    )
-    scn = last[0].window.scn_high if last else ctx.source_record().snapshot_scn
+    scn = ctx.captured_up_to() or ctx.source_record().snapshot_scn
     if asked_by == "configuration":
         reason = "the table was removed from the configuration"
         way_out = "Add it to the configuration again: it joins with a new snapshot."

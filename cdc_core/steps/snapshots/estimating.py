@@ -20,12 +20,12 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.preflight.tables import read_undo_seconds
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.plan import where_clause
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import is_without_rows
 from cdc_core.steps.snapshots.row_filter import configured_filter, held_filter
 from cdc_core.steps.snapshots.rows import snapshot_prefix
+from cdc_core.steps.snapshots.shared import ranges_of
 
 _SIZE = """
 SELECT NUM_ROWS, BLOCKS * (SELECT TO_NUMBER(VALUE) FROM V$PARAMETER WHERE NAME = 'db_block_size')
@@ -105,9 +105,7 @@ def _whole(
         if record is None or record.state == "new"
         else held_filter(ctx, record, schema)
     )
-    ranges = plan_chunks(
-        session, schema, scn=scn, config=ctx.config.snapshot_of(table), condition=condition
-    )
+    ranges = ranges_of(ctx, session, schema, scn, condition)
     rows, size = _size(session, table, scn, condition)
     return TableEstimate(
         table=str(table),

@@ -23,7 +23,6 @@ from cdc_core.model.chunks import NO_ROWS
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord
-from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import ReadAgain
 from cdc_core.oracle.database import current_scn
@@ -40,12 +39,12 @@ from cdc_core.schema.segments import (
     with_segments,
 )
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.source import Start
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.row_filter import configured_filter, held_filter
 from cdc_core.steps.snapshots.rows import NO_ROW_MEETS, snapshot_prefix
+from cdc_core.steps.snapshots.shared import chunk_records, ranges_of
 from cdc_core.steps.stopping import READING_ERRORS, stop_alone
 
 _LOG = logging.getLogger(__name__)
@@ -153,9 +152,7 @@ def join_tables(
                     schema = followed
                 ctx.store.tables.begin_stream(record, replace(schema, scn_from=start.snapshot_scn))
                 joined.append(record)
-                ctx.reported(
-                    StepReport(kind="table-joined", key=str(table), seconds=0.0, table=table)
-                )
+                ctx.tell("table-joined", table)
         return joined
 
 
@@ -401,23 +398,6 @@ def _plan_chunks(
         ranges, condition = [ChunkRange.whole()], NO_ROW_MEETS
     else:
         condition = held_filter(ctx, record, schema)
-        ranges = plan_chunks(
-            session,
-            schema,
-            scn=scn,
-            config=ctx.config.snapshot_of(schema.table),
-            condition=condition,
-        )
-    chunks = [
-        ChunkRecord(
-            source=ctx.source,
-            table=record.table,
-            snapshot_id=name,
-            number=number,
-            scn=scn,
-            range=part.as_json(),
-            condition=condition,
-        )
-        for number, part in enumerate(ranges)
-    ]
+        ranges = ranges_of(ctx, session, schema, scn, condition)
+    chunks = chunk_records(ctx, record.table, name, scn, ranges, condition)
     return ctx.store.tables.plan_chunks(record, replace(schema, scn_from=scn), chunks)

@@ -17,12 +17,12 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.plan import ChunkPart
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.control import held_snapshots
 from cdc_core.steps.snapshots.joining import FirstStart, join_tables, plan_joining, preflight
 from cdc_core.steps.snapshots.row_filter import both, held_filter
+from cdc_core.steps.snapshots.shared import chunk_records, ranges_of
 
 
 def check(ctx: Context) -> None:
@@ -75,11 +75,27 @@ def start_snapshot(
         states = {one.table: one.state for one in ctx.store.tables.all(ctx.source)}
         fresh = [table for table in wanted if states.get(table, "new") == "new"]
         again = [] if tables is None else [table for table in wanted if table not in set(fresh)]
-        _refuse_conditions(fresh, conditions or {})
-        _refuse_stopped([table for table in again if states[table] in {"failed", "removed"}])
+        limited = set(conditions or {})
+        _refuse(
+            [table for table in fresh if table in limited],
+            "a first snapshot cannot have a condition: the mirror would lack the other rows "
+            "permanently",
+            "Leave the condition out, or snapshot the table whole first.",
+        )
+        _refuse(
+            [table for table in again if states[table] in {"failed", "removed"}],
+            "these tables have stopped",
+            "`redolake table list` says why; `redolake table resnapshot {table}` adds one back with "
+            "a new snapshot.",
+        )
         ad_hoc = [table for table in again if states[table] != "snapshotting"]
         counted = [table for table in ad_hoc if ctx.config.table(table).counts_rows]
-        _refuse_parts(counted, conditions or {})
+        _refuse(
+            [table for table in counted if table in limited],
+            "no part of a table with identity: all_columns can be read again: nothing tells which "
+            "rows of its mirror the part has",
+            "Leave the condition out: the table is then read whole, into new Delta tables.",
+        )
         join_tables(ctx, session, [*fresh, *counted], first=first)
         among = frozenset(wanted)
         joining = [
@@ -125,28 +141,11 @@ def plan_parts(
                 before = ctx.store.schemas.at(ctx.source, table, scn)
                 schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
                 condition = held_filter(ctx, ctx.table_record(table), schema)
-                parts = plan_chunks(
-                    session,
-                    schema,
-                    scn=scn,
-                    config=ctx.config.snapshot_of(schema.table),
-                    condition=condition,
-                )
+                parts = ranges_of(ctx, session, schema, scn, condition)
         # Chunks of an earlier repair may lie in landing, even if the store was restored and does
         # not know them.
         snapshot_id = f"{prefix}{scn}-{uuid.uuid4().hex[:8]}"
-        planned = [
-            ChunkRecord(
-                source=ctx.source,
-                table=table,
-                snapshot_id=snapshot_id,
-                number=number,
-                scn=scn,
-                range=part.as_json(),
-                condition=condition,
-            )
-            for number, part in enumerate(parts)
-        ]
+        planned = chunk_records(ctx, table, snapshot_id, scn, parts, condition)
         return [_key(record) for record in ctx.store.chunks.plan(planned)]
 
 
@@ -169,32 +168,12 @@ def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[Ch
     ]
 
 
-def _refuse_conditions(fresh: Sequence[TableId], conditions: Mapping[TableId, str]) -> None:
-    limited = [table for table in fresh if table in conditions]
-    if limited:
+def _refuse(tables: Sequence[TableId], problem: str, hint: str) -> None:
+    if tables:
         raise ConfigError(
-            "a first snapshot cannot have a condition: the mirror would lack the other rows permanently",
-            hint="Leave the condition out, or snapshot the table whole first.",
-            tables=", ".join(map(str, limited)),
-        )
-
-
-def _refuse_parts(counted: Sequence[TableId], conditions: Mapping[TableId, str]) -> None:
-    limited = [table for table in counted if table in conditions]
-    if limited:
-        raise ConfigError(
-            "no part of a table with identity: all_columns can be read again: nothing tells which rows of its mirror the part has",
-            hint="Leave the condition out: the table is then read whole, into new Delta tables.",
-            tables=", ".join(map(str, limited)),
-        )
-
-
-def _refuse_stopped(stopped: Sequence[TableId]) -> None:
-    if stopped:
-        raise ConfigError(
-            "these tables have stopped",
-            hint=f"`redolake table list` says why; `redolake table resnapshot {stopped[0].argument}` adds one back with a new snapshot.",
-            tables=", ".join(map(str, stopped)),
+            problem,
+            hint=hint.format(table=tables[0].argument),
+            tables=", ".join(map(str, tables)),
         )
 
 
@@ -231,27 +210,10 @@ def _plan_ad_hoc(
         schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
         own = held_filter(ctx, ctx.table_record(table), schema)
         condition = both(own, asked.condition_of(schema))
-        ranges = plan_chunks(
-            session,
-            schema,
-            scn=scn,
-            config=ctx.config.snapshot_of(schema.table),
-            condition=condition,
-            chunk_by=asked.chunk_by,
+        ranges = ranges_of(ctx, session, schema, scn, condition, asked.chunk_by)
+        planned += chunk_records(
+            ctx, table, f"{prefix}{scn}", scn, ranges, condition, asked.signal_id
         )
-        planned += [
-            ChunkRecord(
-                source=ctx.source,
-                table=table,
-                snapshot_id=f"{prefix}{scn}",
-                number=number,
-                scn=scn,
-                range=part.as_json(),
-                condition=condition,
-                signal_id=asked.signal_id,
-            )
-            for number, part in enumerate(ranges)
-        ]
     return planned
 
 

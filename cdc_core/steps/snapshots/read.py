@@ -198,7 +198,8 @@ def _refuse_altered(record: ChunkRecord, known: TableSchema, now: TableSchema) -
 
 def _altered(record: ChunkRecord) -> SnapshotBrokenError:
     return SnapshotBrokenError(
-        "the table was altered after the SCN as of which this snapshot is read, and Oracle does not look back over that",
+        "the table was altered after the SCN as of which this snapshot is read, and Oracle does not "
+        "look back over that",
         hint=f"`redolake table resnapshot {record.table.argument}` starts its snapshot again.",
         table=record.table,
         scn=record.scn,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cdc_core.errors import NotYetError, WindowFirstError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, digest_of, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord
+from cdc_core.model.scn import Scn
+from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.evolution import names_taken, refuse_mixed_values
-from cdc_core.snapshot.plan import ChunkRange, chunk_part
+from cdc_core.schema.table import TableSchema
+from cdc_core.snapshot.cutting import plan_chunks
+from cdc_core.snapshot.plan import ChunkPart, ChunkRange, chunk_part
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.row_filter import held_filter
 
@@ -37,6 +43,46 @@ def chunk_manifest(ctx: Context, key: ChunkKey) -> tuple[ChunkManifest, str]:
     folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
     content = ctx.landing.read(folder, MANIFEST_NAME)
     return read_chunk_manifest(content, where=f"{folder}/{MANIFEST_NAME}"), digest_of(content)
+
+
+def ranges_of(
+    ctx: Context,
+    session: OracleSession,
+    schema: TableSchema,
+    scn: Scn,
+    condition: str | None,
+    chunk_by: str | None = None,
+) -> list[ChunkRange]:
+    """The chunks into which a snapshot of the table is cut (:func:`plan_chunks`)."""
+    config = ctx.config.snapshot_of(schema.table)
+    return plan_chunks(
+        session, schema, scn=scn, config=config, condition=condition, chunk_by=chunk_by
+    )
+
+
+def chunk_records(
+    ctx: Context,
+    table: TableId,
+    snapshot_id: str,
+    scn: Scn,
+    parts: Sequence[ChunkPart],
+    condition: str | None,
+    signal_id: str | None = None,
+) -> list[ChunkRecord]:
+    """The parts of a table as planned chunks of one snapshot."""
+    return [
+        ChunkRecord(
+            source=ctx.source,
+            table=table,
+            snapshot_id=snapshot_id,
+            number=number,
+            scn=scn,
+            range=part.as_json(),
+            condition=condition,
+            signal_id=signal_id,
+        )
+        for number, part in enumerate(parts)
+    ]
 
 
 def is_of_whole_table(ctx: Context, chunk: ChunkRecord, table: TableRecord) -> bool:

@@ -44,9 +44,7 @@ def _problems(ctx: Context) -> list[str]:
 
 
 def _windows(ctx: Context) -> list[str]:
-    last = ctx.store.windows.find(
-        ctx.source, states=("captured", "applied"), newest_first=True, limit=1
-    )
+    last = ctx.captured_windows()
     root = windows_folder(ctx.source)
     after = f"{root}/{last[0].window.folder}" if last else root
     found = [

@@ -26,9 +26,7 @@ def sets_of(ctx: Context, windows: Iterable[WindowRecord]) -> set[str]:
         return set()
     ends = [
         *ctx.store.windows.find(ctx.source, states=("captured", "applied"), limit=1),
-        *ctx.store.windows.find(
-            ctx.source, states=("captured", "applied"), newest_first=True, limit=1
-        ),
+        *ctx.captured_windows(),
     ]
     return _named(ctx, windows) - _named(ctx, ends)
 

@@ -94,9 +94,7 @@ def _is_quickly_read(ctx: Context, window: WindowRecord) -> bool:
     """Would this window take seconds to read, judged by the last one and by the SCNs of both?
     Whoever looks for idle windows must not wait for long; a window that takes longer is announced
     unread."""
-    done = ctx.store.windows.find(
-        ctx.source, states=("captured", "applied"), newest_first=True, limit=1
-    )
+    done = ctx.captured_windows()
     if not done or done[0].ended is None or window.ended is None:
         return False
     beyond_start = max(0.0, (done[0].seconds or 0.0) - READ_SECONDS_START)
