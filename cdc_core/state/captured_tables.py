@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from sqlalchemy import Connection, and_, delete, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from cdc_core.errors import ConfigError, NotYetError, OvertakenError
 from cdc_core.model.identifiers import TableId
@@ -15,9 +15,9 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.chunks import add_chunks, set_chunk
-from cdc_core.state.database import Database, moment
+from cdc_core.state.database import StorePart, moment
 from cdc_core.state.schemas import SchemaVersion, newest_schema, put_schema
-from cdc_core.state.sql_tables import CHUNKS, TABLES
+from cdc_core.state.sql_tables import CHUNKS, TABLES, of
 from cdc_core.state.table_rows import (
     TABLE_REVISIONS,
     is_table,
@@ -29,12 +29,9 @@ from cdc_core.state.table_rows import (
 from cdc_core.state.window_rows import last_window
 
 
-class CapturedTables:
+class CapturedTables(StorePart):
     """Tables that are or were captured: where each stands, and how its stream begins, pauses and
     ends."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self, source: str) -> list[TableRecord]:
         """The source's tables in the order of their names."""
@@ -119,10 +116,7 @@ class CapturedTables:
             if record is None or record.state != "snapshotting":
                 return False
             unfinished = select(CHUNKS.c.number).where(
-                CHUNKS.c.source == source,
-                CHUNKS.c.owner == table.owner,
-                CHUNKS.c.name == table.name,
-                CHUNKS.c.snapshot_id == record.snapshot_id,
+                of(CHUNKS, source, table, snapshot_id=record.snapshot_id),
                 CHUNKS.c.state.not_in(("applied", "dropped")),
             )
             if connection.execute(unfinished.limit(1)).first() is not None:
@@ -415,13 +409,5 @@ def _captured(connection: Connection, source: str, table: TableId, wanted: str) 
 
 
 def _forget_chunks(connection: Connection, record: TableRecord) -> None:
-    connection.execute(
-        delete(CHUNKS).where(
-            and_(
-                CHUNKS.c.source == record.source,
-                CHUNKS.c.owner == record.table.owner,
-                CHUNKS.c.name == record.table.name,
-                CHUNKS.c.state != "applied",
-            )
-        )
-    )
+    own = of(CHUNKS, record.source, record.table)
+    connection.execute(delete(CHUNKS).where(own, CHUNKS.c.state != "applied"))

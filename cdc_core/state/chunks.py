@@ -12,9 +12,9 @@ from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.chunks import NEW_ROWS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
-from cdc_core.state.database import Database, moment
+from cdc_core.state.database import StorePart, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.sql_tables import CHUNKS, TABLES
+from cdc_core.state.sql_tables import CHUNKS, TABLES, of
 from cdc_core.state.totals import add_totals, counts_of_chunk
 
 _PLACE = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
@@ -28,11 +28,8 @@ _SNAPSHOTS_OF_TABLE = _SNAPSHOTS.where(*_OF_TABLE)
 _OPEN_SNAPSHOTS_OF_TABLE = _OPEN_SNAPSHOTS.where(*_OF_TABLE)
 
 
-class Chunks:
+class Chunks(StorePart):
     """Chunks of snapshots."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(
         self,
@@ -42,17 +39,13 @@ class Chunks:
         states: Iterable[ChunkState] | None = None,
     ) -> list[ChunkRecord]:
         """Chunks by table, snapshot and number; all conditions are optional."""
-        query = select(CHUNKS).where(CHUNKS.c.source == source)
-        if table is not None:
-            query = query.where(CHUNKS.c.owner == table.owner, CHUNKS.c.name == table.name)
+        query = select(CHUNKS).where(of(CHUNKS, source, table))
         if snapshot_id is not None:
             query = query.where(CHUNKS.c.snapshot_id == snapshot_id)
         if states is not None:
             query = query.where(CHUNKS.c.state.in_(list(states)))
-        order = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id, CHUNKS.c.number)
-        with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(*order)).mappings()
-            return [_chunk_from_row(row) for row in rows]
+        rows = self._rows(query.order_by(*_PLACE, CHUNKS.c.number))
+        return [_chunk_from_row(row) for row in rows]
 
     def are_others_applied(
         self, source: str, table: TableId, snapshot_id: str, number: int
@@ -60,10 +53,7 @@ class Chunks:
         """Are all chunks of a snapshot but this one applied? One that is not is enough to know:
         the last ones are asked first."""
         others = select(CHUNKS.c.number).where(
-            CHUNKS.c.source == source,
-            CHUNKS.c.owner == table.owner,
-            CHUNKS.c.name == table.name,
-            CHUNKS.c.snapshot_id == snapshot_id,
+            of(CHUNKS, source, table, snapshot_id=snapshot_id),
             CHUNKS.c.number != number,
             CHUNKS.c.state != "applied",
         )
@@ -77,11 +67,8 @@ class Chunks:
         """Which chunks with rows of other snapshots than a table's first, which was read as of
         ``since``, are applied: those of signals, repairs, and rows that came without redo."""
         query = select(CHUNKS.c.snapshot_id, CHUNKS.c.number).where(
-            CHUNKS.c.source == source,
-            CHUNKS.c.owner == table.owner,
-            CHUNKS.c.name == table.name,
+            of(CHUNKS, source, table, state="applied"),
             CHUNKS.c.snapshot_id != snapshot_id,
-            CHUNKS.c.state == "applied",
             CHUNKS.c.scn >= since,
             CHUNKS.c.rows > 0,
         )
@@ -103,8 +90,7 @@ class Chunks:
         """
         whole = (
             select(func.min(CHUNKS.c.scn).label("scn"))
-            .where(CHUNKS.c.source == source)
-            .where(CHUNKS.c.owner == table.owner, CHUNKS.c.name == table.name)
+            .where(of(CHUNKS, source, table))
             .group_by(CHUNKS.c.snapshot_id)
             .having(func.sum(_lacks()) == 0)
             .subquery()
@@ -162,10 +148,9 @@ class Chunks:
         """Every snapshot by table and id: how many of its chunks are applied, and how many there
         are, but for dropped ones."""
         applied = func.sum(case((CHUNKS.c.state == "applied", 1), else_=0))
-        place = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
-        query = select(*place, applied, _wanted()).where(CHUNKS.c.source == source)
+        query = select(*_PLACE, applied, _wanted()).where(CHUNKS.c.source == source)
         with self._database.reading() as connection:
-            rows = connection.execute(query.group_by(*place)).all()
+            rows = connection.execute(query.group_by(*_PLACE)).all()
         return {
             (TableId(owner, name), one): (int(done), int(n)) for owner, name, one, done, n in rows
         }
@@ -301,10 +286,7 @@ def _wanted() -> Any:
 
 def _unread(connection: Connection, source: str, table: TableId) -> list[ChunkRecord]:
     query = select(CHUNKS).where(
-        CHUNKS.c.source == source,
-        CHUNKS.c.owner == table.owner,
-        CHUNKS.c.name == table.name,
-        CHUNKS.c.state == "planned",
+        of(CHUNKS, source, table, state="planned"),
         func.substr(CHUNKS.c.snapshot_id, 1, len(NEW_ROWS)) != NEW_ROWS,
     )
     order = (CHUNKS.c.snapshot_id, CHUNKS.c.number)
@@ -342,12 +324,7 @@ def _by_snapshot(
 def _chunks_of(
     connection: Connection, source: str, table: TableId, snapshot_id: str
 ) -> list[ChunkRecord]:
-    query = select(CHUNKS).where(
-        CHUNKS.c.source == source,
-        CHUNKS.c.owner == table.owner,
-        CHUNKS.c.name == table.name,
-        CHUNKS.c.snapshot_id == snapshot_id,
-    )
+    query = select(CHUNKS).where(of(CHUNKS, source, table, snapshot_id=snapshot_id))
     rows = connection.execute(query.order_by(CHUNKS.c.number)).mappings()
     return [_chunk_from_row(row) for row in rows]
 
@@ -357,9 +334,7 @@ def _raise_consistent_scn(connection: Connection, manifest: ChunkManifest) -> No
     connection.execute(
         update(TABLES)
         .where(
-            TABLES.c.source == manifest.source,
-            TABLES.c.owner == table.owner,
-            TABLES.c.name == table.name,
+            of(TABLES, manifest.source, table),
             or_(TABLES.c.consistent_scn.is_(None), TABLES.c.consistent_scn < manifest.scn),
         )
         .values(consistent_scn=manifest.scn)
@@ -391,13 +366,7 @@ def _known(
 
 
 def _is(source: str, table: TableId, snapshot_id: str, number: int) -> Any:
-    return and_(
-        CHUNKS.c.source == source,
-        CHUNKS.c.owner == table.owner,
-        CHUNKS.c.name == table.name,
-        CHUNKS.c.snapshot_id == snapshot_id,
-        CHUNKS.c.number == number,
-    )
+    return of(CHUNKS, source, table, snapshot_id=snapshot_id, number=number)
 
 
 def set_chunk(connection: Connection, record: ChunkRecord, **values: Any) -> None:

@@ -9,15 +9,12 @@ from sqlalchemy import delete, insert, select
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import Compared
 from cdc_core.model.scn import Scn
-from cdc_core.state.database import Database
+from cdc_core.state.database import StorePart
 from cdc_core.state.sql_tables import COMPARISONS
 
 
-class Comparisons:
+class Comparisons(StorePart):
     """The newest comparison of each table, by its SCN."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def newest(self, source: str) -> dict[TableId, Compared]:
         """The last comparison of each table that was compared."""

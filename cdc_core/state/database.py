@@ -27,7 +27,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, RowMapping, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
@@ -118,6 +118,18 @@ class Database:
     def close(self) -> None:
         """Close all connections. May be called twice."""
         self._engine.dispose()
+
+
+class StorePart:
+    """What a part of the store is about, in a database that all parts share."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def _rows(self, query: Any) -> list[RowMapping]:
+        """The rows of a query, in a transaction of its own."""
+        with self._database.reading() as connection:
+            return list(connection.execute(query).mappings())
 
 
 def open_database(

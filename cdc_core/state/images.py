@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select
 
-from cdc_core.state.database import Database
+from cdc_core.state.database import StorePart
 from cdc_core.state.sql_tables import (
     CHUNKS,
     OPEN_TRANSACTIONS,
@@ -37,11 +37,8 @@ applying took, and which way a mirror was written."""
 _TABLES = (SOURCES, TABLES, WINDOWS, WINDOW_TABLES, CHUNKS, OPEN_TRANSACTIONS, SCHEMA_VERSIONS)
 
 
-class Images:
+class Images(StorePart):
     """The whole of a source at once."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, source: str) -> Image:
         """All that the store holds of a source, but for what is not part of an image."""

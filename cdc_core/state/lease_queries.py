@@ -16,17 +16,14 @@ from sqlalchemy import insert, select, update
 
 from cdc_core.errors import LeaseHeldError
 from cdc_core.model.records import Lease
-from cdc_core.state.database import Database
+from cdc_core.state.database import StorePart
 from cdc_core.state.fencing import is_held, lost, refuse_lost
 from cdc_core.state.sql_tables import LEASES
 
 
-class Leases:
+class Leases(StorePart):
     """Leases with fencing tokens: each acquisition gets a higher token, and only the highest may
     renew."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def acquire(self, name: str, holder: str, seconds: float) -> Lease:
         """Take a lease that nobody holds, or whose holder gave no sign of life in time.

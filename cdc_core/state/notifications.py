@@ -7,16 +7,13 @@ from typing import Any
 from sqlalchemy import delete, func, insert, select
 
 from cdc_core.model.notifications import Notification
-from cdc_core.state.database import Database, moment
+from cdc_core.state.database import StorePart, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import NOTIFICATIONS
 
 
-class Notifications:
+class Notifications(StorePart):
     """The newest notifications of each source."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, source: str, notification: Notification, *, keep: int) -> None:
         """Add a notification, and forget the oldest beyond ``keep``."""

@@ -8,23 +8,21 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select
 
 from cdc_core.model.transactions import OVER, OpenTransaction
-from cdc_core.state.database import Database
+from cdc_core.state.database import StorePart
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import OPEN_TRANSACTIONS
 
 
-class Ledger:
+class Ledger(StorePart):
     """The ledger of open transactions."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def open_transactions(self, source: str) -> list[OpenTransaction]:
         """The ledger after the last captured window, oldest first."""
         query = select(OPEN_TRANSACTIONS).where(OPEN_TRANSACTIONS.c.source == source)
-        with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(OPEN_TRANSACTIONS.c.first_ordinal)).mappings()
-            return [_ledger_from_row(row) for row in rows]
+        return [
+            _ledger_from_row(row)
+            for row in self._rows(query.order_by(OPEN_TRANSACTIONS.c.first_ordinal))
+        ]
 
 
 def replace_ledger(connection: Connection, source: str, ledger: Sequence[OpenTransaction]) -> None:

@@ -8,16 +8,13 @@ from sqlalchemy import delete, insert, select
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
-from cdc_core.state.database import Database
+from cdc_core.state.database import StorePart
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import FOUND_TABLES as FOUND
 
 
-class PatternMatches:
+class PatternMatches(StorePart):
     """What Oracle's dictionary said when the patterns were looked up last."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, source: str) -> list[FoundTable]:
         """The tables that were found, by name; those that cannot be captured have the reason."""

@@ -12,10 +12,10 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
-from cdc_core.state.database import Database
+from cdc_core.state.database import StorePart
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import SCHEMA_VERSIONS as VERSIONS
-from cdc_core.state.sql_tables import TABLES
+from cdc_core.state.sql_tables import TABLES, of
 
 
 @cache
@@ -44,17 +44,13 @@ class SchemaVersion:
     ddl: str | None = None
 
 
-class SchemaHistory:
+class SchemaHistory(StorePart):
     """The schema history."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def versions(self, source: str, table: TableId) -> list[SchemaVersion]:
         """A table's versions, oldest first."""
-        query = select(VERSIONS).where(_is(source, table)).order_by(VERSIONS.c.scn_from)
-        with self._database.reading() as connection:
-            return [_version_from_row(row) for row in connection.execute(query).mappings()]
+        query = select(VERSIONS).where(of(VERSIONS, source, table)).order_by(VERSIONS.c.scn_from)
+        return [_version_from_row(row) for row in self._rows(query)]
 
     def by_table(self, source: str) -> dict[TableId, list[SchemaVersion]]:
         """The versions of every table, oldest first: one query, however many tables there are."""
@@ -77,7 +73,7 @@ class SchemaHistory:
         """The version valid at an SCN; None if the SCN is before the first one."""
         query = (
             select(VERSIONS)
-            .where(_is(source, table), VERSIONS.c.scn_from <= scn)
+            .where(of(VERSIONS, source, table), VERSIONS.c.scn_from <= scn)
             .order_by(VERSIONS.c.scn_from.desc())
             .limit(1)
         )
@@ -93,7 +89,7 @@ class SchemaHistory:
 
 def newest_schema(connection: Connection, source: str, table: TableId) -> TableSchema | None:
     """A table's newest version, inside the caller's transaction."""
-    query = select(VERSIONS).where(_is(source, table)).order_by(VERSIONS.c.scn_from.desc())
+    query = select(VERSIONS).where(of(VERSIONS, source, table)).order_by(VERSIONS.c.scn_from.desc())
     row = connection.execute(query.limit(1)).mappings().first()
     return _version_from_row(row).schema if row else None
 
@@ -101,13 +97,9 @@ def newest_schema(connection: Connection, source: str, table: TableId) -> TableS
 def put_schema(connection: Connection, source: str, schema: TableSchema, ddl: str | None) -> None:
     """Write one version inside the caller's transaction, with which the table has a new
     revision."""
-    named = and_(
-        TABLES.c.source == source,
-        TABLES.c.owner == schema.table.owner,
-        TABLES.c.name == schema.table.name,
-    )
+    named = of(TABLES, source, schema.table)
     connection.execute(update(TABLES).where(named).values(revision=TABLES.c.revision + 1))
-    place = and_(_is(source, schema.table), VERSIONS.c.scn_from == schema.scn_from)
+    place = of(VERSIONS, source, schema.table, scn_from=schema.scn_from)
     connection.execute(delete(VERSIONS).where(place))
     connection.execute(
         insert(VERSIONS).values(
@@ -126,7 +118,7 @@ def keep_segments(connection: Connection, source: str, schema: TableSchema) -> N
     transaction."""
     if not schema.segments:  # a table without partitions, as most are: nothing is asked
         return
-    place = and_(_is(source, schema.table), VERSIONS.c.scn_from == schema.scn_from)
+    place = of(VERSIONS, source, schema.table, scn_from=schema.scn_from)
     row = connection.execute(select(VERSIONS).where(place)).mappings().first()
     if row is None:
         return
@@ -134,14 +126,6 @@ def keep_segments(connection: Connection, source: str, schema: TableSchema) -> N
     known = knowing(stored.schema, schema.segments)
     if known is not stored.schema:
         put_schema(connection, source, known, stored.ddl)
-
-
-def _is(source: str, table: TableId) -> Any:
-    return and_(
-        VERSIONS.c.source == source,
-        VERSIONS.c.owner == table.owner,
-        VERSIONS.c.name == table.name,
-    )
 
 
 def _version_from_row(row: Any) -> SchemaVersion:

@@ -12,21 +12,19 @@ from cdc_core.errors import TerminalError
 from cdc_core.landing.manifest import SignalOutcome
 from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal, SignalState
-from cdc_core.state.database import Database, moment
+from cdc_core.state.database import StorePart, moment
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import (
     SIGNAL_OFFSETS,
     SIGNAL_TABLES,
     SIGNALS,
     SNAPSHOT_PAUSES,
+    of,
 )
 
 
-class Signals:
+class Signals(StorePart):
     """Signals, by source and the sender's id."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, record: Signal) -> bool:
         """Add a signal; False if the source has one with this id already, which then stays as it
@@ -54,9 +52,10 @@ class Signals:
         query = select(SIGNALS).where(SIGNALS.c.source == source)
         if states is not None:
             query = query.where(SIGNALS.c.state.in_(list(states)))
-        with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(SIGNALS.c.created, SIGNALS.c.id)).mappings()
-            return [_signal_from_row(row) for row in rows]
+        return [
+            _signal_from_row(row)
+            for row in self._rows(query.order_by(SIGNALS.c.created, SIGNALS.c.id))
+        ]
 
     def get(self, source: str, signal_id: str) -> Signal | None:
         """One signal."""
@@ -80,7 +79,9 @@ class Signals:
             values = {"state": "taken"} | (
                 {} if data is None else {"data": text_from_json(dict(data))}
             )
-            connection.execute(update(SIGNALS).where(_is(source, signal_id)).values(**values))
+            connection.execute(
+                update(SIGNALS).where(of(SIGNALS, source, id=signal_id)).values(**values)
+            )
             return _signal(connection, source, signal_id)
 
     def finish(
@@ -106,13 +107,15 @@ class Signals:
                     state=record.state if record else "unknown",
                 )
             connection.execute(
-                update(SIGNALS).where(_is(source, signal_id)).values(state=state, reason=reason)
+                update(SIGNALS)
+                .where(of(SIGNALS, source, id=signal_id))
+                .values(state=state, reason=reason)
             )
 
     def table_scn(self, source: str, name: str) -> Scn | None:
         """The SCN from which on rows of a signal table are signals; None before the first look at
         it."""
-        query = select(SIGNAL_TABLES.c.scn).where(_table_is(source, name))
+        query = select(SIGNAL_TABLES.c.scn).where(of(SIGNAL_TABLES, source, name=name))
         with self._database.reading() as connection:
             found = connection.execute(query).scalar()
             return None if found is None else Scn(found)
@@ -121,7 +124,7 @@ class Signals:
         """Note the first look at a signal table. Repeatable: the first SCN stays."""
         with self._database.writing() as connection:
             if not connection.execute(
-                select(SIGNAL_TABLES.c.scn).where(_table_is(source, name))
+                select(SIGNAL_TABLES.c.scn).where(of(SIGNAL_TABLES, source, name=name))
             ).first():
                 connection.execute(insert(SIGNAL_TABLES).values(source=source, name=name, scn=scn))
 
@@ -180,7 +183,7 @@ def settle_signals(connection: Connection, source: str, outcomes: Sequence[Signa
         refusals = [one.refusal for one in own if one.refusal is not None]
         connection.execute(
             update(SIGNALS)
-            .where(_is(source, signal_id))
+            .where(of(SIGNALS, source, id=signal_id))
             .values(
                 state="rejected" if refusals else "done",
                 reason="; ".join(refusals) or None,
@@ -189,16 +192,12 @@ def settle_signals(connection: Connection, source: str, outcomes: Sequence[Signa
         )
 
 
-def _table_is(source: str, name: str) -> Any:
-    return and_(SIGNAL_TABLES.c.source == source, SIGNAL_TABLES.c.name == name)
-
-
-def _is(source: str, signal_id: str) -> Any:
-    return and_(SIGNALS.c.source == source, SIGNALS.c.id == signal_id)
-
-
 def _signal(connection: Connection, source: str, signal_id: str) -> Signal | None:
-    row = connection.execute(select(SIGNALS).where(_is(source, signal_id))).mappings().first()
+    row = (
+        connection.execute(select(SIGNALS).where(of(SIGNALS, source, id=signal_id)))
+        .mappings()
+        .first()
+    )
     return _signal_from_row(row) if row else None
 
 

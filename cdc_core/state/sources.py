@@ -5,17 +5,14 @@ from __future__ import annotations
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from cdc_core.model.records import SourceRecord
-from cdc_core.state.database import Database
+from cdc_core.state.database import StorePart
 from cdc_core.state.sql_tables import SOURCES
 
 _SOURCE = select(SOURCES).where(SOURCES.c.name == bindparam("of"))
 
 
-class Sources:
+class Sources(StorePart):
     """The sources whose first snapshot was begun."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, name: str) -> SourceRecord | None:
         """The source of that name."""

@@ -10,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     DateTime,
     Float,
     Integer,
@@ -18,9 +19,22 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
 )
 
+from cdc_core.model.identifiers import TableId
+
 METADATA = MetaData()
+
+
+def _of_source() -> Column[str]:
+    return Column("source", String(40), primary_key=True)
+
+
+def _of_table() -> tuple[Column[str], ...]:
+    names = (Column(name, String(128), primary_key=True) for name in ("owner", "name"))
+    return (_of_source(), *names)
+
 
 SOURCES = Table(
     "sources",
@@ -36,9 +50,7 @@ SOURCES = Table(
 TABLES = Table(
     "tables",
     METADATA,
-    Column("source", String(40), primary_key=True),
-    Column("owner", String(128), primary_key=True),
-    Column("name", String(128), primary_key=True),
+    *_of_table(),
     Column("state", String(20), nullable=False),
     Column("snapshot_id", String(80)),
     Column("snapshot_scn", BigInteger),
@@ -63,7 +75,7 @@ TABLES = Table(
 WINDOWS = Table(
     "windows",
     METADATA,
-    Column("source", String(40), primary_key=True),
+    _of_source(),
     Column("ordinal", BigInteger, primary_key=True),
     Column("scn_low", BigInteger, nullable=False),
     Column("scn_high", BigInteger, nullable=False),
@@ -91,7 +103,7 @@ WINDOWS = Table(
 WINDOW_TABLES = Table(
     "window_tables",
     METADATA,
-    Column("source", String(40), primary_key=True),
+    _of_source(),
     Column("ordinal", BigInteger, primary_key=True),
     Column("owner", String(128), primary_key=True),
     Column("name", String(128), primary_key=True),
@@ -110,7 +122,7 @@ WINDOW_TABLES = Table(
 TOTALS = Table(
     "totals",
     METADATA,
-    Column("source", String(40), primary_key=True),
+    _of_source(),
     Column("metric", String(80), primary_key=True),
     Column("labels", String(600), primary_key=True),
     Column("value", Float, nullable=False),
@@ -120,9 +132,7 @@ TOTALS = Table(
 CHUNKS = Table(
     "chunks",
     METADATA,
-    Column("source", String(40), primary_key=True),
-    Column("owner", String(128), primary_key=True),
-    Column("name", String(128), primary_key=True),
+    *_of_table(),
     Column("snapshot_id", String(80), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("scn", BigInteger, nullable=False),
@@ -140,9 +150,7 @@ CHUNKS = Table(
 FOUND_TABLES = Table(
     "found_tables",
     METADATA,
-    Column("source", String(40), primary_key=True),
-    Column("owner", String(128), primary_key=True),
-    Column("name", String(128), primary_key=True),
+    *_of_table(),
     Column("columns_exclude", Text, nullable=False),
     Column("left_out", Text, nullable=False),
 )
@@ -150,9 +158,7 @@ FOUND_TABLES = Table(
 COMPARISONS = Table(
     "comparisons",
     METADATA,
-    Column("source", String(40), primary_key=True),
-    Column("owner", String(128), primary_key=True),
-    Column("name", String(128), primary_key=True),
+    *_of_table(),
     Column("scn", BigInteger, nullable=False),
     Column("compared", Float, nullable=False),
     Column("rows_compared", BigInteger, nullable=False),
@@ -162,7 +168,7 @@ COMPARISONS = Table(
 OPEN_TRANSACTIONS = Table(
     "open_transactions",
     METADATA,
-    Column("source", String(40), primary_key=True),
+    _of_source(),
     Column("xid", String(16), primary_key=True),
     Column("start_scn", BigInteger),
     Column("first_ordinal", BigInteger, nullable=False),
@@ -183,9 +189,7 @@ OPEN_TRANSACTIONS = Table(
 SCHEMA_VERSIONS = Table(
     "schema_versions",
     METADATA,
-    Column("source", String(40), primary_key=True),
-    Column("owner", String(128), primary_key=True),
-    Column("name", String(128), primary_key=True),
+    *_of_table(),
     Column("scn_from", BigInteger, primary_key=True),
     Column("schema", Text, nullable=False),
     Column("ddl", Text),
@@ -194,7 +198,7 @@ SCHEMA_VERSIONS = Table(
 SIGNALS = Table(
     "signals",
     METADATA,
-    Column("source", String(40), primary_key=True),
+    _of_source(),
     Column("id", String(200), primary_key=True),
     Column("type", String(40), nullable=False),
     Column("data", Text, nullable=False),
@@ -207,7 +211,7 @@ SIGNALS = Table(
 SIGNAL_TABLES = Table(
     "signal_tables",
     METADATA,
-    Column("source", String(40), primary_key=True),
+    _of_source(),
     Column("name", String(300), primary_key=True),
     Column("scn", BigInteger, nullable=False),
 )
@@ -215,7 +219,7 @@ SIGNAL_TABLES = Table(
 SIGNAL_OFFSETS = Table(
     "signal_offsets",
     METADATA,
-    Column("source", String(40), primary_key=True),
+    _of_source(),
     Column("topic", String(300), primary_key=True),
     Column("partition", Integer, primary_key=True),
     Column("next", BigInteger, nullable=False),
@@ -224,7 +228,7 @@ SIGNAL_OFFSETS = Table(
 NOTIFICATIONS = Table(
     "notifications",
     METADATA,
-    Column("source", String(40), primary_key=True),
+    _of_source(),
     Column("number", BigInteger, primary_key=True),
     Column("id", String(300), nullable=False),
     Column("aggregate_type", String(40), nullable=False),
@@ -236,7 +240,7 @@ NOTIFICATIONS = Table(
 SNAPSHOT_PAUSES = Table(
     "snapshot_pauses",
     METADATA,
-    Column("source", String(40), primary_key=True),
+    _of_source(),
     Column("since", Float, nullable=False),
 )
 """Sources of which no chunks are read until a signal ``resume-snapshot``."""
@@ -254,3 +258,12 @@ LEASES = Table(
 )
 """``holder`` is NULL when the lease was given back; the row stays so that its token keeps growing.
 ``expires`` is by the database's clock, ``expires_uptime`` by the uptime of the holder's machine."""
+
+
+def of(
+    rows: Table, source: str, table: TableId | None = None, **more: object
+) -> ColumnElement[bool]:
+    """The rows of a source, of one of its tables, and with these values in further columns."""
+    named = {} if table is None else {"owner": table.owner, "name": table.name}
+    wanted: dict[str, object] = {"source": source, **named, **more}
+    return and_(*(rows.c[column] == value for column, value in wanted.items()))

@@ -26,7 +26,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import ReadAgain
 from cdc_core.state.database import moment
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.sql_tables import CHUNKS, TABLES
+from cdc_core.state.sql_tables import CHUNKS, TABLES, of
 
 _AWAITS_ROWS = (
     select(CHUNKS.c.number)
@@ -59,9 +59,7 @@ TABLE_REVISIONS = select(TABLES.c.owner, TABLES.c.name, TABLES.c.revision).where
 
 
 def is_table(source: str, table: TableId) -> Any:
-    return and_(
-        TABLES.c.source == source, TABLES.c.owner == table.owner, TABLES.c.name == table.name
-    )
+    return of(TABLES, source, table)
 
 
 def table_row(connection: Connection, source: str, table: TableId) -> TableRecord | None:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, insert, select, update
 from cdc_core.model.metrics import Counts
 from cdc_core.model.records import ChunkRecord
 from cdc_core.model.reports import TableApplied
-from cdc_core.state.database import Database
+from cdc_core.state.database import StorePart
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import TOTALS
 
@@ -22,11 +22,8 @@ LAST_CHANGE = "redolake_table_last_change_timestamp_seconds"
 OUTCOMES = ("committed", "rolled_back", "released", "evicted", "late")
 
 
-class Totals:
+class Totals(StorePart):
     """The counters of a source, which only grow."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self, source: str) -> dict[tuple[str, tuple[str, ...]], float]:
         """Each counter that is not zero, by its metric's name and the values of its labels."""

@@ -28,18 +28,15 @@ from cdc_core.model.scn import SCN_MAX, Scn
 from cdc_core.model.streams import StreamEnd
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.captured_tables import cut_stream
-from cdc_core.state.database import Database
+from cdc_core.state.database import StorePart
 from cdc_core.state.open_transactions import first_open_ordinal, replace_ledger
-from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS
+from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS, of
 from cdc_core.state.table_rows import put_table, table_row, table_rows
 from cdc_core.state.window_rows import keep_counts, window_from_row, window_values
 
 
-class WindowHistory:
+class WindowHistory(StorePart):
     """What retires windows, opens them again, and restores them into a store that is made anew."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def retire(self, source: str, *, before: datetime | None) -> list[WindowRecord]:
         """Forget windows that every table has taken: idle ones, and all up to the first that ended
@@ -52,17 +49,13 @@ class WindowHistory:
         """
         with self._database.writing() as connection:
             newest = connection.execute(
-                select(func.max(WINDOWS.c.ordinal)).where(
-                    WINDOWS.c.source == source, WINDOWS.c.state == "applied"
-                )
+                select(func.max(WINDOWS.c.ordinal)).where(of(WINDOWS, source, state="applied"))
             ).scalar()
             if newest is None:
                 return []
             oldest_row = first_open_ordinal(connection, source)
             end = newest if oldest_row is None else min(newest, oldest_row >> ORDINAL_SHIFT)
-            half_way = select(WINDOWS.c.ordinal).where(
-                WINDOWS.c.source == source, WINDOWS.c.state == "captured"
-            )
+            half_way = select(WINDOWS.c.ordinal).where(of(WINDOWS, source, state="captured"))
             if before is None or connection.execute(half_way.limit(1)).first() is not None:
                 old: ColumnElement[bool] = false()
             else:
@@ -73,8 +66,7 @@ class WindowHistory:
                 end_of_old = connection.execute(young).scalar()
                 old = true() if end_of_old is None else WINDOWS.c.ordinal < end_of_old
             retired = and_(
-                WINDOWS.c.source == source,
-                WINDOWS.c.state == "applied",
+                of(WINDOWS, source, state="applied"),
                 WINDOWS.c.ordinal < end,
                 WINDOWS.c.scn_high <= _needed_above(connection, source),
                 or_(WINDOWS.c.is_idle, old),
@@ -102,7 +94,7 @@ class WindowHistory:
         """Forget what windows that were retired brought to tables."""
         with self._database.writing() as connection:
             for ordinal in ordinals:
-                named = and_(WINDOW_TABLES.c.source == source, WINDOW_TABLES.c.ordinal == ordinal)
+                named = of(WINDOW_TABLES, source, ordinal=ordinal)
                 connection.execute(delete(WINDOW_TABLES).where(named))
 
     def unrecord_captured(
@@ -132,13 +124,13 @@ class WindowHistory:
         """Note of a window in a store that is made anew that the lake has it; how long that took is
         not known."""
         with self._database.writing() as connection:
-            named = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal == ordinal)
+            named = of(WINDOWS, source, ordinal=ordinal)
             values = {"state": "applied", "applied": self._database.now()}
             connection.execute(update(WINDOWS).where(named).values(values))
 
     def restore_counts(self, source: str, ordinal: int, applied: TableApplied) -> None:
         """Write what a window brought to a table into a store that is made anew."""
-        query = select(WINDOWS).where(WINDOWS.c.source == source, WINDOWS.c.ordinal == ordinal)
+        query = select(WINDOWS).where(of(WINDOWS, source, ordinal=ordinal))
         with self._database.writing() as connection:
             row = connection.execute(query).mappings().one()
             keep_counts(connection, window_from_row(row), applied, self._database.now())

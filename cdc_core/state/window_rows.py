@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
@@ -15,7 +15,7 @@ from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.state.database import moment
 from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS
+from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS, of
 from cdc_core.state.totals import add_totals, counts_of_table
 
 _COUNTS = ("changes", "rows_inserted", "rows_updated", "rows_deleted", "quarantined")
@@ -52,11 +52,8 @@ def window_values(record: WindowRecord) -> dict[str, Any]:
 
 def find_window(connection: Connection, source: str, window: ScnWindow) -> WindowRecord | None:
     """The window with exactly these bounds, if there is one."""
-    query = select(WINDOWS).where(
-        WINDOWS.c.source == source,
-        WINDOWS.c.scn_low == window.scn_low,
-        WINDOWS.c.scn_high == window.scn_high,
-    )
+    bounds = of(WINDOWS, source, scn_low=window.scn_low, scn_high=window.scn_high)
+    query = select(WINDOWS).where(bounds)
     row = connection.execute(query).mappings().first()
     return window_from_row(row) if row else None
 
@@ -87,7 +84,7 @@ def last_window(connection: Connection, source: str) -> WindowRecord | None:
 
 def set_window(connection: Connection, record: WindowRecord, **values: Any) -> None:
     """Change columns of one window."""
-    named = and_(WINDOWS.c.source == record.source, WINDOWS.c.ordinal == record.ordinal)
+    named = of(WINDOWS, record.source, ordinal=record.ordinal)
     connection.execute(update(WINDOWS).where(named).values(**values))
 
 
@@ -105,11 +102,12 @@ def keep_counts(
     connection: Connection, record: WindowRecord, applied: TableApplied, now: float
 ) -> None:
     """Note what a window brought to a table, unless that is known already."""
+    table = applied.table
     named = {
         "source": record.source,
         "ordinal": record.ordinal,
-        "owner": applied.table.owner,
-        "name": applied.table.name,
+        "owner": table.owner,
+        "name": table.name,
     }
     known = select(WINDOW_TABLES).filter_by(**named)
     if connection.execute(known).first() is None:

@@ -15,13 +15,13 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.captured_tables import end_stream
-from cdc_core.state.database import Database, moment
+from cdc_core.state.database import StorePart, moment
 from cdc_core.state.json_text import text_from_json
 from cdc_core.state.open_transactions import replace_ledger, same_ledger
 from cdc_core.state.schemas import keep_segments, put_schema
 from cdc_core.state.signals import settle_signals
 from cdc_core.state.sources import source_row
-from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS
+from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS, of
 from cdc_core.state.table_rows import move_tables
 from cdc_core.state.totals import add_totals, counts_of_window
 from cdc_core.state.window_progress import (
@@ -44,11 +44,8 @@ from cdc_core.state.window_rows import (
 )
 
 
-class Windows:
+class Windows(StorePart):
     """The windows of every source: planned, captured and applied in order, each step once."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(
         self,
@@ -73,17 +70,14 @@ class Windows:
             query = query.where(WINDOWS.c.ended >= ended_from.timestamp())
         if ended_to is not None:
             query = query.where(WINDOWS.c.ended <= ended_to.timestamp())
-        with self._database.reading() as connection:
-            return [window_from_row(row) for row in connection.execute(query).mappings()]
+        return [window_from_row(row) for row in self._rows(query)]
 
     def after(self, source: str, scn: Scn, *, until: Scn | None = None) -> list[WindowRecord]:
         """Windows that end above ``scn`` and begin below ``until`` (None: all), in SCN order."""
         query = select(WINDOWS).where(WINDOWS.c.source == source, WINDOWS.c.scn_high > scn)
         if until is not None:
             query = query.where(WINDOWS.c.scn_low < until)
-        with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(WINDOWS.c.ordinal)).mappings()
-            return [window_from_row(row) for row in rows]
+        return [window_from_row(row) for row in self._rows(query.order_by(WINDOWS.c.ordinal))]
 
     def counts(self, source: str) -> dict[str, int]:
         """How many windows there are in each state."""
@@ -367,12 +361,9 @@ class Windows:
     ) -> None:
         """Keep an error's text with the window that it stopped; with ``while_pending`` unless the
         window is applied by now."""
-        bounds = and_(
-            WINDOWS.c.source == source,
-            WINDOWS.c.scn_low == window.scn_low,
-            WINDOWS.c.scn_high == window.scn_high,
-            WINDOWS.c.state != "applied" if while_pending else true(),
-        )
+        bounds = of(WINDOWS, source, scn_low=window.scn_low, scn_high=window.scn_high)
+        if while_pending:
+            bounds = and_(bounds, WINDOWS.c.state != "applied")
         with self._database.writing() as connection:
             connection.execute(update(WINDOWS).where(bounds).values(last_error=text))
             add_totals(connection, source, {("redolake_window_failures_total", ()): 1})
