@@ -32,7 +32,7 @@ ODD = TableId("SHOP", "odd name")
 
 
 def _raised() -> Iterator[tuple[str, ast.Call]]:
-    for folder in ("cdc_core", "assets", "pipelines", "redolake"):
+    for folder in ("cdc_core", "diagnosis", "assets", "pipelines", "redolake"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call):

@@ -22,7 +22,7 @@ DOCUMENTS = (
     "oracle_embedded/README.md",
     "docs/**/*.md",
 )
-CODE = ("cdc_core", "assets", "pipelines")
+CODE = ("cdc_core", "diagnosis", "assets", "pipelines")
 
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _FENCE = re.compile(r"^ *```[^\n]*\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
@@ -30,7 +30,7 @@ _GENERATED = re.compile(r"<!-- generated: .*?<!-- end: [\w-]+ -->", re.DOTALL)
 _COMMAND = re.compile(r"(?:^|\s|/)redolake(?P<rest>(?: +[^\s`#|;&→]+)*)")
 _SPOKEN = re.compile(r"\bredolake(?P<rest> [a-z][a-z-]*(?: [a-z][a-z-]*| --?[a-z][a-z0-9-]*)*)")
 _MAKE = re.compile(r"^ *make ([a-z][a-z-]*)")
-_PATH = re.compile(r"(?:cdc_core|assets|pipelines|oracle_embedded|tests|deploy|docs|benchmarks)/[\w./*-]*")  # fmt: skip
+_PATH = re.compile(r"(?:cdc_core|diagnosis|assets|pipelines|oracle_embedded|tests|deploy|docs|benchmarks)/[\w./*-]*")  # fmt: skip
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?)(?: +\{ *#([\w-]+) *\})? *$", re.MULTILINE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cdc_core.certify import PROBES, Level, Probe
+from diagnosis.certify import PROBES, Level, Probe
 from docs.tools.markdown import code, table
 
 _LEVELS = {

@@ -18,8 +18,8 @@ from pipelines.commands.shared import ConfigOption, JsonOption, counted, out, pr
 from pipelines.config_file import SourceFile, config_path, load_config
 
 if TYPE_CHECKING:
-    from cdc_core.certify import Found, Level, Report, Scratch
     from cdc_core.config import SourceConfig
+    from diagnosis.certify import Found, Level, Report, Scratch
 
 EXIT_REFUTED = 1
 PASSWORD_ENV = "REDOLAKE_CERTIFY_PASSWORD"  # noqa: S105 - its name
@@ -67,8 +67,8 @@ def certify(
 
     Exits with code 1 if a belief that Redolake rests on does not hold.
     """
-    from cdc_core.certify import certify as certified
     from cdc_core.steps.examining import as_found_now
+    from diagnosis.certify import certify as certified
     from pipelines.demo_oracle import database_of
 
     levels = _levels(level or [])
@@ -133,7 +133,7 @@ def _summary(report: Report) -> str:
 
 
 def _levels(names: list[str]) -> list[Level]:
-    from cdc_core.certify import PROBES, Level
+    from diagnosis.certify import PROBES, Level
 
     known = {str(level): level for level in PROBES}
     for name in names:
@@ -145,7 +145,7 @@ def _levels(names: list[str]) -> list[Level]:
 
 
 def _page(report: Report) -> str:
-    from cdc_core.certify import page
+    from diagnosis.certify import page
 
     return page(report)
 
@@ -173,7 +173,7 @@ def _scratch(schema: str | None) -> Scratch | None:
         return None
     from pydantic import SecretStr
 
-    from cdc_core.certify import Scratch
+    from diagnosis.certify import Scratch
 
     password = os.environ.get(PASSWORD_ENV)
     if password is None:

@@ -18,7 +18,7 @@ from cdc_core.model.identifiers import TableId, parts_of
 from pipelines.commands.shared import counted, out
 
 if TYPE_CHECKING:
-    from cdc_core.explain import ExplainedRow, ExplainedTransaction, Finding, Identity, Outcomes
+    from diagnosis.explain import ExplainedRow, ExplainedTransaction, Finding, Identity, Outcomes
 
 EXIT_UNEXPLAINED = 1
 TRANSACTIONS_SHOWN = 20
@@ -110,7 +110,7 @@ def explain(
 
     The output contains values of your rows. Exits with code 1 if rows are damaged or undecodable.
     """  # fmt: skip
-    from cdc_core.explain import check_target, explained, read_tables, read_xid, write_rows
+    from diagnosis.explain import check_target, explained, read_tables, read_xid, write_rows
 
     if to is not None:
         check_target(to)

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from cdc_core.certify.certifying import TRY_PROBES
+from diagnosis.certify.certifying import TRY_PROBES
 from oracle_embedded.database import ADMIN, CAPTURE
 from pipelines.cli import app
 from tests.oracle.embedded import PASSWORDS, Oracle, running_oracle
@@ -118,7 +118,7 @@ def test_level_try_needs_a_schema_and_its_password(
         user=ADMIN,
     )
     monkeypatch.setenv("REDOLAKE_CERTIFY_PASSWORD", "hammer")
-    monkeypatch.setattr("cdc_core.certify.certifying.TRY_PROBES", TRY_PROBES[:3])
+    monkeypatch.setattr("diagnosis.certify.certifying.TRY_PROBES", TRY_PROBES[:3])
     tried = run("certify", "-c", str(file), "--level", "try", "--schema", "workbench", "--all")
     assert tried.exit_code == 0, tried.output
     assert "type.number: NUMBER: a snapshot reads" in tried.output
@@ -143,7 +143,7 @@ def test_a_process_that_is_killed_leaves_tables_that_the_next_one_drops(
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert len(scratch_tables(oracle)) >= 20
-    monkeypatch.setattr("cdc_core.certify.certifying.TRY_PROBES", TRY_PROBES[:1])
+    monkeypatch.setattr("diagnosis.certify.certifying.TRY_PROBES", TRY_PROBES[:1])
     done = run(*command)
     assert done.exit_code == 0, done.output
     assert scratch_tables(oracle) == []

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from cdc_core.certify import Report, Scratch, certify
-from cdc_core.certify.certifying import TRY_PROBES
-from cdc_core.certify.probes import Level
+from diagnosis.certify import Report, Scratch, certify
+from diagnosis.certify.certifying import TRY_PROBES
+from diagnosis.certify.probes import Level
 from oracle_embedded.database import ADMIN
 from oracle_embedded.likeness import Likeness
 from oracle_embedded.redo import LobRows, Wart
@@ -34,7 +34,7 @@ CLUSTER = {Wart.LATE_REDO: False, Wart.UNNAMED_COLUMNS: False}
 def those_with_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what a fact is learned from."""
     probes = [one for one in TRY_PROBES if one.wart is not None or one.id == "lob.blocks"]
-    monkeypatch.setattr("cdc_core.certify.certifying.TRY_PROBES", probes)
+    monkeypatch.setattr("diagnosis.certify.certifying.TRY_PROBES", probes)
 
 
 @contextmanager

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.certify import Found, Outcome, Report, certify
-from cdc_core.certify.look import LOOK_PROBES
-from cdc_core.certify.probes import Answer, Level, LookProbe, Refused
 from cdc_core.errors import OracleUnavailableError
+from diagnosis.certify import Found, Outcome, Report, certify
+from diagnosis.certify.look import LOOK_PROBES
+from diagnosis.certify.probes import Answer, Level, LookProbe, Refused
 from oracle_embedded.database import ADMIN
 from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import running_oracle

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from cdc_core.certify import Outcome, certify
-from cdc_core.certify.mine import MINE_PROBES, MineProbe
-from cdc_core.certify.mined import Mined
-from cdc_core.certify.probes import Level
 from cdc_core.model.operations import Operation
+from diagnosis.certify import Outcome, certify
+from diagnosis.certify.mine import MINE_PROBES, MineProbe
+from diagnosis.certify.mined import Mined
+from diagnosis.certify.probes import Level
 from oracle_embedded.database import ADMIN
 from oracle_embedded.redo import Wart
 from tests.oracle.embedded import Oracle, running_oracle

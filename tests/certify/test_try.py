@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from cdc_core.certify import Outcome, Report, Scratch, certify
-from cdc_core.certify.certifying import TRY_PROBES
-from cdc_core.certify.probes import Level, Refused, Verdict
-from cdc_core.certify.tried import Tried, TryProbe
-from cdc_core.certify.trying import try_out
 from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.model.operations import Operation
 from cdc_core.oracle.scratch import open_scratch
 from cdc_core.oracle.session import connect
+from diagnosis.certify import Outcome, Report, Scratch, certify
+from diagnosis.certify.certifying import TRY_PROBES
+from diagnosis.certify.probes import Level, Refused, Verdict
+from diagnosis.certify.tried import Tried, TryProbe
+from diagnosis.certify.trying import try_out
 from oracle_embedded.database import ADMIN, OWNER
 from oracle_embedded.redo import Wart
 from tests.oracle.backends import BACKENDS, Database, open_backend
@@ -355,7 +355,7 @@ def test_a_database_holds_what_redolake_rests_on(
 ) -> None:
     """The suite's schema is empty, and so it can be the scratch schema."""
     of_subject = [one for one in TRY_PROBES if one.subject.startswith(subject)]
-    monkeypatch.setattr("cdc_core.certify.certifying.TRY_PROBES", of_subject)
+    monkeypatch.setattr("diagnosis.certify.certifying.TRY_PROBES", of_subject)
     elsewhere = any_oracle.config(tmp_path, "T").model_copy(update={"tables": ()})
     password = SecretStr(any_oracle.login(OWNER)["password"])
     report = certify(elsewhere, [Level.TRY], scratch=Scratch(OWNER, password))
@@ -366,7 +366,7 @@ def test_a_database_holds_what_redolake_rests_on(
 def test_both_levels_make_one_report(
     oracle: Oracle, config: SourceConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cdc_core.certify.certifying.TRY_PROBES", TRY_PROBES[:2])
+    monkeypatch.setattr("diagnosis.certify.certifying.TRY_PROBES", TRY_PROBES[:2])
     report = certify(config, [Level.LOOK, Level.TRY], scratch=SCRATCH, sleep=lambda _: None)
     assert isinstance(report, Report)
     assert [one.probe.id for one in report.found][-2:] == [one.id for one in TRY_PROBES[:2]]

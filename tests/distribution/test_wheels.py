@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = {"redolake": ROOT, "redolake_oracle_embedded": ROOT / "oracle_embedded"}
 PACKAGES = {
-    "redolake": {"cdc_core", "assets", "pipelines", "redolake"},
+    "redolake": {"cdc_core", "diagnosis", "assets", "pipelines", "redolake"},
     "redolake_oracle_embedded": {"oracle_embedded"},
 }
 

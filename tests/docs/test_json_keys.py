@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from cdc_core.certify import PROBES, Found, Level, Outcome, Report, Verdict
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.lag import (
     LagFacts,
@@ -40,6 +39,7 @@ from cdc_core.model.reports import (
 )
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
+from diagnosis.certify import PROBES, Found, Level, Outcome, Report, Verdict
 from pipelines import doctor
 from pipelines.commands import listings, maintain
 from tests.docs.json_page import keys_page

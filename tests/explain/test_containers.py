@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cdc_core.errors import ConfigError
-from cdc_core.explain.explaining import explained
-from cdc_core.explain.outcomes import Outcome
-from cdc_core.explain.tables import read_tables
+from diagnosis.explain.explaining import explained
+from diagnosis.explain.outcomes import Outcome
+from diagnosis.explain.tables import read_tables
 from tests.explain.exports import Rows
 from tests.explain.test_command import explain
 

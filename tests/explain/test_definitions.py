@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.explain.outcomes import Outcome
 from cdc_core.model.identifiers import TableId
+from diagnosis.explain.outcomes import Outcome
 from tests.explain.exports import Rows, exported
 from tests.explain.test_explain import Found, number_of
 from tests.oracle.embedded import OWNER, running_oracle

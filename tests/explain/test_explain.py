@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.errors import ConfigError
-from cdc_core.explain.explaining import explained
-from cdc_core.explain.outcomes import ExplainedRow, ExplainedTransaction, Finding, Outcome
-from cdc_core.explain.tables import read_tables
-from cdc_core.explain.writing import check_target, write_rows
 from cdc_core.model.identifiers import TableId
+from diagnosis.explain.explaining import explained
+from diagnosis.explain.outcomes import ExplainedRow, ExplainedTransaction, Finding, Outcome
+from diagnosis.explain.tables import read_tables
+from diagnosis.explain.writing import check_target, write_rows
 from tests.explain.exports import FORMATS, SCRIPT, TABLES, Rows, described, exported
 from tests.oracle.embedded import OWNER, running_oracle
 

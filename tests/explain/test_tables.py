@@ -9,10 +9,10 @@ import pytest
 
 from cdc_core.decode import decode_dml
 from cdc_core.errors import ConfigError, DecodeError
-from cdc_core.explain.outcomes import Finding
-from cdc_core.explain.tables import read_tables
 from cdc_core.model.identifiers import TableId
 from cdc_core.schema.create_table import DescribedTable, tables_in
+from diagnosis.explain.outcomes import Finding
+from diagnosis.explain.tables import read_tables
 from tests.explain.exports import described
 from tests.oracle.embedded import OWNER, running_oracle
 

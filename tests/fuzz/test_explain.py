@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cdc_core.errors import ConfigError
-from cdc_core.explain.explaining import explained
-from cdc_core.explain.export import read_xid
-from cdc_core.explain.tables import read_tables
 from cdc_core.schema.create_table import tables_in
+from diagnosis.explain.explaining import explained
+from diagnosis.explain.export import read_xid
+from diagnosis.explain.tables import read_tables
 
 SCRIPT = "CREATE TABLE S.T (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(30), BODY CLOB) TABLESPACE \"X\";\nALTER TABLE S.T ADD UNIQUE (NAME);"  # fmt: skip
 NAMES = (

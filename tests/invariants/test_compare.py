@@ -51,7 +51,7 @@ oracle = oracle_with(
 )
 
 
-PIPELINE = ("cdc_core", "assets", "pipelines")
+PIPELINE = ("cdc_core", "diagnosis", "assets", "pipelines")
 
 
 def test_the_judge_shares_no_code_with_the_pipeline() -> None:

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 FORMS = ("never", "always", "drop", "call", "returns", "operator", "replace", "text")
-FOLDERS = ("cdc_core", "assets", "pipelines", "oracle_embedded", "tests")
+FOLDERS = ("cdc_core", "diagnosis", "assets", "pipelines", "oracle_embedded", "tests")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 _SIMPLE = (
     ast.Expr,

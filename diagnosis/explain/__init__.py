@@ -7,11 +7,11 @@ reads the description of the tables, and ``definitions`` follows the DDL from th
 :mod:`cdc_core.stage`), and ``outcomes`` keeps on disk what became of each.
 """
 
-from cdc_core.explain.explaining import explained
-from cdc_core.explain.export import read_xid
-from cdc_core.explain.outcomes import ExplainedRow, ExplainedTransaction, Finding, Outcomes
-from cdc_core.explain.tables import Identity, read_tables
-from cdc_core.explain.writing import check_target, write_rows
+from diagnosis.explain.explaining import explained
+from diagnosis.explain.export import read_xid
+from diagnosis.explain.outcomes import ExplainedRow, ExplainedTransaction, Finding, Outcomes
+from diagnosis.explain.tables import Identity, read_tables
+from diagnosis.explain.writing import check_target, write_rows
 
 __all__ = [
     "ExplainedRow",

@@ -6,9 +6,9 @@ import re
 from functools import partial
 from itertools import pairwise
 
-from cdc_core.certify.probes import Verdict, cannot_tell, decided, otherwise
-from cdc_core.certify.tried import Tried, TryProbe, WriteLob, equal, equal_paths, try_probe
 from cdc_core.model.operations import Operation
+from diagnosis.certify.probes import Verdict, cannot_tell, decided, otherwise
+from diagnosis.certify.tried import Tried, TryProbe, WriteLob, equal, equal_paths, try_probe
 
 _TABLE = "(ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), C CLOB)"
 _PLACEHOLDER = "A" * 18

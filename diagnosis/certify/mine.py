@@ -8,10 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from cdc_core.capture.positions import upper_bound
-from cdc_core.certify.mined import Counting, Mined, listed
-from cdc_core.certify.passes import logminer_of, redo_of
-from cdc_core.certify.probes import Probe, Verdict, cannot_tell, decided, holds, otherwise
-from cdc_core.certify.report import Found
 from cdc_core.config import LogMinerConfig, SourceConfig
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import Operation
@@ -19,6 +15,10 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.table import TableSchema
+from diagnosis.certify.mined import Counting, Mined, listed
+from diagnosis.certify.passes import logminer_of, redo_of
+from diagnosis.certify.probes import Probe, Verdict, cannot_tell, decided, holds, otherwise
+from diagnosis.certify.report import Found
 
 LOGS = 2
 """So many of the newest logs of each thread are mined, the current one among them."""

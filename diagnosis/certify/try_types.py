@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cdc_core.certify.tried import Step, TryProbe, equal
+from diagnosis.certify.tried import Step, TryProbe, equal
 
 _UPDATED = 100
 """So much above a literal's number stands a row that gets it by an UPDATE."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from cdc_core.certify.probes import Outcome
-from cdc_core.certify.report import Found, Report
+from diagnosis.certify.probes import Outcome
+from diagnosis.certify.report import Found, Report
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222; background: #fff }

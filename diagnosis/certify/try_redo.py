@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from cdc_core.certify.probes import Verdict, cannot_tell, decided
-from cdc_core.certify.tried import DML, Judge, Row, Step, Tried, TryProbe, each_row, try_probe
 from cdc_core.model.operations import Operation
 from cdc_core.model.redo_address import RedoAddress
+from diagnosis.certify.probes import Verdict, cannot_tell, decided
+from diagnosis.certify.tried import DML, Judge, Row, Step, Tried, TryProbe, each_row, try_probe
 
 _DECODER = "cdc_core/decode/dml.py, cdc_core/decode/literals.py"
 _GOES_WRONG = "Such rows go to quarantine. Report the statement's form and the release."

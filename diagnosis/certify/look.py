@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from cdc_core.certify.database import DATABASE_PROBES
-from cdc_core.certify.probes import Answer, LookProbe, Refused, Verdict
-from cdc_core.certify.redo import REDO_PROBES
-from cdc_core.certify.report import Found
-from cdc_core.certify.values import VALUE_PROBES
-from cdc_core.certify.views import view_probes
 from cdc_core.errors import CdcError, OracleUnavailableError
 from cdc_core.model.identifiers import TableId
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary_queries import tables_condition
+from diagnosis.certify.database import DATABASE_PROBES
+from diagnosis.certify.probes import Answer, LookProbe, Refused, Verdict
+from diagnosis.certify.redo import REDO_PROBES
+from diagnosis.certify.report import Found
+from diagnosis.certify.values import VALUE_PROBES
+from diagnosis.certify.views import view_probes
 
 LOOK_PROBES: tuple[LookProbe, ...] = (
     *DATABASE_PROBES,

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from cdc_core.certify.probes import Level, Outcome, Probe, Verdict
+from diagnosis.certify.probes import Level, Outcome, Probe, Verdict
 
 FORMAT = 1
 

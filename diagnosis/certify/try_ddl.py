@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from cdc_core.certify.probes import Refused, Rows, Verdict, cannot_tell, decided, otherwise, share
-from cdc_core.certify.tried import (
+from cdc_core.model.operations import Operation
+from diagnosis.certify.probes import Refused, Rows, Verdict, cannot_tell, decided, otherwise, share
+from diagnosis.certify.tried import (
     DML,
     Ask,
     Keep,
@@ -18,7 +19,6 @@ from cdc_core.certify.tried import (
     of_answer,
     try_probe,
 )
-from cdc_core.model.operations import Operation
 
 _COLUMNS = "(ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), N NUMBER(9))"
 _MEASURED = "Measured on 23ai by others"

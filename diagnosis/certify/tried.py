@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cdc_core.certify.probes import (
+from cdc_core.model.operations import CONTROL, Operation
+from diagnosis.certify.probes import (
     Answer,
     Probe,
     Refused,
@@ -16,7 +17,6 @@ from cdc_core.certify.probes import (
     decided,
     share,
 )
-from cdc_core.model.operations import CONTROL, Operation
 
 UNRESOLVED = "ffffffff"
 """The sequence of an XID that LogMiner did not resolve."""

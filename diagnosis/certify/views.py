@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cdc_core.certify.probes import (
+from diagnosis.certify.probes import (
     Answers,
     LookProbe,
     Refused,

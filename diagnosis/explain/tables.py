@@ -10,14 +10,14 @@ from typing import Any, Literal
 from cdc_core.config import TableConfig
 from cdc_core.decode.character_sets import KNOWN
 from cdc_core.errors import ConfigError, PreflightError, UnsupportedTypeError
-from cdc_core.explain.files import DamagedRow, Values, open_rows, refuse_utf16
-from cdc_core.explain.outcomes import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.create_table import DescribedColumn, DescribedTable, tables_in
 from cdc_core.schema.dictionary_rows import schema_from_rows
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
+from diagnosis.explain.files import DamagedRow, Values, open_rows, refuse_utf16
+from diagnosis.explain.outcomes import Finding
 
 SCRIPT_BYTES_MAX = 16 * 2**20
 """A longer description is another file."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from cdc_core.certify.probes import Rows, Verdict, cannot_tell, decided, holds, otherwise, share
-from cdc_core.certify.tried import (
+from cdc_core.model.operations import ENDS, Operation
+from diagnosis.certify.probes import Rows, Verdict, cannot_tell, decided, holds, otherwise, share
+from diagnosis.certify.tried import (
     DML,
     UNRESOLVED,
     Ask,
@@ -20,7 +21,6 @@ from cdc_core.certify.tried import (
     of_answer,
     try_probe,
 )
-from cdc_core.model.operations import ENDS, Operation
 
 _COLUMNS = "(ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))"
 _ROLLBACK = "cdc_core/stage/rollback.py"

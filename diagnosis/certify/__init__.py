@@ -6,11 +6,11 @@ rows. ``tried`` says what a probe with a table of its own does, the modules ``tr
 ``trying`` runs them. ``report`` is what was found, ``html`` shows it.
 """
 
-from cdc_core.certify.certifying import PROBES, certify
-from cdc_core.certify.html import page
-from cdc_core.certify.probes import Level, Outcome, Probe, Verdict
-from cdc_core.certify.report import Found, Report
-from cdc_core.certify.trying import Scratch
+from diagnosis.certify.certifying import PROBES, certify
+from diagnosis.certify.html import page
+from diagnosis.certify.probes import Level, Outcome, Probe, Verdict
+from diagnosis.certify.report import Found, Report
+from diagnosis.certify.trying import Scratch
 
 __all__ = [
     "PROBES",

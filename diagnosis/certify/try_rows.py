@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdc_core.certify.probes import Rows, Verdict, cannot_tell, decided, share
-from cdc_core.certify.tried import DML, Ask, Tried, TryProbe, equal, of_answer, try_probe
 from cdc_core.model.operations import Operation
+from diagnosis.certify.probes import Rows, Verdict, cannot_tell, decided, share
+from diagnosis.certify.tried import DML, Ask, Tried, TryProbe, equal, of_answer, try_probe
 
 _ROWID = "identity: rowid, cdc_core/schema/keys.py"
 _STOPS = (

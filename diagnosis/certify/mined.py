@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.certify.tried import DML, UNRESOLVED
 from cdc_core.decode.dml import decode_dml
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import CONTROL, LOB_OPERATIONS, Operation
 from cdc_core.model.redo_address import RedoAddress
 from cdc_core.schema.table import TableSchema
+from diagnosis.certify.tried import DML, UNRESOLVED
 
 _KNOWN = frozenset(int(one) for one in Operation)
 _NO_XID = "0" * 16

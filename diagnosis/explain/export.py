@@ -22,11 +22,11 @@ import pyarrow as pa
 from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.capture.stream import NO_XID
 from cdc_core.errors import ConfigError
-from cdc_core.explain.files import DamagedRow, RowFile, Values
-from cdc_core.explain.outcomes import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import ENDS, IGNORED, Operation
 from cdc_core.model.redo_address import RedoAddress
+from diagnosis.explain.files import DamagedRow, RowFile, Values
+from diagnosis.explain.outcomes import Finding
 
 EXPORTED = pa.schema([*MINED_SCHEMA, ("first_row", pa.int64()), ("last_row", pa.int64())])
 """The columns of capture, and where the row's statement stands in the file."""

@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from cdc_core.certify.look import LOOK_PROBES, look
-from cdc_core.certify.mine import MINE_PROBES, mine
-from cdc_core.certify.probes import Level, Probe
-from cdc_core.certify.report import Found, Report
-from cdc_core.certify.tried import TryProbe
-from cdc_core.certify.try_ddl import DDL_PROBES
-from cdc_core.certify.try_lobs import LOB_PROBES
-from cdc_core.certify.try_redo import REDO_PROBES_TRIED
-from cdc_core.certify.try_rows import ROW_PROBES
-from cdc_core.certify.try_transactions import TRANSACTION_PROBES
-from cdc_core.certify.try_types import type_probes
-from cdc_core.certify.trying import Scratch, try_out
 from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError
 from cdc_core.oracle.session import connect
+from diagnosis.certify.look import LOOK_PROBES, look
+from diagnosis.certify.mine import MINE_PROBES, mine
+from diagnosis.certify.probes import Level, Probe
+from diagnosis.certify.report import Found, Report
+from diagnosis.certify.tried import TryProbe
+from diagnosis.certify.try_ddl import DDL_PROBES
+from diagnosis.certify.try_lobs import LOB_PROBES
+from diagnosis.certify.try_redo import REDO_PROBES_TRIED
+from diagnosis.certify.try_rows import ROW_PROBES
+from diagnosis.certify.try_transactions import TRANSACTION_PROBES
+from diagnosis.certify.try_types import type_probes
+from diagnosis.certify.trying import Scratch, try_out
 
 TRY_PROBES: tuple[TryProbe, ...] = (
     *type_probes(),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_core.errors import ConfigError
-from cdc_core.explain.outcomes import ExplainedRow
+from diagnosis.explain.outcomes import ExplainedRow
 
 _BATCH_ROWS = 5_000
 _INTEGERS = {"first_row", "last_row", "scn", "part_of"}

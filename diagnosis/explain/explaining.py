@@ -30,12 +30,6 @@ from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.reading_position import Reading
 from cdc_core.capture.rows import RowReader, landing_rows
 from cdc_core.errors import CdcError
-from cdc_core.explain.definitions import DdlFound, Definitions, definitions
-from cdc_core.explain.ends import Ends
-from cdc_core.explain.export import COLUMNS, Export, container_of
-from cdc_core.explain.files import open_rows
-from cdc_core.explain.images import image_texts
-from cdc_core.explain.outcomes import Decision, Finding, Outcome, Outcomes, TransactionState
 from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.ledger import ledger_batch
 from cdc_core.model.identifiers import TableId
@@ -47,6 +41,12 @@ from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.decoding import ChangeDecoder, operation_name
 from cdc_core.stage.lobs import PIECES
 from cdc_core.stage.window import decodable_rows, surviving_rows
+from diagnosis.explain.definitions import DdlFound, Definitions, definitions
+from diagnosis.explain.ends import Ends
+from diagnosis.explain.export import COLUMNS, Export, container_of
+from diagnosis.explain.files import open_rows
+from diagnosis.explain.images import image_texts
+from diagnosis.explain.outcomes import Decision, Finding, Outcome, Outcomes, TransactionState
 
 _ENDED: Sequence[TransactionState] = ("committed",)
 _WAITING: Sequence[TransactionState] = ("open", "evicted")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from cdc_core.certify.probes import (
+from cdc_core.model.scn import OPEN_ENDED_FROM, SCN_MAX
+from diagnosis.certify.probes import (
     Answers,
     LookProbe,
     Verdict,
@@ -16,7 +17,6 @@ from cdc_core.certify.probes import (
     otherwise,
     rows_of,
 )
-from cdc_core.model.scn import OPEN_ENDED_FROM, SCN_MAX
 
 _REFERENCE = "Oracle Database Reference 19c"
 _SEEN_LOGS = 200

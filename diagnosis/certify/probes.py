@@ -42,7 +42,7 @@ class Verdict:
         seen: What the database showed, in one clause. Counts, codes and Oracle's own words only:
             never a value or a name of the user's.
         facts: The same for programs, by name. They teach the embedded Oracle
-            (:mod:`cdc_core.certify.likeness`).
+            (:mod:`diagnosis.certify.likeness`).
     """
 
     outcome: Outcome

@@ -24,25 +24,8 @@ from pydantic import SecretStr
 
 from cdc_core.capture.mining import MINED_SCHEMA
 from cdc_core.capture.positions import upper_bound
-from cdc_core.certify.passes import logminer_of, redo_of
-from cdc_core.certify.probes import Refused
-from cdc_core.certify.report import Found
-from cdc_core.certify.tried import (
-    UNRESOLVED,
-    Ask,
-    Fails,
-    Keep,
-    Mine,
-    Step,
-    Tried,
-    TryProbe,
-    WriteLob,
-)
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import CdcError, LogsNotReadyError, OracleUnavailableError, TransientError
-from cdc_core.explain.explaining import explained
-from cdc_core.explain.images import plain_value
-from cdc_core.explain.outcomes import Outcome
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import CONTROL
 from cdc_core.model.scn import Scn
@@ -54,6 +37,23 @@ from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import exact_rows
+from diagnosis.certify.passes import logminer_of, redo_of
+from diagnosis.certify.probes import Refused
+from diagnosis.certify.report import Found
+from diagnosis.certify.tried import (
+    UNRESOLVED,
+    Ask,
+    Fails,
+    Keep,
+    Mine,
+    Step,
+    Tried,
+    TryProbe,
+    WriteLob,
+)
+from diagnosis.explain.explaining import explained
+from diagnosis.explain.images import plain_value
+from diagnosis.explain.outcomes import Outcome
 
 REDO_SECONDS = 120
 """How long redo is waited for. An idle database writes some every three seconds."""

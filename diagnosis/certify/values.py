@@ -9,7 +9,8 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from cdc_core.certify.probes import (
+from cdc_core.decode.character_sets import KNOWN
+from diagnosis.certify.probes import (
     Answers,
     LookProbe,
     Refused,
@@ -19,7 +20,6 @@ from cdc_core.certify.probes import (
     first_of,
     rows_of,
 )
-from cdc_core.decode.character_sets import KNOWN
 
 _SETS = """
 SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
