@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdc_core.capture.batches import MinedBatch
-from cdc_core.capture.stream import UNRESOLVED, slot_of
-from cdc_core.model.transactions import OpenTransaction
+from cdc_core.model.transactions import UNRESOLVED, OpenTransaction, slot_of
 
 
 def uncounted(opened: Sequence[OpenTransaction], tables: Set[str]) -> list[OpenTransaction]:

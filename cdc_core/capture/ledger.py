@@ -52,15 +52,18 @@ import pyarrow.compute as pc
 
 from cdc_core.capture.batches import MinedBatch, joined_batches, merged_batches
 from cdc_core.capture.single_batch_transactions import whole_transactions
-from cdc_core.capture.stream import NO_XID, UNKNOWN_USER, UNRESOLVED, Event, Stream, slot_of
+from cdc_core.capture.stream import UNKNOWN_USER, Event, Stream
 from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.transactions import (
+    NO_XID,
     OVER,
+    UNRESOLVED,
     IncompleteTransaction,
     LedgerState,
     OpenTransaction,
+    slot_of,
     with_window,
 )
 

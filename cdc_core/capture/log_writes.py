@@ -36,8 +36,8 @@ import pyarrow as pa
 
 from cdc_core.capture.batches import MinedBatch, joined_batches
 from cdc_core.capture.reading_position import without_address
-from cdc_core.capture.stream import NO_XID, SLOT_DIGITS, UNRESOLVED
 from cdc_core.model.operations import ENDS, Operation
+from cdc_core.model.transactions import NO_XID, SLOT_DIGITS, UNRESOLVED
 
 ROWS_HELD = 20_000
 BYTES_HELD = 32 * 1024**2

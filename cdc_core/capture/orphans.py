@@ -26,10 +26,9 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
-from cdc_core.capture.stream import UNRESOLVED
 from cdc_core.errors import PreflightError
 from cdc_core.model.scn import Scn
-from cdc_core.model.transactions import OpenTransaction
+from cdc_core.model.transactions import UNRESOLVED, OpenTransaction
 from cdc_core.schema.dictionary_queries import Queries
 
 _THREADS = (

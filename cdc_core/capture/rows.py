@@ -25,9 +25,9 @@ from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import CONTROL, Operation
 from cdc_core.model.texts import TEXT_REPLACED, is_utf8, replaced, spoiled_rows
+from cdc_core.model.transactions import NO_XID
 from cdc_core.schema.table import TableSchema
 
-_NO_XID = "0" * 16
 _BY_NUMBER = "OBJ# "
 """So begins the name, in SEG_NAME or in some releases in TABLE_NAME too, of an object that the
 dictionary does not know."""
@@ -335,7 +335,7 @@ def _named(batch: pa.RecordBatch) -> pa.RecordBatch:
         for column, field in zip(batch.columns[:own], MINED_SCHEMA, strict=True)
     ]
     at = MINED_SCHEMA.get_field_index("xid")
-    columns[at] = pc.ascii_lower(columns[at].fill_null(_NO_XID))
+    columns[at] = pc.ascii_lower(columns[at].fill_null(NO_XID))
     schema = pa.schema([*MINED_SCHEMA, *list(batch.schema)[own:]])
     return pa.RecordBatch.from_arrays([*columns, *batch.columns[own:]], schema=schema)
 

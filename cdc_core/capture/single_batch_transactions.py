@@ -28,9 +28,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.capture.batches import MinedBatch
-from cdc_core.capture.stream import SLOT_DIGITS, UNKNOWN_USER
+from cdc_core.capture.stream import UNKNOWN_USER
 from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.operations import Operation
+from cdc_core.model.transactions import SLOT_DIGITS
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

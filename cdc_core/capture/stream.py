@@ -17,26 +17,15 @@ import pyarrow as pa
 from cdc_core.capture.batches import NO_TABLE, MinedBatch
 from cdc_core.capture.reading_position import without_address
 from cdc_core.model.operations import CONTROL, ENDS, Operation
+from cdc_core.model.transactions import NO_XID, UNRESOLVED, slot_of
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-NO_XID = "0" * 16
-UNRESOLVED = "ffffffff"
-"""The sequence part of an XID where LogMiner does not know it."""
-
-SLOT_DIGITS = 8
-"""The part of an XID that names undo segment and slot."""
 
 UNKNOWN_USER = "UNKNOWN"
 """The user of a transaction whose beginning LogMiner has not read."""
 
 _NOBODY = -1
-
-
-def slot_of(xid: str) -> str:
-    """The undo segment and slot of a transaction: it has one open transaction at a time."""
-    return xid[:SLOT_DIGITS]
 
 
 class Event(NamedTuple):

@@ -12,6 +12,14 @@ OVER: tuple[LedgerState, ...] = ("released", "rolled_back", "displaced")
 """Kept only so that a COMMIT against all that is known stops its tables: nothing waits for them."""
 
 
+NO_XID = "0" * 16
+UNRESOLVED = "ffffffff"
+"""The sequence part of an XID where LogMiner does not know it."""
+
+SLOT_DIGITS = 8
+"""The part of an XID that names undo segment and slot."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
     """A transaction without COMMIT or ROLLBACK at the end of the last captured window: one line of
@@ -96,3 +104,8 @@ def with_window(runs: Sequence[int], ordinal: int) -> tuple[int, ...]:
 def windows_of(runs: Sequence[int]) -> list[range]:
     """The windows that :func:`with_window` noted."""
     return [range(first, last + 1) for first, last in zip(runs[::2], runs[1::2], strict=True)]
+
+
+def slot_of(xid: str) -> str:
+    """The undo segment and slot of a transaction: it has one open transaction at a time."""
+    return xid[:SLOT_DIGITS]

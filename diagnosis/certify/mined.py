@@ -17,11 +17,11 @@ from cdc_core.decode.dml import decode_dml
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import CONTROL, LOB_OPERATIONS, Operation
 from cdc_core.model.redo_address import RedoAddress
+from cdc_core.model.transactions import NO_XID, UNRESOLVED
 from cdc_core.schema.table import TableSchema
-from diagnosis.certify.tried import DML, UNRESOLVED
+from diagnosis.certify.tried import DML
 
 _KNOWN = frozenset(int(one) for one in Operation)
-_NO_XID = "0" * 16
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _DECODED_ROWS = 1_000
 _PLACEHOLDER = "A" * 18
@@ -117,7 +117,7 @@ class Counting:
 
     def _take_control(self, row: Mapping[str, Any], code: int, xid: str) -> None:
         facts = self.mined.facts
-        facts["zero-xid"] += xid == _NO_XID
+        facts["zero-xid"] += xid == NO_XID
         if code == Operation.COMMIT:
             facts["commits"] += 1
             facts["commit-of-no-thread"] += row["thread"] == 0

@@ -18,9 +18,6 @@ from diagnosis.certify.probes import (
     share,
 )
 
-UNRESOLVED = "ffffffff"
-"""The sequence of an XID that LogMiner did not resolve."""
-
 DML = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
 Row = Mapping[str, Any]
 """A redo row, with the columns of ``capture.mining.MINED_SCHEMA``."""

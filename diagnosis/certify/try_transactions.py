@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from cdc_core.model.operations import ENDS, Operation
+from cdc_core.model.transactions import UNRESOLVED
 from diagnosis.certify.probes import Rows, Verdict, cannot_tell, decided, holds, otherwise, share
 from diagnosis.certify.tried import (
     DML,
-    UNRESOLVED,
     Ask,
     Fails,
     Mine,

@@ -29,6 +29,7 @@ from cdc_core.errors import CdcError, LogsNotReadyError, OracleUnavailableError,
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import CONTROL
 from cdc_core.model.scn import Scn
+from cdc_core.model.transactions import UNRESOLVED, slot_of
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.scratch import PREFIX, ScratchSession, open_scratch
@@ -41,7 +42,6 @@ from diagnosis.certify.passes import logminer_of, redo_of
 from diagnosis.certify.probes import Refused
 from diagnosis.certify.report import Found
 from diagnosis.certify.tried import (
-    UNRESOLVED,
     Ask,
     Fails,
     Keep,
@@ -59,8 +59,6 @@ REDO_SECONDS = 120
 """How long redo is waited for. An idle database writes some every three seconds."""
 _BATCH_ROWS = 5_000
 _POLL_SECONDS = 0.5
-_SLOT_DIGITS = 8
-"""Of an XID in hexadecimal digits: undo segment and slot; a sequence of eight follows."""
 _EXPORTED = {
     "thread": "THREAD#", "data_obj": "DATA_OBJ#", "data_objv": "DATA_OBJV#", "data_objd": "DATA_OBJD#", "sequence": "SEQUENCE#",
     "container_id": "SRC_CON_ID", "session_id": "SESSION#", "serial": "SERIAL#",
@@ -303,7 +301,7 @@ def _rows_of(rows: Sequence[Mapping[str, Any]], trial: _Trial) -> list[Mapping[s
         row["data_obj"] in numbers or (row["seg_owner"], row["table_name"]) == name for row in rows
     ]
     xids = {row["xid"] for row, is_own in zip(rows, own, strict=True) if is_own}
-    xids |= {str(xid)[:_SLOT_DIGITS] + UNRESOLVED for xid in xids}
+    xids |= {slot_of(str(xid)) + UNRESOLVED for xid in xids}
     return [
         row
         for row, is_own in zip(rows, own, strict=True)

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from cdc_core.capture.batches import MinedBatch
 from cdc_core.capture.reading_position import without_address
-from cdc_core.capture.stream import NO_XID, UNRESOLVED
 from cdc_core.model.operations import ENDS
+from cdc_core.model.transactions import NO_XID, UNRESOLVED
 
 _COLUMNS = ("xid", "operation_code", "scn")
 

@@ -20,11 +20,11 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.capture.mining import MINED_SCHEMA
-from cdc_core.capture.stream import NO_XID
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import ENDS, IGNORED, Operation
 from cdc_core.model.redo_address import RedoAddress
+from cdc_core.model.transactions import NO_XID
 from diagnosis.explain.files import DamagedRow, RowFile, Values
 from diagnosis.explain.outcomes import Finding
 
