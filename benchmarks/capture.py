@@ -13,11 +13,11 @@ from pathlib import Path
 
 from benchmarks.airport import Airport, open_airport
 from benchmarks.common import Form, Result, measured
-from cdc_core.capture.asked_rows import Wanted
-from cdc_core.capture.logs import cover, read_logs, read_threads
-from cdc_core.capture.mining import mined_batches, mining
-from cdc_core.capture.positions import resetlogs_change
-from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
+from cdc_core.capture.logs.positions import resetlogs_change
+from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.mining import mined_batches, mining
+from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.session import connect
 from pipelines.demo.workload import Plan

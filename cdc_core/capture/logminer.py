@@ -1,9 +1,9 @@
 """How is one window read from redo into landing?
 
-It asks a question (:mod:`cdc_core.capture.question`), accepts the answer of a pass that was made
-before its turn if that answers it, or has a pass of its own made (:mod:`cdc_core.capture.answer`);
-follows the transactions, lands the rows, judges which tables leave (:mod:`cdc_core.capture.ends`),
-and finishes with the manifest.
+It asks a question (:mod:`cdc_core.capture.passes.question`), accepts the answer of a pass that was
+made before its turn if that answers it, or has a pass of its own made
+(:mod:`cdc_core.capture.passes.answer`); follows the transactions, lands the rows, judges which
+tables leave (:mod:`cdc_core.capture.stream_ends.detectors`), and finishes with the manifest.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from cdc_core.capture.answer import Answer, PassReader, answering
 from cdc_core.capture.attempts import attempts
-from cdc_core.capture.ends import MinedWindow, stream_ends
-from cdc_core.capture.joining import uncounted
-from cdc_core.capture.ledger import TransactionLedger
-from cdc_core.capture.log_naming import where_logminer_runs
-from cdc_core.capture.logs import LogStart, read_log_starts
-from cdc_core.capture.orphans import judged, read_living
-from cdc_core.capture.proving import check_database, check_incarnation
-from cdc_core.capture.question import ask, unfinished_of
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rules import CaptureRules
-from cdc_core.capture.standby import where_both_run
-from cdc_core.capture.unnamed_rows import KnownSegments
+from cdc_core.capture.logs.coverage import LogStart, read_log_starts
+from cdc_core.capture.logs.naming import where_logminer_runs
+from cdc_core.capture.logs.proving import check_database, check_incarnation
+from cdc_core.capture.logs.standby import where_both_run
+from cdc_core.capture.passes.answer import Answer, PassReader, answering
+from cdc_core.capture.passes.joining import uncounted
+from cdc_core.capture.passes.question import ask, unfinished_of
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.capture.passes.unnamed_rows import KnownSegments
+from cdc_core.capture.stream_ends.detectors import MinedWindow, stream_ends
+from cdc_core.capture.transactions.ledger import TransactionLedger
+from cdc_core.capture.transactions.orphans import judged, read_living
 from cdc_core.capture.window_rows import Landed, WindowRows
 from cdc_core.errors import LogsChangedError
 from cdc_core.landing.definitions import keep_definitions

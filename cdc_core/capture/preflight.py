@@ -17,17 +17,17 @@ from dataclasses import dataclass, replace
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
-from cdc_core.capture.dictionaries import (
+from cdc_core.capture.logs.coverage import cover, read_log_starts, read_logs, read_threads
+from cdc_core.capture.logs.dictionaries import (
     BUILD_SCRIPT,
     needed_from,
     newest_dictionary,
     read_dictionary_marks,
 )
-from cdc_core.capture.flushing import check_flush_table
-from cdc_core.capture.logs import cover, read_log_starts, read_logs, read_threads
-from cdc_core.capture.mining import mining
-from cdc_core.capture.positions import upper_bound
-from cdc_core.capture.standby import readable_end, where_both_run
+from cdc_core.capture.logs.flushing import check_flush_table
+from cdc_core.capture.logs.positions import upper_bound
+from cdc_core.capture.logs.standby import readable_end, where_both_run
+from cdc_core.capture.passes.mining import mining
 from cdc_core.config import LogMinerConfig, LogsBy, TableConfig
 from cdc_core.errors import (
     CdcError,

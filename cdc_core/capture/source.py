@@ -9,18 +9,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from cdc_core.capture import logminer, positions
-from cdc_core.capture.answer import Answer
-from cdc_core.capture.dictionaries import refuse_start_without
-from cdc_core.capture.flushing import flush
-from cdc_core.capture.logs import read_logs
-from cdc_core.capture.prefetch import prefetch
+from cdc_core.capture import logminer
+from cdc_core.capture.logs import positions
+from cdc_core.capture.logs.coverage import read_logs
+from cdc_core.capture.logs.dictionaries import refuse_start_without
+from cdc_core.capture.logs.flushing import flush
+from cdc_core.capture.logs.proving import prove_logs
+from cdc_core.capture.logs.standby import miner_of, readable_end
+from cdc_core.capture.logs.windows import cut_windows
+from cdc_core.capture.passes.answer import Answer
+from cdc_core.capture.passes.prefetch import prefetch
+from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.capture.passes.shared import Share, can_share, read_shared
 from cdc_core.capture.preflight import check_redo
-from cdc_core.capture.proving import prove_logs
-from cdc_core.capture.rules import CaptureRules
-from cdc_core.capture.shared_pass import Share, can_share, read_shared
-from cdc_core.capture.standby import miner_of, readable_end
-from cdc_core.capture.windows import cut_windows
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import CdcError, ConfigError, RedoUnavailableError
 from cdc_core.landing.store import LandingStore

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cdc_core.capture.batches import MinedBatch
-from cdc_core.capture.ddl_rows import DdlRow
-from cdc_core.capture.ledger import TransactionLedger
-from cdc_core.capture.rows import landing_rows
+from cdc_core.capture.passes.batches import MinedBatch
+from cdc_core.capture.passes.rows import landing_rows
+from cdc_core.capture.stream_ends.ddl_rows import DdlRow
+from cdc_core.capture.transactions.ledger import TransactionLedger
 from cdc_core.errors import (
     REPORT_HINT,
     RowCountError,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from cdc_core.capture import positions
-from cdc_core.capture.rules import CaptureRules
+from cdc_core.capture.logs import positions
+from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.change_stream.form import Stream
 from cdc_core.change_stream.window import WindowReader
 from cdc_core.config import SourceConfig, TableConfig

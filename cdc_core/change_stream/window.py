@@ -12,11 +12,11 @@ from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from cdc_core.capture.altered import read_altered
-from cdc_core.capture.ddl_rows import DdlRow, Followed, follow_ddl
-from cdc_core.capture.proving import check_database, check_incarnation
-from cdc_core.capture.rules import CaptureRules
-from cdc_core.capture.unlogged import unlogged_ends
+from cdc_core.capture.logs.proving import check_database, check_incarnation
+from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.capture.stream_ends.altered import read_altered
+from cdc_core.capture.stream_ends.ddl_rows import DdlRow, Followed, follow_ddl
+from cdc_core.capture.stream_ends.unlogged import unlogged_ends
 from cdc_core.change_stream.changes import TableChanges, WindowChanges
 from cdc_core.change_stream.events import WindowEvents
 from cdc_core.change_stream.form import Batch, Event, StreamForm, TableShape, Wording

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from cdc_core.capture import positions
+from cdc_core.capture.logs import positions
 from cdc_core.config import OpenLogReplicatorConfig
 from cdc_core.errors import LogsNotReadyError, PreflightError, RedoUnavailableError
 from cdc_core.landing.store import LandingStore

@@ -195,7 +195,7 @@ DATABASE_PROBES: tuple[LookProbe, ...] = (
     LookProbe(
         id="logging.forced",
         belief="FORCE LOGGING is on, so that every row has redo.",
-        depends="cdc_core/capture/unlogged.py",
+        depends="cdc_core/capture/stream_ends/unlogged.py",
         otherwise="A NOLOGGING load into a captured table stops that table (policies.on_unlogged).",
         source=f"{_REFERENCE}, V$DATABASE",
         is_needed=False,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cdc_core.capture.positions import upper_bound
+from cdc_core.capture.logs.positions import upper_bound
 from cdc_core.config import LogMinerConfig, SourceConfig
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import Operation
@@ -183,7 +183,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         "status",
         "Changes of captured tables have STATUS 0.",
         _statuses,
-        depends="cdc_core/capture/unnamed_rows.py",
+        depends="cdc_core/capture/passes/unnamed_rows.py",
         otherwise="Such rows are from before a DDL: Redolake decodes them without names.",
         is_needed=False,
     ),
@@ -215,7 +215,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         "ends",
         "Transactions begin with START rows and end with COMMIT rows.",
         _starts,
-        depends="cdc_core/capture/ledger.py",
+        depends="cdc_core/capture/transactions/ledger.py",
         otherwise=_MISTAKEN,
         needs_changes=False,
     ),
@@ -223,7 +223,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         "addresses",
         "Every change has a redo address that is not zero.",
         _none("zero-address-of-a-change", "are changes without an address"),
-        depends="rule 17, cdc_core/capture/reading_position.py",
+        depends="rule 17, cdc_core/capture/passes/reading_position.py",
         otherwise="Windows stop at such a row.",
         source="Seen on ROLLBACK rows alone",
     ),
@@ -231,7 +231,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         "containers",
         "Every change names its container.",
         _none("no-container", "name no container"),
-        depends="cdc_core/capture/mining.py",
+        depends="cdc_core/capture/passes/mining.py",
         otherwise="Set capture.logs to scn_range, in which LogMiner shows one container alone.",
         source=_MEASURED,
     ),
@@ -248,7 +248,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         "partial-xids",
         "Rows can have an XID whose sequence is ffffffff.",
         _some("partial-xid", "have one"),
-        depends="cdc_core/capture/ledger.py",
+        depends="cdc_core/capture/transactions/ledger.py",
         otherwise=_NOTHING,
         source=_SEEN_ELSEWHERE,
         is_needed=False,
@@ -259,7 +259,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         "empty-transactions",
         "There are START rows whose XID is zero, and COMMIT rows of thread 0.",
         _empty,
-        depends="cdc_core/capture/ledger.py",
+        depends="cdc_core/capture/transactions/ledger.py",
         otherwise=_NOTHING,
         source=_SEEN_ELSEWHERE,
         is_needed=False,
@@ -281,7 +281,7 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         "behind-commit",
         "A change can stand behind the COMMIT of its transaction.",
         _gathered,
-        depends="rule 17, cdc_core/capture/log_writes.py",
+        depends="rule 17, cdc_core/capture/passes/log_writes.py",
         otherwise=_NOTHING,
         source="Said by maintainers of a redo parser",
         is_needed=False,

@@ -7,11 +7,11 @@ from contextlib import closing, contextmanager
 
 import pyarrow as pa
 
-from cdc_core.capture.asked_rows import Wanted
-from cdc_core.capture.log_naming import where_logminer_runs
-from cdc_core.capture.logs import RedoLog, cover, read_logs, read_threads
-from cdc_core.capture.mining import mined_batches, mining
-from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.logs.coverage import RedoLog, cover, read_logs, read_threads
+from cdc_core.capture.logs.naming import where_logminer_runs
+from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.mining import mined_batches, mining
+from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.config import LogMinerConfig, SourceConfig
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession

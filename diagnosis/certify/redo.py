@@ -200,7 +200,7 @@ REDO_PROBES: tuple[LookProbe, ...] = (
     LookProbe(
         id="scn.moves-forward",
         belief="CURRENT_SCN never goes back from one query to the next.",
-        depends="rule 4, cdc_core/capture/positions.py",
+        depends="rule 4, cdc_core/capture/logs/positions.py",
         otherwise="Positions would not be ordered. Stop, and report the platform.",
         source=f"{_REFERENCE}, V$DATABASE",
         queries={"scn": _SCN, "later": _SCN},
@@ -218,7 +218,7 @@ REDO_PROBES: tuple[LookProbe, ...] = (
     LookProbe(
         id="log.one-current",
         belief="Each open redo thread has one log with STATUS CURRENT, but for a moment during a switch.",
-        depends="rule 5, cdc_core/capture/logs.py",
+        depends="rule 5, cdc_core/capture/logs/coverage.py",
         otherwise="Windows wait, or end at the wrong log. Report what V$LOG shows.",
         source=f"{_REFERENCE}, V$LOG",
         queries={
@@ -232,7 +232,7 @@ SELECT T.THREAD#, COUNT(L.GROUP#)
     LookProbe(
         id="log.open-end",
         belief="NEXT_CHANGE# of the current log is NULL, or beyond 48 bits.",
-        depends="cdc_core/capture/logs.py (OPEN_ENDED_FROM)",
+        depends="cdc_core/capture/logs/coverage.py (OPEN_ENDED_FROM)",
         otherwise="The current log would count as switched. Report the number.",
         source=f"{_REFERENCE}, V$LOG; 18446744073709551615 and 9295429630892703743 were seen",
         queries={"ends": "SELECT NEXT_CHANGE# FROM V$LOG WHERE STATUS = 'CURRENT'"},
@@ -242,7 +242,7 @@ SELECT T.THREAD#, COUNT(L.GROUP#)
         id="log.chain",
         belief="In each thread and incarnation, sequences follow each other, and an archived log "
         "begins at the SCN at which the one before it ends.",
-        depends="rule 5, cdc_core/capture/logs.py (cover)",
+        depends="rule 5, cdc_core/capture/logs/coverage.py (cover)",
         otherwise="Windows stop at each border that does not join. Report both rows of V$ARCHIVED_LOG.",
         source=f"{_REFERENCE}, V$ARCHIVED_LOG",
         queries={
@@ -259,7 +259,7 @@ SELECT DISTINCT THREAD#, RESETLOGS_CHANGE#, SEQUENCE#, FIRST_CHANGE#, NEXT_CHANG
     LookProbe(
         id="log.copies-agree",
         belief="A log that is online and archived begins at the same SCN in V$LOG and V$ARCHIVED_LOG.",
-        depends="cdc_core/capture/logs.py",
+        depends="cdc_core/capture/logs/coverage.py",
         otherwise="The wrong copy may be read. Report both rows.",
         source=f"{_REFERENCE}, V$LOG, V$ARCHIVED_LOG",
         queries={
@@ -274,7 +274,7 @@ SELECT L.FIRST_CHANGE#, A.FIRST_CHANGE#
     LookProbe(
         id="log.states",
         belief="V$LOG.STATUS is CURRENT, ACTIVE, INACTIVE, UNUSED or CLEARING.",
-        depends="cdc_core/capture/logs.py",
+        depends="cdc_core/capture/logs/coverage.py",
         otherwise="Logs of another state are not read. Report the word.",
         source=f"{_REFERENCE}, V$LOG",
         queries={"states": "SELECT DISTINCT STATUS FROM V$LOG"},
@@ -283,7 +283,7 @@ SELECT L.FIRST_CHANGE#, A.FIRST_CHANGE#
     LookProbe(
         id="log.archived-states",
         belief="V$ARCHIVED_LOG.STATUS is A, D, U or X.",
-        depends="cdc_core/capture/logs.py",
+        depends="cdc_core/capture/logs/coverage.py",
         otherwise="A log of another state counts as gone. Report the letter.",
         source=f"{_REFERENCE}, V$ARCHIVED_LOG",
         queries={"states": "SELECT DISTINCT STATUS FROM V$ARCHIVED_LOG WHERE STATUS IS NOT NULL"},
@@ -308,7 +308,7 @@ SELECT A.BLOCKS * A.BLOCK_SIZE, L.BYTES
     LookProbe(
         id="log.members",
         belief="Each log group in use has a file in V$LOGFILE.",
-        depends="cdc_core/capture/logs.py",
+        depends="cdc_core/capture/logs/coverage.py",
         otherwise="The log cannot be named to LogMiner; windows wait until it is archived.",
         source=f"{_REFERENCE}, V$LOGFILE",
         queries={
@@ -321,7 +321,7 @@ SELECT COUNT(*), SUM(CASE WHEN F.MEMBER IS NULL THEN 1 ELSE 0 END)
     LookProbe(
         id="log.incarnation",
         belief="The newest archived log has the RESETLOGS_CHANGE# of V$DATABASE.",
-        depends="rule 5, cdc_core/capture/proving.py",
+        depends="rule 5, cdc_core/capture/logs/proving.py",
         otherwise="Nothing of the present incarnation is archived yet; windows wait.",
         source=f"{_REFERENCE}, V$ARCHIVED_LOG",
         queries={
@@ -379,7 +379,7 @@ SELECT ROUND((SYSDATE - MIN(FIRST_TIME)) * 24) FROM V$ARCHIVED_LOG
     LookProbe(
         id="thread.words",
         belief="V$THREAD.ENABLED is PUBLIC, PRIVATE or DISABLED, and STATUS OPEN or CLOSED.",
-        depends="rule 5, cdc_core/capture/logs.py",
+        depends="rule 5, cdc_core/capture/logs/coverage.py",
         otherwise="A thread may be left out of the proof. Report the words.",
         source=f"{_REFERENCE}, V$THREAD",
         queries={"threads": "SELECT STATUS, ENABLED FROM V$THREAD"},
@@ -388,7 +388,7 @@ SELECT ROUND((SYSDATE - MIN(FIRST_TIME)) * 24) FROM V$ARCHIVED_LOG
     LookProbe(
         id="thread.last-redo",
         belief="LAST_REDO_CHANGE# of an open thread is not above CURRENT_SCN.",
-        depends="cdc_core/capture/positions.py (upper_bound)",
+        depends="cdc_core/capture/logs/positions.py (upper_bound)",
         otherwise="Windows of capture.close_at: online may end above the redo. Use completed_logs.",
         source=f"{_REFERENCE}, V$THREAD",
         queries={"last": _LAST_REDO, "scn": _SCN},
@@ -409,7 +409,7 @@ SELECT ROUND((SYSDATE - MIN(FIRST_TIME)) * 24) FROM V$ARCHIVED_LOG
     LookProbe(
         id="transaction.start-unassigned",
         belief="V$TRANSACTION can show START_SCN 0 of a transaction that has just begun.",
-        depends="cdc_core/capture/positions.py (read_start looks again)",
+        depends="cdc_core/capture/logs/positions.py (read_start looks again)",
         otherwise="Nothing: a snapshot need not look twice.",
         source="Debezium passes over such rows with a warning",
         is_needed=False,
@@ -424,7 +424,7 @@ SELECT SUM(CASE WHEN START_SCN <= 1 THEN 1 ELSE 0 END), SUM(CASE WHEN START_SCN 
     LookProbe(
         id="transaction.start-below-scn",
         belief="START_SCN of an open transaction is not above a CURRENT_SCN that is read later.",
-        depends="rule 4, cdc_core/capture/positions.py",
+        depends="rule 4, cdc_core/capture/logs/positions.py",
         otherwise="The first window may begin too late. Report the release.",
         source=f"{_REFERENCE}, V$TRANSACTION",
         queries={"open": "SELECT MAX(START_SCN) FROM V$TRANSACTION", "scn": _SCN},

@@ -204,12 +204,12 @@ DDL_PROBES: tuple[TryProbe, ...] = (
     ),
     _probe(
         "text", "A DDL is one row with code 5 and the text as it was typed.", _ADD, _ddl_row,
-        depends="cdc_core/capture/ddl_rows.py", otherwise="DDL is not followed: its tables stop.",
+        depends="cdc_core/capture/stream_ends/ddl_rows.py", otherwise="DDL is not followed: its tables stop.",
         source="Oracle Database Reference 19c, V$LOGMNR_CONTENTS",
     ),
     _probe(
         "version", "DATA_OBJV# rises with a structural DDL.", _ADD, _version_rises,
-        depends="cdc_core/capture/unnamed_rows.py",
+        depends="cdc_core/capture/passes/unnamed_rows.py",
         otherwise="Nothing: STATUS distinguishes the rows.", is_needed=False,
     ),
     _probe(
@@ -228,7 +228,7 @@ DDL_PROBES: tuple[TryProbe, ...] = (
         "dropped-table",
         "Rows of a table that was dropped come without its name, under its number.",
         [_ROW, "COMMIT", "DROP TABLE {t} PURGE"], _nameless,
-        depends="cdc_core/capture/unnamed_rows.py, rule 13", otherwise=_EITHER, is_needed=False,
+        depends="cdc_core/capture/passes/unnamed_rows.py, rule 13", otherwise=_EITHER, is_needed=False,
         wart="UNNAMED_COLUMNS",
     ),
     _probe(

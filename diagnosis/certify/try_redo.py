@@ -100,7 +100,7 @@ _THREE: Sequence[Step] = (
     "DELETE FROM {t} WHERE ID = 1",
 )
 _TWO_COLUMNS = "V VARCHAR2(10), N NUMBER(5)"
-_POSITIONS = "cdc_core/capture/reading_position.py, rule 17"
+_POSITIONS = "cdc_core/capture/passes/reading_position.py, rule 17"
 
 REDO_PROBES_TRIED: tuple[TryProbe, ...] = (
     _form(
@@ -138,7 +138,7 @@ REDO_PROBES_TRIED: tuple[TryProbe, ...] = (
         "A statement of more than 4,000 bytes is continued in rows with CSF 1 before the last.",
         "V VARCHAR2(4000), W VARCHAR2(4000)",
         ["INSERT INTO {t} VALUES (1, RPAD('a', 4000, 'b'), RPAD('c', 4000, 'd'))"], _split,
-        depends="cdc_core/capture/rows.py",
+        depends="cdc_core/capture/passes/rows.py",
         otherwise="Long statements are cut. Report the release.",
         source="Oracle Database Reference 19c, V$LOGMNR_CONTENTS",
     ),
@@ -215,7 +215,7 @@ REDO_PROBES_TRIED: tuple[TryProbe, ...] = (
     _form(
         "status", "Rows of a table that was not altered since have STATUS 0.", _TWO_COLUMNS, _THREE,
         each_row(lambda row: row["status"] == 0, "have STATUS 0"),
-        depends="cdc_core/capture/unnamed_rows.py",
+        depends="cdc_core/capture/passes/unnamed_rows.py",
         otherwise="Each row is decoded without names. Look for DDL, or report the release.",
         source="Oracle Database Reference 19c, V$LOGMNR_CONTENTS",
     ),
@@ -240,14 +240,14 @@ REDO_PROBES_TRIED: tuple[TryProbe, ...] = (
     _form(
         "xid", "XID has eight bytes.", _TWO_COLUMNS, _THREE,
         each_row(lambda row: _XID.match(str(row["xid"] or "")) is not None, "have an XID of eight bytes"),
-        depends="cdc_core/capture/ledger.py",
+        depends="cdc_core/capture/transactions/ledger.py",
         otherwise="Transactions cannot be followed: windows stop.",
         source="Oracle Database Reference 19c, V$LOGMNR_CONTENTS",
     ),
     _form(
         "container", "SRC_CON_ID is filled on rows of the online catalog.", _TWO_COLUMNS, _THREE,
         each_row(lambda row: row["container_id"] is not None, "name their container"),
-        depends="cdc_core/capture/mining.py",
+        depends="cdc_core/capture/passes/mining.py",
         otherwise="Set capture.logs to scn_range, in which LogMiner shows one container alone.",
         source="Measured on 23ai by others",
     ),

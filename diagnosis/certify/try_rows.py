@@ -178,7 +178,7 @@ ROW_PROBES: tuple[TryProbe, ...] = (
             "INSERT /*+ APPEND */ INTO {t} SELECT 1, 1 FROM DUAL UNION ALL SELECT 2, 2 FROM DUAL",
             "COMMIT", "UPDATE {t} SET V = 3",
         ],
-        equal(2), depends="cdc_core/capture/unlogged.py",
+        equal(2), depends="cdc_core/capture/stream_ends/unlogged.py",
         otherwise="Read such tables again after each load (redolake table resnapshot).",
         source="Not settled by any source",
     ),

@@ -24,7 +24,7 @@ from diagnosis.certify.tried import (
 
 _COLUMNS = "(ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))"
 _ROLLBACK = "cdc_core/stage/rollback.py"
-_LEDGER = "cdc_core/capture/ledger.py"
+_LEDGER = "cdc_core/capture/transactions/ledger.py"
 _MEASURED = "Measured on 23ai by others"
 _OPEN = """
 SELECT RAWTOHEX(T.XID), T.START_SCN FROM V$TRANSACTION T, GV$SESSION S
@@ -325,14 +325,14 @@ TRANSACTION_PROBES: tuple[TryProbe, ...] = (
     ),
     _probe(
         "late-redo-below", "Redo that comes late keeps the SCN of its change.", _LATE, _late_below,
-        depends="cdc_core/capture/reading_position.py",
+        depends="cdc_core/capture/passes/reading_position.py",
         otherwise="Nothing: it is read with the window of its SCN.", is_needed=False,
     ),
     _probe(
         "start-scn",
         "V$TRANSACTION shows an open transaction under the XID of the redo, with a START_SCN not above its first change.",
         ["INSERT INTO {t} VALUES (1, 'a')", Ask("open", _OPEN), Ask("open", _OPEN)], _start_scn,
-        depends="rule 4, cdc_core/capture/positions.py",
+        depends="rule 4, cdc_core/capture/logs/positions.py",
         otherwise="A snapshot's first window may begin too late. Report the release.",
         source="Oracle Database Reference 19c, V$TRANSACTION",
     ),

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import SecretStr
 
-from cdc_core.capture.mining import MINED_SCHEMA
-from cdc_core.capture.positions import upper_bound
+from cdc_core.capture.logs.positions import upper_bound
+from cdc_core.capture.passes.mining import MINED_SCHEMA
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import CdcError, LogsNotReadyError, OracleUnavailableError, TransientError
 from cdc_core.model.identifiers import TableId

@@ -25,41 +25,47 @@ _REFERENCE = "Oracle Database Reference 19c"
 
 VIEWS: dict[str, tuple[str, str]] = {
     "V$DATABASE": (
-        "cdc_core/capture/positions.py",
+        "cdc_core/capture/logs/positions.py",
         "CURRENT_SCN:N RESETLOGS_CHANGE#:N RESETLOGS_TIME:D NAME:V DBID:N CDB:V LOG_MODE:V DATABASE_ROLE:V OPEN_MODE:V "
         "SUPPLEMENTAL_LOG_DATA_MIN:V SUPPLEMENTAL_LOG_DATA_ALL:V FORCE_LOGGING:V",
     ),
     "V$LOG": (
-        "cdc_core/capture/logs.py",
+        "cdc_core/capture/logs/coverage.py",
         "GROUP#:N THREAD#:N SEQUENCE#:N BYTES:N STATUS:V FIRST_CHANGE#:N NEXT_CHANGE#:N",
     ),
-    "V$LOGFILE": ("cdc_core/capture/logs.py", "GROUP#:N MEMBER:V"),
+    "V$LOGFILE": ("cdc_core/capture/logs/coverage.py", "GROUP#:N MEMBER:V"),
     "V$ARCHIVED_LOG": (
-        "cdc_core/capture/logs.py",
+        "cdc_core/capture/logs/coverage.py",
         "THREAD#:N SEQUENCE#:N NAME:V FIRST_CHANGE#:N NEXT_CHANGE#:N BLOCKS:N BLOCK_SIZE:N STATUS:V ARCHIVED:V DEST_ID:N "
         "COMPLETION_TIME:D FIRST_TIME:D STANDBY_DEST:V RESETLOGS_CHANGE#:N RESETLOGS_TIME:D DICTIONARY_BEGIN:V DICTIONARY_END:V",
     ),
     "V$THREAD": (
-        "cdc_core/capture/logs.py",
+        "cdc_core/capture/logs/coverage.py",
         "THREAD#:N STATUS:V ENABLED:V ENABLE_CHANGE#:N DISABLE_CHANGE#:N CHECKPOINT_CHANGE#:N LAST_REDO_CHANGE#:N",
     ),
-    "V$TRANSACTION": ("cdc_core/capture/positions.py", "XID:R START_SCN:N USED_UREC:N"),
-    "GV$TRANSACTION": ("cdc_core/capture/positions.py", "XID:R START_SCN:N USED_UREC:N"),
-    "GV$SESSION": ("cdc_core/capture/orphans.py", "SID:N SERIAL#:N"),
+    "V$TRANSACTION": ("cdc_core/capture/logs/positions.py", "XID:R START_SCN:N USED_UREC:N"),
+    "GV$TRANSACTION": ("cdc_core/capture/logs/positions.py", "XID:R START_SCN:N USED_UREC:N"),
+    "GV$SESSION": ("cdc_core/capture/transactions/orphans.py", "SID:N SERIAL#:N"),
     "V$LOGMNR_CONTENTS": (
-        "cdc_core/capture/mining.py",
+        "cdc_core/capture/passes/mining.py",
         "SCN:N OPERATION_CODE:N ROLLBACK:N CSF:N STATUS:N THREAD#:N SSN:N DATA_OBJ#:N DATA_OBJV#:N DATA_OBJD#:N SEQUENCE#:N "
         "START_SCN:N SRC_CON_ID:N SRC_CON_NAME:V SESSION#:N SERIAL#:N TIMESTAMP:D XID:R SEG_OWNER:V TABLE_NAME:V ROW_ID:V INFO:V "
         "RS_ID:V USERNAME:V CLIENT_ID:V SQL_REDO:V",
     ),
     "V$LOGMNR_LOGS": (
-        "cdc_core/capture/log_naming.py",
+        "cdc_core/capture/logs/naming.py",
         "STATUS:N THREAD_ID:N THREAD_SQN:N LOW_SCN:N FILENAME:V",
     ),
     "V$PDBS": ("cdc_core/capture/preflight.py", "NAME:V OPEN_MODE:V"),
-    "V$PDB_INCARNATION": ("cdc_core/capture/unlogged.py", "END_RESETLOGS_SCN:N CON_ID:N"),
-    "V$DATAFILE": ("cdc_core/capture/unlogged.py", "TS#:N CON_ID:N UNRECOVERABLE_CHANGE#:N"),
-    "V$TABLESPACE": ("cdc_core/capture/unlogged.py", "TS#:N CON_ID:N NAME:V"),
+    "V$PDB_INCARNATION": (
+        "cdc_core/capture/stream_ends/unlogged.py",
+        "END_RESETLOGS_SCN:N CON_ID:N",
+    ),
+    "V$DATAFILE": (
+        "cdc_core/capture/stream_ends/unlogged.py",
+        "TS#:N CON_ID:N UNRECOVERABLE_CHANGE#:N",
+    ),
+    "V$TABLESPACE": ("cdc_core/capture/stream_ends/unlogged.py", "TS#:N CON_ID:N NAME:V"),
     "V$ARCHIVE_DEST_STATUS": ("cdc_core/capture/preflight.py", "DEST_NAME:V STATUS:V TYPE:V"),
     "ALL_TABLES": (
         "cdc_core/schema/catalog.py",

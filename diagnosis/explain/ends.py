@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.batches import MinedBatch
-from cdc_core.capture.reading_position import without_address
+from cdc_core.capture.passes.batches import MinedBatch
+from cdc_core.capture.passes.reading_position import without_address
 from cdc_core.model.operations import ENDS
 from cdc_core.model.transactions import NO_XID, UNRESOLVED
 

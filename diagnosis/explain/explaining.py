@@ -24,11 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_core.capture.batches import NO_TABLE, MinedBatch
-from cdc_core.capture.excluding import ExcludedValues
-from cdc_core.capture.ledger import TransactionLedger
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader, landing_rows
+from cdc_core.capture.passes.batches import NO_TABLE, MinedBatch
+from cdc_core.capture.passes.excluding import ExcludedValues
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.rows import RowReader, landing_rows
+from cdc_core.capture.transactions.ledger import TransactionLedger
 from cdc_core.errors import CdcError
 from cdc_core.landing.layout import REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.ledger import ledger_batch

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.capture.mining import MINED_SCHEMA
+from cdc_core.capture.passes.mining import MINED_SCHEMA
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import ENDS, IGNORED, Operation

@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.capture.answer import Answer
-from cdc_core.capture.prefetch import prefetch
+from cdc_core.capture.passes.answer import Answer
+from cdc_core.capture.passes.prefetch import prefetch
 from cdc_core.config import LocalLandingConfig
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.capture.mining import MINED_SCHEMA
+from cdc_core.capture.passes.mining import MINED_SCHEMA
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.redo_address import RedoAddress

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from cdc_core.capture.logminer import capture_window
-from cdc_core.capture.positions import read_start, upper_bound
-from cdc_core.capture.rules import CaptureRules
+from cdc_core.capture.logs.positions import read_start, upper_bound
+from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.config import SourceConfig
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest, digest_of, window_manifest_bytes

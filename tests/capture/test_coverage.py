@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from cdc_core.capture.logs import RedoLog, RedoThread, cover
+from cdc_core.capture.logs.coverage import RedoLog, RedoThread, cover
 from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
 from cdc_core.model.scn import SCN_MAX, Scn
 

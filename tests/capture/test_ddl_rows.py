@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from cdc_core.capture import ddl_rows
-from cdc_core.capture.ddl_rows import DdlRow, follow_ddl
-from cdc_core.capture.rules import CaptureRules
+from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.capture.stream_ends import ddl_rows
+from cdc_core.capture.stream_ends.ddl_rows import DdlRow, follow_ddl
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.scn import Scn

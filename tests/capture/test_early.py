@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.answer import Answer
-from cdc_core.capture.prefetch import prefetch
-from cdc_core.capture.unnamed_rows import Seen
+from cdc_core.capture.passes.answer import Answer
+from cdc_core.capture.passes.prefetch import prefetch
+from cdc_core.capture.passes.unnamed_rows import Seen
 from cdc_core.config import LocalLandingConfig
 from cdc_core.errors import LogsChangedError
 from cdc_core.landing.open import open_landing

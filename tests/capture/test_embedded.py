@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from cdc_core.capture.logs import read_logs
-from cdc_core.capture.positions import upper_bound
-from cdc_core.capture.windows import cut_windows
+from cdc_core.capture.logs.coverage import read_logs
+from cdc_core.capture.logs.positions import upper_bound
+from cdc_core.capture.logs.windows import cut_windows
 from cdc_core.errors import (
     ConfigError,
     OracleUnavailableError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_core.capture.emptied_partitions import rows_of_partitions
+from cdc_core.capture.stream_ends.emptied_partitions import rows_of_partitions
 from cdc_core.config import TableConfig
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.model.identifiers import TableId

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_core.capture.joining import uncounted
+from cdc_core.capture.passes.joining import uncounted
 from cdc_core.model.transactions import OpenTransaction
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.later_ddl import is_altered_soon_after
+from cdc_core.capture.stream_ends.later_ddl import is_altered_soon_after
 from cdc_core.config import LogMinerConfig
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.capture.ledger import TransactionLedger
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader, landing_rows
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.rows import RowReader, landing_rows
+from cdc_core.capture.transactions.ledger import TransactionLedger
 from cdc_core.landing.ledger import ledger_batch, ledger_from_rows
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
@@ -353,7 +353,7 @@ def test_of_transactions_that_lost_their_slot_the_newest_are_remembered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And those that are open, however many; a killed session leaves one each time."""
-    monkeypatch.setattr("cdc_core.capture.ledger.DISPLACED_KEPT", 1)
+    monkeypatch.setattr("cdc_core.capture.transactions.ledger.DISPLACED_KEPT", 1)
     found = followed(
         [row(START), row(INSERT), row(START, NEXT1), row(INSERT, NEXT1), row(START, LAST1)]
     )

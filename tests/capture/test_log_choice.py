@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from cdc_core.capture.dictionaries import DictionaryMark, RedoDictionary, newest_dictionary
-from cdc_core.capture.logs import RedoLog, RedoThread, archived_end, best_copies, read_logs
+from cdc_core.capture.logs.coverage import RedoLog, RedoThread, archived_end, best_copies, read_logs
+from cdc_core.capture.logs.dictionaries import DictionaryMark, RedoDictionary, newest_dictionary
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import PreflightError, RedoUnavailableError
 from cdc_core.model.scn import Scn

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.log_naming import logs_read, where_logminer_runs
-from cdc_core.capture.logs import RedoLog, read_logs
+from cdc_core.capture.logs.coverage import RedoLog, read_logs
+from cdc_core.capture.logs.naming import logs_read, where_logminer_runs
 from cdc_core.errors import (
     LogsNotReadyError,
     PreflightError,

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.capture import log_writes
-from cdc_core.capture.ledger import TransactionLedger
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader, landing_rows
+from cdc_core.capture.passes import log_writes
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.rows import RowReader, landing_rows
+from cdc_core.capture.transactions.ledger import TransactionLedger
 from cdc_core.landing.layout import REDO_SCHEMA
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.capture.ledger import TransactionLedger
 from cdc_core.capture.logminer import capture_window
-from cdc_core.capture.rows import landing_rows
-from cdc_core.capture.rules import CaptureRules
+from cdc_core.capture.passes.rows import landing_rows
+from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.capture.transactions.ledger import TransactionLedger
 from cdc_core.config import LocalLandingConfig, TableConfig
 from cdc_core.errors import (
     LogsNotReadyError,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cdc_core.capture.asked_rows import Wanted
-from cdc_core.capture.logs import cover, read_logs, read_threads
-from cdc_core.capture.mining import mined_batches, mining
-from cdc_core.capture.positions import upper_bound
-from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
+from cdc_core.capture.logs.positions import upper_bound
+from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.mining import mined_batches, mining
+from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn

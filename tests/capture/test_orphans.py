@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.orphans import Living, judged, read_living
+from cdc_core.capture.transactions.orphans import Living, judged, read_living
 from cdc_core.errors import PreflightError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn

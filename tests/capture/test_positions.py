@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.logs import read_logs, read_threads
-from cdc_core.capture.positions import read_start, resetlogs_change, upper_bound
+from cdc_core.capture.logs.coverage import read_logs, read_threads
+from cdc_core.capture.logs.positions import read_start, resetlogs_change, upper_bound
 from cdc_core.errors import LogsNotReadyError, TransientError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SCN_MAX, Scn

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.capture.mining import MINED_SCHEMA
-from cdc_core.capture.reading_position import Reading, highest_addresses, new_rows
+from cdc_core.capture.passes.mining import MINED_SCHEMA
+from cdc_core.capture.passes.reading_position import Reading, highest_addresses, new_rows
 from cdc_core.errors import DecodeError
 from cdc_core.model.operations import Operation
 from cdc_core.model.redo_address import RedoAddress, ThreadPosition

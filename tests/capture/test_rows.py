@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.capture.mining import MINED_SCHEMA
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader, landing_rows
-from cdc_core.capture.shown_names import shown_names
+from cdc_core.capture.logs.shown_names import shown_names
+from cdc_core.capture.passes.mining import MINED_SCHEMA
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.rows import RowReader, landing_rows
 from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import REDO_SCHEMA
 from cdc_core.model.identifiers import TableId

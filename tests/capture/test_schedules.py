@@ -19,16 +19,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cdc_core.capture import ledger as ledger_module
-from cdc_core.capture import logminer, logs, reading_position
-from cdc_core.capture.ledger import Entry, TransactionLedger
-from cdc_core.capture.logs import RedoThread, read_logs
-from cdc_core.capture.orphans import judged
-from cdc_core.capture.positions import read_start, upper_bound
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rules import CaptureRules
-from cdc_core.capture.stream import Event, Stream
-from cdc_core.capture.windows import cut_windows
+from cdc_core.capture import logminer
+from cdc_core.capture.logs import coverage as logs
+from cdc_core.capture.logs.coverage import RedoThread, read_logs
+from cdc_core.capture.logs.positions import read_start, upper_bound
+from cdc_core.capture.logs.windows import cut_windows
+from cdc_core.capture.passes import reading_position
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.capture.transactions import ledger as ledger_module
+from cdc_core.capture.transactions.ledger import Entry, TransactionLedger
+from cdc_core.capture.transactions.orphans import judged
+from cdc_core.capture.transactions.stream import Event, Stream
 from cdc_core.config import CloseAt, LogMinerConfig, LogsBy, TableConfig
 from cdc_core.errors import CdcError, TransientError
 from cdc_core.landing.layout import window_folder

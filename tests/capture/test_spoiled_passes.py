@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.capture import question
 from cdc_core.capture.attempts import PASSES_MAX
-from cdc_core.capture.dictionaries import names_shown
-from cdc_core.capture.shown_names import ShownNames
+from cdc_core.capture.logs.dictionaries import names_shown
+from cdc_core.capture.logs.shown_names import ShownNames
+from cdc_core.capture.passes import question
 from cdc_core.config import LogMinerConfig, SnapshotConfig
 from cdc_core.errors import OracleError, RedoUnreadableError, SchemaMismatchError
 from cdc_core.model.scn import Scn, ScnWindow

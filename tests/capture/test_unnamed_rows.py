@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cdc_core.capture.asked_rows import Wanted
-from cdc_core.capture.mining import mined_batches
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader, landing_rows
-from cdc_core.capture.shown_names import read_shown_names
-from cdc_core.capture.unnamed_rows import KnownSegments, Seen, note_rows
+from cdc_core.capture.logs.shown_names import read_shown_names
+from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.mining import mined_batches
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.rows import RowReader, landing_rows
+from cdc_core.capture.passes.unnamed_rows import KnownSegments, Seen, note_rows
 from cdc_core.errors import OracleUnavailableError, PreflightError, SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cdc_core.capture import ledger as ledger_module
-from cdc_core.capture import single_batch_transactions as whole
-from cdc_core.capture.batches import MinedBatch
-from cdc_core.capture.ledger import TransactionLedger
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rows import RowReader, landing_rows
+from cdc_core.capture.passes.batches import MinedBatch
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.rows import RowReader, landing_rows
+from cdc_core.capture.transactions import ledger as ledger_module
+from cdc_core.capture.transactions import single_batch as whole
+from cdc_core.capture.transactions.ledger import TransactionLedger
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction

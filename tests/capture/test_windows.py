@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_core.capture.logs import RedoLog
-from cdc_core.capture.windows import cut_windows
+from cdc_core.capture.logs.coverage import RedoLog
+from cdc_core.capture.logs.windows import cut_windows
 from cdc_core.model.scn import SCN_MAX, Scn
 
 

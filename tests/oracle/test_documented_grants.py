@@ -11,13 +11,13 @@ from typing import Any
 import oracledb
 import pytest
 
-from cdc_core.capture.asked_rows import Wanted
-from cdc_core.capture.log_naming import where_logminer_runs
-from cdc_core.capture.logs import cover, read_logs, read_threads
-from cdc_core.capture.mining import mined_batches, mining
-from cdc_core.capture.orphans import read_living
-from cdc_core.capture.positions import read_start, upper_bound
-from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
+from cdc_core.capture.logs.naming import where_logminer_runs
+from cdc_core.capture.logs.positions import read_start, upper_bound
+from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.mining import mined_batches, mining
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.transactions.orphans import read_living
 from cdc_core.config import LogMinerConfig, LogsBy, SourceConfig
 from cdc_core.errors import PreflightError
 from cdc_core.model.findings import Finding

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.capture.asked_rows import Wanted
-from cdc_core.capture.logs import cover, read_logs, read_threads
-from cdc_core.capture.mining import mined_batches, mining
-from cdc_core.capture.positions import upper_bound
-from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
+from cdc_core.capture.logs.positions import upper_bound
+from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.mining import mined_batches, mining
+from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.decode import decode_dml
 from cdc_core.errors import DecodeError
 from cdc_core.landing.layout import chunk_folder

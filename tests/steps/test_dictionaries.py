@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.logs import read_logs
+from cdc_core.capture.logs.coverage import read_logs
 from cdc_core.errors import PreflightError, RedoUnavailableError, TransientError
 from cdc_core.model.scn import Scn
 from oracle_embedded.redo.settings import DEFAULT_WARTS

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture import ddl_rows
-from cdc_core.capture.emptied_partitions import rows_of_partitions
+from cdc_core.capture.stream_ends import ddl_rows
+from cdc_core.capture.stream_ends.emptied_partitions import rows_of_partitions
 from cdc_core.errors import TableStoppedError
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.scn import Scn

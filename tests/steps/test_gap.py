@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cdc_core.capture import logs
+from cdc_core.capture.logs import coverage as logs
 from cdc_core.capture.source import LogMinerSource
 from cdc_core.errors import (
     ConfigError,

@@ -35,7 +35,7 @@ oracle = oracle_with(
 @pytest.fixture
 def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
     """A source behind its first snapshot and its first window, which may be long: it is not read ahead."""
-    from cdc_core.capture.positions import read_start
+    from cdc_core.capture.logs.positions import read_start
 
     config = oracle.config(tmp_path, "EMP", capture={"close_at": "online"})
     with Pipeline(config) as pipeline:

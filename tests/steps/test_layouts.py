@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from cdc_core.capture.positions import upper_bound
+from cdc_core.capture.logs.positions import upper_bound
 from cdc_core.oracle.database import current_scn
 from cdc_core.steps import Pipeline
 from oracle_embedded.redo import Wart

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.windows import cut_windows
+from cdc_core.capture.logs.windows import cut_windows
 from oracle_embedded.redo.settings import DEFAULT_WARTS, Wart
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import source_of

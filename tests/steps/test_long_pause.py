@@ -148,7 +148,7 @@ def test_texts_that_the_dictionary_contradicts_are_not_believed(
         oracle.run("ALTER TABLE ONE ADD B NUMBER(5)", "INSERT INTO TWO VALUES (1)")
         oracle.clock.ahead += 4 * 24 * 3600
         no_undo(oracle)
-        monkeypatch.setattr("cdc_core.capture.ddl_rows.version_after", misread)
+        monkeypatch.setattr("cdc_core.capture.stream_ends.ddl_rows.version_after", misread)
         source.windows()
         oracle.server.faults.disarm_all()
         status = source.status("ONE")
@@ -187,7 +187,7 @@ def test_the_end_of_a_chain_over_windows_is_held_against_the_dictionary(
         oracle.run("INSERT INTO ONE VALUES (2, 'second', 2)", last, "INSERT INTO TWO VALUES (1)")
         oracle.clock.ahead += 4 * 24 * 3600
         no_undo(oracle)
-        monkeypatch.setattr("cdc_core.capture.ddl_rows.version_after", misread)
+        monkeypatch.setattr("cdc_core.capture.stream_ends.ddl_rows.version_after", misread)
         source.windows()
         oracle.server.faults.disarm_all()
         record = source.record("ONE")

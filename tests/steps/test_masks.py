@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from cdc_core.capture.batches import MinedBatch
-from cdc_core.capture.excluding import ExcludedValues
-from cdc_core.capture.mining import MINED_SCHEMA
+from cdc_core.capture.passes.batches import MinedBatch
+from cdc_core.capture.passes.excluding import ExcludedValues
+from cdc_core.capture.passes.mining import MINED_SCHEMA
 from cdc_core.config import TableConfig
 from cdc_core.decode.masking import _hashed, _serialized
 from cdc_core.model.operations import Operation

@@ -16,7 +16,7 @@ from typing import Any
 import oracledb
 import pytest
 
-from cdc_core.capture.unnamed_rows import KnownSegments
+from cdc_core.capture.passes.unnamed_rows import KnownSegments
 from tests.oracle.embedded import ADMIN, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of

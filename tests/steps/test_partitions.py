@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.capture.unnamed_rows import KnownSegments
+from cdc_core.capture.passes.unnamed_rows import KnownSegments
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, source_of, table_id

@@ -15,8 +15,8 @@ import oracledb
 import pytest
 from tenacity import nap
 
-from cdc_core.capture import shared_pass
 from cdc_core.capture import source as source_module
+from cdc_core.capture.passes import shared as shared_pass
 from cdc_core.config import OracleConfig, SourceConfig, sources_of
 from cdc_core.errors import ConfigError, OracleUnavailableError, PreflightError
 from cdc_core.fleet import Round, common_scn, newest_end, run_together

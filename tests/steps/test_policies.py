@@ -127,7 +127,7 @@ def test_a_table_that_the_dictionary_hides_is_not_dropped(
         raise ConfigError("there is no such table, or the capture user may not read it")
 
     oracle.run("ALTER TABLE ONE ADD (X NUMBER(9))")
-    monkeypatch.setattr("cdc_core.capture.ddl_rows.read_table_schema", hidden)
+    monkeypatch.setattr("cdc_core.capture.stream_ends.ddl_rows.read_table_schema", hidden)
     source.windows()
     assert (source.record("ONE").state, source.record("ONE").trouble) == (
         "failed",

@@ -14,14 +14,14 @@ from typing import Any
 import oracledb
 import pytest
 
-from cdc_core.capture.asked_rows import (
+from cdc_core.capture.passes.asked_rows import (
     PATTERN_BYTES_MAX,
     QueryFilter,
     Wanted,
     condition_of,
     expression_of,
 )
-from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.config import QueryFilterMode
 from cdc_core.landing import redo_files
 from cdc_core.model.identifiers import TableId

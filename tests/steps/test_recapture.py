@@ -326,7 +326,7 @@ def wrong(source: Source, monkeypatch: pytest.MonkeyPatch) -> ScnWindow:
         return replace(schema, columns=columns, stored=schema.stored[:2])
 
     with monkeypatch.context() as patch:
-        patch.setattr("cdc_core.capture.ddl_rows.read_table_schema", read)
+        patch.setattr("cdc_core.capture.stream_ends.ddl_rows.read_table_schema", read)
         [*_, window] = source.pipeline.plan_windows()
         for one in source.pipeline.pending_windows():
             source.pipeline.capture_window(one)

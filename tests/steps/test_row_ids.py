@@ -231,7 +231,7 @@ def test_a_move_that_no_row_of_the_redo_tells_is_noticed(
     oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number with which ROWIDs begin is looked at with every window, whatever DDL the redo shows."""
-    monkeypatch.setattr("cdc_core.capture.ddl_rows.moves_rows", lambda _ddl: False)
+    monkeypatch.setattr("cdc_core.capture.stream_ends.ddl_rows.moves_rows", lambda _ddl: False)
     settle(oracle, source)
     position = source.record("LOOSE").mirror_scn
     oracle.run("ALTER TABLE LOOSE MOVE", "UPDATE LOOSE SET B = 'after' WHERE A = 2")
@@ -338,7 +338,7 @@ def test_partitions_whose_rows_move_take_the_table_out(
 ) -> None:
     """Where DDL of a parent does it to a table that is partitioned by reference, no row of the redo names the table."""
     if not is_told:
-        monkeypatch.setattr("cdc_core.capture.ddl_rows.moves_rows", lambda _ddl: False)
+        monkeypatch.setattr("cdc_core.capture.stream_ends.ddl_rows.moves_rows", lambda _ddl: False)
     position = partitioned.record("PARTS").mirror_scn
     oracle.run(ddl)
     oracle.run("UPDATE PARTS SET V = 'after'")

@@ -18,7 +18,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.capture import logminer, stored_rows
+from cdc_core.capture import logminer
+from cdc_core.capture.passes import stored_rows
 from cdc_core.capture.window_rows import TRANSACTIONS_NAME
 from cdc_core.errors import CdcError, PreflightError
 from cdc_core.landing.layout import windows_folder

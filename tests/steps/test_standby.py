@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from cdc_core.capture.later_ddl import is_altered_soon_after
-from cdc_core.capture.prefetch import prefetch
-from cdc_core.capture.standby import miner_of
+from cdc_core.capture.logs.standby import miner_of
+from cdc_core.capture.passes.prefetch import prefetch
+from cdc_core.capture.stream_ends.later_ddl import is_altered_soon_after
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import (
     ConfigError,

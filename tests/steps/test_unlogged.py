@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.capture.unlogged import Facts, judge
+from cdc_core.capture.stream_ends.unlogged import Facts, judge
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN, Column, TableSchema

@@ -1,8 +1,8 @@
 """Which tables leave the stream with a window, where, and for which reason?
 
 :data:`DETECTORS` are all reasons but one, each judged in its own module. What changed without a row
-in the redo (:mod:`cdc_core.capture.altered`) is asked last, of the tables that nothing else has
-ended: what a DDL row of the window has ended is said by that row.
+in the redo (:mod:`cdc_core.capture.stream_ends.altered`) is asked last, of the tables that nothing
+else has ended: what a DDL row of the window has ended is said by that row.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from cdc_core.capture.altered import Altered, read_altered
-from cdc_core.capture.answer import Answer
-from cdc_core.capture.ddl_rows import DdlRow, Followed, follow_ddl
-from cdc_core.capture.later_ddl import is_altered_soon_after
-from cdc_core.capture.rules import CaptureRules
-from cdc_core.capture.unlogged import unlogged_ends
-from cdc_core.capture.unnamed_rows import KnownSegments
+from cdc_core.capture.passes.answer import Answer
+from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.capture.passes.unnamed_rows import KnownSegments
+from cdc_core.capture.stream_ends.altered import Altered, read_altered
+from cdc_core.capture.stream_ends.ddl_rows import DdlRow, Followed, follow_ddl
+from cdc_core.capture.stream_ends.later_ddl import is_altered_soon_after
+from cdc_core.capture.stream_ends.unlogged import unlogged_ends
 from cdc_core.errors import LogsChangedError, RedoUnavailableError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord

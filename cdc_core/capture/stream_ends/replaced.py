@@ -29,7 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
-from cdc_core.capture.ddl_rows import DdlRow
+from cdc_core.capture.stream_ends.ddl_rows import DdlRow
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cdc_core.capture.shown_names import ShownNames, read_shown_names
+from cdc_core.capture.logs.shown_names import ShownNames, read_shown_names
 from cdc_core.config import LogMinerConfig, Strategy
 from cdc_core.errors import RedoUnavailableError, TransientError
 from cdc_core.model.scn import Scn

@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.batches import NO_TABLE, MinedBatch
-from cdc_core.capture.log_writes import LogWrites
-from cdc_core.capture.mining import MINED_SCHEMA
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.shown_names import ShownNames
-from cdc_core.capture.unnamed_rows import Seen, note_rows
+from cdc_core.capture.logs.shown_names import ShownNames
+from cdc_core.capture.passes.batches import NO_TABLE, MinedBatch
+from cdc_core.capture.passes.log_writes import LogWrites
+from cdc_core.capture.passes.mining import MINED_SCHEMA
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.unnamed_rows import Seen, note_rows
 from cdc_core.errors import RESNAPSHOT, DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA
 from cdc_core.model.identifiers import TableId

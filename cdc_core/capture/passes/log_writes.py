@@ -18,7 +18,7 @@ place. Batch borders mean nothing here.
   counts.
 
 What comes still later is named by the ledger
-(:meth:`~cdc_core.capture.ledger.TransactionLedger.finish`).
+(:meth:`~cdc_core.capture.transactions.ledger.TransactionLedger.finish`).
 
 Source: said by maintainers of a redo parser, with SCNs and XIDs of real redo
 (`tests/capture/test_log_writes.py` has the shapes).
@@ -34,8 +34,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cdc_core.capture.batches import MinedBatch, joined_batches
-from cdc_core.capture.reading_position import without_address
+from cdc_core.capture.passes.batches import MinedBatch, joined_batches
+from cdc_core.capture.passes.reading_position import without_address
 from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.transactions import NO_XID, SLOT_DIGITS, UNRESOLVED
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cdc_core.capture.dictionaries import needed_from
-from cdc_core.capture.logs import RedoLog, cover, read_logs, read_threads
-from cdc_core.capture.positions import database_id
-from cdc_core.capture.positions import resetlogs_change as read_resetlogs_change
+from cdc_core.capture.logs.coverage import RedoLog, cover, read_logs, read_threads
+from cdc_core.capture.logs.dictionaries import needed_from
+from cdc_core.capture.logs.positions import database_id
+from cdc_core.capture.logs.positions import resetlogs_change as read_resetlogs_change
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import (
     RESNAPSHOT,
@@ -42,7 +42,7 @@ def prove_logs(
     how: LogMinerConfig,
 ) -> ProvedLogs:
     """Prove that the logs cover the range, from the dictionary on that names its rows
-    (:func:`~cdc_core.capture.logs.cover`).
+    (:func:`~cdc_core.capture.logs.coverage.cover`).
 
     Args:
         session: Of the primary, which knows its redo threads.

@@ -4,7 +4,7 @@ it read?
 In CDB$ROOT, and in a database without containers, each file is named (``DBMS_LOGMNR.ADD_LOGFILE``).
 Inside a pluggable database that is refused (ORA-65040): there LogMiner finds the logs of a range of
 SCNs by itself. Which logs a range needs is proved before both in the same way
-(:mod:`cdc_core.capture.logs`); of a range it is proved afterwards that LogMiner had them.
+(:mod:`cdc_core.capture.logs.coverage`); of a range it is proved afterwards that LogMiner had them.
 
 Source: Oracle Database Utilities 19c, "Using LogMiner in a CDB"; measured on 23ai and on RDS by
 others: V$LOG, V$ARCHIVED_LOG, V$THREAD and V$DATABASE show their rows inside a pluggable database,
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from cdc_core.capture.logs import RedoLog
+from cdc_core.capture.logs.coverage import RedoLog
 from cdc_core.config import LogsBy
 from cdc_core.errors import LogsNotReadyError, PreflightError
 from cdc_core.oracle.session import ROOT, OracleSession

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.batches import MinedBatch
+from cdc_core.capture.passes.batches import MinedBatch
 from cdc_core.decode.masking import Masks, PatternMasks, masks_among
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import LOB_OPERATIONS, Operation

@@ -1,24 +1,24 @@
 """How is a window's redo prefetched, while the windows before it are still being captured?
 
 By the pass that the window's turn would make, over redo that does not change any more
-(:mod:`cdc_core.capture.question`). The turn accepts the answer if it asks the very same question;
-if it asks another one (a table left, joined, or was altered or renamed; redo came late and lies
-below the window), the rows are thrown away and the window is read in its turn. The rows wait as
-they may land: values that are left out or masked are not among them.
+(:mod:`cdc_core.capture.passes.question`). The turn accepts the answer if it asks the very same
+question; if it asks another one (a table left, joined, or was altered or renamed; redo came late
+and lies below the window), the rows are thrown away and the window is read in its turn. The rows
+wait as they may land: values that are left out or masked are not among them.
 """
 
 from __future__ import annotations
 
 import threading
 
-from cdc_core.capture.answer import Answer, PassReader, answering
-from cdc_core.capture.logs import RedoLog, read_log_starts
-from cdc_core.capture.proving import check_database, check_incarnation
-from cdc_core.capture.question import ask
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rules import CaptureRules
-from cdc_core.capture.standby import where_both_run
-from cdc_core.capture.stored_rows import StoredRows
+from cdc_core.capture.logs.coverage import RedoLog, read_log_starts
+from cdc_core.capture.logs.proving import check_database, check_incarnation
+from cdc_core.capture.logs.standby import where_both_run
+from cdc_core.capture.passes.answer import Answer, PassReader, answering
+from cdc_core.capture.passes.question import ask
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.capture.passes.stored_rows import StoredRows
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession

@@ -1,8 +1,8 @@
 """Which transactions of a batch begin, change rows and commit inside it, with nothing to decide
 about them?
 
-Most do. They are told from whole columns; :mod:`cdc_core.capture.ledger` follows the others row by
-row. A transaction is whole here if
+Most do. They are told from whole columns; :mod:`cdc_core.capture.transactions.ledger` follows the
+others row by row. A transaction is whole here if
 
 * its first row is its only START row, its last row its only COMMIT row, and neither a ROLLBACK nor
   a captured DDL is between;
@@ -27,8 +27,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.batches import MinedBatch
-from cdc_core.capture.stream import UNKNOWN_USER
+from cdc_core.capture.passes.batches import MinedBatch
+from cdc_core.capture.transactions.stream import UNKNOWN_USER
 from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.operations import Operation
 from cdc_core.model.transactions import SLOT_DIGITS

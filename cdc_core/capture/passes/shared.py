@@ -4,9 +4,9 @@ LogMiner in the root shows the redo of all containers, so one pass can answer th
 several windows with the same bounds: each row goes to the window of its container
 (``SRC_CON_NAME``). What each gets is what a pass of its own would have given, in batches of the
 same size: the same files land. The windows' turns follow, so the redo may still change
-(:class:`~cdc_core.capture.question.Unfinished`). What cannot be answered so is asked again by its
-window, in its turn: one whose tables were renamed meanwhile, or whose rows cannot be taken, leaves
-the others alone.
+(:class:`~cdc_core.capture.passes.question.Unfinished`). What cannot be answered so is asked again
+by its window, in its turn: one whose tables were renamed meanwhile, or whose rows cannot be taken,
+leaves the others alone.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.answer import Answer, PassReader
-from cdc_core.capture.batches import MinedBatch
-from cdc_core.capture.log_naming import logs_read, where_logminer_runs
-from cdc_core.capture.logs import RedoLog, read_log_starts
-from cdc_core.capture.mining import CONTAINER, MINED_SCHEMA, mined_of_all, mining
-from cdc_core.capture.prefetch import is_unchanging, stored_answer
-from cdc_core.capture.proving import (
+from cdc_core.capture.logs.coverage import RedoLog, read_log_starts
+from cdc_core.capture.logs.naming import logs_read, where_logminer_runs
+from cdc_core.capture.logs.proving import (
     ProvedLogs,
     check_database,
     check_incarnation,
     prove_logs,
     refuse_changed,
 )
-from cdc_core.capture.question import Question, ask, unfinished_of
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rules import CaptureRules
-from cdc_core.capture.stored_rows import StoredRows
+from cdc_core.capture.passes.answer import Answer, PassReader
+from cdc_core.capture.passes.batches import MinedBatch
+from cdc_core.capture.passes.mining import CONTAINER, MINED_SCHEMA, mined_of_all, mining
+from cdc_core.capture.passes.prefetch import is_unchanging, stored_answer
+from cdc_core.capture.passes.question import Question, ask, unfinished_of
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.capture.passes.stored_rows import StoredRows
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import CdcError
 from cdc_core.landing.store import LandingStore

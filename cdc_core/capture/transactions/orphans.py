@@ -9,7 +9,7 @@ transaction whose session was never seen, or whose absence cannot be asked for, 
 
 A released transaction stays in the ledger until its undo slot is used again. If it commits after
 all, the tables that it changed leave the stream before that commit
-(:mod:`cdc_core.capture.ledger`).
+(:mod:`cdc_core.capture.transactions.ledger`).
 
 One of which a ROLLBACK row was seen that may have closed a savepoint only has ended by that row as
 soon as Oracle does not know it and what was mined reaches past that: its session may live on.

@@ -5,8 +5,8 @@ threads, which tables are in the stream and how they are defined) says what its 
 rows there are depends on two things alone:
 
 * *The redo of its range.* It does not change any more once every redo thread has begun a log above
-  the range: a switch has bound all redo below it (:mod:`cdc_core.capture.reading_position`), and
-  logs that have ended are only read.
+  the range: a switch has bound all redo below it (:mod:`cdc_core.capture.passes.reading_position`),
+  and logs that have ended are only read.
 * *The question*: which tables, under which names and numbers, from which SCN on
   (:class:`Question`).
 
@@ -24,13 +24,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cdc_core.capture.asked_rows import QueryFilter
-from cdc_core.capture.dictionaries import names_shown
-from cdc_core.capture.logs import LogStart
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.rules import CaptureRules
-from cdc_core.capture.shown_names import ShownNames
-from cdc_core.capture.unnamed_rows import KnownSegments
+from cdc_core.capture.logs.coverage import LogStart
+from cdc_core.capture.logs.dictionaries import names_shown
+from cdc_core.capture.logs.shown_names import ShownNames
+from cdc_core.capture.passes.asked_rows import QueryFilter
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.capture.passes.unnamed_rows import KnownSegments
 from cdc_core.config import LogMinerConfig
 from cdc_core.decode.masking import Masks
 from cdc_core.model.identifiers import TableId

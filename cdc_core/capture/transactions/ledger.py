@@ -2,12 +2,12 @@
 
 The ledger follows the stream row by row, whatever batches it comes in; between the rows that begin
 or end a transaction all work is on whole columns, and so it is for transactions about which nothing
-is to be decided (:mod:`cdc_core.capture.single_batch_transactions`). Memory grows with the number
+is to be decided (:mod:`cdc_core.capture.transactions.single_batch`). Memory grows with the number
 of open transactions, not with their rows; of ended ones it keeps eight bytes.
 
-The order of the view decides nothing inside one pass (:mod:`cdc_core.capture.log_writes`): an end
-with a full XID is never ignored, and what nothing has ended is judged when the pass has ended
-(:meth:`TransactionLedger.finish`).
+The order of the view decides nothing inside one pass (:mod:`cdc_core.capture.passes.log_writes`):
+an end with a full XID is never ignored, and what nothing has ended is judged when the pass has
+ended (:meth:`TransactionLedger.finish`).
 
 LogMiner does not always name a transaction in full. These rules hold:
 
@@ -25,7 +25,7 @@ LogMiner does not always name a transaction in full. These rules hold:
   with its next row; otherwise it goes on. In tables with LOBs one undo row stands for a statement
   of several rows, so counting does not tell: the transaction is ``ending``. What ends it then is a
   COMMIT row, the next START row in its slot (the ROLLBACK row was its end), or Oracle's no longer
-  knowing it (:mod:`cdc_core.capture.orphans`).
+  knowing it (:mod:`cdc_core.capture.transactions.orphans`).
 * An end of a transaction that is not open, or that began later, ends nothing. A START row without
   any XID opens nothing.
 * An undo row in an empty slot takes back nothing that was captured.
@@ -50,9 +50,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.batches import MinedBatch, joined_batches, merged_batches
-from cdc_core.capture.single_batch_transactions import whole_transactions
-from cdc_core.capture.stream import UNKNOWN_USER, Event, Stream
+from cdc_core.capture.passes.batches import MinedBatch, joined_batches, merged_batches
+from cdc_core.capture.transactions.single_batch import whole_transactions
+from cdc_core.capture.transactions.stream import UNKNOWN_USER, Event, Stream
 from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.scn import ScnWindow
@@ -205,7 +205,7 @@ class TransactionLedger:
         captured.
 
         Rows of one transaction stand between its START and its end, as
-        :class:`~cdc_core.capture.log_writes.LogWrites` puts them.
+        :class:`~cdc_core.capture.passes.log_writes.LogWrites` puts them.
         """
         self._ended_xids.append(_ended_numbers(batch, self._snapshot_scn))
         whole = whole_transactions(

@@ -26,8 +26,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.reading_position import Reading
-from cdc_core.capture.shown_names import ShownNames
+from cdc_core.capture.logs.shown_names import ShownNames
+from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.config import MatchedTable, QueryFilterMode, SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import CONTROL, IGNORED, Operation

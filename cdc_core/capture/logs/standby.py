@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from cdc_core.capture.log_naming import where_logminer_runs
-from cdc_core.capture.logs import archived_end, read_logs, read_threads
-from cdc_core.capture.positions import database_id, resetlogs_change
+from cdc_core.capture.logs.coverage import archived_end, read_logs, read_threads
+from cdc_core.capture.logs.naming import where_logminer_runs
+from cdc_core.capture.logs.positions import database_id, resetlogs_change
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import ConfigError, PreflightError, RedoUnavailableError
 from cdc_core.model.scn import Scn

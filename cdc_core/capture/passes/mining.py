@@ -12,11 +12,11 @@ from contextlib import closing, contextmanager
 
 import pyarrow as pa
 
-from cdc_core.capture.asked_rows import Wanted, condition_of, taken_batches
-from cdc_core.capture.dictionaries import start_options
-from cdc_core.capture.log_naming import name_logs, refuse_missing
-from cdc_core.capture.logs import RedoLog
-from cdc_core.capture.reading_position import Reading
+from cdc_core.capture.logs.coverage import RedoLog
+from cdc_core.capture.logs.dictionaries import start_options
+from cdc_core.capture.logs.naming import name_logs, refuse_missing
+from cdc_core.capture.passes.asked_rows import Wanted, condition_of, taken_batches
+from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.config import LogMinerConfig, LogsBy
 from cdc_core.errors import CdcError, OracleError
 from cdc_core.model.operations import ENDS, Operation
@@ -126,9 +126,9 @@ def mined_batches(
     transaction control of all transactions, and every row of ``wanted.tables``.
 
     Which rows these are, whoever filters them (``wanted.query_filter``), says
-    :mod:`~cdc_core.capture.asked_rows`; whose a row is, is decided by ``RowReader`` alone. Where
-    redo is looked at again for what came late, most rows that were read before are left out here
-    already; which of the others are new is decided by ``wanted.reading`` alone.
+    :mod:`~cdc_core.capture.passes.asked_rows`; whose a row is, is decided by ``RowReader`` alone.
+    Where redo is looked at again for what came late, most rows that were read before are left out
+    here already; which of the others are new is decided by ``wanted.reading`` alone.
 
     Returns:
         Batches of :data:`MINED_SCHEMA`, in the view's order.

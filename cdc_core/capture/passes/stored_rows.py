@@ -9,8 +9,8 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from cdc_core.capture.batches import MinedBatch
-from cdc_core.capture.mining import MINED_SCHEMA
+from cdc_core.capture.passes.batches import MinedBatch
+from cdc_core.capture.passes.mining import MINED_SCHEMA
 
 _SCHEMA = MINED_SCHEMA.append(pa.field("ordinal", pa.int64())).append(pa.field("table", pa.int32()))
 _COMPRESSION = "lz4"

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from cdc_core.capture.batches import MinedBatch
+from cdc_core.capture.passes.batches import MinedBatch
 from cdc_core.model.transactions import UNRESOLVED, OpenTransaction, slot_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from cdc_core.capture.logs import RedoLog, best_copies
+from cdc_core.capture.logs.coverage import RedoLog, best_copies
 from cdc_core.model.scn import Scn, ScnWindow
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cdc_core.capture.emptied_partitions import rows_of_partitions
-from cdc_core.capture.rules import CaptureRules
+from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.capture.stream_ends.emptied_partitions import rows_of_partitions
 from cdc_core.config import TableConfig
 from cdc_core.decode.defaults import unfilled
 from cdc_core.errors import (

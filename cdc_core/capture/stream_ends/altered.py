@@ -6,8 +6,8 @@ dictionary is asked, with one query for all tables, which of them were altered i
 window covers; the definitions of those few are read and held against what capture knows. They must
 be the same.
 
-Rows that were replaced without redo (:mod:`~cdc_core.capture.replaced`) are the trouble that
-TRUNCATE is; other ROWIDs, and other definitions, that of a DDL which is not followed.
+Rows that were replaced without redo (:mod:`~cdc_core.capture.stream_ends.replaced`) are the trouble
+that TRUNCATE is; other ROWIDs, and other definitions, that of a DDL which is not followed.
 
 LAST_DDL_TIME is exact to the second, and Oracle maps an SCN to a time with some seconds of slack:
 the times that are asked for end so much before the window does (:mod:`~cdc_core.schema.ddl_times`),
@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from cdc_core.capture.ddl_rows import DdlRow
-from cdc_core.capture.gone import gone_ends
-from cdc_core.capture.replaced import read_replaced
+from cdc_core.capture.stream_ends.ddl_rows import DdlRow
+from cdc_core.capture.stream_ends.gone import gone_ends
+from cdc_core.capture.stream_ends.replaced import read_replaced
 from cdc_core.config import TableConfig
 from cdc_core.errors import (
     CdcError,
@@ -97,7 +97,7 @@ def read_altered(
         configs: Their configuration.
         rows: The DDL rows.
         data_objects: What is known of the tables' data objects; see
-            :func:`~cdc_core.capture.replaced.read_replaced`.
+            :func:`~cdc_core.capture.stream_ends.replaced.read_replaced`.
         read_at: The SCN of each table's snapshot.
     """
     known = {table: history.latest(table) for table in history.tables}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from cdc_core.capture.logs import read_log_starts
+from cdc_core.capture.logs.coverage import read_log_starts
 from cdc_core.config import CloseAt
 from cdc_core.errors import LogsNotReadyError, TransientError
 from cdc_core.model.identifiers import TableId

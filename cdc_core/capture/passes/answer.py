@@ -10,21 +10,21 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from cdc_core.capture.asked_rows import Wanted
-from cdc_core.capture.batches import MinedBatch
-from cdc_core.capture.dictionaries import has_old_names
-from cdc_core.capture.excluding import ExcludedValues
-from cdc_core.capture.joining import JoiningRows
-from cdc_core.capture.log_naming import logs_read
-from cdc_core.capture.logs import RedoLog
-from cdc_core.capture.mining import mined_batches, mining
-from cdc_core.capture.proving import ProvedLogs, prove_logs, refuse_changed
-from cdc_core.capture.question import Question
-from cdc_core.capture.reading_position import Reading, new_rows
-from cdc_core.capture.rows import RowReader
-from cdc_core.capture.standby import check_same
-from cdc_core.capture.stored_rows import StoredRows
-from cdc_core.capture.unnamed_rows import Seen
+from cdc_core.capture.logs.coverage import RedoLog
+from cdc_core.capture.logs.dictionaries import has_old_names
+from cdc_core.capture.logs.naming import logs_read
+from cdc_core.capture.logs.proving import ProvedLogs, prove_logs, refuse_changed
+from cdc_core.capture.logs.standby import check_same
+from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.batches import MinedBatch
+from cdc_core.capture.passes.excluding import ExcludedValues
+from cdc_core.capture.passes.joining import JoiningRows
+from cdc_core.capture.passes.mining import mined_batches, mining
+from cdc_core.capture.passes.question import Question
+from cdc_core.capture.passes.reading_position import Reading, new_rows
+from cdc_core.capture.passes.rows import RowReader
+from cdc_core.capture.passes.stored_rows import StoredRows
+from cdc_core.capture.passes.unnamed_rows import Seen
 from cdc_core.errors import RedoUnavailableError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn

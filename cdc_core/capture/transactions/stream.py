@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cdc_core.capture.batches import NO_TABLE, MinedBatch
-from cdc_core.capture.reading_position import without_address
+from cdc_core.capture.passes.batches import NO_TABLE, MinedBatch
+from cdc_core.capture.passes.reading_position import without_address
 from cdc_core.model.operations import CONTROL, ENDS, Operation
 from cdc_core.model.transactions import NO_XID, UNRESOLVED, slot_of
 

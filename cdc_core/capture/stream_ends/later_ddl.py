@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cdc_core.capture.logs import cover, read_logs, read_threads
-from cdc_core.capture.mining import mining
-from cdc_core.capture.positions import upper_bound
-from cdc_core.capture.standby import readable_end, where_both_run
+from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
+from cdc_core.capture.logs.positions import upper_bound
+from cdc_core.capture.logs.standby import readable_end, where_both_run
+from cdc_core.capture.passes.mining import mining
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import CdcError, LogsNotReadyError
 from cdc_core.model.identifiers import TableId

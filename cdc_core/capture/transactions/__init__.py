@@ -1,0 +1,1 @@
+"""Which transactions are open, and how does each end?"""
