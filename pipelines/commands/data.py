@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +13,9 @@ from rich.markup import escape
 from cdc_core.errors import CdcError, ConfigError, LeaseHeldError, TransientError, noticing_memory
 from cdc_core.model.scn import ScnWindow
 from pipelines.commands.estimates import show_estimate
+from pipelines.commands.following import Lines, View, view_of
 from pipelines.commands.inspect import (
     EXIT_DIFFERENT,
-    progress_text,
     show_left_out,
     show_reconciliation,
 )
@@ -31,7 +31,6 @@ from pipelines.commands.shared import (
     exit_unless_finished,
     opened,
     out,
-    print_error,
     tables_of,
 )
 from pipelines.config_file import SourceFile
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
 LOOP_SECONDS = 10.0
 LOOP_RETRY_SECONDS_MAX = 300.0
-PROGRESS_SECONDS = 10.0
 ConditionOption = Annotated[
     str | None,
     typer.Option(
@@ -86,7 +84,8 @@ def snapshot(
         if not table:
             _begin(pipeline)
         steps = pipeline.run_snapshot(tables_of(table), condition=condition)
-        chunks = [step.rows for step in _told(pipeline, steps) if step.kind == "chunk-applied"]
+        told = Lines(pipeline, out()).follow(steps)
+        chunks = [step.rows for step in told if step.kind == "chunk-applied"]
         out().print(
             f"{counted(len(chunks), 'chunk')} with {counted(sum(chunks), 'row')} applied"
             if chunks
@@ -94,6 +93,8 @@ def snapshot(
             "it with --table."
         )
         exit_unless_finished(pipeline, tables_of(table))
+        if chunks and not table:
+            out().print("Next: `redolake run --loop` follows the redo.")
 
 
 def snapshot_all(
@@ -269,37 +270,52 @@ def run(
     continue. Without --loop, the command exits with code 1 while any table is in state `failed`, or
     if chunks or windows are left that it could not finish.
 
+    On a terminal, --loop shows a board: each table with its lag and rate, the last window, and when
+    the next one can be expected. Into a file or a pipe, it prints a line for each round that had
+    something to do.
+
     --plan shows what the configuration changes: tables that join or leave, columns, keys, what
     snapshot.mode decides. It reads Oracle's dictionary and changes nothing.
     """
-    with opened(config) as pipeline, serving([pipeline]) if loop and not plan else nullcontext():
+    with opened(config) as pipeline:
         if plan:
             _show_plan(pipeline.preview())
-            return
-        _begin(pipeline)
-        failures, is_first = 0, True
-        while True:
-            try:
-                with noticing_memory():
-                    done = _summary(_told(pipeline, pipeline.run_once()))
-                    done += _historied(pipeline, done)
-                    done += _published(pipeline, done)
-                failures = 0
-            except TransientError as error:
-                if not loop:
-                    raise
-                # Another process at work is no failure: the next look is not put off.
-                failures = 0 if isinstance(error, LeaseHeldError) else failures + 1
-                print_error(error)
-            else:
-                if done or not loop or is_first:
-                    out().print(done or f"Nothing to do: {_idle(pipeline)}", soft_wrap=True)
-                is_first = False
-            if not loop:
-                exit_unless_finished(pipeline)
-                return
-            pipeline.release_sessions()
-            time.sleep(_pause(every, failures))
+        elif loop:
+            _begin(pipeline)
+            with serving([pipeline]), view_of(pipeline, out(), loop=True) as view:
+                _loop(pipeline, view, every)
+        else:
+            _begin(pipeline)
+            done = _round(pipeline, Lines(pipeline, out()))
+            out().print(done or f"Nothing to do: {_idle(pipeline)}", soft_wrap=True)
+            exit_unless_finished(pipeline)
+
+
+def _loop(pipeline: Pipeline, view: View, every: float) -> None:
+    """Rounds without end; a temporary failure puts the next one off."""
+    failures, is_first = 0, True
+    while True:
+        try:
+            with noticing_memory():
+                done = _round(pipeline, view)
+            failures = 0
+        except TransientError as error:
+            # Another process at work is no failure: the next look is not put off.
+            failures = 0 if isinstance(error, LeaseHeldError) else failures + 1
+            view.failed(error)
+        else:
+            if done or is_first:
+                view.say(done or f"Nothing to do: {_idle(pipeline)}")
+            is_first = False
+        pipeline.release_sessions()
+        view.rests(_pause(every, failures))
+
+
+def _round(pipeline: Pipeline, view: View) -> str:
+    """All pending work, once; what to say of it, empty when captured tables had nothing."""
+    done = _summary(view.follow(pipeline.run_once()))
+    done += _historied(pipeline, done)
+    return done + _published(pipeline, done)
 
 
 def run_all(
@@ -425,19 +441,6 @@ def _idle(pipeline: Pipeline) -> str:
         those = f"{counted(len(still), 'table')} did not take part (`redolake status`)"
         return f"no other table changed{so_far}; {those}." + (later if waits else "")
     return f"no captured table changed{so_far}." + (later if waits else "")
-
-
-def _told(pipeline: Pipeline, steps: Iterable[StepReport]) -> Iterator[StepReport]:
-    """The steps, and on a terminal from time to time how far the snapshots are."""
-    console, told = out(), time.monotonic()
-    for step in steps:
-        yield step
-        is_due = time.monotonic() - told >= PROGRESS_SECONDS
-        if step.kind != "chunk-applied" or not is_due or not console.is_terminal:
-            continue
-        told = time.monotonic()
-        if (found := pipeline.records.progress()) is not None:
-            console.print(f"snapshots: {progress_text(found)}")
 
 
 def _summary(steps: Iterable[StepReport]) -> str:

@@ -92,7 +92,7 @@ def _check(found: Sequence[SourceStatus], lag_max: float | None) -> None:
     problems = {one.source: problems_of(one, lag_max) for one in found}
     for one in found:
         behind = max((each.lag_seconds for each in one.tables if each.lag_seconds), default=None)
-        lag = "" if behind is None else f", {_duration(behind)} behind"
+        lag = "" if behind is None else f", {duration(behind)} behind"
         said = "; ".join(problems[one.source]) or f"{counted(len(one.tables), 'table')}{lag}"
         verdict = "PROBLEM" if problems[one.source] else "OK"
         out().print(f"{one.source} {verdict}: {said}", soft_wrap=True, markup=False)
@@ -122,7 +122,7 @@ def problems_of(found: SourceStatus, lag_max: float | None = None) -> list[str]:
         is_live = one.state in ("ready", "failed")
         late = one.lag_seconds is not None and one.lag_seconds > 60 * (lag_max or 0)
         if lag_max is not None and is_live and late:
-            problems.append(f"{one.table} is {_duration(one.lag_seconds or 0)} behind")
+            problems.append(f"{one.table} is {duration(one.lag_seconds or 0)} behind")
     return problems
 
 
@@ -425,7 +425,7 @@ def _open_text(one: TransactionStatus) -> str:
     session = "" if one.session_id is None else f" (session {one.session_id},{one.serial})"
     client = f", client {one.client_id}" if one.client_id else ""
     since = f" since {_time(one.started)} (time of the database's host)" if one.started else ""
-    age = "" if one.open_seconds is None else f", for at least {_duration(one.open_seconds)}"
+    age = "" if one.open_seconds is None else f", for at least {duration(one.open_seconds)}"
     changed = f"{counted(one.rows, 'row')} of {', '.join(one.tables) or 'no captured table'}"
     if one.state in ("undone", "ending"):
         changed += ", rolled back, perhaps to a savepoint only"
@@ -436,7 +436,7 @@ def _open_text(one: TransactionStatus) -> str:
     )
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """The two largest units: ``3 d 4 h``, ``2 h 5 min``, ``40 s``."""
     minutes = max(0, int(seconds)) // 60
     if minutes >= 24 * 60:

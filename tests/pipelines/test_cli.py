@@ -34,7 +34,7 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.stage.layout import change_schema
 from cdc_core.state.schemas import SchemaVersion
 from pipelines.cli import app
-from pipelines.commands import data, inspect, listings, maintain, schema, signal, tables
+from pipelines.commands import data, following, inspect, listings, maintain, schema, signal, tables
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
 from tests.docs.json_page import keys_page
 from tests.state.writing import save_table
@@ -282,7 +282,7 @@ def test_run_in_a_loop_waits_out_what_goes_away(
     pauses: list[float] = []
     monkeypatch.setattr(source, "run_once", run_once, raising=False)
     clock = SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic)
-    monkeypatch.setattr(data, "time", clock)  # the loop's alone: threads of others sleep too
+    monkeypatch.setattr(following, "time", clock)  # the loop's alone: threads of others sleep too
     result = redolake("run", "--loop", "--every", "5")
     assert "cannot connect" in result.stderr
     assert "1 change in 1 window applied" in result.stdout

@@ -183,7 +183,12 @@ def test_settings_resolve_nothing_and_let_the_user_win(tmp_path: Path) -> None:
     assert not [name for name in settings if name.startswith("spark.jars")]
     assert settings["spark.ui.enabled"] == "true"
     assert settings["spark.driver.extraJavaOptions"].endswith("-Duser=1")
-    assert "UseSerialGC" in settings["spark.driver.extraJavaOptions"]
+    java_options = dict(
+        one.partition("=")[::2] for one in settings["spark.driver.extraJavaOptions"].split()
+    )
+    assert "-XX:+UseSerialGC" in java_options
+    quiet = Path(java_options["-Dlog4j2.configurationFile"].removeprefix("file:"))
+    assert "rootLogger.level = fatal" in quiet.read_text(), "Spark's own lines may quote values"
     empty = tmp_path / "empty"
     shutil.copytree(java.path, empty / "java")
     with pytest.raises(PreflightError, match="jars are not in order"):

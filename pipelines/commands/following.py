@@ -1,0 +1,309 @@
+"""What does ``redolake run --loop`` show? A live board on a terminal, and a line where something
+happened everywhere else."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from cdc_core.errors import CdcError
+from pipelines.commands.inspect import duration, progress_text
+from pipelines.commands.shared import STATE_COLOURS, counted, print_error
+
+if TYPE_CHECKING:
+    from cdc_core.model.reports import SourceStatus, StepReport, TableApplied, TableStatus
+    from cdc_core.steps import Pipeline
+
+PROGRESS_SECONDS = 10.0
+STATUS_SECONDS = 2.0
+"""A board reads the metadata store no more often."""
+WARNINGS_SHOWN = 5
+WINDOWS_TIMED = 10
+
+
+class View(Protocol):
+    """Shows what a loop does. It is used as a context manager, by one thread."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def follow(self, steps: Iterable[StepReport]) -> Iterator[StepReport]:
+        """The steps as they come, each shown when it is done."""
+
+    def say(self, text: str) -> None:
+        """A sentence about what a round did."""
+
+    def failed(self, error: CdcError) -> None:
+        """A round ended early; another one comes."""
+
+    def rests(self, seconds: float) -> None:
+        """Sleep until the next round."""
+
+
+class Lines:
+    """Lines for a log; on a terminal also how far snapshots are."""
+
+    def __init__(self, pipeline: Pipeline, console: Console) -> None:
+        self._pipeline = pipeline
+        self._console = console
+        self._told = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Nothing is kept."""
+
+    def follow(self, steps: Iterable[StepReport]) -> Iterator[StepReport]:
+        """The steps, and on a terminal from time to time how far the snapshots are."""
+        for step in steps:
+            yield step
+            is_due = time.monotonic() - self._told >= PROGRESS_SECONDS
+            if step.kind != "chunk-applied" or not is_due or not self._console.is_terminal:
+                continue
+            self._told = time.monotonic()
+            if (found := self._pipeline.records.progress()) is not None:
+                self._console.print(f"snapshots: {progress_text(found)}")
+
+    def say(self, text: str) -> None:
+        """Print it."""
+        self._console.print(text, soft_wrap=True)
+
+    def failed(self, error: CdcError) -> None:
+        """Print it on standard error."""
+        print_error(error)
+
+    def rests(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(seconds)
+
+
+@dataclass(slots=True)
+class _Done:
+    """What was applied to one table since the board began."""
+
+    changes: int = 0
+    last: TableApplied | None = None
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the board shows, replaced as a whole value by value: Rich reads it in a thread."""
+
+    status: SourceStatus
+    window_seconds: float | None = None
+    windows: int = 0
+    changes: int = 0
+    last: StepReport | None = None
+    last_captured: StepReport | None = None
+    last_at: float = 0.0
+    doing: str = "looking for redo"
+    until: float | None = None
+    tables: dict[str, _Done] = field(default_factory=dict)
+
+
+class Board:
+    """A live board: the tables with position, lag, changes and rate, the last window, when the next
+    one can be expected, and the newest warnings. What the log would say below WARNING is left
+    out."""
+
+    def __init__(self, pipeline: Pipeline, console: Console) -> None:
+        self._pipeline = pipeline
+        self._console = console
+        self._began = time.monotonic()
+        self._read = 0.0
+        self._seen = _Seen(status=pipeline.status())
+        self._warnings: deque[str] = deque(maxlen=WARNINGS_SHOWN)
+        self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=2)
+        self._handler = _Kept(self._warnings)
+        self._handlers: list[logging.Handler] = []
+
+    def __enter__(self) -> Self:
+        logger = logging.getLogger("cdc_core")
+        self._handlers, logger.handlers = logger.handlers, [self._handler]
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._seen.doing, self._seen.until = "stopped", None
+        self._live.stop()
+        logging.getLogger("cdc_core").handlers = self._handlers
+
+    def follow(self, steps: Iterable[StepReport]) -> Iterator[StepReport]:
+        """The steps, each put on the board when it is done."""
+        self._seen.until, self._seen.doing = None, "looking for redo"
+        for step in steps:
+            self._step(step)
+            yield step
+        self._look(is_due=True)
+
+    def say(self, text: str) -> None:
+        """The board has it already, but for what only a sentence says."""
+        self._seen.doing = text
+
+    def failed(self, error: CdcError) -> None:
+        """Keep the error with the warnings."""
+        self._warnings.append(f"{datetime.now(UTC):%H:%M:%S} {error}")
+
+    def rests(self, seconds: float) -> None:
+        """Sleep, and count down."""
+        self._seen.until = time.monotonic() + seconds
+        time.sleep(seconds)
+
+    def _step(self, step: StepReport) -> None:
+        seen = self._seen
+        if step.kind == "window-captured":
+            seen.last_captured = step
+            seen.doing = f"applying window {step.key}"
+        elif step.kind == "chunk-landed":
+            seen.doing = f"applying chunk {step.key}"
+        elif step.kind == "window-applied":
+            seen.doing = "looking for redo"
+            if changes := sum(one.changes for one in step.tables):
+                seen.windows, seen.changes = seen.windows + 1, seen.changes + changes
+                seen.last, seen.last_at = step, time.monotonic()
+            for one in step.tables:
+                done = seen.tables.setdefault(str(one.table), _Done())
+                done.changes += one.changes
+                done.last = one if one.changes else done.last
+        self._look()
+
+    def _look(self, *, is_due: bool = False) -> None:
+        if is_due or time.monotonic() - self._read >= STATUS_SECONDS:
+            self._seen.status = self._pipeline.status(ask_oracle=is_due)
+            self._seen.window_seconds = self._between_windows()
+            self._read = time.monotonic()
+
+    def _between_windows(self) -> float | None:
+        """Seconds of the database between the ends of the newest windows."""
+        windows = self._pipeline.records.windows(newest_first=True, limit=WINDOWS_TIMED)
+        ends = [one.ended for one in windows if one.ended is not None]
+        if len(ends) < 2:
+            return None
+        return (ends[0] - ends[-1]).total_seconds() / (len(ends) - 1)
+
+    def _shown(self) -> RenderableType:
+        seen = self._seen
+        lines = [self._head(), self._table(), self._last_window(), self._next_window()]
+        if seen.status.progress is not None:
+            lines.insert(1, Text(f"Snapshots: {progress_text(seen.status.progress)}"))
+        lines += [Text(f"! {one}", style="yellow", overflow="fold") for one in self._warnings]
+        for one in seen.status.tables:
+            if one.reason:
+                lines.append(Text(f"{one.table} {one.state}: {one.reason}", style="red"))
+        return Group(*lines)
+
+    def _head(self) -> RenderableType:
+        seen, status = self._seen, self._seen.status
+        spent = duration(time.monotonic() - self._began)
+        where = "Oracle does not answer" if status.oracle_error else "Oracle is"
+        at = "" if status.scn_oracle is None else f" at SCN {status.scn_oracle}"
+        done = f"{counted(seen.changes, 'change')} in {counted(seen.windows, 'window')}"
+        return Text.from_markup(
+            f"[bold]{escape(status.source)}[/]  {where}{at}; {done} applied in {spent}"
+        )
+
+    def _table(self) -> RenderableType:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("table", overflow="fold")
+        for name in ("state", "as of (UTC)", "lag"):
+            table.add_column(name, no_wrap=True)
+        for name in ("changes", "rows/s"):
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("last written", overflow="ellipsis", no_wrap=True)
+        for one in self._seen.status.tables:
+            done = self._seen.tables.get(one.table, _Done())
+            colour = STATE_COLOURS.get(one.state, "default")
+            last = done.last
+            rate = last.changes / last.seconds if last is not None and last.seconds else None
+            table.add_row(
+                one.table,
+                f"[{colour}]{one.state}[/]",
+                (one.position_time or "–")[11:19] or "–",
+                _lag(one),
+                f"{done.changes:,}",
+                "–" if rate is None else f"{rate:,.0f}",
+                "–" if last is None or last.write is None else last.write.who,
+            )
+        return table
+
+    def _last_window(self) -> RenderableType:
+        last, captured = self._seen.last, self._seen.last_captured
+        if last is None:
+            return Text("Last window:  none with changes yet")
+        tables = [one for one in last.tables if one.changes]
+        changes = sum(one.changes for one in tables)
+        seconds = last.seconds + (captured.seconds if captured is not None else 0.0)
+        ago = duration(time.monotonic() - self._seen.last_at)
+        return Text(
+            f"Last window:  ({last.scn_low}, {last.scn_high}], {counted(changes, 'change')} in "
+            f"{counted(len(tables), 'table')}, {seconds:.1f} s, {ago} ago"
+        )
+
+    def _next_window(self) -> RenderableType:
+        seen = self._seen
+        if self._pipeline.config.capture.waits_for_log_switch:
+            later = "at the next log switch"
+            if seen.window_seconds:
+                later += f" (the last came {duration(seen.window_seconds)} apart)"
+        else:
+            later = "as soon as there is redo"
+        doing = seen.doing
+        if seen.until is not None:
+            doing = f"next look in {duration(seen.until - time.monotonic())}"
+        return Text(f"Next window:  {later}; {doing}. Ctrl-C stops.")
+
+
+def _lag(one: TableStatus) -> str:
+    return "–" if one.lag_seconds is None else duration(one.lag_seconds)
+
+
+class _Kept(logging.Handler):
+    """Keeps warnings for the board."""
+
+    def __init__(self, kept: deque[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._kept = kept
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one line."""
+        self._kept.append(f"{datetime.now(UTC):%H:%M:%S} {record.getMessage().splitlines()[0]}")
+
+
+def view_of(pipeline: Pipeline, console: Console, *, loop: bool) -> View:
+    """A board for a loop on a terminal, else lines."""
+    is_board = (
+        loop
+        and console.is_terminal
+        and not logging.getLogger("cdc_core").isEnabledFor(logging.DEBUG)
+    )
+    return Board(pipeline, console) if is_board else Lines(pipeline, console)

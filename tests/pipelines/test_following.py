@@ -1,0 +1,88 @@
+"""What `redolake run --loop` shows: a board on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from cdc_core.errors import OracleUnavailableError
+from cdc_core.steps import Pipeline
+from pipelines.commands import following
+from pipelines.commands.following import Board, Lines, view_of
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))", "INSERT INTO T VALUES (1, 'a')"
+)
+
+
+@pytest.fixture
+def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
+    lake = {"rewrite_mirrors_up_to_mb": 64}
+    with Pipeline(oracle.config(tmp_path, "T", lake=lake)) as opened:
+        yield opened
+
+
+def terminal() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=110, color_system=None)
+
+
+def shown(board: Board) -> str:
+    console = Console(file=io.StringIO(), width=110)
+    console.print(board._shown())
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_board_has_tables_the_last_window_and_what_comes_next(
+    oracle: Oracle, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        following, "time", SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic)
+    )
+    logger = logging.getLogger("cdc_core")
+    before = list(logger.handlers)
+    with Board(pipeline, terminal()) as board:
+        kinds = [step.kind for step in board.follow(pipeline.run_once())]
+        assert "chunk-applied" in kinds
+        assert "Last window:  none with changes yet" in shown(board)
+        oracle.run("INSERT INTO T VALUES (2, 'b')", "INSERT INTO T VALUES (3, 'c')")
+        list(board.follow(pipeline.run_once()))
+        board.rests(7.6)
+        text = shown(board)
+        [row] = [line.split() for line in text.splitlines() if line.startswith(" DEMO.T")]
+        assert (row[1], row[-5]) == ("ready", "2"), text
+        assert text.splitlines()[0].startswith("src  Oracle is at SCN ")
+        assert "2 changes in 1 table" in text
+        assert "Next window:  as soon as there is redo; next look in 7 s. Ctrl-C stops." in text
+        logger.warning("a transaction is open for %d hours", 3)
+        logger.info("nobody needs this")
+        board.failed(OracleUnavailableError("the database cannot be reached"))
+        assert "a transaction is open for 3 hours" in shown(board)
+        assert "the database cannot be reached" in shown(board)
+        assert "nobody" not in shown(board)
+    assert logger.handlers == before
+
+
+def test_a_table_that_stopped_says_why(oracle: Oracle, pipeline: Pipeline) -> None:
+    with Board(pipeline, terminal()) as board:
+        list(board.follow(pipeline.run_once()))
+        oracle.run("TRUNCATE TABLE T")
+        list(board.follow(pipeline.run_once()))
+        assert "DEMO.T failed: " in shown(board)
+        assert "ddl=TRUNCATE TABLE T" in shown(board)
+
+
+def test_only_a_loop_on_a_terminal_has_a_board(pipeline: Pipeline) -> None:
+    lines = Console(file=io.StringIO())
+    assert isinstance(view_of(pipeline, terminal(), loop=True), Board)
+    assert isinstance(view_of(pipeline, lines, loop=True), Lines)
+    assert isinstance(view_of(pipeline, terminal(), loop=False), Lines)
