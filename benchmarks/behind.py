@@ -23,7 +23,7 @@ from deltalake import DeltaTable, QueryBuilder
 from benchmarks.common import Cost, Form, Result, alternating
 from cdc_core.config import LakeConfig
 from cdc_core.lake.delta_lake import DeltaLake
-from cdc_core.lake.tables import changelog_path, mirror_path
+from cdc_core.model.templates import DEFAULT_PATHS
 from tests.stage.landed import Source, order, orders_schema
 
 FEW = 10
@@ -100,8 +100,8 @@ class History:
         self.lake = DeltaLake.open(LakeConfig(path=path), "shop")
         table = self.source.schema.table
         self.log, self.mirror = (
-            changelog_path(path, "shop", table),
-            mirror_path(path, "shop", table),
+            DEFAULT_PATHS.path("changelog", path, "shop", table),
+            DEFAULT_PATHS.path("mirror", path, "shop", table),
         )
 
     def window(self) -> None:

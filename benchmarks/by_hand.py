@@ -24,7 +24,7 @@ from deltalake import DeltaTable, QueryBuilder
 from benchmarks.common import Form, Result, measured
 from benchmarks.peers.debezium import PeerUnavailableError, installed_jars
 from cdc_core.config import SourceConfig
-from cdc_core.lake.tables import mirror_path
+from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.spark.session import start_session
 from cdc_core.steps import Pipeline
 from pipelines.demo.server import Served, serving
@@ -142,7 +142,7 @@ class _Place:
     def mirror(self) -> str:
         """Redolake's mirror."""
         config = self.config()
-        return mirror_path(config.lake.path, config.name, config.tables[0].table)
+        return DEFAULT_PATHS.path("mirror", config.lake.path, config.name, config.tables[0].table)
 
     def config(self) -> SourceConfig:
         """Redolake's configuration."""

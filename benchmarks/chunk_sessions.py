@@ -20,7 +20,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from benchmarks.common import Form, Result, measured
 from cdc_core.config import SourceConfig
-from cdc_core.lake.tables import mirror_path
+from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.steps import Pipeline
 from tests.invariants.server import EmbeddedServer
 
@@ -77,7 +77,7 @@ def _snapshot(server: EmbeddedServer, folder: Path, count: int, sessions: int) -
     config = SourceConfig.model_validate(_configured(server, folder, count, sessions))
     with Pipeline(config) as pipeline:
         list(pipeline.run_snapshot())
-    path = mirror_path(str(folder / "lake"), config.name, config.tables[0].table)
+    path = DEFAULT_PATHS.path("mirror", str(folder / "lake"), config.name, config.tables[0].table)
     query = QueryBuilder().register("t", DeltaTable(path))
     sums = query.execute('select count(*) as n, sum("ID") as s from t').read_all()
     [found] = pa.table(sums).to_pylist()

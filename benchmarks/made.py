@@ -23,7 +23,6 @@ from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.table_part import MirrorState, TablePart
-from cdc_core.lake.tables import changelog_path, mirror_path
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, WindowManifest
 from cdc_core.landing.redo_files import RedoFiles
@@ -31,6 +30,7 @@ from cdc_core.landing.store_local import LocalLandingStore
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.committed import LandedInput
@@ -506,10 +506,13 @@ class MadeWindow:
 def _is_right(lake_path: str, table: Flights) -> bool:
     place = (lake_path, SOURCE, table.schema.table)
     wanted = table.rows()
-    found = _read(mirror_path(*place), f'select {_listed()} from t order by "ID"')
-    log = _read(changelog_path(*place), "select _cdc_op, count(*) as n from t group by _cdc_op")
+    found = _read(DEFAULT_PATHS.path("mirror", *place), f'select {_listed()} from t order by "ID"')
+    log = _read(
+        DEFAULT_PATHS.path("changelog", *place),
+        "select _cdc_op, count(*) as n from t group by _cdc_op",
+    )
     places = _read(
-        changelog_path(*place),
+        DEFAULT_PATHS.path("changelog", *place),
         "select count(*) as n from (select distinct _cdc_commit_scn, _cdc_ordinal from t where _cdc_op <> 'r')",
     )
     counts = dict(zip(log["_cdc_op"].to_pylist(), log["n"].to_pylist(), strict=True))

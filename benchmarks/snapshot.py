@@ -31,7 +31,7 @@ from benchmarks.common import Cost, Form, Result, alternating, measured
 from benchmarks.made import COLUMNS, flights
 from benchmarks.peers import dlt
 from cdc_core.config import SourceConfig
-from cdc_core.lake.tables import mirror_path
+from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.oracle.session import connect
 from cdc_core.schema.types import select_expression
 from cdc_core.spark.session import start_session
@@ -225,7 +225,9 @@ class _Source:
     def is_right(self) -> bool:
         """Has the newest mirror the rows that the driver wrote, value by value?"""
         config = self._config(self.folder / "judge")
-        path = mirror_path(str(self._newest / "lake"), config.name, config.tables[0].table)
+        path = DEFAULT_PATHS.path(
+            "mirror", str(self._newest / "lake"), config.name, config.tables[0].table
+        )
         query = QueryBuilder().register("t", DeltaTable(path))
         names = [column.name for column in COLUMNS]
         listed = ", ".join(f'"{name}"' for name in names)

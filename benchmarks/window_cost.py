@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.airport import Airport, open_airport
 from benchmarks.common import Form, Result, alternating, repeated
-from cdc_core.lake.tables import mirror_path
+from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.spark.session import expect_small_work, start_session
 from pipelines.demo.settings import FILE_NAME, PASSWORD_ENV
 from pipelines.demo.workload import Plan
@@ -119,7 +119,7 @@ def _bare(airport: Airport, folder: Path) -> Callable[[], None]:
     config = airport.pipeline.config
     (table,) = [table.table for table in config.tables if table.table.name == "AIRLINES"]
     mirror = str(folder / "mirror")
-    shutil.copytree(mirror_path(config.lake.path, config.name, table), mirror)
+    shutil.copytree(DEFAULT_PATHS.path("mirror", config.lake.path, config.name, table), mirror)
     session = start_session(config.lake)
     expect_small_work(session)
     [row] = session.sql(f"SELECT * FROM delta.`{mirror}` WHERE CARRIER = 'UA'").collect()

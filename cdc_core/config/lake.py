@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from cdc_core.config.base import ConfigModel
+from cdc_core.config.base import ConfigModel, checked
+from cdc_core.model.templates import DEFAULT_PATHS, PathTemplates, check_path
 
 
 class LocalLandingConfig(ConfigModel):
@@ -57,6 +58,8 @@ ExecutorsFrom = Annotated[int, Field(ge=1)] | Literal["auto", "never"]
 
 HistoryKind = Literal["none", "scd2"]
 
+PathTemplate = Annotated[str, AfterValidator(lambda text: checked(text, check_path))]
+
 ChangeLogColumn = Literal["ssn", "start_scn", "start_timestamp", "client_id", "landed"]
 
 
@@ -67,6 +70,19 @@ class LakeConfig(ConfigModel):
     """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and
     ``…/changelog/<owner.table>``. On S3 (``s3a://bucket/path``, after ``redolake setup --s3``) one
     process writes at a time."""
+
+    mirror_path: PathTemplate = DEFAULT_PATHS.mirror
+    """Where a table's mirror is, below ``path``, such as ``bronze/{owner_lower}/{table_lower}``.
+    Fields are ``{source}``, ``{owner}`` and ``{table}`` as in Oracle's dictionary,
+    ``{owner_lower}``, ``{table_lower}``, and ``{digest}``, eight digits that tell apart tables
+    whose names differ in case alone. Folders of two tables that are the same but for case, or one
+    inside another, are refused. To change a template once there are tables, move their folders."""
+
+    changelog_path: PathTemplate = DEFAULT_PATHS.changelog
+    """Where a table's change log is, likewise."""
+
+    history_path: PathTemplate = DEFAULT_PATHS.history
+    """Where a table's history is, likewise."""
 
     spark_master: str = "local[2]"
     """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as
@@ -161,6 +177,11 @@ class LakeConfig(ConfigModel):
                     f"spark_config.{name}: with this log store, commits to S3 overwrite each other without an error; leave it out"
                 )
         return self
+
+    @property
+    def paths(self) -> PathTemplates:
+        """Where the Delta tables of captured tables are."""
+        return PathTemplates(self.mirror_path, self.changelog_path, self.history_path)
 
     @property
     def is_local(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import quote
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -35,6 +35,7 @@ from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConf
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.patterns import check_name
 from cdc_core.model.streams import Trouble
+from cdc_core.model.templates import LakeLayer
 from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 
 
@@ -198,6 +199,29 @@ class SourceConfig(ConfigModel):
             raise ValueError(
                 f"the names of these pluggable databases' sources, <name>_<pdb>, are longer than {NAME_LENGTH_MAX} characters: "
                 f"{', '.join(long)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _folders_differ(self) -> SourceConfig:
+        paths = self.lake.paths
+        if self.oracle.pdbs and (
+            alike := [
+                f"lake.{layer}_path"
+                for layer in get_args(LakeLayer)
+                if "{source}" not in getattr(paths, layer)
+            ]
+        ):
+            raise ValueError(
+                f"each pluggable database is a source: name {{source}} in {', '.join(alike)}"
+            )
+        if self.oracle.pdbs:
+            return self
+        named = [one.table for one in self.tables if not one.is_pattern]
+        if meeting := paths.collisions(self.name, named):
+            raise ValueError(
+                "Delta tables would share folders, on stores that do not tell case apart too; name {digest} in the templates of lake: "
+                + "; ".join(f"{table}: {why}" for table, why in meeting.items())
             )
         return self
 

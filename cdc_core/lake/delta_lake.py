@@ -363,6 +363,7 @@ class DeltaLake:
             executor_python=self._executor_python,
             rewrite_bytes_max=self._config.rewrite_mirrors_up_to_mb * 1024 * 1024,
             merges_by_spark=self._config.merge == "spark",
+            paths=self._config.paths,
         )
 
     def _open_session(self) -> Any:

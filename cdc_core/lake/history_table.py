@@ -88,11 +88,6 @@ _PORTION_BYTES = 64 * 1024 * 1024
 """A new file gets so many bytes as Arrow holds them."""
 
 
-def history_path(root: str, source: str, table: TableId) -> str:
-    """Folder of a table's history."""
-    return f"{root.rstrip('/')}/{source}/history/{table.path}"
-
-
 class HistoryTable:
     """The history of one captured table. ``generation`` is that of its change log; ``fence`` is
     called right before each commit."""
@@ -113,8 +108,9 @@ class HistoryTable:
             generation=generation,
             fence=fence,
             open_session=self._no_session,
+            paths=config.paths,
         )
-        self.path = history_path(root, source, table)
+        self.path = config.paths.path("history", root, source, table)
 
     def scn(self) -> int | None:
         """As of which SCN the history is; None where there is none."""

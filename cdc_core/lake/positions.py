@@ -24,8 +24,9 @@ from cdc_core.errors import LakeError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePosition:
-    """One captured table: where its Delta tables are below the lake's path, and the first and the
-    last SCN of which its mirror is an image (None before its first snapshot is complete).
+    """One captured table: where its Delta tables are or would be below the lake's path, and the
+    first and the last SCN of which its mirror is an image (None before its first snapshot is
+    complete).
 
     ``state`` is that of ``redolake status``; ``reason`` why the table has no image, or goes on no
     further. It ``is_partial`` where no snapshot has read all of its rows.
@@ -37,6 +38,7 @@ class TablePosition:
     high: int | None
     mirror: str
     changelog: str
+    history: str
     reason: str | None = None
     is_partial: bool = False
 

@@ -31,15 +31,14 @@ from cdc_core.lake.merge_audit import check_written
 from cdc_core.lake.tables import (
     FORGETS_PROPERTY,
     GENERATION_PROPERTY,
-    changelog_path,
     changelog_properties,
     create_mapped_sql,
     mirror_columns,
-    mirror_path,
     mirror_properties,
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer
+from cdc_core.model.templates import DEFAULT_PATHS, PathTemplates
 from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import expect_small_work, translated
@@ -96,7 +95,7 @@ class TableWork:
     ``drops_columns``: its mirror is to lose what Oracle dropped; ``executors_from`` is the
     configuration's ``stage_on_executors_from_rows``; ``rewrite_bytes_max`` bytes of its mirror's
     files may be written anew without Spark, or none where Spark is to merge everything
-    (``merges_by_spark``)."""
+    (``merges_by_spark``). ``paths`` say where the Delta tables are."""
 
     root: str
     source: str
@@ -110,16 +109,17 @@ class TableWork:
     executor_python: ExecutorPython = field(default_factory=ExecutorPython)
     rewrite_bytes_max: int = 0
     merges_by_spark: bool = False
+    paths: PathTemplates = DEFAULT_PATHS
 
     @property
     def mirror(self) -> str:
         """The mirror's folder."""
-        return mirror_path(self.root, self.source, self.table)
+        return self.paths.path("mirror", self.root, self.source, self.table)
 
     @property
     def changelog(self) -> str:
         """The change log's folder."""
-        return changelog_path(self.root, self.source, self.table)
+        return self.paths.path("changelog", self.root, self.source, self.table)
 
     @property
     def staging(self) -> str:
@@ -272,11 +272,12 @@ class TableWork:
         aside.
 
         Raises:
-            LakeError: A newer generation has begun.
+            LakeError: A newer generation has begun, or the folder is another table's.
         """
         check_names(schema)
         for path in (self.changelog, self.mirror):
             log = read_log(path)
+            self._refuse_other(path, log)
             found = self.generation if log is None else self.known_generation(log, path)
             if found < self.generation:
                 self.fence()
@@ -306,6 +307,7 @@ class TableWork:
         moved = []
         for path in (self.changelog, self.mirror):
             if folder_exists(path) and self._generation_of(path) != self.generation:
+                self._refuse_other(path, self._readable_log(path))
                 self.fence()
                 moved.append(move_aside(path, f".before-g{self.generation}"))
         return moved
@@ -323,11 +325,25 @@ class TableWork:
 
     def _generation_of(self, path: str) -> int | None:
         """The generation of the Delta table in a folder; None if that cannot be read."""
+        log = self._readable_log(path)
+        return None if log is None else _generation_in(log)
+
+    def _readable_log(self, path: str) -> DeltaLog | None:
         try:
-            log = read_log(path)
+            return read_log(path)
         except LakeError:
             return None
-        return None if log is None else _generation_in(log)
+
+    def _refuse_other(self, path: str, log: DeltaLog | None) -> None:
+        """A template of paths may lead to a folder of another table or source."""
+        said = {} if log is None else log.properties
+        owner = (said.get("redolake.source"), said.get("redolake.table"))
+        if None not in owner and owner != (self.source, str(self.table)):
+            raise LakeError(
+                "another table's Delta table is in this folder",
+                hint="Give the templates under lake another path, or move the folder away.",
+                **self.facts(path=path, found=" ".join(map(str, owner))),
+            )
 
     def create_table(self, path: str, schema: TableSchema) -> None:
         """Create the change log or the mirror, without rows. Spark is needed where a column's name

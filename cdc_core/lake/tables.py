@@ -1,5 +1,4 @@
-"""Which two Delta tables stand for a captured table: where are they, what are their columns and
-properties?"""
+"""Which two Delta tables stand for a captured table: what are their columns and properties?"""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from cdc_core.delta.history import MAPPING
-from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
@@ -54,16 +52,6 @@ for."""
 
 MIRROR_INDEXED = 32
 """So many of the mirror's first columns get statistics, as Delta's own writers do it."""
-
-
-def mirror_path(root: str, source: str, table: TableId) -> str:
-    """Folder of a table's mirror."""
-    return f"{root.rstrip('/')}/{source}/mirror/{table.path}"
-
-
-def changelog_path(root: str, source: str, table: TableId) -> str:
-    """Folder of a table's change log."""
-    return f"{root.rstrip('/')}/{source}/changelog/{table.path}"
 
 
 def delta(path: str) -> str:

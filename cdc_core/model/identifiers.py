@@ -62,7 +62,7 @@ class TableId:
         and six digits. So the name can be read back from it, but for one that is too long for a
         folder: its rest is a digest, and the Delta tables' property ``redolake.table`` names it.
         """
-        return f"{_path_part(self.owner)}.{_path_part(self.name)}"
+        return f"{path_part(self.owner)}.{path_part(self.name)}"
 
     @classmethod
     def parse(cls, text: str) -> TableId:
@@ -168,9 +168,11 @@ def _folded(plain: str) -> str:
     return plain.upper()
 
 
-def _path_part(part: str) -> str:
+def path_part(part: str, *, is_lowered: bool = True) -> str:
+    """An owner or a table's name in a folder's name (:attr:`TableId.path`); an ordinary one can
+    stay in upper case."""
     if _LOWERABLE.match(part) and len(part) <= PATH_PART_MAX:
-        return part.lower()
+        return part.lower() if is_lowered else part
     written = "_" + _UNSAFE.sub(_escaped, part)
     if len(written) <= PATH_PART_MAX:
         return written

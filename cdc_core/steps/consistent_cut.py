@@ -17,7 +17,6 @@ from typing import Any
 
 from cdc_core.errors import ConfigError, LakeError, NotYetError, PreflightError
 from cdc_core.lake.cut_views import files_view_sql, view_sql
-from cdc_core.lake.tables import mirror_path
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import Cut, CutEngine, LeftOut, MirrorVersion
@@ -56,7 +55,9 @@ def cut_at(ctx: Context, scn: int | None = None) -> Cut:
             # lowest of their positions may be inside the window that another has taken.
             left_out.append(found or LeftOut(str(table), error.message, error.hint))
             continue
-        path = mirror_path(_absolute(ctx.config.lake.path), ctx.source, table)
+        path = ctx.config.lake.paths.path(
+            "mirror", _absolute(ctx.config.lake.path), ctx.source, table
+        )
         versions.append(MirrorVersion(str(table), version, path))
     if not versions:
         raise _none_exact(at, left_out)

@@ -24,6 +24,7 @@ from cdc_core.errors import (
     TransientError,
 )
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.moved_tables import refuse_moved
 from cdc_core.landing.definitions import KeptDefinitions
 from cdc_core.landing.fenced import FencedLanding
 from cdc_core.landing.layout import window_folder
@@ -170,11 +171,24 @@ class Context:
 
     @property
     def lake(self) -> Lake:
-        """The lake; starts Spark at its first use."""
+        """The lake; starts Spark at its first use.
+
+        Raises:
+            ConfigError: The templates of paths have changed since its Delta tables were made.
+        """
         with self._lock:
             if self._lake is None:
+                self.check_paths()
                 self._lake = self._open_lake(self._written.lake_beside_landing, self.source)
             return self._lake
+
+    def check_paths(self) -> None:
+        """Refuse templates of paths that lead elsewhere than to the Delta tables that there are.
+
+        Raises:
+            ConfigError: They do.
+        """
+        refuse_moved(self._written.lake, self.source)
 
     def close(self) -> None:
         """Close what was opened. May be called twice."""

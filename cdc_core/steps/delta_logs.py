@@ -10,7 +10,6 @@ from cdc_core.delta.history import read_commits
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.lake.side_tables import BesideName, BesideTable, beside_path
 from cdc_core.lake.table_context import no_fence
-from cdc_core.lake.tables import changelog_path, mirror_path
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer
 from cdc_core.model.scn import ScnWindow
@@ -29,8 +28,7 @@ __all__ = [
 
 def delta_path(config: SourceConfig, layer: DeltaLayer, table: TableId) -> str:
     """Where a captured table's change log or mirror is."""
-    where = mirror_path if layer == "mirror" else changelog_path
-    return where(config.lake.path, config.name, table)
+    return config.lake.paths.path(layer, config.lake.path, config.name, table)
 
 
 def delta_rows(config: SourceConfig, layer: DeltaLayer, table: TableId) -> int | None:

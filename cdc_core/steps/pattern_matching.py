@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Set
+from dataclasses import replace
 
 from cdc_core.config import MatchedTable, SourceConfig, TableConfig
 from cdc_core.errors import ConfigError
@@ -45,9 +46,27 @@ def look_up(
     found = find_tables(session, lambda table: pattern_of(config, table) is not None, known=kept)
     shown = {one.table for one in found}
     found += [one for one in kept if one.table not in shown | left and not one.left_out]
+    found = _without_collisions(config, known, found)
     _refuse_too_many(config, found)
     _tell(found, {one.table: one.left_out for one in known})
     return sorted(found, key=lambda one: one.table)
+
+
+def _without_collisions(
+    config: SourceConfig, known: list[FoundTable], found: list[FoundTable]
+) -> list[FoundTable]:
+    """What was found; of two tables whose Delta tables would share a folder, one is left out."""
+    named = [one.table for one in config.tables if not one.is_pattern]
+    before = {one.table for one in known if not one.left_out}
+    taken = [one.table for one in found if not one.left_out]
+    in_turn = sorted(taken, key=lambda table: (table not in before, table))
+    meeting = config.lake.paths.collisions(config.name, [*named, *in_turn])
+    return [
+        replace(one, left_out=f"{meeting[one.table]}: name {{digest}} in the templates of lake")
+        if one.table in meeting
+        else one
+        for one in found
+    ]
 
 
 def _refuse_too_many(config: SourceConfig, found: list[FoundTable]) -> None:

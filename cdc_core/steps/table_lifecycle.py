@@ -266,7 +266,12 @@ class Change:
 def follow_configuration(ctx: Context) -> list[StreamEnd]:
     """Carry out what the configuration says of tables now: tables that it does not name any more
     are removed, and those that it names again are new. (What is new joins with the next snapshot.)
-    Patterns are looked up first."""
+    Patterns are looked up first.
+
+    Raises:
+        ConfigError: The templates of paths have changed since Delta tables were made.
+    """
+    ctx.check_paths()
     ctx.find_tables()
     if ctx.store.sources.get(ctx.source) is None:
         return []

@@ -446,8 +446,8 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         (
             "topic.naming.strategy topic.delimiter topic.cache.size topic.transaction "
             "topic.heartbeat.prefix topic.heartbeat.name topic.creation.{option}", NOT_NEEDED,
-            "lake.path publish.topic_prefix publish.partitions",
-            "Topics are there only where you publish to Kafka. Delta tables stand at `<path>/<source>/mirror/<owner.table>` and `…/changelog/…`.",
+            "lake.mirror_path lake.changelog_path publish.topic_prefix publish.partitions",
+            "Topics are there only where you publish to Kafka. Templates say where Delta tables stand.",
         ),
         (
             "heartbeat.interval.ms", ANSWERED, "",

@@ -40,17 +40,23 @@ def open(
         StoreUnavailableError: The storage does not answer.
     """
     storage = Storage(os.fspath(lake), dict(storage_options or {}))
-    sources = [one for one in storage.folders("") if storage.folders(f"{one}/mirror")]
+    sources = [one for one in storage.folders("") if _is_source(storage, one)]
     if (source is None and len(sources) != 1) or (source is not None and source not in sources):
         raise ConfigError(
             "this lake has no such source" if source else "which source of this lake?",
             hint=f"Set source to one of: {', '.join(sources)}."
             if sources
-            else "A lake has a folder for each source, with its tables below `mirror`.",
+            else "A lake has a folder for each source, with positions.json or its tables below"
+            " `mirror`.",
             lake=storage.root,
             **({} if source is None else {"source": source}),
         )
     return Lake(storage, source or sources[0])
+
+
+def _is_source(storage: Storage, folder: str) -> bool:
+    said = storage.text(positions_path("", folder).lstrip("/"))
+    return said is not None or bool(storage.folders(f"{folder}/mirror"))
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ class Lake:
 
     def _found(self) -> dict[str, Table]:
         """The tables by name, as the positions in the lake say it; without these, as the folders
-        do."""
+        of the default layout do."""
         text = self.storage.text(positions_path("", self.source).lstrip("/"))
         if text is not None:
             return {

@@ -15,9 +15,9 @@ from cdc_core.errors import LakeError
 from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
 from cdc_core.lake.side_tables import count_events
 from cdc_core.lake.table_context import TableWork, no_fence
-from cdc_core.lake.tables import changelog_path
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
+from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import of_window
 from cdc_core.stage.layout import change_schema
@@ -62,7 +62,7 @@ def changelog(tmp_path: Path) -> str:
                       "schemaString": json.dumps({"type": "struct", "fields": fields}),
                       "configuration": {"delta.columnMapping.mode": "name"}, "createdTime": 0}},
     ]  # fmt: skip
-    path = Path(changelog_path(str(tmp_path), "shop", SCHEMA.table))
+    path = Path(DEFAULT_PATHS.path("changelog", str(tmp_path), "shop", SCHEMA.table))
     log = path / "_delta_log"
     log.mkdir(parents=True)
     (log / f"{0:020d}.json").write_text("".join(json.dumps(one) + "\n" for one in actions))

@@ -10,8 +10,8 @@ import pytest
 
 from cdc_core.config import LakeConfig
 from cdc_core.lake.delta_lake import DeltaLake
-from cdc_core.lake.tables import mirror_path
 from cdc_core.model.reports import MirrorWrite
+from cdc_core.model.templates import DEFAULT_PATHS
 from tests.delta.vectors import with_vectors
 from tests.stage.landed import Row, Source, Window, order
 
@@ -66,7 +66,7 @@ def test_a_small_mirror_is_written_without_spark(
     )
     done = _update(source, "rewritten").apply(lake)
     assert str(done.write) == "copy-on-write without Spark: mirror of 0.0 MB"
-    with_vectors(mirror_path(str(tmp_path / "lake"), "shop", source.schema.table))
+    with_vectors(DEFAULT_PATHS.path("mirror", str(tmp_path / "lake"), "shop", source.schema.table))
     window = _update(source, "marked")
     assert window.apply(lake).write.way == "deletion vectors"
     assert mirror(source.schema) == source.state(window.scn_high)

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from cdc_core.delta.appending import create_table
 from cdc_core.errors import OracleUnavailableError
-from cdc_core.lake.tables import changelog_path, changelog_properties
+from cdc_core.lake.tables import changelog_properties
 from cdc_core.model.reports import (
     Answered,
     SourceStatus,
@@ -30,6 +30,7 @@ from cdc_core.model.reports import (
     TransactionStatus,
 )
 from cdc_core.model.scn import Scn
+from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.stage.layout import change_schema
 from cdc_core.state.schemas import SchemaVersion
@@ -371,7 +372,7 @@ def test_events_are_a_query_to_run(source: StandIn) -> None:
     assert "no change log yet" in refused.stderr
     config = source.config
     [schema] = [one for one in source.store.schemas.newest("hr").values() if one.table.name == "EMPLOYEES"]  # fmt: skip
-    path = changelog_path(config.lake.path, "hr", schema.table)
+    path = DEFAULT_PATHS.path("changelog", config.lake.path, "hr", schema.table)
     properties = changelog_properties("hr", schema, 0)
     create_table(path, change_schema(schema), properties, doing="creating", facts={})
     for engine, relation in (("spark", f"delta.`{path}`"), ("duckdb", f"delta_scan('{path}')")):

@@ -12,7 +12,7 @@ from cdc_core.config import LakeConfig
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.positions import Positions, TablePosition
-from cdc_core.lake.tables import changelog_path, mirror_path
+from cdc_core.model.templates import DEFAULT_PATHS
 from redolake.reader import NotYetError
 from redolake.reader import open as open_lake
 from tests.delta.vectors import with_vectors
@@ -85,8 +85,9 @@ def _position(*, high: int | None, is_partial: bool = False) -> TablePosition:
         generation=1,
         low=None if high is None else 0,
         high=high,
-        mirror=mirror_path("", "shop", table).lstrip("/"),
-        changelog=changelog_path("", "shop", table).lstrip("/"),
+        mirror=DEFAULT_PATHS.below("mirror", "shop", table),
+        changelog=DEFAULT_PATHS.below("changelog", "shop", table),
+        history=DEFAULT_PATHS.below("history", "shop", table),
         is_partial=is_partial,
     )
 

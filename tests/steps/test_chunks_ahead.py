@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from cdc_core.config import LakeConfig
 from cdc_core.delta import history, log_cache
 from cdc_core.lake.delta_lake import DeltaLake
-from cdc_core.lake.tables import changelog_path, mirror_path
+from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.stage.snapshot import ChunkRows
 from cdc_core.state import chunks
 from cdc_core.steps import Pipeline
@@ -128,8 +128,8 @@ def test_a_chunk_costs_the_same_however_many_came_before(
 def _paths(pipeline: Pipeline) -> list[str]:
     lake, table = pipeline.config.lake, table_id("MIXED")
     return [
-        place(str(lake.path), pipeline.config.name, table)
-        for place in (changelog_path, mirror_path)
+        DEFAULT_PATHS.path(layer, str(lake.path), pipeline.config.name, table)
+        for layer in ("changelog", "mirror")
     ]
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import OracleUnavailableError
-from cdc_core.lake.tables import mirror_path
+from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.steps.delta_logs import changes_applied
 from pipelines.demo import run, settings
 from pipelines.demo.server import Served
@@ -99,7 +99,7 @@ def config(tmp_path: Path) -> SourceConfig:
 
 def test_changes_are_counted_by_the_mirrors_own_commits(config: SourceConfig) -> None:
     flights = config.tables[-1].table
-    log = Path(mirror_path(config.lake.path, config.name, flights)) / "_delta_log"
+    log = Path(DEFAULT_PATHS.path("mirror", config.lake.path, config.name, flights)) / "_delta_log"
     log.mkdir(parents=True)
     kinds = [
         ("chunk", {}),
