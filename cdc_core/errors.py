@@ -309,6 +309,10 @@ class DecodeError(TerminalError):
     """A redo row cannot be turned into a change without guessing."""
 
 
+class ConverterError(DecodeError):
+    """A converter of the user's own cannot be imported, or does not do what a converter does."""
+
+
 class UnsupportedTypeError(TerminalError):
     """A column has a type that is not captured yet."""
 

@@ -31,7 +31,13 @@ from cdc_core.config.oracle import OracleConfig
 from cdc_core.config.publish import PublishConfig
 from cdc_core.config.signals import SignalConfig
 from cdc_core.config.snapshot import SnapshotConfig
-from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConfig
+from cdc_core.config.tables import (
+    MatchedTable,
+    Policy,
+    PolicyConfig,
+    TableConfig,
+    UnsupportedColumns,
+)
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.patterns import check_name
 from cdc_core.model.streams import Trouble
@@ -132,6 +138,13 @@ def source_name_of(name: str, pdb: str) -> str:
     return f"{name}_{pdb.lower()}"
 
 
+def _with_default(table: Any, unsupported: Any) -> Any:
+    if isinstance(table, TableConfig):
+        own = table.unsupported_columns
+        return table.model_copy(update={"unsupported_columns": own or unsupported})
+    return {"unsupported_columns": unsupported, **table} if isinstance(table, dict) else table
+
+
 class SourceConfig(ConfigModel):
     """One Oracle database and the tables captured from it."""
 
@@ -145,6 +158,15 @@ class SourceConfig(ConfigModel):
     tables_max: Annotated[int, Field(ge=1)] | None = None
     """So many tables may be captured, those of patterns included. A run that would capture more
     stops before it captures any of the new ones. Empty, the default: any number."""
+
+    unsupported_columns: UnsupportedColumns = "refuse"
+    """What becomes of columns of types that are not captured, in tables with an entry of their own.
+    ``refuse`` refuses the table until ``columns_exclude`` names them. ``omit`` leaves them out,
+    those that are added later too; `redolake doctor` and `redolake status` name them. By kind, for
+    example ``{LONG: omit, SDO_GEOMETRY: omit}``, where the others are refused; ``OBJECT`` stands
+    for all other types. A table that a pattern took in always leaves them out. LogMiner shows no
+    row of a table with a JSON, BOOLEAN or VECTOR column, or with a nested table: with its first
+    change such a table stops all the same."""
 
     masks: MaskConfig = MaskConfig()
     policies: PolicyConfig = PolicyConfig()
@@ -160,6 +182,18 @@ class SourceConfig(ConfigModel):
     retention: RetentionConfig = RetentionConfig()
     maintenance: MaintenanceConfig = MaintenanceConfig()
     events: EventsConfig = EventsConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tables_take_the_default(cls, data: Any) -> Any:
+        """What tables do with columns that are not captured is their own, or the source's."""
+        if not isinstance(data, dict) or "unsupported_columns" not in data:
+            return data
+        default = data["unsupported_columns"]
+        tables = data.get("tables")
+        if not isinstance(tables, (list, tuple)):
+            return data
+        return {**data, "tables": [_with_default(one, default) for one in tables]}
 
     @model_validator(mode="after")
     def _tables_differ(self) -> SourceConfig:

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar, get_args
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, checked
 from cdc_core.config.lake import HistoryKind
 from cdc_core.config.snapshot import Cut
+from cdc_core.model.character_sets import check_character_set
 from cdc_core.model.identifiers import TableId, split_container
 from cdc_core.model.patterns import ColumnRule, TablePattern, check_name, fitting
 
 N = TypeVar("N", bound=Iterable[str])
 
+
+def check_form(form: str) -> str:
+    """A form whose character set, if it names one, is known."""
+    charset = form.removeprefix("text(").removesuffix(")")
+    if charset != form.removesuffix(")"):
+        check_character_set(charset)
+    return form
+
+
 HeldAs = Annotated[
     str,
     Field(
-        pattern=r"^(text|double|decimal\(([1-9]|[12][0-9]|3[0-8]),([0-9]|[12][0-9]|3[0-8])\)|boolean|hex|base64|base64url|iso8601|timestamp"
-        r"|microseconds|nanoseconds|snapshot)$"
+        pattern=r"^(text(\([A-Z0-9]+\))?|double|decimal\(([1-9]|[12][0-9]|3[0-8]),([0-9]|[12][0-9]|3[0-8])\)|boolean(\(>0\))?|hex|base64"
+        r"|base64url|iso8601|timestamp|instant|date|microseconds|nanoseconds|snapshot|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$"
     ),
+    AfterValidator(check_form),
 ]
 TypeName = Literal[
     "NUMBER(1)",
@@ -45,6 +56,11 @@ Mask = Annotated[
         r"|hash(_v1)?\((md5|sha1|sha224|sha256|sha384|sha512|sha3_224|sha3_256|sha3_384|sha3_512)(, ?[1-9][0-9]{0,2})?\))$"
     ),
 ]
+UnsupportedKind = Literal[
+    "LONG", "LONG RAW", "UROWID", "BFILE", "JSON", "BOOLEAN", "VECTOR", "SDO_GEOMETRY", "OBJECT"
+]
+UnsupportedAnswer = Literal["refuse", "omit"]
+UnsupportedColumns = UnsupportedAnswer | dict[UnsupportedKind, UnsupportedAnswer]
 Policy = Literal[
     "stop",
     "resnapshot",
@@ -162,17 +178,22 @@ class TableConfig(ConfigModel):
     fit as a whole. They hold for columns that are added later, too. Of a pattern: in every table
     that has them; columns of types that are not supported are left out automatically."""
 
+    unsupported_columns: UnsupportedColumns | None = None
+    """As ``unsupported_columns`` of the source, for this table; by default that of the source."""
+
     columns_as: dict[str, HeldAs] = Field(default_factory=dict)
     """Types to use for columns instead of the default type mapping, in snapshots and in the log. A
     NUMBER or FLOAT: ``text`` (exact), ``decimal(p,s)``, or ``double``, which may round; a NUMBER of
-    up to 18 digits: ``boolean``. A DATE or TIMESTAMP: ``text``, ``iso8601``, ``microseconds`` or
-    ``nanoseconds`` since 1970, a TIMESTAMP also ``timestamp``. A time with zone: ``iso8601``. An
-    interval: ``iso8601`` or ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``,
-    a RAW also ``text``. A LONG, LONG RAW or UROWID: ``snapshot``, which snapshots read; a change in
-    the redo that gives one a value is undecodable. A value that does not fit is an error. A column
-    of the key may only become a ``decimal(p,s)``. Columns may be named by pattern, as in
-    ``columns_exclude``: a column's own name counts first, and patterns pass over columns of the
-    key. Of a pattern: in every table that has them."""
+    up to 18 digits: ``boolean`` or ``boolean(>0)``. A DATE or TIMESTAMP: ``date``, ``text``,
+    ``iso8601``, ``microseconds`` or ``nanoseconds`` since 1970, a TIMESTAMP also ``timestamp``. A
+    time with zone: ``instant`` (Delta's TIMESTAMP, in UTC) or ``iso8601``. An interval: ``iso8601``
+    or ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``, a RAW also ``text``
+    (UTF-8) or ``text(WE8ISO8859P1)``, with Oracle's name of a character set. A LONG, LONG RAW or
+    UROWID: ``snapshot``, which snapshots read; a change in the redo that gives one a value is
+    undecodable. Any: ``package.module:Class``, a converter of your own. A value that does not fit
+    is an error. A column of the key may only become a ``decimal(p,s)``. Columns may be named by
+    pattern, as in ``columns_exclude``: a column's own name counts first, and patterns pass over
+    columns of the key. Of a pattern: in every table that has them."""
 
     types_as: dict[TypeName, HeldAs] = Field(default_factory=dict)
     """The same for all columns of a type, for example ``{NUMBER(1): boolean, RAW: hex}``; the name
@@ -289,7 +310,7 @@ class TableConfig(ConfigModel):
             raise ValueError(
                 "key names columns, and identity says that rows have none: leave one of them out"
             )
-        if self.columns_include and self.columns_exclude and not self.takes_what_it_can:
+        if self.columns_include and self.columns_exclude:
             raise ValueError("columns_include and columns_exclude: leave one of them out")
         if both := sorted(filter(self.column_rule.excludes, self.columns_mask)):
             raise ValueError(f"columns are both excluded and masked: {', '.join(both)}")
@@ -324,10 +345,16 @@ class TableConfig(ConfigModel):
         """Does the entry name tables by a pattern?"""
         return TablePattern.is_in(self._own_name)
 
-    @property
-    def takes_what_it_can(self) -> bool:
-        """Are columns of types that are not captured left out by themselves?"""
-        return False
+    def omits(self, data_type: str) -> bool:
+        """Is a column of a type that is not captured left out by itself? ``data_type`` is Oracle's
+        own text. Where the values of all columns identify a row, none is."""
+        if self.counts_rows:
+            return False
+        answer = self.unsupported_columns
+        if isinstance(answer, dict):
+            kind = data_type if data_type in get_args(UnsupportedKind) else "OBJECT"
+            return any(named == kind and own == "omit" for named, own in answer.items())
+        return answer == "omit"
 
     @property
     def container(self) -> str | None:
@@ -370,8 +397,8 @@ class TableConfig(ConfigModel):
 
 
 class MatchedTable(TableConfig):
-    """A table that a pattern took in. ``columns_exclude`` may name columns that the table does not
-    have, or not yet."""
+    """A table that a pattern took in. Its lists may name columns that the table does not have, or
+    not yet."""
 
     matched_by: TablePattern | None = None
     """The pattern."""
@@ -380,8 +407,3 @@ class MatchedTable(TableConfig):
     def is_pattern(self) -> bool:
         """Never, whatever characters the table's name has."""
         return False
-
-    @property
-    def takes_what_it_can(self) -> bool:
-        """Always, also of columns that come later."""
-        return True

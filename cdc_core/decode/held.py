@@ -18,9 +18,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.decode.character_sets import stored_text
+from cdc_core.decode.literals import LiteralRefusedError
 from cdc_core.errors import ANY_TABLE, DecodeError
+from cdc_core.schema.converters import converted
 from cdc_core.schema.table import Column
-from cdc_core.schema.types import Printed, printed_as
+from cdc_core.schema.types import INSTANT, Printed, character_set_of, is_converted, printed_as
 
 _BYTES_MAX = 2**31 - 1
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -29,6 +32,9 @@ _MONTH_MICROSECONDS = 2_629_800_000_000
 _MONTHS_MAX = (2**63 - 1) // _MONTH_MICROSECONDS
 _DAY_MICROSECONDS = 86_400_000_000
 _DAYS_MAX = (2**63 - 1) // _DAY_MICROSECONDS - 1
+_MIDNIGHT = " 00:00:00.000000000"
+_FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""Of the years 1 and 9999."""
 _YEARS = r"^(?P<sign>-?)(?P<years>\d+)-(?P<months>\d\d)$"
 _DAYS = r"^(?P<sign>-?)(?P<days>\d+) (?P<hours>\d\d):(?P<minutes>\d\d):(?P<seconds>\d\d)\.(?P<fraction>\d{9})$"
 
@@ -41,16 +47,25 @@ def held(values: pa.Array, column: Column) -> pa.Array:
         column: As the table's definition has it.
 
     Raises:
+        ConverterError: A class of the user's own fails.
         DecodeError: The form does not hold a value; the facts name its row and the column, never
             the value.
     """
-    return _FORMS[column.held_as](values, column)
+    if is_converted(column):
+        return converted(values, column)
+    form = _decoded if character_set_of(column.held_as) else _FORMS[column.held_as]
+    return form(values, column)
 
 
 def _booleans(numbers: pa.Array, column: Column) -> pa.Array:
     neither = pc.and_(pc.not_equal(numbers, 0), pc.not_equal(numbers, 1))
     _refuse(neither, column, "neither 0 nor 1")
     return pc.equal(numbers, 1)
+
+
+def _positive(numbers: pa.Array, _column: Column) -> pa.Array:
+    """True above 0, as Debezium's NumberOneToBooleanConverter has it."""
+    return pc.greater(numbers, 0)
 
 
 # Bytes --------------------------------------------------------------------------------------------
@@ -62,6 +77,20 @@ def _utf8(values: pa.Array, column: Column) -> pa.Array:
     except pa.ArrowInvalid:
         wrong = [value is not None and not _is_utf8(value) for value in values.to_pylist()]
         raise _refused(wrong.index(True), column, "no text in UTF-8") from None
+
+
+def _decoded(values: pa.Array, column: Column) -> pa.Array:
+    """Text of bytes in the character set that the form names; each distinct value once."""
+    charset = character_set_of(column.held_as)
+    encoded = values.dictionary_encode()
+    texts: list[str | None] = []
+    for at, stored in enumerate(encoded.dictionary.to_pylist()):
+        try:
+            texts.append(stored_text(stored, charset))
+        except LiteralRefusedError:
+            row = pc.index(encoded.indices, pa.scalar(at, encoded.indices.type)).as_py()
+            raise _refused(row, column, f"no text in {charset}") from None
+    return pa.array(texts, pa.string()).take(encoded.indices)
 
 
 def _is_utf8(value: bytes) -> bool:
@@ -153,6 +182,32 @@ def _without_zeros(texts: pa.Array) -> pa.Array:
 def _timestamps(texts: pa.Array, column: Column) -> pa.Array:
     _refuse_nanoseconds(texts, column)
     return _parsed(pc.utf8_slice_codeunits(texts, 0, -3), column, pa.timestamp("us"))
+
+
+def _days(texts: pa.Array, column: Column) -> pa.Array:
+    """A day, of a moment that is its midnight."""
+    later = pc.invert(pc.match_substring(texts, _MIDNIGHT))
+    _refuse(later, column, "a time of day other than midnight")
+    days = pc.replace_substring(texts, _MIDNIGHT, "")
+    return _parsed(days, column, pa.timestamp("s")).cast(pa.date32())
+
+
+def _instants(texts: pa.Array, column: Column) -> pa.Array:
+    """The moment in UTC of ``2018-03-27 01:34:56.500000000 -11:00``."""
+    moments = pc.utf8_slice_codeunits(texts, 0, -7)
+    _refuse_nanoseconds(moments, column)
+    there = pc.utf8_slice_codeunits(moments, 0, -3).cast(pa.timestamp("us")).cast(pa.int64())
+    hours, minutes = (
+        pc.utf8_slice_codeunits(texts, start, stop).cast(pa.int64())
+        for start, stop in ((-5, -3), (-2, None))
+    )
+    offset = pc.add(pc.multiply(hours, 60), minutes)
+    is_west = pc.equal(pc.utf8_slice_codeunits(texts, -6, -5), "-")
+    offset = pc.if_else(is_west, pc.negate(offset), offset)
+    found = pc.subtract(there, pc.multiply(offset, 60_000_000))
+    outside = pc.or_(pc.less(found, _FIRST_MICROSECOND), pc.greater(found, _LAST_MICROSECOND))
+    _refuse(outside, column, "outside the years 1 to 9999 in UTC")
+    return found.cast(INSTANT)
 
 
 def _epoch_microseconds(texts: pa.Array, column: Column) -> pa.Array:
@@ -266,11 +321,14 @@ def _microseconds(texts: pa.Array, column: Column) -> pa.Array:
 
 _FORMS: dict[str, Callable[[pa.Array, Column], pa.Array]] = {
     "boolean": _booleans,
+    "boolean(>0)": _positive,
     "text": _utf8,
     "hex": _hex,
     "base64": _base64,
     "base64url": _base64,
     "timestamp": _timestamps,
+    "date": _days,
+    "instant": _instants,
     "iso8601": _iso8601,
     "microseconds": _microseconds,
     "nanoseconds": _epoch_nanoseconds,

@@ -4,7 +4,7 @@ Delta table's property remembers as text.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +25,8 @@ def default_of(text: str | None, kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(text, kind)
     if pa.types.is_binary(kind):
         return pa.scalar(bytes.fromhex(text), kind)
+    if pa.types.is_date(kind):
+        return pa.scalar(date.fromisoformat(text), kind)
     if pa.types.is_timestamp(kind):
         return pa.scalar(datetime.fromisoformat(text), kind)
     return pa.scalar(Decimal(text) if pa.types.is_decimal(kind) else text).cast(kind)
@@ -36,8 +38,8 @@ def sql_literal(value: Any, kind: pa.DataType) -> str:
         return f"CAST(NULL AS {spark_type(kind)})"
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
-    if isinstance(value, datetime):
-        return f"TIMESTAMP_NTZ{string_literal(value.isoformat(sep=' '))}"
+    if isinstance(value, date):
+        return f"{spark_type(kind)}{string_literal(str(value))}"
     if isinstance(value, (int, float, Decimal)):
         return f"CAST({string_literal(str(value))} AS {spark_type(kind)})"
     return string_literal(value)

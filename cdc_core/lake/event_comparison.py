@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -256,8 +256,9 @@ def is_same(column: Column, ours: Any, theirs: Any) -> bool:
     if column.data_type in _NUMBERS:
         mine = _numbers(column, ours)
         return bool(mine) and mine[0] in _numbers(column, theirs)
-    if isinstance(ours, datetime):
-        return _is_same_time(_micros_of(ours), theirs)
+    if isinstance(ours, date):
+        moment = ours if isinstance(ours, datetime) else datetime(ours.year, ours.month, ours.day)
+        return _is_same_time(_micros_of(moment), theirs)
     if isinstance(ours, bytes):
         return isinstance(theirs, str) and ours in _bytes(theirs)
     if column.data_type.startswith("TIMESTAMP"):
@@ -311,6 +312,8 @@ def _is_time(column: Column) -> bool:
 
 
 def _micros_of(moment: datetime) -> int:
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
@@ -210,14 +210,19 @@ def shown(column: Column, value: Any) -> Any:
     """A value as Debezium's JSON has it, with ``decimal.handling.mode: string`` and
     ``time.precision.mode: adaptive``: whole numbers of up to 18 digits as numbers, other exact ones
     as text; a DATE, and a TIMESTAMP of up to three digits, in milliseconds since 1970, others in
-    microseconds; bytes in base64. What the lake holds as text stays that text."""
+    microseconds; a moment in UTC as ISO 8601 text; a day in days since 1970; bytes in
+    base64. What the lake holds as text stays that text."""
     match value:
         case Decimal():
             return format(value, "f")
+        case datetime() if value.tzinfo is not None:
+            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
         case datetime():
             micros = _micros(value)
             assert micros is not None
             return micros // 1000 if _is_in_millis(column) else micros
+        case date():
+            return (value - _EPOCH.date()).days
         case bytes():
             return base64.b64encode(value).decode()
         case float() if value != value or value in (float("inf"), float("-inf")):

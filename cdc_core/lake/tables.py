@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cdc_core.delta.history import MAPPING
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.schema.types import arrow_schema
+from cdc_core.schema.types import INSTANT, arrow_schema
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 
 SCHEMA_PROPERTY = "redolake.schema"
@@ -85,6 +85,8 @@ def spark_type(kind: pa.DataType) -> str:
         pa.float64(): "DOUBLE",
         pa.float32(): "FLOAT",
         pa.timestamp("us"): "TIMESTAMP_NTZ",
+        INSTANT: "TIMESTAMP_LTZ",  # our sessions call what has no zone TIMESTAMP
+        pa.date32(): "DATE",
         pa.binary(): "BINARY",
         pa.bool_(): "BOOLEAN",
     }[kind]
@@ -160,7 +162,7 @@ def oracle_type(column: Column) -> str:
 def delta_type(kind: pa.DataType) -> str:
     """The Delta protocol's name of an Arrow type of ``schema.types``."""
     name_ = spark_type(kind).lower()
-    return {"bigint": "long", "int": "integer"}.get(name_, name_)
+    return {"bigint": "long", "int": "integer", "timestamp_ltz": "timestamp"}.get(name_, name_)
 
 
 def mirror_properties(source: str, schema: TableSchema, generation: int) -> dict[str, str]:

@@ -147,8 +147,8 @@ class TableStatus:
     snapshot that it joins with, None once that is applied; ``snapshots`` are ad hoc ones (and
     repairs) that have chunks to apply; ``rows_where`` is the condition of the rows that its
     snapshots read, None for all. A table ``is_partial`` when it takes windows and no snapshot
-    has read all its rows. ``history_scn`` is the last window that its history has, None without
-    one."""
+    has read all its rows. ``columns_omitted`` are left out for their types, each with its
+    type. ``history_scn`` is the last window that its history has, None without one."""
 
     table: str
     state: str
@@ -174,6 +174,7 @@ class TableStatus:
     snapshots: tuple[SnapshotProgress, ...] = ()
     is_partial: bool = False
     history_scn: int | None = None
+    columns_omitted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

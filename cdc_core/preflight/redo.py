@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdc_core.decode.character_sets import KNOWN
 from cdc_core.errors import PreflightError
+from cdc_core.model.character_sets import KNOWN
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.preflight.checks import Check, Looked

@@ -138,6 +138,19 @@ def _check_named_columns(looked: Looked) -> Iterator[Finding]:
             )
 
 
+def _check_omitted(looked: Looked) -> Iterator[Finding]:
+    """Which columns are left out since nobody can capture their types?"""
+    for schema in looked.schemas:
+        if schema.omitted:
+            listed = ", ".join(map(" ".join, schema.omitted))
+            yield Finding(
+                f"{schema.table} is captured without {listed}: these types are not captured",
+                "columns_exclude says the same without this line; a LONG, LONG RAW or UROWID can be read by snapshots (`columns_as: snapshot`)",
+                schema.table,
+                is_problem=False,
+            )
+
+
 def _check_collations(looked: Looked) -> Iterator[Finding]:
     """Does Oracle tell keys apart by their characters? A column's own collation counts whatever a
     session sorts by (12.2 and later).
@@ -263,6 +276,12 @@ TABLE_CHECKS: tuple[Check[Looked], ...] = (
         "Write names as the dictionary has them",
         "reference/configuration.md",
         _check_named_columns,
+    ),
+    Check(
+        "columns of types that are not captured",
+        "Name them under `columns_exclude`, or set `unsupported_columns: omit`",
+        "reference/types.md",
+        _check_omitted,
     ),
     Check(
         "linguistic collations of key columns",

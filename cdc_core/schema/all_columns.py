@@ -14,11 +14,12 @@ from dataclasses import replace
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, UnsupportedTypeError
+from cdc_core.schema.converters import is_class
 from cdc_core.schema.forms import form_of
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 
-_ROUNDING = frozenset({"double"})
+_MERGING = frozenset({"boolean(>0)", "instant"})
 _PADDED = frozenset({"CHAR", "NCHAR"})
 """Values of another length, or of another type, have other blanks, in rows that nobody has
 changed."""
@@ -65,8 +66,11 @@ def _why_lacking(config: TableConfig, column: Column) -> str | None:
         return "masked"
     if column.is_lob:
         return f"{column.data_type}, stored as a LOB"
-    if (form := form_of(config, column, ())) in _ROUNDING:
+    form = form_of(config, column, ())
+    if form == "double":
         return f"held as {form}, which rounds"
+    if form in _MERGING or is_class(form):
+        return f"held as {form}, which may make equal what differs"
     try:
         arrow_type(replace(column, held_as=""))
     except UnsupportedTypeError:

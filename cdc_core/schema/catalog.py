@@ -66,7 +66,9 @@ def find_tables(
     listed += [(table, None, reason) for table, reason in special.items() if table not in shown]
     listed.sort(key=lambda one: one[0])
     reasons = {table: special.get(table, kind) for table, _, kind in listed}
-    examined = [_Examined(name=one.sql) for one in reasons if one not in taken and not reasons[one]]
+    examined = [
+        MatchedTable(name=one.sql) for one in reasons if one not in taken and not reasons[one]
+    ]
     schemas = read_each_schema(session, examined)
     found = []
     for table, rows, _ in listed:
@@ -134,15 +136,6 @@ def existing_tables(session: UserQueries, tables: Sequence[TableId]) -> set[Tabl
     condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
     rows = session.fetch_all(_EXISTING.format(tables=condition), binds)
     return {TableId(owner, name) for owner, name in rows}
-
-
-class _Examined(MatchedTable):
-    """A table whose columns are asked for one and all."""
-
-    @property
-    def takes_what_it_can(self) -> bool:
-        """No: those of types that are not captured are what is asked."""
-        return False
 
 
 def _of_a_tool(name: str) -> str:

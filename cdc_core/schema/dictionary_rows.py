@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from cdc_core.config import TableConfig
@@ -67,10 +67,10 @@ def schema_from_rows(
     unique_indexes = _of_columns(columns, unique_indexes)
     columns = [row for row in columns if not is_derived(row)]
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
-    if config.takes_what_it_can and config.identity != "all_columns":
-        of_keys = {name for one in (primary_key, *unique_indexes) for name in one}
-        others = in_forms(config, tuple(column_from_row(row) for row in columns), tuple(of_keys))
-        left_out += [one.name for one in others if one.name not in of_keys and not is_captured(one)]
+    of_keys = {name for one in (primary_key, *unique_indexes) for name in one}
+    own = tuple(column_from_row(row) for row in columns if row[0] not in left_out)
+    omitted = omitted_among(config, in_forms(config, own, tuple(of_keys)), of_keys)
+    left_out += [one.name for one in omitted]
     usable = [column_from_row(row) for row in columns if row[0] not in left_out]
     captured = tuple(column for column in usable if not config.excludes(column.name))
     if is_index_organized:
@@ -109,12 +109,28 @@ def schema_from_rows(
         ncharset=sets.get("NLS_NCHAR_CHARACTERSET", ""),
         time_zone=sets.get("DBTIMEZONE", "") if any(one.is_local_time for one in captured) else "",
         masked=masks_of(config, captured),
+        omitted=tuple((one.name, one.data_type) for one in omitted),
         key_is_deferred=config.identity == "key"
         and not any(one and set(one) <= set(key) for one in checked),
         key_is_configured=bool(config.key),
         has_lobs=bool(lobs_among(columns)),
         closes_shown=bool(lobs_among(columns)) and shows_closes(sets.get("VERSION", "")),
     )
+
+
+def omitted_among(
+    config: TableConfig, columns: Iterable[Column], key: Collection[str]
+) -> list[Column]:
+    """The columns that are left out because nobody can capture their types. Those of a key are
+    refused instead."""
+    return [
+        one
+        for one in columns
+        if config.omits(one.data_type)
+        and not config.excludes(one.name)
+        and one.name not in key
+        and not is_captured(one)
+    ]
 
 
 def indexes_from_rows(rows: Sequence[tuple[Any, ...]]) -> list[list[str]]:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cdc_core.config import TableConfig
+from cdc_core.schema.converters import form_by, is_class
 from cdc_core.schema.table import Column
 from cdc_core.schema.types import family_of, is_decimal
 
@@ -15,17 +16,22 @@ def form_of(config: TableConfig, column: Column, key: Collection[str]) -> str:
     """What the configuration says; empty for the type table's own answer.
 
     ``columns_as`` comes before ``types_as``, ``NUMBER(1)`` before ``NUMBER``. A column of the key
-    keeps its type, unless ``columns_as`` names it as a decimal.
+    keeps its type, unless ``columns_as`` names it as a decimal. A class that does not match the
+    column leaves it to what comes next.
+
+    Raises:
+        ConverterError: A class of the user's own cannot be used.
     """
     if column.name in key:
         own = config.columns_as.get(column.name, "")
         return own if is_decimal(own) else ""
-    if (named := config.form_of(column.name)) is not None:
-        return named
     one_digit = (column.data_type, column.precision, column.scale) == ("NUMBER", 1, 0)
     names = ("NUMBER(1)", "NUMBER") if one_digit else (family_of(column),)
-    forms = (form for name in names for given, form in config.types_as.items() if given == name)
-    return next(forms, "")
+    by_type = {str(name): form for name, form in config.types_as.items()}
+    for form in (config.form_of(column.name), *map(by_type.get, names)):
+        if form and (found := form_by(form, column, config.table) if is_class(form) else form):
+            return found
+    return ""
 
 
 def in_forms(

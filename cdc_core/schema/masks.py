@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cdc_core.config import TableConfig
-from cdc_core.schema.table import (
-    Column,
-)
+from cdc_core.schema.forms import form_of
+from cdc_core.schema.table import Column
 from cdc_core.schema.types import MASKED_TYPES
 
 
@@ -26,6 +25,13 @@ def mask_refusal(config: TableConfig, captured: Sequence[Column], key: Sequence[
     of_key = [name for name in key if config.mask_of(name) is not None]
     if of_key:
         return f"columns_mask names columns of the key: {', '.join(of_key)}"
+    formed = [
+        column.name
+        for column in captured
+        if config.mask_of(column.name) is not None and form_of(config, column, key)
+    ]
+    if formed:
+        return f"columns_mask and columns_as (or types_as) both name {', '.join(formed)}"
     others = [
         f"{column.name} {column.data_type}"
         for column in captured

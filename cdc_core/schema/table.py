@@ -134,7 +134,8 @@ class TableSchema:
 
     ``segments`` are the object numbers of all partitions and of the top index that the table is
     known to have had: no part of its definition, but kept with it. So is ``masked``: the columns of
-    which something else than the value lands, and what (``columns_mask``), by name. ``has_lobs``:
+    which something else than the value lands, and what (``columns_mask``), by name; and
+    ``omitted``: those that are left out for their types, each with its type. ``has_lobs``:
     it has columns that Oracle stores as LOBs, captured or not, so that LogMiner shows rows without
     their ROWIDs. ``closes_shown``: it has had them since its stream began, in a release that shows
     the row with which a statement ends, so capture asks for those rows. ``is_by_text``: the texts
@@ -154,6 +155,7 @@ class TableSchema:
     time_zone: str = ""
     segments: tuple[int, ...] = field(default=(), compare=False)
     masked: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    omitted: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     dropped: tuple[str, ...] = field(default=(), compare=False)
     given: tuple[str, ...] = field(default=(), compare=False)
     key_is_deferred: bool = False
@@ -333,6 +335,7 @@ class TableSchema:
             time_zone=data.get("time_zone", ""),
             segments=tuple(data.get("segments", ())),
             masked=tuple((name, mask) for name, mask in data.get("masked", ())),
+            omitted=tuple((name, kind) for name, kind in data.get("omitted", ())),
             dropped=tuple(data.get("dropped", ())),
             given=tuple(data.get("given", ())),
             key_is_deferred=data.get("key_is_deferred", False),

@@ -67,6 +67,8 @@ from cdc_core.schema.table import Column, TableSchema
 DECIMAL_DIGITS_MAX = 38
 INT64_DIGITS_MAX = 18
 MICROSECOND_DIGITS = 6
+INSTANT = pa.timestamp("us", "UTC")
+"""A moment everywhere, which Delta calls TIMESTAMP; what has no zone is TIMESTAMP_NTZ."""
 TEXT_TYPES = frozenset(
     {"CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB", "NCLOB", "XMLTYPE", "ROWID"}
 )
@@ -74,6 +76,10 @@ MASKED_TYPES = frozenset({"CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2"})
 _TIMESTAMP = re.compile(r"TIMESTAMP\((\d)\)\Z")
 _TIMESTAMP_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9"
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+CONVERTED = "{path} -> {type}"
+"""The form of a column that a class of the user's own converts, and into which Arrow type
+(:mod:`cdc_core.schema.converters`)."""
+_TEXT_IN = re.compile(r"text\((\w+)\)")
 NUMBER_TYPES = frozenset({"NUMBER", "FLOAT"})
 _DIGITS = re.compile(r"\(\d\)")
 
@@ -81,16 +87,17 @@ SNAPSHOT = "snapshot"
 """The form of a column that snapshots read, and of which a change in the redo must give no
 value."""
 
-_OF_MOMENTS = frozenset({"text", "iso8601", "microseconds", "nanoseconds"})
+_OF_MOMENTS = frozenset({"text", "iso8601", "microseconds", "nanoseconds", "date"})
+_OF_ZONED = frozenset({"iso8601", "instant"})
 _OF_INTERVALS = frozenset({"iso8601", "microseconds"})
 _OF_BYTES = frozenset({"hex", "base64", "base64url"})
 FORMS: Mapping[str, frozenset[str]] = {
-    "NUMBER": frozenset({"text", "double", "boolean"}),
+    "NUMBER": frozenset({"text", "double", "boolean", "boolean(>0)"}),
     "FLOAT": frozenset({"text", "double"}),
     "DATE": _OF_MOMENTS,
     "TIMESTAMP": _OF_MOMENTS | {"timestamp"},
-    "TIMESTAMP WITH TIME ZONE": frozenset({"iso8601"}),
-    "TIMESTAMP WITH LOCAL TIME ZONE": frozenset({"iso8601"}),
+    "TIMESTAMP WITH TIME ZONE": _OF_ZONED,
+    "TIMESTAMP WITH LOCAL TIME ZONE": _OF_ZONED,
     "INTERVAL YEAR TO MONTH": _OF_INTERVALS,
     "INTERVAL DAY TO SECOND": _OF_INTERVALS,
     "RAW": _OF_BYTES | {"text"},
@@ -100,13 +107,16 @@ FORMS: Mapping[str, frozenset[str]] = {
     "UROWID": frozenset({SNAPSHOT}),
 }
 """In which other forms the lake may hold a type; a NUMBER and a FLOAT as ``decimal(p,s)`` too, a
-NUMBER as ``boolean`` where an int64 holds it."""
+RAW as ``text(CHARACTER_SET)``, a NUMBER as ``boolean`` where an int64 holds it."""
 _FORM_TYPES = {
     SNAPSHOT: pa.string(),
     "text": pa.string(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
+    "boolean(>0)": pa.bool_(),
     "timestamp": pa.timestamp("us"),
+    "instant": INSTANT,
+    "date": pa.date32(),
     "iso8601": pa.string(),
     "microseconds": pa.int64(),
     "nanoseconds": pa.int64(),
@@ -114,6 +124,17 @@ _FORM_TYPES = {
     "base64": pa.string(),
     "base64url": pa.string(),
 }
+_CONVERTED_TYPES = (
+    pa.bool_(),
+    pa.int64(),
+    pa.float32(),
+    pa.float64(),
+    pa.string(),
+    pa.binary(),
+    pa.date32(),
+    pa.timestamp("us"),
+    INSTANT,
+)
 _UROWID_BYTES_MAX = 4000
 _AS_READ = frozenset({"", "text", "double", SNAPSHOT})
 _ZONED_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM"
@@ -166,11 +187,16 @@ def arrow_type(column: Column) -> pa.DataType:
 def _held_type(column: Column) -> pa.DataType:
     """What ``columns_as`` or ``types_as`` makes of the column."""
     form, family = column.held_as, family_of(column)
+    if is_converted(column):
+        arrow_type(replace(column, held_as=""))  # the column's own type is captured
+        return converter_of(form)[1]
     if family in NUMBER_TYPES and (found := _DECIMAL.fullmatch(form)):
         return pa.decimal128(int(found[1]), int(found[2]))
     if form == SNAPSHOT and column.data_type == "LONG RAW":
         return pa.binary()
-    fits = form != "boolean" or _number_type(column) == pa.int64()
+    if family == "RAW" and character_set_of(form):
+        return pa.string()
+    fits = not form.startswith("boolean") or _number_type(column) == pa.int64()
     if fits and form in FORMS.get(family, ()):
         return _FORM_TYPES[form]
     raise _unsupported(column, f"columns_as or types_as does not hold this type as {form}")
@@ -179,6 +205,30 @@ def _held_type(column: Column) -> pa.DataType:
 def is_decimal(form: str) -> bool:
     """Is the form ``decimal(p,s)``?"""
     return _DECIMAL.fullmatch(form) is not None
+
+
+def is_converted(column: Column) -> bool:
+    """Does a class of the user's own convert the column?"""
+    return ":" in column.held_as
+
+
+def converter_of(form: str) -> tuple[str, pa.DataType]:
+    """The class that converts a column, and the type of what it makes, of :data:`CONVERTED`."""
+    path, _, kind = form.partition(" -> ")
+    return path, type_named(kind)
+
+
+def type_named(text: str) -> pa.DataType | None:
+    """The Arrow type of that text (``str(type)``), if Delta tables have it; None otherwise."""
+    if found := _DECIMAL.fullmatch(text.replace("128", "").replace(" ", "")):
+        return pa.decimal128(int(found[1]), int(found[2]))
+    return next((kind for kind in _CONVERTED_TYPES if str(kind) == text), None)
+
+
+def character_set_of(form: str) -> str:
+    """The character set that ``text(CHARACTER_SET)`` names; empty for other forms."""
+    found = _TEXT_IN.fullmatch(form)
+    return found[1] if found else ""
 
 
 def family_of(column: Column) -> str:
@@ -192,7 +242,8 @@ def as_read(column: Column) -> Column:
     form = column.held_as
     if is_decimal(form) or (form in _AS_READ and column.data_type != "RAW"):
         return column
-    return replace(column, held_as="text" if is_moment(column) else "")
+    as_text = is_moment(column) and not is_converted(column)
+    return replace(column, held_as="text" if as_text else "")
 
 
 def is_moment(column: Column) -> bool:

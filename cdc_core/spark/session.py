@@ -63,6 +63,8 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
     # Arrow and Parquet timestamps without zone stay without zone.
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    # Of moments with a zone: readers that count an INT96 in nanoseconds end in the year 2262.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.adaptive.enabled": "true",
     # Measured: Delta's default of 50 makes a small MERGE three times slower.

@@ -42,6 +42,7 @@ from cdc_core.model.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import FoundTable, Reporter, StepKind, StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import OracleDatabase
+from cdc_core.schema.converters import check_converters
 from cdc_core.schema.table import TableSchema
 from cdc_core.source import OpenSource, Source
 from cdc_core.state.store import Store
@@ -71,7 +72,9 @@ class Context:
         open_source: OpenSource,
     ) -> None:
         refuse_several(config)
-        masks_by_table(config)  # a salt that lacks stops everything, before anything is read
+        # A salt that lacks, or a wrong converter, stops everything, before anything is read.
+        masks_by_table(config)
+        check_converters(config)
         self._written = config
         self._config: SourceConfig | None = None
         self._matched: list[FoundTable] | None = None

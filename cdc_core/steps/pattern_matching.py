@@ -19,7 +19,6 @@ from cdc_core.model.patterns import whose_tool
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.catalog import find_tables
 from cdc_core.schema.dictionary_queries import UserQueries
-from cdc_core.schema.types import SNAPSHOT
 
 _LOG = logging.getLogger(__name__)
 
@@ -109,17 +108,12 @@ def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:
     for one in found:
         pattern = None if one.left_out else pattern_of(config, one.table)
         if pattern is not None:
-            asked = SNAPSHOT in {*pattern.columns_as.values(), *pattern.types_as.values()}
-            # Which columns that brings is seen where the table is read; others of such types are
-            # left out there, too.
-            unsupported = () if asked else one.columns_exclude
-            excluded = dict.fromkeys([*pattern.columns_exclude, *unsupported])
             own = {
                 **dict(pattern),
                 "name": one.table.sql,
                 "matched_by": pattern.identity_in_file,
                 "exclude": (),
-                "columns_exclude": tuple(excluded),
+                "unsupported_columns": "omit",
             }
             named.append(MatchedTable(**own))
     return config.model_copy(update={"tables": tuple(named)})

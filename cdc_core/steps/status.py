@@ -59,6 +59,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     counts_of_chunks = ctx.store.chunks.counts(ctx.source)
     unfinished = ctx.store.chunks.unfinished(ctx.source)
     partial = partial_tables(ctx, records.values())
+    schemas = ctx.store.schemas.newest(ctx.source)
     paused = ctx.store.signals.paused_since(ctx.source)
     tables = []
     named = [config.table for config in ctx.config.tables]
@@ -100,6 +101,9 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
                 in_quarantine=record.in_quarantine if record else 0,
                 is_partial=table in partial,
                 history_scn=_history_scn(ctx, table),
+                columns_omitted=tuple(map(" ".join, schemas[table].omitted))
+                if table in schemas
+                else (),
                 progress=_joining(unfinished, table, snapshot_id, now),
                 snapshots=_beside(unfinished, table, snapshot_id, now),
                 read_again=tuple(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from cdc_core.config import MatchedTable, TableConfig
-from cdc_core.errors import CdcError, ConfigError, NotYetError, PreflightError
+from cdc_core.errors import CdcError, ConfigError, ConverterError, NotYetError, PreflightError
 from cdc_core.landing.layout import chunk_folder, window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
@@ -404,11 +404,14 @@ def _stopping_reason(ctx: Context, config: TableConfig, latest: TableSchema) -> 
         return f"{config.leaving_out} columns of the key"
     if refusal := mask_refusal(config, latest.columns, latest.key):
         return refusal
-    held = [
-        column.name
-        for column in latest.columns
-        if column.held_as != form_of(config, column, latest.key)
-    ]
+    try:
+        held = [
+            column.name
+            for column in latest.columns
+            if column.held_as != form_of(config, column, latest.key)
+        ]
+    except ConverterError as error:
+        return error.what_happened
     if held:
         return f"columns_as or types_as names other types than the Delta tables have: {', '.join(held)}"
     return None
@@ -490,7 +493,8 @@ def _scn_of_next_version(ctx: Context, latest: TableSchema) -> Scn:
 def _asked_for_again(ctx: Context, config: TableConfig, latest: TableSchema) -> list[str]:
     """Columns that the table has in Oracle, that its newest version leaves out, and that the
     configuration does not."""
-    left_out = set(latest.stored) & set(latest.excluded)
+    omitted = {name for name, kind in latest.omitted if config.omits(kind)}
+    left_out = {*latest.stored} & {*latest.excluded} - omitted
     if all(map(config.excludes, left_out)):
         return []
     try:

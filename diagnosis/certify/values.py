@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from cdc_core.decode.character_sets import KNOWN
+from cdc_core.model.character_sets import KNOWN
 from diagnosis.certify.probes import (
     Answers,
     LookProbe,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cdc_core.config import TableConfig
-from cdc_core.decode.character_sets import KNOWN
 from cdc_core.errors import ConfigError, PreflightError, UnsupportedTypeError
+from cdc_core.model.character_sets import KNOWN
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.create_table import DescribedColumn, DescribedTable, tables_in

@@ -331,6 +331,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
                 f"{one.table}: snapshots read the rows WHERE {escape(one.rows_where)}",
                 soft_wrap=True,
             )
+        if one.columns_omitted:
+            console.print(
+                f"{one.table}: columns left out for their types: "
+                f"{escape(', '.join(one.columns_omitted))}",
+                soft_wrap=True,
+            )
         if one.is_partial:
             console.print(
                 f"[yellow]{one.table}[/] holds a part of its rows: no snapshot has read them all. "

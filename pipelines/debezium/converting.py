@@ -3,12 +3,14 @@ properties?"""
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from cdc_core.model.character_sets import CODECS
 from pipelines.debezium import expressions
 from pipelines.debezium.properties import Verdict, property_named
 
@@ -78,6 +80,7 @@ def imported(properties: Mapping[str, str]) -> Imported:
     _name(made)
     _connection(made)
     _tables(made)
+    _converters(made)
     for name, value in properties.items():
         if name in _BY_NAME:
             _BY_NAME[name](made, name, value.strip())
@@ -169,6 +172,8 @@ def _tables(made: Imported) -> None:
         else:
             entries.append({"name": name})
     made.attributes["tables"] = entries
+    if not all(_is_pattern(one["name"]) for one in entries):
+        made.put("unsupported_columns", "omit")  # as the connector does
     said = f"{len(entries)} entries under tables" if len(entries) != 1 else "one entry under tables"
     for one in _LISTS:
         if one in given and not _is_done(made, one):
@@ -333,6 +338,60 @@ def _keys(made: Imported, name: str, value: str) -> None:
         for entry in places:
             entry["key"] = key
             made.remark(name, Outcome.TAKEN, f"key of {entry['name']}: {', '.join(key)}")
+
+
+def _converters(made: Imported) -> None:
+    """Debezium's own converters become forms; a class of the user's is written anew."""
+    listed = made.properties.get("converters", "")
+    for one in filter(None, (part.strip() for part in listed.split(","))):
+        given = {
+            key.removeprefix(f"{one}."): text.strip()
+            for key, text in made.properties.items()
+            if key.startswith(f"{one}.")
+        }
+        kind = given.pop("type", "").rpartition(".")[2]
+        form, of_type = "", ""
+        if kind == "NumberOneToBooleanConverter":
+            form, of_type = "boolean(>0)", "NUMBER(1)"
+        elif kind == "RawToStringConverter":
+            form, of_type = _text_form(given.get("charset", "UTF-8")), "RAW"
+        if kind == "NumberToZeroScaleConverter":
+            said = "a NUMBER without a fraction is a decimal or BIGINT without one by default"
+            made.remark(f"{one}.type", Outcome.ANSWERED, said)
+        elif not form:
+            said = f"{kind or one}: write it as a Python class, and name it under columns_as"
+            made.remark(f"{one}.type", Outcome.NOT_TAKEN, said)
+        elif selector := given.get("selector"):
+            _held_as(made, f"{one}.selector", selector, form)
+            made.remark(f"{one}.type", Outcome.TAKEN, f"columns_as: {form}")
+        else:
+            for entry in made.attributes["tables"]:
+                entry.setdefault("types_as", {})[of_type] = form
+            made.remark(f"{one}.type", Outcome.TAKEN, f"types_as: {{{of_type}: {form}}}")
+        for key in given:
+            if not _is_done(made, f"{one}.{key}"):
+                made.remark(f"{one}.{key}", Outcome.TAKEN if form else Outcome.LOOK, kind)
+        made.remark("converters", Outcome.TAKEN, f"{one}: {one}.type says what became of it")
+
+
+def _held_as(made: Imported, name: str, value: str, form: str) -> None:
+    def change(entry: dict[str, Any], column: str) -> None:
+        entry.setdefault("columns_as", {}).setdefault(column, form)
+
+    _columns_of(made, name, value, change, by_pattern=True)
+
+
+def _text_form(charset: str) -> str:
+    """The form of a RAW that is text in a character set by Java's name; empty where Redolake does
+    not read it."""
+    try:
+        codec = codecs.lookup(charset).name
+    except LookupError:
+        return ""
+    if codec == codecs.lookup("utf-8").name:
+        return "text"
+    known = (name for name, one in CODECS.items() if codecs.lookup(one).name == codec)
+    return next((f"text({name})" for name in known), "")
 
 
 # -- single properties

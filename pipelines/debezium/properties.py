@@ -416,8 +416,8 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         ),
         (
             "converters {converter}.type {converter}.selector", DIFFERS, "tables[].columns_as",
-            "NumberOneToBoolean is `boolean`, NumberToZeroScale `decimal(p,0)`, RawToString `text`. "
-            "Classes of your own are not offered.",
+            "NumberOneToBoolean becomes `boolean(>0)`, RawToString `text`; what NumberToZeroScale does is "
+            "the default. A Java class of your own becomes [a Python class](../how-to/converters.md).",
         ),
         (
             "post.processors {processor}.reselect.{option} reselect.columns.include.list "

@@ -319,6 +319,34 @@ def test_a_mode_of_values_is_a_type_of_each_entry(
     assert [one.get("types_as") for one in made.attributes["tables"]] == [types, types]
 
 
+def test_debeziums_converters_become_forms() -> None:
+    """By selector, or for a type; a class of the user's own is said to be written anew."""
+    kind = "io.debezium.connector.oracle.converters"
+    made = with_properties(
+        {
+            "table.include.list": r"SHOP\.A,HR\..*",
+            "converters": "flags, raws, zero, mine",
+            "flags.type": f"{kind}.NumberOneToBooleanConverter",
+            "flags.selector": r"SHOP\.A\.PAID",
+            "raws.type": f"{kind}.RawToStringConverter",
+            "raws.charset": "ISO-8859-1",
+            "zero.type": f"{kind}.NumberToZeroScaleConverter",
+            "mine.type": "com.example.Mine",
+        }
+    )
+    one, pattern = made.attributes["tables"]
+    assert one["columns_as"] == {"PAID": "boolean(>0)"}
+    assert one["types_as"] == pattern["types_as"] == {"RAW": "text(WE8ISO8859P1)"}
+    assert [said(made, f"{name}.type")[0][0] for name in ("flags", "raws", "zero", "mine")] == [
+        Outcome.TAKEN,
+        Outcome.TAKEN,
+        Outcome.ANSWERED,
+        Outcome.NOT_TAKEN,
+    ]
+    every = with_properties({"converters": "f", "f.type": f"{kind}.NumberOneToBooleanConverter"})
+    assert every.attributes["tables"][0]["types_as"] == {"NUMBER(1)": "boolean(>0)"}
+
+
 # -- whole files
 
 

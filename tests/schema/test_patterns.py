@@ -100,8 +100,10 @@ def test_tables_that_were_found_take_the_place_of_patterns() -> None:
     resolved = with_matches(config, found)
     assert {str(one.table): one.columns_exclude for one in resolved.tables} == {
         "SHOP.ORDERS": (),
-        "SHOP.PEOPLE": ("SSN", "PHOTO"),
+        "SHOP.PEOPLE": ("SSN",),
     }
+    assert resolved.table(table("PEOPLE")).omits("LONG"), "what PHOTO is"
+    assert not resolved.table(table("ORDERS")).omits("LONG")
     assert resolved.table(table("ORDERS")).key == ("ID",)
     assert not resolved.has_patterns
     assert with_matches(resolved, found) is resolved

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -267,6 +267,45 @@ HELD: dict[str, dict[str, tuple[list[str], list[object]]]] = {
             [datetime(2001, 2, 3, 4, 5, 6, 123456)],
         ),
     },
+    "date": {
+        "DATE": (
+            ["DATE '0001-01-01'", "DATE '9999-12-31'", "DATE '1582-10-04'", "DATE '1969-12-31'"],
+            [date(1, 1, 1), date(9999, 12, 31), date(1582, 10, 4), date(1969, 12, 31)],
+        ),
+        "TIMESTAMP(9)": (["TIMESTAMP '2024-02-29 00:00:00'"], [date(2024, 2, 29)]),
+    },
+    "instant": {
+        "TIMESTAMP(6) WITH TIME ZONE": (
+            [
+                "TIMESTAMP '2018-03-27 01:34:56.007891 -11:00'",
+                "TIMESTAMP '0001-01-01 14:00:00 +14:00'",
+                "TIMESTAMP '9999-12-31 11:59:59.999999 -12:00'",
+                "TIMESTAMP '1969-12-31 23:59:59.999999 +00:00'",
+                "TIMESTAMP '2020-02-29 05:44:59 +05:45'",
+                "TIMESTAMP '2020-02-29 00:00:00 -03:30'",
+            ],
+            [
+                datetime(2018, 3, 27, 12, 34, 56, 7891, UTC),
+                datetime(1, 1, 1, tzinfo=UTC),
+                datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
+                datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
+                datetime(2020, 2, 28, 23, 59, 59, tzinfo=UTC),
+                datetime(2020, 2, 29, 3, 30, tzinfo=UTC),
+            ],
+        ),
+        "TIMESTAMP(9) WITH LOCAL TIME ZONE": (
+            ["TIMESTAMP '2018-03-27 01:34:56.5 +02:00'"],
+            [datetime(2018, 3, 26, 23, 34, 56, 500000, UTC)],
+        ),
+    },
+    "boolean(>0)": {
+        "NUMBER(1)": (["0", "1", "9", "-9"], [False, True, True, False]),
+        "NUMBER(18)": (["999999999999999999", "-1"], [True, False]),
+    },
+    "text(WE8ISO8859P1)": {
+        "RAW(10)": (["HEXTORAW('5AFCE9FF')", "HEXTORAW('41')"], ["Z\u00fc\u00e9\u00ff", "A"])
+    },
+    "text(AL16UTF16)": {"RAW(10)": (["HEXTORAW('D83DDE00')"], ["\U0001f600"])},
 }
 """What ``columns_as`` makes of columns: literals, and the values in the lake."""
 
@@ -311,6 +350,12 @@ UNFIT = [
     ("microseconds", "INTERVAL DAY(9) TO SECOND", "INTERVAL '106751991' DAY(9)"),
     ("microseconds", "DATE", "DATE '-0044-03-15'"),
     ("timestamp", "TIMESTAMP(9)", "TIMESTAMP '1500-02-29 00:00:00'"),
+    ("date", "DATE", "TO_DATE('2001-02-03 00:00:01', 'YYYY-MM-DD HH24:MI:SS')"),
+    ("date", "DATE", "DATE '-0044-03-15'"),
+    ("instant", "TIMESTAMP(9) WITH TIME ZONE", "TIMESTAMP '2001-02-03 04:05:06.000000001 +00:00'"),
+    ("instant", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP '0001-01-01 00:00:00 +14:00'"),
+    ("text(US7ASCII)", "RAW(10)", "HEXTORAW('C3')"),
+    ("text(AL16UTF16)", "RAW(10)", "HEXTORAW('D83D')"),
 ]
 """A form, and a value that it does not hold."""
 

@@ -16,6 +16,7 @@ from cdc_core.config import TableConfig
 from cdc_core.decode.defaults import unfilled
 from cdc_core.errors import (
     ConfigError,
+    ConverterError,
     PreflightError,
     SchemaMismatchError,
     UnsupportedTypeError,
@@ -37,6 +38,7 @@ from cdc_core.schema.ddl_reading import (
 )
 from cdc_core.schema.ddl_text import differing, version_after
 from cdc_core.schema.dictionary import AlteredAfter, read_table_schema
+from cdc_core.schema.dictionary_rows import omitted_among
 from cdc_core.schema.evolution import (
     BRINGS_LOBS,
     MOVES_ROWS,
@@ -50,7 +52,7 @@ from cdc_core.schema.evolution import (
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.signalled_definitions import GivenTable, version_given
 from cdc_core.schema.table import TableSchema
-from cdc_core.schema.types import arrow_schema, is_captured
+from cdc_core.schema.types import arrow_schema
 
 _TEXT_MAX = 300
 _EXCHANGED = "other rows came into a partition without redo for each; on_truncate: follow_or_resnapshot reads them from Oracle"
@@ -203,7 +205,7 @@ def _followed(
             )
             return end, text
         new = known
-    except (ConfigError, PreflightError, UnsupportedTypeError) as error:
+    except (ConfigError, ConverterError, PreflightError, UnsupportedTypeError) as error:
         last = _before_it_went(row, later, old, config)
         if last is None:
             trouble: Trouble = "drop" if removes_table(row.text) else "unsupported_ddl"
@@ -227,15 +229,17 @@ def _followed(
 
 
 def _captured(schema: TableSchema, config: TableConfig) -> TableSchema:
-    """The version without columns of types that are not captured, which a table that a pattern took
-    in leaves out.
+    """The version without columns of types that are not captured, where the table leaves such
+    out.
 
     Raises:
         UnsupportedTypeError: It has such columns otherwise, or in its key.
     """
-    if config.takes_what_it_can and config.identity != "all_columns":
-        others = [one.name for one in schema.columns if not is_captured(one)]
-        schema = schema.without([name for name in others if name not in schema.key])
+    others = omitted_among(config, schema.columns, schema.key)
+    named = tuple((one.name, one.data_type) for one in others)
+    schema = replace(schema, omitted=(*schema.omitted, *named)).without(
+        [one.name for one in others]
+    )
     arrow_schema(schema)
     return schema
 
