@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from cdc_core.capture.source import LogMinerSource
-from cdc_core.config import OpenLogReplicatorConfig, SourceConfig
+from cdc_core.config import LogMinerConfig, SourceConfig, XStreamConfig
 from cdc_core.errors import ConfigError
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.source import Source
@@ -17,16 +17,22 @@ def open_source(config: SourceConfig, database: OracleDatabase) -> Source:
     Raises:
         ConfigError: A package that the reader needs is not installed.
     """
-    if not isinstance(config.capture, OpenLogReplicatorConfig):
+    capture = config.capture
+    if isinstance(capture, LogMinerConfig):
         return LogMinerSource(config, database)
     if find_spec("msgspec") is None:
         raise ConfigError(
-            "capture.type openlogreplicator needs a package that is not installed",
-            hint='`pip install "redolake[openlogreplicator]"` installs it.',
+            f"capture.type {capture.type} needs a package that is not installed",
+            hint=f'`pip install "redolake[{capture.type}]"` installs it.',
             package="msgspec",
         )
     # Most sources do without the package.
     from cdc_core.change_stream.source import StreamSource
+
+    if isinstance(capture, XStreamConfig):
+        from cdc_core.xstream.stream import Recordings
+
+        return StreamSource(config, database, Recordings(capture))
     from cdc_core.openlogreplicator.stream import MessageStream
 
-    return StreamSource(config, database, MessageStream(config.capture))
+    return StreamSource(config, database, MessageStream(capture))

@@ -18,6 +18,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from oracle_embedded import committed
 from oracle_embedded import values as v
 from oracle_embedded.api import OraType, RowOp, StoredColumn, TableVersion, Value
 from oracle_embedded.database import OpenDatabase
@@ -81,9 +82,10 @@ class OpenLogReplicator:
         with engine.writing():
             self.database.redo.sink.keep_alive()  # an idle instance writes redo too
         with engine.reading() as connection:
-            high = _redo_end(connection)
+            high = committed.redo_end(connection)
             found = [
-                (one, self._of(connection, one)) for one in _committed(connection, self._after)
+                (one, self._of(connection, one))
+                for one in committed.transactions(connection, self._after)
             ]
         for transaction, messages in found:
             assert transaction.last_id is not None
@@ -104,7 +106,11 @@ class OpenLogReplicator:
         began there or later comes again. ``rewound``: the operator has put its ``scn`` back that
         far, so that everything comes that committed above it."""
         with self.database.engine.reading() as connection:
-            again = [one for one in _committed(connection, 0) if (one.end_scn or 0) > checkpoint]
+            again = [
+                one
+                for one in committed.transactions(connection, 0)
+                if (one.end_scn or 0) > checkpoint
+            ]
         firsts = [one.last_id for one in again if one.last_id is not None]
         self._after = min([self._after, *(first - 1 for first in firsts)])
         self._withheld_below = 0 if rewound or not self.settings.lost_at_restart else checkpoint
@@ -140,14 +146,14 @@ class OpenLogReplicator:
     def _of(
         self, connection: sqlite3.Connection, transaction: store.Transaction
     ) -> list[dict[str, Any]]:
-        records = list(_records(connection, transaction))
-        undone = _undone(records)
+        records = list(committed.records(connection, transaction))
+        undone = committed.undone(records)
         rows: list[dict[str, Any]] = []
         for record in records:
             if record.op == s.OP_DDL and self.settings.ddl:
                 rows += self._ddl(transaction, record)
             elif record.op in _OPS and record.id not in undone and record.object is not None:
-                self._add_row(rows, transaction, record, _table(connection, record.object))
+                self._add_row(rows, transaction, record, committed.table(connection, record.object))
         if not any("payload" in row for row in rows):
             return []
         if rows[0]["payload"][0]["op"] == "ddl":
@@ -195,8 +201,8 @@ class OpenLogReplicator:
     ) -> None:
         if not self._is_wanted(table.owner, table.name):
             return
-        before = _image(record.before)
-        after = _image(record.after)
+        before = committed.image(record.before)
+        after = committed.image(record.after)
         row_id = (record.row_id or b"").decode()
         is_piece = after.pop(store.LOB_CALL, None) is not None
         element: dict[str, Any] = {
@@ -258,60 +264,6 @@ def _pieces(value: Any) -> Iterator[str]:
         yield format(value, "f")
     else:
         yield json.dumps(value, ensure_ascii=False)
-
-
-def _committed(connection: sqlite3.Connection, after: int) -> Iterator[store.Transaction]:
-    """Transactions in the order of their COMMIT records."""
-    query = (
-        f"SELECT {store.TRANSACTION_COLUMNS} FROM redo_transaction"
-        " WHERE committed = 1 AND last_id > ? ORDER BY last_id"
-    )
-    rows = connection.execute(query, (after,)).fetchall()
-    return map(store.transaction_from, rows)
-
-
-def _records(
-    connection: sqlite3.Connection, transaction: store.Transaction
-) -> Iterator[store.Record]:
-    query = (
-        f"SELECT {store.RECORD_COLUMNS} FROM redo_record"
-        " WHERE id BETWEEN ? AND ? AND tx = ? ORDER BY id"
-    )
-    bounds = (transaction.first_id, transaction.last_id, transaction.tx)
-    return map(store.Record._make, connection.execute(query, bounds))
-
-
-def _redo_end(connection: sqlite3.Connection) -> int:
-    """Every COMMIT that is still to come has a higher SCN than the newest record's."""
-    (scn,) = connection.execute("SELECT coalesce(max(scn), 0) FROM redo_record").fetchone()
-    return int(scn)
-
-
-def _undone(records: Sequence[store.Record]) -> set[int]:
-    """Records that were undone, and those that undid them: the newest of a row goes first."""
-    gone: set[int] = set()
-    left: dict[bytes | None, list[int]] = {}
-    for record in records:
-        if record.op not in _OPS:
-            continue
-        own = left.setdefault(record.row_id, [])
-        if not record.flags & s.FLAG_ROLLBACK:
-            own.append(record.id)
-            continue
-        gone.add(record.id)
-        if own:
-            gone.add(own.pop())
-    return gone
-
-
-def _table(connection: sqlite3.Connection, number: int) -> TableVersion:
-    query = "SELECT definition FROM redo_object WHERE object = ?"
-    (packed,) = connection.execute(query, (number,)).fetchone()
-    return store.unpack_table(packed)
-
-
-def _image(packed: bytes | None) -> dict[int, Value]:
-    return {} if packed is None else store.unpack_image(packed)
 
 
 def _described(table: TableVersion) -> dict[str, Any]:

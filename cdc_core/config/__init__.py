@@ -12,6 +12,7 @@ from cdc_core.config.capture import (
     OpenLogReplicatorConfig,
     QueryFilterMode,
     Strategy,
+    XStreamConfig,
 )
 from cdc_core.config.lake import (
     ChangeLogColumn,
@@ -52,6 +53,7 @@ __all__ = [
     "StateConfig",
     "Strategy",
     "TableConfig",
+    "XStreamConfig",
     "refuse_several",
     "sources_of",
     "split_url_password",

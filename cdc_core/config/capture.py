@@ -297,6 +297,35 @@ class OpenLogReplicatorConfig(CaptureOptions):
         return self
 
 
+class XStreamConfig(CaptureOptions):
+    """Read the logical change records (LCRs) of an XStream outbound server, from recordings in a
+    ``folder``. XStream needs a licence for Oracle GoldenGate."""
+
+    type: Literal["xstream"] = "xstream"
+
+    folder: str | None = None
+    """The folder with recordings: LCRs in JSON, one a line, in the form of
+    reference/lcr-files.md. Redolake only reads it. A file may be removed once all windows up to the
+    beginning of the next one are applied."""
+
+    files: str = "*.jsonl"
+    """Which files in the folder are recordings, as a pattern. They are read in the order of their
+    names, numbers in them by value."""
+
+    database: str | None = None
+    """The database whose LCRs count, as they name it. By default all must be of one database."""
+
+    window_bytes_max: Annotated[int, Field(ge=1024)] = 256 * 1024**2
+    """Recorded LCRs of one window, in bytes, about: a window ends at the first place behind them
+    where it is known to be complete."""
+
+    @model_validator(mode="after")
+    def _reads_something(self) -> Self:
+        if self.folder is None:
+            raise ValueError("name the folder with the recordings under folder")
+        return self
+
+
 def _reader_of(given: Any) -> str:
     """Which alternative a configuration means: LogMiner where it does not say."""
     if isinstance(given, dict):
@@ -306,7 +335,8 @@ def _reader_of(given: Any) -> str:
 
 CaptureConfig = Annotated[
     Annotated[LogMinerConfig, Tag("logminer")]
-    | Annotated[OpenLogReplicatorConfig, Tag("openlogreplicator")],
+    | Annotated[OpenLogReplicatorConfig, Tag("openlogreplicator")]
+    | Annotated[XStreamConfig, Tag("xstream")],
     Discriminator(_reader_of),
 ]
 """How a source's redo is read."""

@@ -12,8 +12,8 @@ from cdc_core.steps import Pipeline
 from oracle_embedded.openlogreplicator import OpenLogReplicator
 from tests.invariants.compare import Verdict, compare
 from tests.openlogreplicator.olr import olr_capture
-from tests.openlogreplicator.test_same_changes import DIFFERENCES
 from tests.oracle.embedded import running_oracle
+from tests.sources.test_same_changes import DIFFERENCES
 
 
 def logged(path: Path) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from oracle_embedded.openlogreplicator import OpenLogReplicator
 from oracle_embedded.openlogreplicator_server import OlrServer
 from oracle_embedded.redo import store
 from tests.oracle.embedded import Oracle
+from tests.xstream.lcrs import recorded, recorder_of
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,35 @@ def olr_network(oracle: Oracle, path: Path) -> Iterator[Reader]:
         yield Reader(capture, lambda: None, lose)
 
 
-READERS = {"logminer": logminer, "olr_files": olr_files, "olr_network": olr_network}
+@contextmanager
+def lcr_files(oracle: Oracle, path: Path) -> Iterator[Reader]:
+    """Reads recordings of XStream's LCRs."""
+    recorder = recorder_of(oracle, path / "lcrs")
+
+    def lose() -> None:
+        recorder.write()
+        for file in recorder.folder.glob("*.jsonl"):
+            file.unlink()
+
+    def bring() -> None:
+        recorder.write()
+
+    yield Reader(recorded(recorder), bring, lose)
+
+
+READERS = {
+    "logminer": logminer,
+    "olr_files": olr_files,
+    "olr_network": olr_network,
+    "lcr_files": lcr_files,
+}
 
 CANNOT = {
     ("olr_files", "quarantine"): "a value that cannot be read has no redo text to keep",
     ("olr_network", "quarantine"): "a value that cannot be read has no redo text to keep",
+    ("lcr_files", "quarantine"): "a value that cannot be read has no redo text to keep",
     ("olr_files", "prefetch"): "files are read in order",
+    ("lcr_files", "prefetch"): "files are read in order",
     ("olr_network", "prefetch"): "the server serves one client at a time",
     ("olr_network", "a gap is skipped"): "a server that lost its state is a new source",
     ("olr_network", "captured again"): "the server forgets what is applied",

@@ -1,8 +1,9 @@
-"""The same load through LogMiner and through OpenLogReplicator's files gives the same change logs."""
+"""The same load through LogMiner, OpenLogReplicator's files and recordings of XStream's LCRs gives the same change logs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,6 +15,7 @@ from tests.openlogreplicator.olr import olr_capture
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, run_random_changes, source_of, table_id
+from tests.xstream.lcrs import recorded, recorder_of
 
 oracle = oracle_with(
     "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, N NUMBER, PRICE NUMBER(12,2), BIG NUMBER(30), NAME VARCHAR2(40), NAT NVARCHAR2(20),"
@@ -29,50 +31,74 @@ TABLES = ("T", "L", "K")
 DIFFERENCES = {
     "_cdc_window": "windows end where each reader can prove them complete",
     "_cdc_ordinal": "each reader numbers what it reads; the order is the same",
-    "_cdc_rs_id": "OpenLogReplicator tells no redo address",
+    "_cdc_rs_id": "a stream of changes tells no redo address",
     "_cdc_ssn": "nor LogMiner's number of a statement",
     "_cdc_timestamp": "LogMiner's is in the time zone of the host",
     "_cdc_commit_timestamp": "likewise",
     "_cdc_start_timestamp": "likewise",
     "_cdc_landed": "the moment of landing",
 }
-"""What may differ between the change logs of the two, and why; docs/how-to/openlogreplicator.md has the list for users. In a table with
-LOBs LogMiner shows more changes besides: the LOBs of an insert come with updates, and without ROWIDs."""
+"""What may differ between the change logs of two readers, and why; docs/how-to/openlogreplicator.md and docs/how-to/xstream.md have the
+lists for users. In a table with LOBs LogMiner shows more changes besides: the LOBs of an insert come with updates, and without ROWIDs."""
+OF_XSTREAM = {
+    "_cdc_start_scn": "no LCR says where its transaction began",
+    "_cdc_client_id": "nor the session's client identifier",
+}
 
 
-@pytest.fixture
-def both(oracle: Oracle, tmp_path: Path) -> Iterator[tuple[Source, Source, OpenLogReplicator]]:
-    olr = OpenLogReplicator(oracle.database, tmp_path / "olr")
-    olr.write()
-    capture = olr_capture(olr, window_bytes_max=20_000)
+@dataclass
+class Both:
+    """A source that reads redo through LogMiner, and one through another reader, to which ``bring`` brings what has committed."""
+
+    logminer: Source
+    other: Source
+    bring: Callable[[], object]
+    differences: dict[str, str]
+
+    def windows(self) -> None:
+        """Windows of both up to the present."""
+        self.bring()
+        self.logminer.windows()
+        self.other.windows()
+
+    def changes(self, source: Source, name: str) -> list[dict[str, Any]]:
+        """What the change log has of a table besides its snapshot, without what may differ."""
+        changes = source.lake.tables[table_id(name)].changes
+        left = [one for one in changes if one["_cdc_op"] != "r"]
+        return [{key: one[key] for key in one if key not in self.differences} for one in left]
+
+    def check(self) -> None:
+        """Change logs and mirrors are alike."""
+        for name in TABLES:
+            assert self.other.lake.image(table_id(name)) == self.logminer.lake.image(table_id(name))
+        for name in ("T", "K"):
+            assert self.changes(self.other, name) == self.changes(self.logminer, name)
+        assert self.changes(self.other, "K")
+
+
+@pytest.fixture(params=["openlogreplicator", "xstream", "xstream, positions of version 2"])
+def both(request: pytest.FixtureRequest, oracle: Oracle, tmp_path: Path) -> Iterator[Both]:
+    if request.param == "openlogreplicator":
+        olr = OpenLogReplicator(oracle.database, tmp_path / "olr")
+        olr.write()
+        capture, bring, differences = olr_capture(olr), olr.write, DIFFERENCES
+    else:
+        recorder = recorder_of(
+            oracle, tmp_path / "lcrs", version=1 if request.param == "xstream" else 2
+        )
+        capture, bring, differences = recorded(recorder), recorder.write, DIFFERENCES | OF_XSTREAM
+    capture["window_bytes_max"] = 20_000
     with (
         source_of(oracle, tmp_path / "one", *TABLES, capture={"close_at": "online"}) as logminer,
         source_of(oracle, tmp_path / "two", *TABLES, capture=capture) as other,
     ):
         logminer.run()
         other.run()
-        yield logminer, other, olr
+        yield Both(logminer, other, bring, differences)
 
 
-def changes_of(source: Source, name: str) -> list[dict[str, Any]]:
-    changes = source.lake.tables[table_id(name)].changes
-    left = [one for one in changes if one["_cdc_op"] != "r"]
-    return [{key: one[key] for key in one if key not in DIFFERENCES} for one in left]
-
-
-def check_same(logminer: Source, other: Source) -> None:
-    for name in TABLES:
-        assert other.lake.image(table_id(name)) == logminer.lake.image(table_id(name))
-    for name in ("T", "K"):
-        assert changes_of(other, name) == changes_of(logminer, name)
-    assert changes_of(other, "K")
-
-
-def test_every_type_and_every_kind_of_change(
-    both: tuple[Source, Source, OpenLogReplicator], oracle: Oracle
-) -> None:
+def test_every_type_and_every_kind_of_change(both: Both, oracle: Oracle) -> None:
     """Values with all their digits, keys that change, LOBs, and what is rolled back, in part and whole."""
-    logminer, other, olr = both
     oracle.run(
         "INSERT INTO T VALUES (2, 1E-20, 12.5, 123456789012345678901234567890, 'zwei', N'夜', 'ab', DATE '9999-12-31',"
         " TIMESTAMP '2026-01-02 03:04:05.123456', TIMESTAMP '2026-01-02 03:04:05.123456789',"
@@ -94,18 +120,13 @@ def test_every_type_and_every_kind_of_change(
         connection.commit()
         cursor.execute("INSERT INTO K VALUES (12, 'gone')")
         connection.rollback()
-    olr.write()
-    logminer.windows()
-    other.windows()
-    check_same(logminer, other)
-    other.check_exact("K", "L")
+    both.windows()
+    both.check()
+    both.other.check_exact("K", "L")
 
 
-def test_random_transactions_in_many_windows(
-    both: tuple[Source, Source, OpenLogReplicator], oracle: Oracle
-) -> None:
+def test_random_transactions_in_many_windows(both: Both, oracle: Oracle) -> None:
     """Long transactions beside short ones, windows inside of them."""
-    logminer, other, olr = both
 
     def change(rng: Random, cursor: Any, key: int, *, is_new: bool) -> None:
         if is_new:
@@ -117,35 +138,28 @@ def test_random_transactions_in_many_windows(
             cursor.execute(
                 "UPDATE K SET V = :2 WHERE ID = :1", [key + 1000, str(rng.randrange(99))]
             )
-        olr.write()
-        other.windows()
+        both.bring()
+        both.other.windows()
 
     with oracle.owner() as connection:
         cursor = connection.cursor()
         cursor.execute("INSERT INTO K VALUES (500, 'long')")
         run_random_changes(
-            logminer, Random(7), change, steps=30, created=18, last="UPDATE K SET V = 'last' WHERE ID = 1000"
+            both.logminer, Random(7), change, steps=30, created=18, last="UPDATE K SET V = 'last' WHERE ID = 1000"
         )  # fmt: skip
         connection.commit()
     oracle.run("UPDATE K SET V = 'end' WHERE ID = 1000")
-    olr.write()
-    logminer.windows()
-    other.windows()
-    check_same(logminer, other)
-    other.check_exact("K")
+    both.windows()
+    both.check()
+    both.other.check_exact("K")
 
 
-def test_ddl_between_changes(
-    both: tuple[Source, Source, OpenLogReplicator], oracle: Oracle
-) -> None:
+def test_ddl_between_changes(both: Both, oracle: Oracle) -> None:
     """Rows before and behind a DDL of one window, each by its definition."""
-    logminer, other, olr = both
     oracle.run("INSERT INTO K VALUES (5, 'before')")
     oracle.run("ALTER TABLE K ADD (MORE NUMBER(5))")
     oracle.run("INSERT INTO K VALUES (6, 'behind', 77)", "UPDATE K SET MORE = 1 WHERE ID = 5")
-    olr.write()
-    logminer.windows()
-    other.windows()
-    check_same(logminer, other)
-    assert changes_of(other, "K")[-1]["after"]["MORE"] == 1
-    other.check_followed("K")
+    both.windows()
+    both.check()
+    assert both.changes(both.other, "K")[-1]["after"]["MORE"] == 1
+    both.other.check_followed("K")
