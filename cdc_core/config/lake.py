@@ -138,8 +138,7 @@ class LakeConfig(ConfigModel):
     history: HistoryKind = "none"
     """A third Delta table per captured table, ``<path>/<source>/history/<owner.table>``, with one
     row per state of a row (slowly changing dimension, type 2): ``scd2``. `redolake run`, the
-    window runs of Dagster and `redolake history` keep it. Needs a key, or ``identity: rowid``; the
-    change log is looked through each time."""
+    window runs of Dagster and `redolake history` keep it. Needs a key, or ``identity: rowid``."""
 
     transactions: bool = False
     """Keep a Delta table of the transactions whose changes the change logs have:

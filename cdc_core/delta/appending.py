@@ -37,7 +37,7 @@ from cdc_core.delta.commits import (
     takes_vectors,
 )
 from cdc_core.delta.deletion_vectors import Vector, VectorFile
-from cdc_core.delta.errors import at_work, conflict
+from cdc_core.delta.errors import at_work, committing, conflict
 from cdc_core.delta.file_names import PLAIN_NAMES
 from cdc_core.delta.history import MAPPING, DeltaLog, filesystem_of, read_log
 from cdc_core.delta.storage import storing
@@ -72,14 +72,14 @@ class NewFile:
         """Its fields, for the constructor."""
         return asdict(self)
 
-    def as_action(self, now: int) -> dict[str, Any]:
+    def as_action(self, now: int, *, changes_data: bool = True) -> dict[str, Any]:
         """Delta's action that adds it, at so many milliseconds."""
         return {
             "path": self.name,
             "partitionValues": {},
             "size": self.bytes,
             "modificationTime": now,
-            "dataChange": True,
+            "dataChange": changes_data,
             "stats": self.statistics,
         }
 
@@ -92,12 +92,12 @@ class OldFile:
     bytes: int
     vector: Vector | None = None
 
-    def as_action(self, now: int) -> dict[str, Any]:
+    def as_action(self, now: int, *, changes_data: bool = True) -> dict[str, Any]:
         """Delta's action that removes it, at so many milliseconds."""
         return {
             "path": self.name,
             "deletionTimestamp": now,
-            "dataChange": True,
+            "dataChange": changes_data,
             "extendedFileMetadata": True,
             "partitionValues": {},
             "size": self.bytes,
@@ -340,13 +340,15 @@ class CommitInfo:
 class FileChanges:
     """What a commit does to a Delta table's files: some are ``added``, others ``replaced`` by them,
     of the ``marked`` ones rows are deleted, as the file ``vectors`` says. ``schema`` are the
-    columns. Without any, the commit says that nothing changed."""
+    columns. Without any, the commit says that nothing changed. ``changes_data`` is False where the
+    same rows are in other files behind it."""
 
     schema: pa.Schema
     added: Sequence[NewFile] = ()
     replaced: Sequence[OldFile] = ()
     marked: Sequence[MarkedFile] = ()
     vectors: VectorFile | None = None
+    changes_data: bool = True
 
 
 def commit_files(
@@ -393,6 +395,37 @@ def commit_files(
         _require_files(table, {file.name: file.bytes for file in written}, facts)
         if not found.commit(files, info):
             raise conflict(doing, facts)
+
+
+def overwrite_files(
+    table: str,
+    schema: pa.Schema,
+    added: Sequence[NewFile],
+    info: CommitInfo,
+    *,
+    fence: Callable[[], None],
+) -> None:
+    """Replace all files of a Delta table, and its columns, in one commit of delta-rs. The metadata
+    of the schema's fields become those of the columns. Errors as for :func:`commit_files`."""
+    from deltalake import CommitProperties, DeltaTable, Transaction
+    from deltalake.transaction import AddAction
+
+    now = _milliseconds()
+    with committing(table, info.doing, info.facts):
+        _refuse_constraints(table, info)
+        found = DeltaTable(table)
+        fence()
+        _require_files(table, {file.name: file.bytes for file in added}, info.facts)
+        found.create_write_transaction(
+            [AddAction(one.name, one.bytes, {}, now, True, one.statistics) for one in added],
+            "overwrite",
+            schema,
+            commit_properties=CommitProperties(
+                custom_metadata={"userMetadata": info.metadata},
+                max_commit_retries=0,
+                app_transactions=[Transaction(*info.txn)] if info.txn else None,
+            ),
+        )
 
 
 def _refuse_constraints(table: str, info: CommitInfo) -> None:
@@ -488,8 +521,14 @@ class _OwnLog:
         }
         actions: list[dict[str, Any]] = [
             {"commitInfo": said},
-            *({"add": file.as_action(now)} for file in files.added),
-            *({"remove": file.as_action(now)} for file in files.replaced),
+            *(
+                {"add": file.as_action(now, changes_data=files.changes_data)}
+                for file in files.added
+            ),
+            *(
+                {"remove": file.as_action(now, changes_data=files.changes_data)}
+                for file in files.replaced
+            ),
             *(action for file in files.marked for action in file.as_actions(now)),
         ]
         if info.txn is not None:
@@ -550,13 +589,13 @@ class _InDeltaRs:
         now = _milliseconds()
         actions = [
             *(
-                AddAction(file.name, file.bytes, {}, now, True, file.statistics)
+                AddAction(file.name, file.bytes, {}, now, files.changes_data, file.statistics)
                 for file in files.added
             ),
             *(
                 RemoveAction(
                     file.name,
-                    data_change=True,
+                    data_change=files.changes_data,
                     deletion_timestamp=now,
                     size=file.bytes,
                     partition_values={},

@@ -2,16 +2,19 @@
 
 The change log is the truth, and what its history says is derived from it by
 :mod:`cdc_core.stage.states`. The history's position is the version of the change log's Delta table
-that it was derived from, kept under a transaction identifier of its own. So windows, late commits
-and chunks are all the same: the keys that newer commits of the change log touch have their states
-derived from the whole change log, and those that differ are exchanged in one commit. Doing it twice
-changes nothing, and a crash leaves the history at its old position.
+that it was derived from, kept under a transaction identifier of its own. Doing it twice changes
+nothing, and a crash leaves the history at its old position. Newer commits of the change log get
+into it in one of three ways, each of which ends in the same table:
 
-After a TRUNCATE, another definition of the table, or a commit that rewrote the change log, all
-states are derived and the table is overwritten, in one commit too.
+* Changes that are newer than all from before meet the current states of their keys, and nothing
+  else: an update costs what is new, whatever the change log and the history have.
+* Where changes are late (late commits, snapshots of what windows have brought already), or what
+  they lack is not known, the states of the keys that they touch are derived from the whole change
+  log. Those that differ are exchanged.
+* After a TRUNCATE, another definition of the table, another configuration of its history, or a
+  commit that rewrote the change log, all states are derived and the table is overwritten.
 
-No Spark is needed. The states of a part of the keys are held at a time. Where newer commits have
-more changes than are held, all states are derived.
+No Spark is needed. Changes and states of a part of the keys are held at a time.
 """
 
 from __future__ import annotations
@@ -19,28 +22,28 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
 from cdc_core.config import LakeConfig
 from cdc_core.delta.appending import (
     CommitInfo,
     FileChanges,
     NewFile,
-    OldFile,
     commit_files,
     create_table,
-    remove_file,
-    write_file,
+    overwrite_files,
 )
-from cdc_core.delta.errors import at_work, committing
+from cdc_core.delta.errors import committing
 from cdc_core.delta.history import (
     DeltaLog,
     commits_after,
@@ -49,24 +52,28 @@ from cdc_core.delta.history import (
     newest_metadata,
     read_log,
 )
+from cdc_core.delta.storage import storing
 from cdc_core.errors import REPORT_HINT, LakeError, SchemaMismatchError
 from cdc_core.lake.changes import files_of, logged_changes, queried
 from cdc_core.lake.evolution import in_mirror, known_schema
+from cdc_core.lake.history_files import (
+    SMALL_BYTES,
+    HistoryFiles,
+    StateFile,
+    StateWriter,
+    put_together,
+)
+from cdc_core.lake.history_layout import HistoryLayout
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.table_context import Fence, TableWork, no_fence
-from cdc_core.lake.tables import (
-    GENERATION_PROPERTY,
-    KEY_PROPERTY,
-    key_text,
-    mirror_columns,
-    spark_type,
-)
+from cdc_core.lake.tables import GENERATION_PROPERTY, KEY_PROPERTY, key_text
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableHistory
 from cdc_core.schema.names import need_mapping
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.carrying import NOTHING_CARRIED, carry_columns
 from cdc_core.stage.changes import (
+    ChangeFacts,
     Flags,
     LightChanges,
     LoggedChanges,
@@ -77,15 +84,11 @@ from cdc_core.stage.changes import (
 )
 from cdc_core.stage.differing import touching
 from cdc_core.stage.layout import COMMIT_SCN
-from cdc_core.stage.states import FROM_SCN, TO_SCN, Truncated, states_of, states_schema
+from cdc_core.stage.states import Truncated, states_behind, states_of, states_schema
 
 _LOG = logging.getLogger(__name__)
 _BRINGS_CHANGES = frozenset({"window", "chunk", "gone", "partitions"})
 _DOING = "writing a history table"
-_READING = "reading a history table"
-_BATCH_ROWS = 16_384
-_PORTION_BYTES = 64 * 1024 * 1024
-"""A new file gets so many bytes as Arrow holds them."""
 
 
 class HistoryTable:
@@ -99,6 +102,7 @@ class HistoryTable:
         table: TableId,
         generation: int = 0,
         fence: Fence = no_fence,
+        layout: HistoryLayout | None = None,
     ) -> None:
         root = config.path if "://" in config.path else str(Path(config.path).absolute())
         self._work = TableWork(
@@ -110,6 +114,7 @@ class HistoryTable:
             open_session=self._no_session,
             paths=config.paths,
         )
+        self._layout = HistoryLayout() if layout is None else layout
         self.path = config.paths.path("history", root, source, table)
 
     def scn(self) -> int | None:
@@ -140,27 +145,13 @@ class HistoryTable:
         schema = in_mirror(work, known)
         self._refuse(schema)
         there = self._of_generation()
-        position = None if there is None else there.transactions.get(self._app)
-        is_as_before = there is not None and newest_metadata(self.path, "columns") == _layout(
-            schema
-        )
-        if position == log.version and is_as_before and not anew:
-            return None
-        files = None
-        # A change log that was put back to an older version has fewer commits than were taken.
-        is_behind = position is not None and position <= log.version
-        if position is not None and is_behind and is_as_before and not anew:
-            files = self._touched_files(position, log.version)
+        files = None if anew or there is None else self._newer_files(schema, log, there)
         if files == []:
             return None
-        touched = None if files is None else self._touched(schema, files)
-        if touched is not None and self._leads_further(schema, touched):
-            touched = None
-        info = self._info(schema, log.version)
-        if touched is None or there is None:
-            added, removed = self._write_anew(schema, info, there)
-        else:
-            added, removed = self._exchange(schema, touched, info, there)
+        taken = None
+        if there is not None and files is not None:
+            taken = self._take(schema, files, log.version, there)
+        added, removed = taken or self._write_anew(schema, log.version, there)
         _LOG.info(
             "history table=%s added=%d removed=%d version=%d",
             work.table,
@@ -172,7 +163,7 @@ class HistoryTable:
             table=work.table,
             added=added,
             removed=removed,
-            is_whole=touched is None,
+            is_whole=taken is None,
             seconds=time.monotonic() - started,
         )
 
@@ -180,20 +171,15 @@ class HistoryTable:
         """Put small files together, and remove files that no version of so many hours has (None:
         keep them). No row changes."""
         log = read_log(self.path)
-        if log is None or self._app not in log.transactions:
+        schema = known_schema(read_log(self._work.changelog))
+        if log is None or schema is None or self._app not in log.transactions:
             return
-        from deltalake import CommitProperties, DeltaTable
+        self._compact(in_mirror(self._work, schema), log)
+        from deltalake import DeltaTable
 
-        metadata = self._work.metadata(
-            "maintenance", self.scn() or 0, columns=newest_metadata(self.path, "columns")
-        )
-        properties = CommitProperties(
-            custom_metadata={"userMetadata": metadata}, max_commit_retries=0
-        )
-        self._work.fence()
-        with committing(self.path, _DOING, self._facts):
-            DeltaTable(self.path).optimize.compact(commit_properties=properties)
-            if vacuum_hours is not None:
+        if vacuum_hours is not None:
+            self._work.fence()
+            with committing(self.path, _DOING, self._facts):
                 DeltaTable(self.path).vacuum(
                     vacuum_hours, dry_run=False, enforce_retention_duration=False
                 )
@@ -235,88 +221,152 @@ class HistoryTable:
         move_aside(self.path, f".g{found}")
         return None
 
-    def _info(self, schema: TableSchema, version: int) -> CommitInfo:
+    def _files(self, schema: TableSchema) -> HistoryFiles:
+        columns = self._layout.columns(schema)
+        return HistoryFiles(self.path, columns, schema.key, self._layout.ends, self._facts)
+
+    def _info(self, schema: TableSchema, version: int, reached: int) -> CommitInfo:
+        """What a commit carries; ``reached`` is the highest SCN of a change in the change log."""
         done = self._work.position()
         scn = max(done.changelog_scn or 0, done.mirror_scn or 0)
         metadata = self._work.metadata(
-            "history", scn, changelog_version=version, columns=_layout(schema)
+            "history",
+            scn,
+            changelog_version=version,
+            reached=reached,
+            layout=self._layout.described(schema),
         )
         return CommitInfo(
             doing=_DOING, metadata=metadata, txn=(self._app, version), facts=self._facts
         )
 
-    def _touched_files(self, position: int, version: int) -> list[str] | None:
-        """The change log's files with changes behind a position; None where that is no question of
-        some keys."""
+    def _newer_files(self, schema: TableSchema, log: DeltaLog, there: DeltaLog) -> list[str] | None:
+        """The change log's files with changes that the history has not taken; None where that is no
+        question of some keys."""
+        position = there.transactions.get(self._app)
+        if newest_metadata(self.path, "layout") != self._layout.described(schema):
+            return None
+        if position is None or position > log.version:
+            return None  # a change log that was put back has fewer commits than were taken
         found: list[str] = []
         try:
-            for commit, files in commits_after(self._work.changelog, position, up_to=version):
+            for commit, files in commits_after(self._work.changelog, position, up_to=log.version):
                 if files and commit.metadata.get("kind") not in _BRINGS_CHANGES:
                     return None
                 found += files
         except LakeError as error:
             _LOG.info("all states are derived: %s", error.what_happened)
             return None
-        return found if set(found) <= set(files_of(self._work)) else None
+        return found if self._are_there(found) else None
 
-    def _touched(self, schema: TableSchema, files: Sequence[str]) -> LightChanges | None:
-        """The changes in some files; None where they are too many to hold the states of their
-        keys."""
+    def _are_there(self, files: Sequence[str]) -> bool:
+        """Are there files that the change log once had? Compaction may have replaced them."""
+        filesystem, root = filesystem_of(self._work.changelog)
+        with storing("looking for files of the change log", **self._facts):
+            found = filesystem.get_file_info([f"{root}/{unquote(one)}" for one in files])
+        return all(one.type == pafs.FileType.File for one in found)
+
+    def _take(
+        self, schema: TableSchema, files: Sequence[str], version: int, there: DeltaLog
+    ) -> tuple[int, int] | None:
+        """Take the changes in some files of the change log; how many states came, and how many
+        went. None where all states have to be derived."""
+        reached = newest_metadata(self.path, "reached")
         with logged_changes(self._work.changelog, schema, _with_images, files) as changes:
-            return changes.light() if changes.parts == 1 else None
+            facts = changes.facts()
+            newest = max(reached, facts.scns[1]) if facts.changes else reached
+            info = self._info(schema, version, newest)
+            is_newer = not facts.changes or facts.scns[0] > reached
+            if is_newer and not facts.moved_absent:
+                with self._exchanging(schema) as exchange:
+                    if self._follow_on(exchange, changes, facts, schema):
+                        return exchange.commit(info, there, self._work.fence)
+            if changes.parts > 1 or self._leads_further(schema, is_newer=is_newer):
+                return None
+            with self._exchanging(schema) as exchange:
+                self._derive(exchange, changes.light(), schema)
+                return exchange.commit(info, there, self._work.fence)
 
-    def _leads_further(self, schema: TableSchema, touched: LightChanges) -> bool:
+    @contextmanager
+    def _exchanging(self, schema: TableSchema) -> Iterator[_Exchange]:
+        """Files that are written in the block go unless it closes them: a commit may name them."""
+        files = self._files(schema)
+        exchange = _Exchange(files, StateWriter(files, self._layout.starts))
+        try:
+            yield exchange
+        finally:
+            if not exchange.is_closed:
+                exchange.writer.discard()
+
+    def _follow_on(
+        self, exchange: _Exchange, changes: LoggedChanges, facts: ChangeFacts, schema: TableSchema
+    ) -> bool:
+        """Let changes that are newer than all before meet the current states of their keys. False
+        where these do not say enough."""
+        layout, has_gaps = self._layout, QuarantineTable(self._work).exists
+        parts = changes.parts_lacking(len(facts.absent))
+        for part in range(parts):
+            light = changes.light(part, parts)
+            keys = _keys_of(light, schema)
+            near, rows, places = exchange.states_of(keys, current=True)
+            states = states_behind(
+                layout.current(rows, schema),
+                changes,
+                light,
+                schema,
+                facts.absent,
+                rule=layout.rule,
+                has_gaps=has_gaps,
+            )
+            if states is None:
+                return False
+            exchange.take(layout.stored(states, schema), near, rows, places)
+        return True
+
+    def _derive(self, exchange: _Exchange, touched: LightChanges, schema: TableSchema) -> None:
+        """Derive the states of the keys that some changes touch from the whole change log."""
+        states = [self._layout.stored(one, schema) for one in self._states(schema, touched)]
+        near, rows, places = exchange.states_of(_keys_of(touched, schema), current=False)
+        derived = pa.concat_tables([exchange.files.columns.empty_table(), *states])
+        exchange.take(derived, near, rows, places)
+
+    def _leads_further(self, schema: TableSchema, *, is_newer: bool) -> bool:
         """May late changes lead to keys that they do not touch? A later change of key may have
         carried along what one of them says."""
-        scn = pc.min(touched.table[COMMIT_SCN]).as_py()
-        if scn is None or scn > (self.scn() or 0):
+        if is_newer:
             return False
         everything = files_of(self._work)
         with logged_changes(self._work.changelog, schema, _with_images, everything) as changes:
             return changes.facts().moved_absent
 
     def _write_anew(
-        self, schema: TableSchema, info: CommitInfo, there: DeltaLog | None
+        self, schema: TableSchema, version: int, there: DeltaLog | None
     ) -> tuple[int, int]:
         """Overwrite the table with all states, and its columns; how many there are now, and were
         before."""
-        from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-
-        work, columns = self._work, _columns(schema)
+        work = self._work
         if there is None:
             work.fence()
+            # With all columns, so that the table has the features that any of them asks for.
+            columns = states_schema(schema)
             create_table(
                 self.path, columns, self._properties(schema), doing=_DOING, facts=self._facts
             )
-        count, found = 0, self._states(schema, None)
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            nonlocal count
-            for states in found:
-                count += states.num_rows
-                yield from states.cast(columns).to_batches()
-
-        with committing(self.path, _DOING, self._facts):
-            table = DeltaTable(self.path)
-            before = sum(pa.table(table.get_add_actions())["num_records"].to_pylist())
-            properties = CommitProperties(
-                custom_metadata={"userMetadata": info.metadata},
-                max_commit_retries=0,
-                app_transactions=[Transaction(self._app, info.txn[1])] if info.txn else None,
-            )
-            work.fence()
-            write_deltalake(
-                table,
-                pa.RecordBatchReader.from_batches(columns, batches()),
-                mode="overwrite",
-                schema_mode="overwrite",
-                commit_properties=properties,
-            )
-        return count, before
+        found = queried(work, "changelog", f"SELECT MAX({COMMIT_SCN}) AS scn FROM changelog")
+        info = self._info(schema, version, found["scn"][0].as_py() or 0)
+        with self._exchanging(schema) as exchange:
+            before = sum(one.rows for one in exchange.listed)
+            for states in self._states(schema, None):
+                exchange.writer.add(self._layout.stored(states, schema))
+            added = exchange.close()
+            overwrite_files(self.path, exchange.files.columns, added, info, fence=work.fence)
+        return sum(one.rows for one in added), before
 
     def _properties(self, schema: TableSchema) -> dict[str, str]:
         return {
             "delta.enableDeletionVectors": "false",
+            # Each update lists the files: it reads the commits since the newest checkpoint.
+            "delta.checkpointInterval": "20",
             "redolake.source": self._work.source,
             "redolake.table": str(schema.table),
             "redolake.role": "history",
@@ -324,19 +374,67 @@ class HistoryTable:
             KEY_PROPERTY: key_text(schema),
         }
 
+    def _compact(self, schema: TableSchema, log: DeltaLog) -> None:
+        """Write the small files into fewer ones, in one commit."""
+        with self._exchanging(schema) as exchange:
+            for current in (True, False):
+                small = [
+                    one
+                    for one in exchange.listed
+                    if one.has_current == current and one.bytes <= SMALL_BYTES
+                ]
+                exchange.replaced += small if len(small) > 1 else []
+            if not exchange.replaced:
+                return
+            said = {name: newest_metadata(self.path, name) for name in ("reached", "layout")}
+            metadata = self._work.metadata("maintenance", self.scn() or 0, **said)
+            info = CommitInfo(doing=_DOING, metadata=metadata, facts=self._facts)
+            exchange.commit(info, log, self._work.fence, changes_data=False)
+
     def _states(self, schema: TableSchema, touched: LightChanges | None) -> Iterator[pa.Table]:
         """All states, or those of the keys that some changes touch."""
         work = self._work
-        # delta-rs is asked now: it may be delta-rs that takes the states.
         everything, eras = files_of(work), list(self._eras())
         has_gaps = QuarantineTable(work).exists
+        for own, until in eras if everything else ():
+            with logged_changes(work.changelog, schema, own, everything) as changes:
+                yield from self._states_in(changes, schema, touched, until, has_gaps=has_gaps)
 
-        def states() -> Iterator[pa.Table]:
-            for own, until in eras if everything else ():
-                with logged_changes(work.changelog, schema, own, everything) as changes:
-                    yield from _states_in(changes, schema, touched, until, has_gaps=has_gaps)
-
-        return states()
+    def _states_in(
+        self,
+        changes: LoggedChanges,
+        schema: TableSchema,
+        touched: LightChanges | None,
+        until: Truncated | None,
+        *,
+        has_gaps: bool,
+    ) -> Iterator[pa.Table]:
+        """The states that changes left, of all keys or of those that are touched, part by part."""
+        facts = changes.facts()
+        if not facts.changes:
+            return
+        carried = NOTHING_CARRIED
+        if facts.moved_absent:
+            columns = states_schema(schema)
+            wanted = [columns.field(name) for name in dict.fromkeys((*schema.key, *facts.absent))]
+            nobody = pa.schema([*wanted, pa.field(COMMIT_SCN, pa.int64())]).empty_table()
+            found = carry_columns(changes, schema, facts.absent, has_gaps=has_gaps)
+            carried = found.values(nobody, schema)
+        parts = changes.parts_lacking(len(facts.absent))
+        for part in range(parts):
+            light = changes.light(part, parts)
+            if touched is not None:
+                light = touching(light, touched)
+            yield states_of(
+                changes,
+                light,
+                schema,
+                facts.absent,
+                rule=self._layout.rule,
+                has_gaps=has_gaps,
+                carried=carried,
+                until=until,
+            )
 
     def _eras(self) -> Iterator[tuple[OwnRows, Truncated | None]]:
         """Which changes stand between two TRUNCATEs, and which one ended them."""
@@ -350,173 +448,74 @@ class HistoryTable:
             own = since(one["scn"], _with_images)
         yield own, None
 
-    def _exchange(
-        self, schema: TableSchema, touched: LightChanges, info: CommitInfo, there: DeltaLog
-    ) -> tuple[int, int]:
-        """Exchange the states of the keys that some changes touch, where they differ; how many
-        came, and how many went."""
-        columns = states_schema(schema)
-        states = pa.concat_tables([columns.empty_table(), *self._states(schema, touched)])
-        keys = _keys_of(touched, schema)
-        old = self._files_near(keys)
-        with at_work(_READING, self._facts):
-            rows, numbers = self._rows_of(old, keys, columns)
-        is_new, is_old = _apart(states, rows)
-        gone = numbers.filter(pa.array(is_old))
-        replaced = set(gone["file"].to_pylist())
-        added = states.filter(pa.array(is_new))
-        count = added.num_rows
-        for at, one in enumerate(old):  # few files stay: small ones are put together
-            if at not in replaced and one["num_records"] <= count:
-                replaced.add(at)
-                count += one["num_records"]
-        with at_work(_READING, self._facts):
-            new = self._written(schema, added, [old[at] for at in sorted(replaced)], gone, old)
-        changes_ = FileChanges(
-            schema=columns,
-            added=new,
-            replaced=[OldFile(old[at]["path"], old[at]["size_bytes"]) for at in sorted(replaced)],
-        )
-        commit_files(self.path, changes_, info, fence=self._work.fence, version=there.version)
-        return added.num_rows, gone.num_rows
-
-    def _files_near(self, keys: pa.Table) -> list[dict[str, Any]]:
-        """The history's files that may have states of these keys, by the bounds of whole
-        numbers."""
-        from deltalake import DeltaTable
-
-        with at_work(_READING, self._facts):
-            found = pa.table(DeltaTable(self.path).get_add_actions(flatten=True))
-        for name in keys.column_names:
-            low, high = f"min.{name}", f"max.{name}"
-            ends = pc.min_max(keys[name]) if pa.types.is_integer(keys[name].type) else None
-            if ends is None or not ends["min"].is_valid or low not in found.column_names:
-                continue
-            near = pc.and_(
-                pc.less_equal(found[low], ends["max"]), pc.greater_equal(found[high], ends["min"])
-            )
-            found = found.filter(pc.fill_null(near, True))
-        files: list[dict[str, Any]] = found.select(
-            ["path", "size_bytes", "num_records"]
-        ).to_pylist()
-        return files
-
-    def _rows_of(
-        self, files: Sequence[dict[str, Any]], keys: pa.Table, columns: pa.Schema
-    ) -> tuple[pa.Table, pa.Table]:
-        """The states of these keys, and of each its file and its place there."""
-        found, numbers = [columns.empty_table()], [_PLACES.empty_table()]
-        for at, one in enumerate(files):
-            start = 0
-            for batch in self._batches(one["path"], columns):
-                near = np.flatnonzero(_are_among(batch, keys))
-                found.append(batch.take(pa.array(near)))
-                places = [pa.repeat(pa.scalar(at, pa.int64()), len(near)), pa.array(near + start)]
-                numbers.append(pa.Table.from_arrays(places, schema=_PLACES))
-                start += batch.num_rows
-        return pa.concat_tables(found), pa.concat_tables(numbers)
-
-    def _batches(self, name: str, columns: pa.Schema) -> Iterator[pa.Table]:
-        filesystem, root = filesystem_of(self.path)
-        yield from _read(filesystem, f"{root}/{unquote(name)}", columns)
-
-    def _written(
-        self,
-        schema: TableSchema,
-        added: pa.Table,
-        replaced: Sequence[dict[str, Any]],
-        gone: pa.Table,
-        old: Sequence[dict[str, Any]],
-    ) -> list[NewFile]:
-        """The new states, and what stays of the files that are replaced, in new files."""
-        columns = states_schema(schema)
-        number = {one["path"]: at for at, one in enumerate(old)}
-
-        def rows() -> Iterator[pa.RecordBatch]:
-            yield from added.to_batches()
-            for one in replaced:
-                own = gone.filter(pc.equal(gone["file"], number[one["path"]]))
-                places, start = own["place"].to_numpy(), 0
-                for batch in self._batches(one["path"], columns):
-                    stays = ~np.isin(np.arange(start, start + batch.num_rows), places)
-                    yield from batch.filter(pa.array(stays)).to_batches()
-                    start += batch.num_rows
-
-        files: list[NewFile] = []
-        indexed = [*schema.key, FROM_SCN, TO_SCN]
-        left = rows()
-        try:
-            while (first := next(left, None)) is not None:
-                file = write_file(self.path, columns, _portion(first, left), indexed)
-                files += [] if file is None else [file]
-        except BaseException:
-            for file in files:
-                remove_file(self.path, file)
-            raise
-        return files
-
-
-_PLACES = pa.schema([("file", pa.int64()), ("place", pa.int64())])
-
 
 def _with_images(rows: pa.Table) -> pa.Array:
     """All rows but those of TRUNCATEs."""
     return pc.not_equal(rows["_cdc_op"], "t")
 
 
-def _states_in(
-    changes: LoggedChanges,
-    schema: TableSchema,
-    touched: LightChanges | None,
-    until: Truncated | None,
-    *,
-    has_gaps: bool,
-) -> Iterator[pa.Table]:
-    """The states that changes left, of all keys or of those that are touched, part by part."""
-    facts = changes.facts()
-    if not facts.changes:
-        return
-    carried = NOTHING_CARRIED
-    if facts.moved_absent:
-        columns = states_schema(schema)
-        wanted = [columns.field(name) for name in dict.fromkeys((*schema.key, *facts.absent))]
-        nobody = pa.schema([*wanted, pa.field(COMMIT_SCN, pa.int64())]).empty_table()
-        found = carry_columns(changes, schema, facts.absent, has_gaps=has_gaps)
-        carried = found.values(nobody, schema)
-    parts = changes.parts_lacking(len(facts.absent))
-    for part in range(parts):
-        light = changes.light(part, parts)
-        if touched is not None:
-            light = touching(light, touched)
-        yield states_of(
-            changes,
-            light,
-            schema,
-            facts.absent,
-            has_gaps=has_gaps,
-            carried=carried,
-            until=until,
+@dataclass(slots=True)
+class _Exchange:
+    """States that go, and files with those that come. ``gone`` are the places of those that go, by
+    the name of their file."""
+
+    files: HistoryFiles
+    writer: StateWriter
+    listed: list[StateFile] = field(default_factory=list)
+    replaced: list[StateFile] = field(default_factory=list)
+    gone: dict[str, list[npt.NDArray[np.int64]]] = field(default_factory=dict)
+    is_closed: bool = False
+
+    def __post_init__(self) -> None:
+        self.listed = self.files.listed()
+
+    def states_of(
+        self, keys: pa.Table, *, current: bool
+    ) -> tuple[list[StateFile], pa.Table, pa.Table]:
+        """The files near some keys, their states there, and where these are."""
+        near = self.files.near(self.listed, keys, current=current)
+        return near, *self.files.states_of(near, keys, current=current)
+
+    def take(
+        self, states: pa.Table, near: Sequence[StateFile], rows: pa.Table, places: pa.Table
+    ) -> None:
+        """Exchange the rows of some files for states, where they differ."""
+        is_new, is_old = _apart(states, rows)
+        self.writer.add(states.filter(pa.array(is_new)))
+        gone = places.filter(pa.array(is_old))
+        of_file = gone["file"].to_numpy()
+        for at in np.unique(of_file).tolist():
+            own = gone["place"].to_numpy()[of_file == at]
+            self.gone.setdefault(near[at].name, []).append(own)
+
+    def commit(
+        self, info: CommitInfo, log: DeltaLog, fence: Fence, *, changes_data: bool = True
+    ) -> tuple[int, int]:
+        """Write what stays of the files with states that go, and of small ones, into new ones and
+        commit them; how many states came, and how many went."""
+        added = sum(self.writer.rows.values())
+        removed = sum(len(own) for places in self.gone.values() for own in places)
+        self.replaced += [one for one in self.listed if one.name in self.gone]
+        for current, rows in list(self.writer.rows.items()):
+            own = [one for one in self.listed if one.has_current == current]
+            self.replaced += put_together(own, rows, self.replaced)
+        for one in self.replaced:
+            gone = self.gone.get(one.name, [np.empty(0, np.int64)])
+            for states in self.files.without(one, np.concatenate(gone)):
+                self.writer.add(states)
+        changes = FileChanges(
+            schema=self.files.columns,
+            added=self.close(),
+            replaced=[one.old for one in self.replaced],
+            changes_data=changes_data,
         )
+        commit_files(self.files.path, changes, info, fence=fence, version=log.version)
+        return added, removed
 
-
-def _layout(schema: TableSchema) -> dict[str, list[str]]:
-    """What decides whether the table's columns are those of a definition: name, identity and type
-    of each."""
-    fields = states_schema(schema)
-    return {
-        one.name: [one.stored_as, spark_type(fields.field(one.name).type)] for one in schema.columns
-    }
-
-
-def _columns(schema: TableSchema) -> pa.Schema:
-    """The table's columns with Oracle's types as comments."""
-    said = mirror_columns(schema)
-    return pa.schema(
-        [
-            one.with_metadata(said.field(one.name).metadata) if one.name in said.names else one
-            for one in states_schema(schema)
-        ]
-    )
+    def close(self) -> list[NewFile]:
+        """The new files, which are committed next."""
+        self.is_closed = True
+        return self.writer.close()
 
 
 def _keys_of(light: LightChanges, schema: TableSchema) -> pa.Table:
@@ -528,41 +527,13 @@ def _keys_of(light: LightChanges, schema: TableSchema) -> pa.Table:
     return pa.table(columns)
 
 
-def _are_among(rows: pa.Table, keys: pa.Table) -> Flags:
-    """Which rows have one of these keys?"""
-    codes = key_codes(
-        [pa.concat_arrays([_whole(keys[name]), _whole(rows[name])]) for name in keys.column_names]
-    )
-    found: Flags = np.isin(codes[keys.num_rows :], codes[: keys.num_rows])
-    return found
-
-
 def _apart(states: pa.Table, rows: pa.Table) -> tuple[Flags, Flags]:
     """Which of the states are not among the rows, and which of the rows not among the states?"""
     codes = key_codes(
         [
-            pa.concat_arrays([_whole(states[name]), _whole(rows[name])])
+            pa.concat_arrays([states[name].combine_chunks(), rows[name].combine_chunks()])
             for name in states.column_names
         ]
     )
     own, others = codes[: states.num_rows], codes[states.num_rows :]
     return ~np.isin(own, others), ~np.isin(others, own)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()
-
-
-def _read(filesystem: pafs.FileSystem, path: str, columns: pa.Schema) -> Iterator[pa.Table]:
-    with pq.ParquetFile(path, filesystem=filesystem) as file:
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns.names):
-            yield pa.Table.from_batches([batch]).select(columns.names).cast(columns)
-
-
-def _portion(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """As many of the rows as one file gets."""
-    size = first.nbytes
-    yield first
-    while size < _PORTION_BYTES and (batch := next(others, None)) is not None:
-        size += batch.nbytes
-        yield batch

@@ -197,6 +197,8 @@ class ChangeFacts:
             any image has; none where nobody looked.
         operations: Number of changes by operation.
         skipped: Number of changes that are no events, by reason.
+        scns: Their lowest and their highest commit SCN; (0, 0) where there are none or nobody
+            looked.
     """
 
     changes: int
@@ -205,6 +207,7 @@ class ChangeFacts:
     bounds: Bounds = field(default_factory=dict)
     operations: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
+    scns: tuple[int, int] = (0, 0)
 
 
 def _together(found: Sequence[LightChanges]) -> LightChanges:
@@ -308,19 +311,24 @@ class LoggedChanges:
         count, named, moved_absent = 0, set[str](), False
         bounds: dict[str, tuple[int, int]] = {}
         operations, skipped = Counter[str](), Counter[str]()
+        scns: dict[str, tuple[int, int]] = {}
         for group in range(len(self._groups)):
             light = self._light_of(group, 0, 1)
             absent, moved = light.kinds(self._schema.column_names)
             count += light.table.num_rows
             operations.update(_counted(light.table["_cdc_op"]))
             skipped.update(_counted(light.table[_SKIPPED]))
+            _widen(scns, COMMIT_SCN, light.table[COMMIT_SCN])
             named |= absent
             moved_absent |= moved
             for images in (light.before, light.after):
                 for column, values in zip(self._schema.key, images, strict=True):
                     _widen(bounds, column, values)
         named_in_order = self.in_order(named)
-        return ChangeFacts(count, named_in_order, moved_absent, bounds, operations, skipped)
+        between = scns.get(COMMIT_SCN, (0, 0))
+        return ChangeFacts(
+            count, named_in_order, moved_absent, bounds, operations, skipped, between
+        )
 
     def in_order(self, columns: set[str]) -> tuple[str, ...]:
         """Some columns in the table's order."""

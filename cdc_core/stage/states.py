@@ -1,4 +1,5 @@
-"""Which states has each row had? One row per state, from all changes of whole keys.
+"""Which states has each row had? One row per state, from all changes of whole keys, or from newer
+changes and the states that they meet.
 
 The rule of :mod:`cdc_core.stage.reducing` is asked as if each commit SCN were a window of its own:
 it leaves one row per key and commit, the last of its transactions, and says which columns no change
@@ -9,6 +10,10 @@ what its mirror holds, and the states as of an SCN what it held then.
 snapshot read it, and ends where the key's next state begins, its row goes, or the table is
 truncated. Equal states in a row are one: a change that changes nothing, or a snapshot that finds
 what is known, begins none. So no state is empty, and the states of a key never overlap.
+
+**Each change.** On wish (:attr:`StateRule.each_change`) each change of a transaction makes a state,
+so that states within a transaction are empty. Where a row leaves a key in a transaction, the last
+change of the key counts there as ever: other rows may have shared the key for a while.
 
 **What is not known.** Changes from before a row's snapshot may lack columns of which nothing says
 what they held. A row's history begins with the first state that is known as a whole.
@@ -29,8 +34,8 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.carrying import NOTHING_CARRIED, CarriedValues
 from cdc_core.stage.changes import Flags, Images, LightChanges, Rows, key_codes
-from cdc_core.stage.layout import COMMIT_SCN
-from cdc_core.stage.reducing import merge_source, reduce_changes
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
+from cdc_core.stage.reducing import Reduced, merge_source, reduce_changes
 
 FROM_SCN = "_cdc_valid_from_scn"
 TO_SCN = "_cdc_valid_to_scn"
@@ -38,6 +43,18 @@ FROM = "_cdc_valid_from"
 TO = "_cdc_valid_to"
 IS_CURRENT = "_cdc_is_current"
 ENDED_BY = "_cdc_op"
+STATE_FIELDS: dict[str, pa.DataType] = {
+    FROM_SCN: pa.int64(),
+    TO_SCN: pa.int64(),
+    FROM: pa.timestamp("us"),
+    TO: pa.timestamp("us"),
+    IS_CURRENT: pa.bool_(),
+    ENDED_BY: pa.string(),
+    ORDINAL: pa.int64(),
+}
+"""What is known of a state beside the table's columns: from when to when it was (the end is not
+part of it), whether it is still, the operation that ended it, and the ordinal of the change that
+made it."""
 
 
 class DatedImages(Images, Protocol):
@@ -56,18 +73,26 @@ class Truncated:
     time: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StateRule:
+    """What makes a state.
+
+    Attributes:
+        tracked: Only changes of these columns begin a state; what else changes is changed in the
+            state. None: any column.
+        each_change: Each change of a transaction, not its last alone.
+    """
+
+    tracked: frozenset[str] | None = None
+    each_change: bool = False
+
+
+ANY_CHANGE = StateRule()
+
+
 def states_schema(schema: TableSchema) -> pa.Schema:
-    """Arrow schema of a history table: the table's columns, from when to when a state was (the end
-    is not part of it), whether it is still, and the operation that ended it."""
-    added = {
-        FROM_SCN: pa.int64(),
-        TO_SCN: pa.int64(),
-        FROM: pa.timestamp("us"),
-        TO: pa.timestamp("us"),
-        IS_CURRENT: pa.bool_(),
-        ENDED_BY: pa.string(),
-    }
-    return pa.schema([*arrow_schema(schema), *(pa.field(*one) for one in added.items())])
+    """Arrow schema of states: the table's columns, and :data:`STATE_FIELDS`."""
+    return pa.schema([*arrow_schema(schema), *(pa.field(*one) for one in STATE_FIELDS.items())])
 
 
 def states_of(
@@ -76,6 +101,7 @@ def states_of(
     schema: TableSchema,
     absent: Sequence[str],
     *,
+    rule: StateRule = ANY_CHANGE,
     has_gaps: bool = False,
     carried: CarriedValues = NOTHING_CARRIED,
     until: Truncated | None = None,
@@ -87,6 +113,7 @@ def states_of(
         light: All changes that touch these keys, up to a TRUNCATE if there was one.
         schema: The table.
         absent: Columns that some change does not carry.
+        rule: What makes a state.
         has_gaps: Changes of the table are in quarantine.
         carried: What changes of key carry along.
         until: The TRUNCATE behind them.
@@ -94,68 +121,197 @@ def states_of(
     Raises:
         DecodeError: It cannot be said which row a key has.
     """
-    reduced = reduce_changes(_by_commit(light), schema, absent, has_gaps=has_gaps, carried=carried)
-    if len(reduced) == 0:
-        return states_schema(schema).empty_table()
+    light = _by_commit(light, rule)
+    reduced = reduce_changes(light, schema, absent, has_gaps=has_gaps, carried=carried)
     rows = merge_source(changes, reduced, schema, carried)
-    key = key_codes([rows[name].combine_chunks() for name in schema.key])
-    order = np.lexsort((reduced.commit_scn, key))
-    rows, key, scn = rows.take(pa.array(order)), key[order], reduced.commit_scn[order]
-    change: Rows = reduced.rows[order]
-    is_gone, is_lost = reduced.is_gone[order], reduced.is_lost[order]
-    is_next = np.append(False, key[1:] == key[:-1])
-    # Where a row comes to its key, nothing from before is its own.
-    begins_row = ~is_next | is_gone | is_lost | np.append(False, is_gone[:-1])
-    values, is_known = _filled(rows, schema, absent, begins_row, is_gone)
-    is_same = is_next & is_known & np.append(False, is_known[:-1])
-    for column in values:
-        is_same[1:] &= _equal(column[1:], column[:-1])
+    none = states_schema(schema).empty_table()
+    steps = _Steps.of(rows, reduced, none, schema)
+    values, is_known = _filled(steps, schema, absent)
+    found = _joined(changes, light, schema, steps, values, is_known, rule)
+    return found if until is None else _cut(found, until)
+
+
+def states_behind(
+    current: pa.Table,
+    changes: DatedImages,
+    light: LightChanges,
+    schema: TableSchema,
+    absent: Sequence[str],
+    *,
+    rule: StateRule = ANY_CHANGE,
+    has_gaps: bool = False,
+) -> pa.Table | None:
+    """What becomes of the current states of some keys, in the columns of :func:`states_schema`:
+    they and the states that follow them. None where these states do not say all that counts: a
+    change lacks a column, and its row has none.
+
+    Args:
+        current: The states, at most one per key; others of these keys have none.
+        changes: The images.
+        light: All changes that touch these keys and are newer than any from which the states were
+            derived. No change of key lacks a column.
+        schema: The table.
+        absent: Columns that some change does not carry.
+        rule: What makes a state.
+        has_gaps: Changes of the table are in quarantine.
+
+    Raises:
+        DecodeError: It cannot be said which row a key has.
+    """
+    light = _by_commit(light, rule)
+    reduced = reduce_changes(light, schema, absent, has_gaps=has_gaps)
+    rows = merge_source(changes, reduced, schema)
+    steps = _Steps.of(rows, reduced, current, schema)
+    values, is_known = _filled(steps, schema, absent)
+    if not (is_known | steps.is_gone).all():
+        return None
+    return _joined(changes, light, schema, steps, values, is_known, rule)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """What happens to keys, in the order of key and position: a row per commit, and in front of
+    them the key's current state if there is one. ``change`` is the change's number and ``state``
+    the state's, -1 where it is none."""
+
+    rows: pa.Table
+    current: pa.Table
+    key: Rows
+    scn: Rows
+    ordinal: Rows
+    change: Rows
+    state: Rows
+    is_gone: Flags
+    is_lost: Flags
+
+    @classmethod
+    def of(
+        cls, source: pa.Table, reduced: Reduced, current: pa.Table, schema: TableSchema
+    ) -> _Steps:
+        """Those of what was reduced, in the columns of ``stage.reducing.merge_source``, behind
+        current states."""
+        count, more = current.num_rows, len(reduced)
+        names = [*schema.column_names, "_cdc_missing"]
+        complete = pa.array([[]] * count, pa.list_(pa.string()))
+        before = current.select(schema.column_names).append_column("_cdc_missing", complete)
+        rows = pa.concat_tables([before, source.select(names)]).combine_chunks()
+        key = key_codes([_whole(rows[name]) for name in schema.key])
+        scn = np.concatenate([current[FROM_SCN].to_numpy(), reduced.commit_scn])
+        ordinal = np.concatenate([np.full(count, -1), reduced.ordinal])
+        order = np.lexsort((ordinal, scn, key))
+        no_flags = np.zeros(count, dtype=np.bool_)
+        return cls(
+            rows.take(pa.array(order)),
+            current,
+            key[order],
+            scn[order],
+            ordinal[order],
+            np.concatenate([np.full(count, -1), reduced.rows])[order],
+            np.concatenate([np.arange(count), np.full(more, -1)])[order],
+            np.concatenate([no_flags, reduced.is_gone])[order],
+            np.concatenate([no_flags, reduced.is_lost])[order],
+        )
+
+    @property
+    def is_next(self) -> Flags:
+        """Which ones follow another of their key?"""
+        return np.append(False, self.key[1:] == self.key[:-1])[: len(self.key)]
+
+
+def _joined(
+    changes: DatedImages,
+    light: LightChanges,
+    schema: TableSchema,
+    steps: _Steps,
+    values: Sequence[pa.Array],
+    is_known: Flags,
+    rule: StateRule,
+) -> pa.Table:
+    """The states that the steps make, equal ones in a row as one."""
+    if len(steps.key) == 0:
+        return states_schema(schema).empty_table()
+    is_same = steps.is_next & is_known & np.append(False, is_known[:-1])
+    is_tracked = [rule.tracked is None or name in rule.tracked for name in schema.column_names]
+    for column, counts in zip(values, is_tracked, strict=True):
+        if counts:
+            is_same[1:] &= _equal(column[1:], column[:-1])
     edges = np.flatnonzero(~is_same)
     begins = edges[is_known[edges]]
     behind = np.append(edges, -1)[np.searchsorted(edges, begins, side="right")]
-    is_ended = (behind >= 0) & (key[behind] == key[begins])
-    ends = pa.array(behind, mask=~is_ended)
-    to_scn, to_time = (
-        pa.array(scn).take(ends),
-        changes.commit_times(np.where(is_ended, change[behind], -1)),
-    )
-    ended_by = _operations(light, change).take(ends)
-    if until is not None:
-        is_cut = pa.array(~is_ended)
-        to_scn = pc.if_else(is_cut, pa.scalar(until.scn, pa.int64()), to_scn)
-        to_time = pc.if_else(is_cut, pa.scalar(until.time, pa.timestamp("us")), to_time)
-        ended_by = pc.if_else(is_cut, "t", ended_by)
-    places = pa.array(begins)
+    last = np.where(behind < 0, len(steps.key), behind) - 1
+    is_ended = (behind >= 0) & (steps.key[behind] == steps.key[begins])
+    ends, change = pa.array(behind, mask=~is_ended), steps.change
+    state = steps.state[begins]
+    own = steps.current.take(pa.array(state, mask=state < 0))
+    to_scn = pa.array(steps.scn).take(ends)
     columns = [
-        *(column.take(places) for column in values),
-        pa.array(scn[begins]),
+        *(
+            column.take(pa.array(begins if counts else last))
+            for column, counts in zip(values, is_tracked, strict=True)
+        ),
+        pa.array(steps.scn[begins]),
         to_scn,
-        changes.commit_times(change[begins]),
-        to_time,
+        pc.coalesce(_whole(own[FROM]), changes.commit_times(change[begins])),
+        changes.commit_times(np.where(is_ended, change[behind], -1)),
         pc.is_null(to_scn),
-        ended_by,
+        _operations(light, change).take(ends),
+        pc.coalesce(_whole(own[ORDINAL]), pa.array(steps.ordinal[begins], mask=state >= 0)),
     ]
     return pa.Table.from_arrays(columns, schema=states_schema(schema))
 
 
-def _by_commit(light: LightChanges) -> LightChanges:
-    """The same with the commit SCN as a part of each key."""
-    scn = light.table[COMMIT_SCN].combine_chunks()
-    return replace(light, before=(*light.before, scn), after=(*light.after, scn))
+def _cut(states: pa.Table, until: Truncated) -> pa.Table:
+    """The states as a TRUNCATE leaves them."""
+    is_cut = states[IS_CURRENT]
+    ended = {
+        TO_SCN: pa.scalar(until.scn, pa.int64()),
+        TO: pa.scalar(until.time, pa.timestamp("us")),
+        ENDED_BY: pa.scalar("t"),
+        IS_CURRENT: pa.scalar(False),
+    }
+    for name, value in ended.items():
+        place = states.schema.get_field_index(name)
+        states = states.set_column(
+            place, states.schema.field(place), pc.if_else(is_cut, value, states[name])
+        )
+    return states
+
+
+def _by_commit(light: LightChanges, rule: StateRule) -> LightChanges:
+    """The same with the commit SCN as a part of each key; with the ordinal too where each change
+    counts, unless a row leaves the key in that commit."""
+    scn = _whole(light.table[COMMIT_SCN])
+    before, after = (*light.before, scn), (*light.after, scn)
+    if not rule.each_change or light.table.num_rows == 0:
+        return replace(light, before=before, after=after)
+    images = zip(before, after, strict=True)
+    codes = key_codes([pa.concat_arrays(pair) for pair in images])
+    old, new = codes[: len(scn)], codes[len(scn) :]
+    moved = light.moved()
+    leaves = moved | pc.equal(light.table["_cdc_op"], "d").to_numpy()
+    is_shared = np.zeros(int(codes.max()) + 1, dtype=np.bool_)
+    is_shared[old[leaves]] = True
+    is_shared[new[moved]] = True
+    ordinal = light.table[ORDINAL].to_numpy()
+    of_old, of_new = (pa.array(np.where(is_shared[one], -1, ordinal)) for one in (old, new))
+    return replace(light, before=(*before, of_old), after=(*after, of_new))
 
 
 def _filled(
-    rows: pa.Table, schema: TableSchema, absent: Sequence[str], begins_row: Flags, is_gone: Flags
+    steps: _Steps, schema: TableSchema, absent: Sequence[str]
 ) -> tuple[list[pa.Array], Flags]:
     """The table's columns with what the states before say of those that a commit does not carry,
-    and which rows are known as a whole; ``rows`` are in the order of keys and commits."""
-    places = np.arange(rows.num_rows)
+    and which rows are known as a whole."""
+    places, is_gone = np.arange(len(steps.key)), steps.is_gone
+    # Where a row comes to its key, nothing from before is its own.
+    behind_gone = np.append(False, is_gone[:-1])[: len(is_gone)]
+    begins_row = ~steps.is_next | is_gone | steps.is_lost | behind_gone
     first = np.maximum.accumulate(np.where(begins_row, places, 0))
-    missing = rows["_cdc_missing"].combine_chunks()
+    missing = _whole(steps.rows["_cdc_missing"])
     names, parents = pc.list_flatten(missing), pc.list_parent_indices(missing)
     is_known, values = ~is_gone, []
     for name in schema.column_names:
-        own = rows[name].combine_chunks()
+        own = _whole(steps.rows[name])
         if name in absent and name not in schema.key:
             has = ~is_gone
             has[parents.filter(pc.equal(names, name)).to_numpy()] = False
@@ -164,6 +320,10 @@ def _filled(
             own = own.take(pa.array(np.maximum(found, 0)))
         values.append(own)
     return values, is_known
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks()
 
 
 def _equal(one: pa.Array, other: pa.Array) -> Flags:
@@ -178,8 +338,10 @@ def _equal(one: pa.Array, other: pa.Array) -> Flags:
 
 
 def _operations(light: LightChanges, change: Rows) -> pa.Array:
-    """The operations of changes by their numbers."""
+    """The operations of changes by their numbers; any for -1."""
     numbers = light.table["row"].to_numpy()
+    if len(numbers) == 0:
+        return pa.nulls(len(change), pa.string())
     order = np.argsort(numbers)
     places = order[np.searchsorted(numbers, change, sorter=order)]
     return light.table["_cdc_op"].combine_chunks().take(pa.array(places))

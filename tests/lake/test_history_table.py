@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -175,3 +176,68 @@ def test_a_late_commit_gets_where_it_belongs(
     assert done is not None
     assert done.is_whole
     check(history, source, start)
+
+
+def test_an_update_opens_what_is_new_and_what_it_meets(
+    source: Source, lake: Lake, history: HistoryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same number of files however long the change log and the history have become."""
+    _filled(source, lake)
+    history.follow()
+    opened: list[str] = []
+    open_file = pq.ParquetFile.__init__
+
+    def counted(self: pq.ParquetFile, where: Any, **more: Any) -> None:
+        opened.append(str(where))
+        open_file(self, where, **more)
+
+    counts: dict[int, set[int]] = {10: set(), 40: set()}
+    with monkeypatch.context() as patch:
+        for at in range(50):
+            tx = source.begin()
+            tx.update(source.ids[1 + at % 3], {"NAME": f"name {at}"})
+            tx.commit()
+            position = source.low if at else None
+            source.cut().apply(lake, position=position)
+            patch.setattr(pq.ParquetFile, "__init__", counted)
+            done = history.follow()
+            patch.undo()
+            assert done is not None
+            assert (done.added, done.removed, done.is_whole) == (2, 1, False)
+            assert sum("/changelog/" in one for one in opened) == 1
+            counts.setdefault(at // 10 * 10, set()).add(len(opened))
+            opened.clear()
+    # Small files of ended states are put together: now and then there is one more, or a few.
+    assert min(counts[40]) == min(counts[10])
+    assert max(counts[40]) <= 8
+    ended = [one for one in states(history) if not one[-2]]
+    assert len(ended) == 50
+    assert len(files(history, "history")) <= 8
+    history.maintain(None)
+    assert len(files(history, "history")) == 2
+    assert [one for one in states(history) if not one[-2]] == ended
+
+
+def files(history: HistoryTable, layer: str) -> list[str]:
+    return [str(one) for one in DeltaTable(history.path.replace("/history/", f"/{layer}/")).file_uris()]  # fmt: skip
+
+
+def test_compaction_of_the_change_log_costs_the_history_nothing(
+    source: Source, lake: Lake, history: HistoryTable
+) -> None:
+    """Files that were replaced are read as long as they are there; then all states are derived."""
+    _filled(source, lake)
+    start, ids = source.low, dict(source.ids)
+    history.follow()
+    changelog = history.path.replace("/history/", "/changelog/")
+    for at, is_removed in enumerate((False, True)):
+        for _ in range(2):
+            changes(random.Random(at), source, ids)
+            source.cut().apply(lake, position=None)
+        DeltaTable(changelog).optimize.compact()
+        if is_removed:
+            DeltaTable(changelog).vacuum(0, dry_run=False, enforce_retention_duration=False)
+        done = history.follow()
+        assert done is not None
+        assert done.is_whole == is_removed
+        check(history, source, start)

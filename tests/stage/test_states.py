@@ -7,12 +7,13 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.changes import NONE_ADDED, HeldChanges, Rows
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL
-from cdc_core.stage.states import Truncated, states_of
+from cdc_core.stage.states import ANY_CHANGE, StateRule, Truncated, states_behind, states_of
 from tests.stage.landed import orders_schema
 
 SCHEMA = orders_schema()
@@ -133,6 +134,16 @@ class Walk:
         return sorted(found, key=repr)
 
 
+def dated(changes: list[Row]) -> Dated:
+    image = {"before": pa.struct(list(KEYS)), "after": pa.struct(list(COLUMNS))}
+    kinds = {
+        "_cdc_op": pa.string(), COMMIT_SCN: pa.int64(), ORDINAL: pa.int64(), "_cdc_xid": pa.string(),
+        "_cdc_row_id": pa.string(), "_cdc_absent": pa.list_(pa.string()), "_cdc_columns": pa.int32(),
+        "is_old": pa.bool_(), "is_new": pa.bool_(), **image,
+    }  # fmt: skip
+    return Dated(pa.Table.from_pylist(changes, pa.schema(list(kinds.items()))))
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_states_are_those_of_a_walk(seed: int) -> None:
     """Inserts, updates that lack the LOB or change nothing, deletions, insertions again, changes of key, several per
@@ -144,13 +155,7 @@ def test_states_are_those_of_a_walk(seed: int) -> None:
             walk.read()
     until = walk.scn + 1 if seed % 3 == 0 else None
     walk.rng.shuffle(walk.changes)  # the order of files says nothing
-    image = {"before": pa.struct(list(KEYS)), "after": pa.struct(list(COLUMNS))}
-    kinds = {
-        "_cdc_op": pa.string(), COMMIT_SCN: pa.int64(), ORDINAL: pa.int64(), "_cdc_xid": pa.string(),
-        "_cdc_row_id": pa.string(), "_cdc_absent": pa.list_(pa.string()), "_cdc_columns": pa.int32(),
-        "is_old": pa.bool_(), "is_new": pa.bool_(), **image,
-    }  # fmt: skip
-    changes = Dated(pa.Table.from_pylist(walk.changes, pa.schema(list(kinds.items()))))
+    changes = dated(walk.changes)
     cut = None if until is None else Truncated(until, time_of(until))
     states = states_of(changes, changes.light(), SCHEMA, (LOB,), until=cut)
     names = ["ID", "NAME", LOB, "_cdc_valid_from_scn", "_cdc_valid_to_scn", "_cdc_valid_from", "_cdc_valid_to", "_cdc_is_current"]  # fmt: skip
@@ -165,3 +170,89 @@ def test_states_are_those_of_a_walk(seed: int) -> None:
     ended = {row["_cdc_op"] for row in states.to_pylist() if not row["_cdc_is_current"]}
     assert ended <= {"c", "u", "d", "t"}
     assert all((row["_cdc_op"] is None) == row["_cdc_is_current"] for row in states.to_pylist())
+
+
+RULES = {
+    "any": ANY_CHANGE,
+    "each": StateRule(each_change=True),
+    "tracked": StateRule(tracked=frozenset({"NAME"})),
+    "both": StateRule(tracked=frozenset({LOB}), each_change=True),
+}
+
+
+def told(states: pa.Table) -> list[str]:
+    return sorted(map(repr, states.to_pylist()))
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_newer_changes_and_current_states_leave_what_all_changes_do(rule: StateRule) -> None:
+    """Wherever a life is cut. Where the current states do not say enough, nothing is said."""
+    followed = 0
+    for seed in range(40):
+        walk = Walk(Random(seed))
+        for _ in range(10):
+            walk.transaction()
+            if walk.rng.random() < 0.2:
+                walk.read()
+        changes = dated(walk.changes)
+        whole = states_of(changes, changes.light(), SCHEMA, (LOB,), rule=rule)
+        scns = sorted({one[COMMIT_SCN] for one in walk.changes})
+        for cut in walk.rng.sample(scns, 3):
+            old, new = (
+                dated([one for one in walk.changes if (one[COMMIT_SCN] > cut) == is_new])
+                for is_new in (False, True)
+            )
+            early = states_of(old, old.light(), SCHEMA, (LOB,), rule=rule)
+            is_current = early["_cdc_is_current"]
+            late = states_behind(
+                early.filter(is_current), new, new.light(), SCHEMA, (LOB,), rule=rule
+            )
+            if new.light().kinds([LOB])[1]:
+                continue  # a change of key lacks the LOB: whoever follows derives
+            assert late is not None
+            ended = early.filter(pc.invert(is_current))
+            assert told(pa.concat_tables([ended, late])) == told(whole), (seed, cut)
+            followed += 1
+    assert followed > 40
+
+
+def test_a_change_of_an_unknown_row_that_lacks_a_column_is_not_followed() -> None:
+    walk = Walk(Random(0))
+    row = dict.fromkeys(COLUMNS.names) | {"ID": 1, "NAME": "a"}
+    none = states_of(dated([]), dated([]).light(), SCHEMA, (LOB,))
+    walk.log("u", row, row, "A", (LOB,))
+    partial = dated(walk.changes)
+    assert states_behind(none, partial, partial.light(), SCHEMA, (LOB,)) is None
+    assert states_of(partial, partial.light(), SCHEMA, (LOB,)).num_rows == 0
+
+
+def test_each_change_of_a_transaction_makes_a_state_on_wish() -> None:
+    """In the order of the changes; where a row leaves its key in the transaction, the last one counts."""
+    walk = Walk(Random(0))
+    one, two = ({**dict.fromkeys(COLUMNS.names), "ID": 1, "NAME": name} for name in "ab")
+    other = {**one, "ID": 2}
+    walk.log("c", None, one, "A")
+    walk.log("u", one, two, "A")
+    walk.log("u", two, one, "A")
+    walk.log("c", None, other, "B")
+    walk.log("d", other, None, "B")
+    changes = dated(walk.changes)
+    states = states_of(changes, changes.light(), SCHEMA, (), rule=RULES["each"]).to_pylist()
+    found = [(row["ID"], row["NAME"], row["_cdc_valid_to_scn"], row[ORDINAL]) for row in states]
+    assert found == [(1, "a", walk.scn, 1), (1, "b", walk.scn, 2), (1, "a", None, 3)]
+    assert states_of(changes, changes.light(), SCHEMA, ()).num_rows == 1
+
+
+def test_columns_that_make_no_state_change_in_their_state() -> None:
+    walk, rows = Walk(Random(0)), []
+    for name, lob in (("a", "x"), ("a", "y"), ("b", "y"), ("b", "z")):
+        rows.append({**dict.fromkeys(COLUMNS.names), "ID": 1, "NAME": name, LOB: lob})
+        walk.scn += 1
+        walk.log("u" if rows[1:] else "c", rows[-2] if rows[1:] else None, rows[-1], "A")
+    changes = dated(walk.changes)
+    states = states_of(changes, changes.light(), SCHEMA, (), rule=RULES["tracked"]).to_pylist()
+    found = [
+        (row["NAME"], row[LOB], row["_cdc_valid_from_scn"], row["_cdc_valid_to_scn"])
+        for row in states
+    ]
+    assert found == [("a", "y", 11, 13), ("b", "z", 13, None)]
