@@ -74,7 +74,7 @@ def pytest_collection_finish() -> None:
     the CPU time of the plain tests."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 50)
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _has_jvm() -> bool:

@@ -1,13 +1,15 @@
 """Which cases of which families of tests belong to the long form alone?
 
 Many cases of one rule differ little, and each costs a second or two of a whole pipeline. ``make test`` runs those that are named
-here and that tell most of their family, ``make test-slow`` and the mutants run all.
+here and that tell most of their family, ``make test-slow`` and the mutants run all. Of a product of what happens, where it is cut and
+who reads, as many as :data:`SPREAD` says run, spread over the whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from math import gcd
 
 import pytest
 
@@ -249,6 +251,38 @@ STAYS: dict[str, tuple[str, ...]] = {
 }
 """Families by the id of their test, and the cases that stay in the normal form. The first entry that fits decides."""
 
+SPREAD: dict[str, int] = {
+    f"{_STEPS}backlog.py::test_a_table_has_all_windows_up_to_the_ddl_that_came_later": 5,
+    f"{_STEPS}chunks_over_ddl.py::test_a_chunk_behind_a_ddl_that_no_window_has_waits_for_it": 2,
+    f"{_STEPS}clustered_tables.py::test_generated_transactions": 1,
+    f"{_STEPS}column_identity.py::test_columns_keep_their_values": 12,
+    f"{_STEPS}column_identity.py::test_so_they_do_where_the_rowid_identifies_a_row": 2,
+    f"{_STEPS}column_identity.py::test_a_*": 2,
+    f"{_STEPS}configuration_order.py::test_a_ddl_of_an_excluded_column_stops_nothing": 5,
+    f"{_STEPS}configuration_order.py::test_a_ddl_that_waits_is_followed_under_a_configuration_that_came_later": 4,
+    f"{_STEPS}configuration_order.py::test_a_column_is_named_before_it_is_there": 2,
+    f"{_STEPS}ddl_positions.py::test_a_table_follows_or_stops_with_its_reason": 6,
+    f"{_STEPS}fencing.py::test_who_stood_still_changes_nothing": 8,
+    f"{_STEPS}foreign_changes.py::test_what_harms_nothing_of_a_table": 5,
+    f"{_STEPS}foreign_changes.py::test_rows_that_were_put_in_the_place_of_all_stop_the_table": 3,
+    f"{_STEPS}foreign_operations.py::test_what_follows_an_operation_of_others": 12,
+    f"{_STEPS}gap.py::test_each_way_out_that_is_documented_works_as_typed": 2,
+    f"{_STEPS}invalid_text.py::*": 2,
+    f"{_STEPS}lobs.py::test_lobs_that_were_written_before_a_ddl_are_whole": 3,
+    f"{_STEPS}lobs_and_keys.py::test_a_lob_that_is_written_between_changes_of_key_is_kept": 4,
+    f"{_STEPS}lob_units.py::*": 3,
+    f"{_STEPS}local_times.py::*": 2,
+    f"{_STEPS}long_pause.py::*": 2,
+    f"{_STEPS}mining_faults.py::test_a_call_of_a_mining_session_that_fails_loses_nothing": 6,
+    f"{_STEPS}mining_faults.py::test_a_chunk_whose_fetch_ends_in_the_middle_is_read_again": 2,
+    f"{_STEPS}recapture_late.py::*": 1,
+    f"{_STEPS}rolled_back_lobs.py::test_a_statement_with_lobs_that_is_taken_back_is_not_applied": 7,
+    f"{_STEPS}two_actors.py::test_an_actor_that_is_suspended_at_any_step_goes_on_behind_the_other": 3,
+    f"{_STEPS}ways_out.py::test_the_way_out_that_is_printed_works_as_typed": 8,
+    f"{_STEPS}ways_out.py::test_the_way_out_of_a_fault_of_delta_tables_works_as_typed": 2,
+}
+"""Families that are products, and how many of their cases run in the normal form."""
+
 
 def mark_long_forms(items: Iterable[pytest.Item]) -> None:
     """Give ``slow`` to the cases that do not stay.
@@ -256,20 +290,32 @@ def mark_long_forms(items: Iterable[pytest.Item]) -> None:
     Raises:
         pytest.UsageError: Of a family that was collected as a whole, no case stays, or one that is named is not there.
     """
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[pytest.Item]] = {}
     for item in items:
         test, _, case = item.nodeid.partition("[")
-        family = next((name for name in STAYS if fnmatchcase(test, name)), None)
-        if family is None or not case:
-            continue
-        case = case[:-1]
-        found.setdefault(f"{family} {test}", []).append(case)
-        if not _stays(family, case):
+        if case and not item.get_closest_marker("slow"):
+            found.setdefault(test, []).append(item)
+    for test, cases in found.items():
+        for place, item in enumerate(_long(test, cases)):
             item.add_marker(pytest.mark.slow)
-    for key, cases in found.items():
-        family, test = key.split(" ", 1)
-        if len(cases) > 1 and not any(_stays(family, case) for case in cases):
-            raise pytest.UsageError(f"no case of {test} stays: see tests/long_forms.py")
+            if place + 1 == len(cases) > 1:
+                raise pytest.UsageError(f"no case of {test} stays: see tests/long_forms.py")
+
+
+def _long(test: str, cases: list[pytest.Item]) -> list[pytest.Item]:
+    """The cases of a family that belong to the long form alone."""
+    family = next((name for name in STAYS if fnmatchcase(test, name)), None)
+    if family is not None:
+        return [one for one in cases if not _stays(family, one.nodeid.partition("[")[2][:-1])]
+    kept = next((number for name, number in SPREAD.items() if fnmatchcase(test, name)), len(cases))
+    return [one for at, one in enumerate(cases) if at not in spread(len(cases), kept)]
+
+
+def spread(number: int, kept: int) -> set[int]:
+    """Which of so many cases stay: the first one, and others in steps that share no factor with their number, so that no value of a
+    product is met by all of them or by none."""
+    step = next((one for one in range(round(number * 0.618), number) if gcd(one, number) == 1), 1)
+    return {at * step % number for at in range(min(kept, number))}
 
 
 def _stays(family: str, case: str) -> bool:

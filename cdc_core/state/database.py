@@ -30,6 +30,7 @@ from alembic.util.exc import CommandError
 from sqlalchemy import Connection, Engine, RowMapping, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.util import LRUCache
 
 from cdc_core.errors import ConfigError, PreflightError, StoreUnavailableError
 from cdc_core.state.fencing import HeldLeases, refuse_lost
@@ -59,6 +60,26 @@ _WRITES_AFTER_ITS_TURN: Mapping[str, Mapping[str, Any]] = {
         _WRITES: True, "isolation_level": "READ COMMITTED", "postgresql_readonly": False,
     },
 }  # fmt: skip
+
+
+class _Compiled(LRUCache[Any, Any]):
+    """Statements that are compiled once per process, however many stores it opens one after the
+    other: SQLAlchemy keeps them by engine, and to compile one takes longer than to run it."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(_of_any_engine(key), default)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(_of_any_engine(key), value)
+
+
+def _of_any_engine(key: Any) -> Any:
+    """The key of a compiled statement, whose first part is the dialect of its engine."""
+    dialect, *rest = key
+    return type(dialect), dialect.server_version_info, *rest
+
+
+_COMPILED = {"compiled_cache": _Compiled(500)}
 
 
 class Database:
@@ -197,13 +218,20 @@ def _engine(url: URL) -> Engine:
             # A pooler may give a statement that one session has prepared to another session.
             unprepared = {"prepare_threshold": None} if url.get_driver_name() == "psycopg" else {}
             engine = create_engine(
-                url, connect_args=unprepared, pool_pre_ping=True, hide_parameters=True
+                url,
+                connect_args=unprepared,
+                pool_pre_ping=True,
+                hide_parameters=True,
+                execution_options=_COMPILED,
             )
             event.listen(engine, "begin", _begin_postgresql)
             event.listen(engine, "before_cursor_execute", _make_storable, retval=True)
             return engine
         engine = create_engine(
-            url, connect_args={"timeout": _BUSY_SECONDS}, pool_pre_ping=True, hide_parameters=True
+            url,
+            connect_args={"timeout": _BUSY_SECONDS},
+            hide_parameters=True,
+            execution_options=_COMPILED,
         )
     except (NoSuchModuleError, ImportError, TypeError) as error:
         raise ConfigError("state.url names an unknown driver", hint=_URLS) from error
@@ -224,8 +252,10 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get(_WRITES)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if connection.get_execution_options().get(_WRITES):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:  # waits for nobody, so nothing can go wrong that would have to be translated
+        connection.connection.cursor().execute("BEGIN")
 
 
 def _begin_postgresql(connection: Connection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from functools import lru_cache
 
 from oracle_embedded.api import ColumnMeta, OraType
 from oracle_embedded.engine.compile.plan import Mask, OutputColumn, Sql, TableUse, VirtualUse
@@ -155,6 +156,7 @@ def output_source(alias: str, name: str | None, columns: list[OutputColumn]) -> 
     return Source(alias, name, None, offered)
 
 
+@lru_cache(maxsize=4096)
 def type_from_meta(meta: ColumnMeta) -> SqlType:
     """The type of a virtual table's column."""
     if meta.type in (OraType.VARCHAR, OraType.CHAR):

@@ -54,7 +54,7 @@ def _prepare(session: SessionState, sql: str) -> PreparedStatement:
         return PreparedStatement(sql, StatementKind.PLSQL, block, block.bind_names)
     statement = PreparedStatement(sql, parsed.kind, parsed.node, parsed.bind_names)
     if parsed.kind in (StatementKind.QUERY, StatementKind.DML):
-        plan = compile_plan(session, statement, None)
+        plan = compile_plan(session, statement, None if parsed.bind_names else ())
         if isinstance(plan, Plan):
             statement.columns = metas(plan.columns)
         else:
