@@ -262,11 +262,14 @@ def attributes_json_schema() -> dict[str, Any]:
                 field.env_name if name == field.name else name for name in model.get("required", [])
             ]
         model["properties"][field.env_name] = {
-            "type": "string",
+            **(_NAMED_VARIABLES if field.is_map else {"type": "string"}),
             "title": field.env_name.replace("_", " ").title(),
             "description": f"Name of the environment variable that holds `{field.name}`.",
         }
     return schema
+
+
+_NAMED_VARIABLES = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 def _refusal(path: Path, problems: list[Problem]) -> ConfigError:

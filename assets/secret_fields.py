@@ -21,12 +21,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class SecretField:
-    """A field of the model, and whether a file may hold it too (a database URL without a
-    password)."""
+    """A field of the model, whether a file may hold it too (a database URL without a password),
+    and whether it is a map of several secrets by name."""
 
     section: str
     name: str
     allowed_in_file: bool = False
+    is_map: bool = False
 
     @property
     def env_name(self) -> str:
@@ -38,6 +39,7 @@ SECRET_FIELDS = (
     SecretField("oracle", "password"),
     SecretField("oracle", "wallet_password"),
     SecretField("masks", "salt"),
+    SecretField("masks", "salts", is_map=True),
     SecretField("notifications", "webhook_secret"),
     SecretField("signals", "kafka_sasl_password"),
     SecretField("state", "password"),
@@ -79,11 +81,14 @@ def _take(
     here, env_here = (*path, field.name), (*path, field.env_name)
     if field.name in section and not field.allowed_in_file:
         section.pop(field.env_name, None)
-        section[field.name] = ""
+        given = section[field.name]
+        section[field.name] = (
+            "" if not field.is_map or not isinstance(given, dict) else dict.fromkeys(given, "")
+        )
         yield Problem(
             file.position(here, of_key=True),
             here,
-            f"no passwords in files: write `{field.env_name}: NAME`, the name of an environment variable",
+            f"no passwords in files: write `{field.env_name}: {'{name: VARIABLE}' if field.is_map else 'NAME'}`, the name of an environment variable",
         )
         return
     if field.env_name not in section:
@@ -96,15 +101,35 @@ def _take(
             f"`{field.name}` says the same; keep one of them",
         )
         return
-    section[field.name] = _placeholder(field, name)
+    if field.is_map and isinstance(name, dict):
+        section[field.name] = dict.fromkeys(name, "")
+        for one, variable in name.items():
+            found, problem = _of_variable(file, (*env_here, one), variable, environ)
+            if problem:
+                yield problem
+            elif found is not None:
+                section[field.name][one] = found
+        return
+    section[field.name] = {} if field.is_map else _placeholder(field, name)
+    found, problem = _of_variable(file, env_here, name, environ)
+    if problem:
+        yield problem
+    elif found is not None:
+        section.update(_found(field, found))
+
+
+def _of_variable(
+    file: YamlFile, here: KeyPath, name: object, environ: Mapping[str, str] | None
+) -> tuple[str | None, Problem | None]:
+    """The value of the environment variable that a file names, None without ``environ``; or what is
+    wrong."""
     if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
         text = "write the name of an environment variable, for example ORACLE_PASSWORD"
-        yield Problem(file.position(env_here), env_here, text)
-    elif environ is not None and name not in environ:
+        return None, Problem(file.position(here), here, text)
+    if environ is not None and name not in environ:
         text = f"the environment variable {name} is not set: export {name}=… first"
-        yield Problem(file.position(env_here), env_here, text)
-    elif environ is not None:
-        section.update(_found(field, environ[name]))
+        return None, Problem(file.position(here), here, text)
+    return (None if environ is None else environ[name]), None
 
 
 def _placeholder(field: SecretField, name: object) -> str:

@@ -132,6 +132,15 @@ class MaskConfig(ConfigModel):
     In a file, name an environment variable under ``salt_env`` instead. Keep it: with another salt,
     equal values get other hashes."""
 
+    salts: dict[Name, SecretStr] = Field(default_factory=dict)
+    """Further salts, by names that masks write as ``hash(sha256, salt=NAME)``. In a file, name an
+    environment variable for each under ``salts_env`` instead, for example ``{crm: CRM_SALT}``."""
+
+    def salt_of(self, mask: str) -> SecretStr | None:
+        """The salt with which a mask hashes; None where there is none."""
+        named = mask.rstrip(")").partition("salt=")[2]
+        return self.salts.get(named) if named else self.salt
+
 
 def source_name_of(name: str, pdb: str) -> str:
     """What the source of one pluggable database is called."""
@@ -298,15 +307,18 @@ class SourceConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _hashes_have_a_salt(self) -> SourceConfig:
-        hashed = [
-            one.name
+        hashes = {
+            mask: one.name
             for one in self.tables
-            if any(mask.startswith("hash") for mask in one.columns_mask.values())
-        ]
-        if hashed and self.masks.salt is None:
-            raise ValueError(
-                f"columns_mask hashes columns of {', '.join(hashed)}: name the environment variable with the salt under masks.salt_env"
-            )
+            for mask in one.columns_mask.values()
+            if mask.startswith("hash")
+        }
+        for mask, table in hashes.items():
+            if self.masks.salt_of(mask) is None:
+                where = "masks.salts_env" if "salt=" in mask else "masks.salt_env"
+                raise ValueError(
+                    f"columns_mask hashes columns of {table}: name the environment variable with the salt under {where}"
+                )
         return self
 
     @model_validator(mode="after")

@@ -52,8 +52,9 @@ TypeName = Literal[
 Mask = Annotated[
     str,
     Field(
-        pattern=r"^((stars|truncate)\([1-9][0-9]{0,3}\)"
-        r"|hash(_v1)?\((md5|sha1|sha224|sha256|sha384|sha512|sha3_224|sha3_256|sha3_384|sha3_512)(, ?[1-9][0-9]{0,2})?\))$"
+        pattern=r"^((stars|truncate)\((0|[1-9][0-9]{0,3})\)"
+        r"|hash(_v1)?\((md5|sha1|sha224|sha256|sha384|sha512|sha3_224|sha3_256|sha3_384|sha3_512)(, ?[1-9][0-9]{0,2})?"
+        r"(, ?salt=[a-z][a-z0-9_]{0,39})?\))$"
     ),
 ]
 UnsupportedKind = Literal[
@@ -204,10 +205,13 @@ class TableConfig(ConfigModel):
     """What replaces the values of columns, in snapshots and in the log, before anything lands:
     ``stars(n)`` for n asterisks, ``truncate(n)`` for the first n characters, ``hash(sha256)`` for
     the hexadecimal digest of ``masks.salt`` and the value, ``hash(sha256, 20)`` for its first 20
-    characters. Other digests are ``md5``, ``sha1``, ``sha224``, ``sha384``, ``sha512`` and
+    characters, ``hash(sha256, salt=crm)`` with the salt ``crm`` of ``masks.salts`` in place of
+    ``masks.salt``. Other digests are ``md5``, ``sha1``, ``sha224``, ``sha384``, ``sha512`` and
     ``sha3_224`` to ``sha3_512``; ``hash_v1(…)`` hashes as Debezium's first version does. For CHAR,
-    VARCHAR2, NCHAR and NVARCHAR2; not for columns of the key. NULL stays NULL. Columns may be named
-    by pattern, as in ``columns_exclude``; a column's own name counts before patterns, of which the
+    VARCHAR2, NCHAR, NVARCHAR2, CLOB and NCLOB; a CLOB needs ``capture.lobs: reselect``. A column of
+    the key may have a hash of 32 characters or more: the mirror's key is the hash then. NULL stays
+    NULL, which ``stars(0)`` and ``truncate(0)`` make of every value. Columns may be named by
+    pattern, as in ``columns_exclude``; a column's own name counts before patterns, of which the
     first that fits does. Of a pattern: in every table that has them."""
 
     key: tuple[str, ...] = ()

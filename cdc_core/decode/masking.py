@@ -3,7 +3,8 @@ rows of chunks.
 
 A mask is a function of the value alone (and of the salt), so that a row has the same masked values
 however it was read: an update's old image names what the insert before it wrote, and a comparison
-with Oracle masks what it reads. NULL stays NULL.
+with Oracle masks what it reads. NULL stays NULL, and an empty CLOB empty; where a mask leaves
+nothing of a value, that is NULL, as an empty text is in Oracle.
 
 ``hash(…)`` is the hexadecimal digest of the salt's bytes and the value's, both in UTF-8, as
 Debezium's ``column.mask.hash.v2`` has it. ``hash_v1(…)`` is that of ``column.mask.hash``, whose
@@ -30,11 +31,11 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.patterns import fitting, is_name_pattern
 
 Masking: TypeAlias = Callable[[str], str]
-"""What becomes of a value, which is not empty."""
+"""What becomes of a value, which is not empty; an empty text is NULL."""
 Masks: TypeAlias = Mapping[str, Masking]
 """A table's masked columns, by name; perhaps by patterns of names (:func:`masks_among`)."""
 
-_MASK = re.compile(r"(stars|truncate|hash|hash_v1)\((\w+)(?:, ?(\d+))?\)")
+_MASK = re.compile(r"(stars|truncate|hash|hash_v1)\((\w+)(?:, ?(\d+))?(?:, ?salt=\w+)?\)")
 _STRING, _LONG_STRING = b"\xac\xed\x00\x05t", b"\xac\xed\x00\x05|"
 """How Java's serialized form of a text begins, by its length."""
 _STRING_BYTES_MAX = 0xFFFF
@@ -75,7 +76,9 @@ def masked(batch: pa.RecordBatch, masks: Masks) -> pa.RecordBatch:
         if at >= 0:
             # Each distinct value is masked once.
             encoded = batch.column(at).dictionary_encode()
-            texts = [masking(text) if text else text for text in encoded.dictionary.to_pylist()]
+            texts = [
+                masking(text) or None if text else text for text in encoded.dictionary.to_pylist()
+            ]
             values = pa.array(texts, batch.schema.field(at).type).take(encoded.indices)
             batch = batch.set_column(at, batch.schema.field(at), values)
     return batch
@@ -92,15 +95,15 @@ def _masking(mask: str, config: SourceConfig) -> Masking:
         case version:
             form = _serialized if version == "hash_v1" else str.encode
             length = None if found[3] is None else int(found[3])
-            return partial(_hashed, found[2], _salt(config), form, length)
+            return partial(_hashed, found[2], _salt(mask, config), form, length)
 
 
-def _salt(config: SourceConfig) -> bytes:
-    salt = config.masks.salt
+def _salt(mask: str, config: SourceConfig) -> bytes:
+    salt = config.masks.salt_of(mask)
     if salt is None or not salt.get_secret_value():
         raise ConfigError(
             "columns_mask hashes a column, and the salt is empty",
-            hint="Put a secret text into the environment variable that masks.salt_env names. Keep it: with another salt, equal values get "
+            hint="Put a secret text into the environment variable that masks.salt_env (or masks.salts_env) names. Keep it: with another salt, equal values get "
             "other hashes.",
         )
     return salt.get_secret_value().encode()

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.decode.literals import Literal, Value
-from cdc_core.decode.lob import FOLLOWS, SELECT, STATEMENT, XML_BEGIN
+from cdc_core.decode.lob import FOLLOWS, SELECT, STATEMENT, XML_BEGIN, lob_literal
 from cdc_core.decode.masking import Masks
 from cdc_core.decode.plain import STRING, XML_BIND, Statement
 from cdc_core.decode.plan import ColumnPlan, Kind, TablePlan, is_dictionary_name, plan_table
@@ -26,6 +26,8 @@ from cdc_core.schema.table import TableSchema
 
 NO_MASKS: Masks = {}
 _NULL = "NULL"
+HIDDEN = "a masked LOB is written;"
+"""In place of what a row writes to a masked LOB: no call that is understood."""
 
 
 def redact_column(
@@ -76,11 +78,19 @@ def redact_statement(
 
 
 def redact_lob_row(
-    sql: str, operation: int, schema: TableSchema, excluded: frozenset[str], masks: Masks
+    sql: str,
+    operation: int,
+    schema: TableSchema,
+    excluded: frozenset[str],
+    masks: Masks,
+    *,
+    is_hidden: bool = False,
 ) -> str | None:
     """A row that writes a LOB, with NULL for excluded values and masks for masked ones where it
     names its table's row by all columns; None if it cannot be read. A row that names none is as it
-    was."""
+    was. Of a LOB that ``is_hidden``, because it is masked, it says which it is, and nothing else:
+    :func:`cdc_core.decode.lob.read_lob_row` finds a call that is not understood, so its value is
+    read from Oracle, or refused."""
     plan = plan_table(schema)
     later_columns = excluded | masks.keys() <= set(plan.stored)
     try:
@@ -91,10 +101,14 @@ def redact_lob_row(
         statement = _RedactingPlace(sql, plan, excluded, masks, later_columns=later_columns)
         if operation == Operation.XML_DOC_BEGIN:
             statement.document()
-        elif not statement.is_located() and operation == Operation.SELECT_LOB_LOCATOR:
-            return None
+        elif not statement.is_located():
+            if operation == Operation.SELECT_LOB_LOCATOR:
+                return None
+            return HIDDEN if is_hidden else sql
     except DecodeError:
         return None
+    if is_hidden and operation != Operation.SELECT_LOB_LOCATOR:
+        return f"{statement.redacted(statement.at)} {HIDDEN}"
     return statement.redacted()
 
 
@@ -129,7 +143,7 @@ def names_known_columns(sql: str, schema: TableSchema, more: Collection[str] = (
 def _text_column(name: str) -> ColumnPlan:
     """A masked column that the definition does not know yet: whatever is no text is refused, here
     or where its DDL is followed."""
-    return ColumnPlan(name, Kind.TEXT, pa.string(), 0, 0)
+    return ColumnPlan(name, Kind.CLOB, pa.string(), 0, 0)
 
 
 class _Redacting(Statement):
@@ -181,21 +195,24 @@ class _Redacting(Statement):
     def masked(self, name: str) -> str:
         """The literal in place of the value that is read here."""
         column = self.columns.get(name)
-        if column is None or column.kind is not Kind.TEXT:
+        if column is None or column.kind not in (Kind.TEXT, Kind.CLOB):
             raise self.refused("a masked column is not a text that the table's definition has")
         value = self.value(self.named(self.literal(name), column), column)
         if value is None:
             return _NULL
+        if not value:
+            return lob_literal(str(value))
         doubled = self.masks[name](str(value)).replace("'", "''")
         return f"'{doubled}'"
 
-    def redacted(self) -> str:
-        """The statement's text with replacements in the places that were remembered."""
+    def redacted(self, upto: int | None = None) -> str:
+        """The statement's text, up to a place in it, with replacements in the places that were
+        remembered."""
         parts, end = [], 0
         for start, stop, text in self.spans:
             parts += [self.sql[end:start], text]
             end = stop
-        return "".join([*parts, self.sql[end:]])
+        return "".join([*parts, self.sql[end:upto]])
 
 
 class _RedactingPlace(_Redacting):

@@ -25,6 +25,7 @@ from cdc_core.model.identifiers import quote
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.masks import masked_key
 from cdc_core.schema.table import ROW_ID_COLUMN, Column, TableSchema
 from cdc_core.snapshot.plan import Bound, ChunkRange, key_forms, where_clause
 from cdc_core.snapshot.present_names import (
@@ -149,9 +150,9 @@ def _have_parsed(session: OracleSession, schema: TableSchema, condition: str) ->
 
 
 def _cut(schema: TableSchema, config: SnapshotConfig, chunk_by: str | None) -> _Cut:
-    """What is asked for: by a signal, else by the configuration. Where equal rows are counted, no
-    column is in the place of ROWIDs."""
-    if schema.is_by_all_columns:
+    """What is asked for: by a signal, else by the configuration. Where equal rows are counted, or
+    hashes are the key, no column is in the place of ROWIDs."""
+    if schema.is_by_all_columns or masked_key(schema):
         return _Cut("partition" if config.cut == "partition" else "rowid")
     if chunk_by is not None and chunk_by.upper() == "ROWID":
         return _Cut("rowid")
@@ -244,7 +245,7 @@ def _rowid_bounds(
     cannot be seen. None where rows have no ROWIDs of their own: in an index-organized table."""
     binds = {"owner": schema.table.owner, "name": schema.table.name}
     if not session.fetch_all(_HEAP, binds):
-        return None
+        return [] if masked_key(schema) else None
     if not (extents := _extents(session, schema)):
         return _key_bounds(session, schema, scn, config, condition, [ROW_ID_COLUMN])
     sql = _COUNT.format(table=schema.table.sql, where=where_clause(condition))

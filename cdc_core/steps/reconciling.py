@@ -33,6 +33,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
+from cdc_core.schema.masks import masked_key
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import ChunkKeys, ChunkPart, ChunkRange
@@ -155,9 +156,10 @@ class _Found:
 
 
 def _parts_to_repair(found: _Found) -> list[ChunkPart] | None:
-    """The differing keys in lists, or None for the whole table."""
+    """The differing keys in lists, or None for the whole table: also where hashes are the keys, by
+    which Oracle finds no row."""
     keys = found.differences.keys
-    if found.wanted.differences_beyond or len(keys) > REPAIR_KEYS_MAX:
+    if masked_key(found.schema) or found.wanted.differences_beyond or len(keys) > REPAIR_KEYS_MAX:
         return None
     texts = [key_texts(key, found.schema) for key in keys]
     return [

@@ -404,6 +404,9 @@ def _stopping_reason(ctx: Context, config: TableConfig, latest: TableSchema) -> 
         return f"{config.leaving_out} columns of the key"
     if refusal := mask_refusal(config, latest.columns, latest.key):
         return refusal
+    differing = {*masks_of(config, latest.columns)} ^ {*latest.masked}
+    if changed := sorted({name for name, _ in differing if name in latest.key}):
+        return f"columns_mask masks columns of the key otherwise: {', '.join(changed)}"
     try:
         held = [
             column.name

@@ -150,6 +150,7 @@ def _checked(made: Imported, target: Path) -> bool:
 
 
 def _with_salt(made: Imported, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment, with something for a salt that is not set yet: no value is masked here."""
-    variable: Any = made.attributes.get("masks", {}).get("salt_env")
-    return {**({variable: "unset"} if variable else {}), **environ}
+    """The environment, with something for salts that are not set yet: no value is masked here."""
+    masks: Any = made.attributes.get("masks", {})
+    variables = [*masks.get("salts_env", {}).values(), masks.get("salt_env")]
+    return {**{variable: "unset" for variable in variables if variable}, **environ}

@@ -695,16 +695,20 @@ def _hashed(made: Imported, value: str, rule: re.Match[str]) -> None:
     if (kind := _DIGESTS.get(algorithm)) is None:
         made.remark(shown, Outcome.NOT_TAKEN, f"{algorithm} is not offered: {', '.join(_DIGESTS)}")
         return
-    if len(salts) > 1 and salt != sorted(salts)[0]:
-        made.remark(shown, Outcome.NOT_TAKEN, "a source has one salt; this rule has another one")
-        return
-    variable = f"{made.attributes['name'].upper()}_SALT"
-    made.put("masks.salt_env", variable)
-    mask = f"hash({kind})" if version else f"hash_v1({kind})"
+    variable, own = f"{made.attributes['name'].upper()}_SALT", ""
+    if len(salts) == 1:
+        made.put("masks.salt_env", variable)
+    else:
+        number = sorted(salts).index(salt) + 1
+        variable, own = f"{variable}_{number}", f", salt=rule_{number}"
+        made.attributes.setdefault("masks", {}).setdefault("salts_env", {})[f"rule_{number}"] = (
+            variable
+        )
+    mask = f"hash({kind}{own})" if version else f"hash_v1({kind}{own})"
     made.remark(
         shown,
         Outcome.LOOK,
         f"export {variable}=… with the connector's salt; for a column that is shorter than the "
-        f"digest add its length, as in {mask[:-1]}, 20)",
+        f"digest add its length, as in {mask.partition(kind)[0]}{kind}, 20{own})",
     )
     _masked(made, shown, value, mask)

@@ -352,13 +352,13 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         ),
         (
             "column.mask.with.{length}.chars", DIFFERS, "tables[].columns_mask",
-            "`stars(n)`. NULL stays NULL; in Debezium it becomes asterisks too.",
+            "`stars(n)`. NULL stays NULL; in Debezium it becomes asterisks too. `stars(0)` gives NULL.",
         ),
         (
             "column.mask.hash.v2.{algorithm}.with.salt.{salt}", TAKEN,
-            "tables[].columns_mask masks.salt_env",
-            "`hash(sha256)`: the same digest. The salt comes from an environment variable, one for "
-            "the source. Add the column's length where it is shorter than the digest: "
+            "tables[].columns_mask masks.salt_env masks.salts_env",
+            "`hash(sha256)`: the same digest. The salt comes from an environment variable, where "
+            "rules have several (`salt=NAME`) from one for each. Add the column's length where it is shorter than the digest: "
             "`hash(sha256, 20)`.",
         ),
         (

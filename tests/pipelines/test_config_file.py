@@ -126,6 +126,24 @@ def test_the_salt_of_masks_is_in_the_environment(file: Path) -> None:
     assert "masks.salt_env" in problems_of(file, MASKED)[0]
 
 
+def test_a_mask_may_have_a_salt_of_its_own(file: Path) -> None:
+    named = MASKED.replace("hash(sha256)", '"hash(sha256, salt=crm)"')
+    text = named + "  masks: {salts_env: {crm: CRM, hr: HR}}\n"
+    file.write_text(text)
+    salts = load_config(file, environ=ENVIRON | {"CRM": "pepper", "HR": "cumin"}).masks.salts
+    assert {name: one.get_secret_value() for name, one in salts.items()} == {
+        "crm": "pepper",
+        "hr": "cumin",
+    }
+    assert load_config(file, environ=None).tables[0].columns_mask == {
+        "EMAIL": "hash(sha256, salt=crm)"
+    }
+    assert "no passwords in files" in problems_of(file, text.replace("salts_env", "salts"))[0]
+    unset = problems_of(file, text)
+    assert ["CRM is not set" in unset[0], "HR is not set" in unset[1]] == [True, True]
+    assert "masks.salts_env" in problems_of(file, named)[0]
+
+
 TEMPLATES = (
     RIGHT.replace("localhost:1521/FREEPDB1", '"{{ env.HR_DSN }}"')
     .replace("path: landing", "path: \"{{ env('HR_ROOT', '/data') }}/landing\"")
@@ -281,7 +299,7 @@ def test_definitions_need_no_password(file: Path) -> None:
         ),
         pytest.param(
             'hr."Jobs"',
-            'hr."Jobs"\n      columns_mask: {V: "stars(0)"}',
+            'hr."Jobs"\n      columns_mask: {V: "stars(00)"}',
             "12:25 attributes.tables[1].columns_mask.V: none of the forms that this option takes — "
             "What replaces the values of columns",
             id="mask-of-no-form",

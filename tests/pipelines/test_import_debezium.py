@@ -229,6 +229,25 @@ def test_hashes_are_taken_without_their_salt(rule: str, mask: str) -> None:
     assert ".x" not in repr(made.remarks).replace("with.salt.…", "")
 
 
+def test_rules_with_salts_of_their_own_keep_them() -> None:
+    made = with_properties(
+        {
+            "table.include.list": r"SHOP\.A",
+            "column.mask.hash.v2.SHA-256.with.salt.pepper": r"SHOP\.A\.N",
+            "column.mask.hash.MD5.with.salt.cumin": r"SHOP\.A\.M",
+            "column.mask.with.0.chars": r"SHOP\.A\.O",
+        }
+    )
+    assert made.attributes["tables"][0]["columns_mask"] == {
+        "N": "hash(sha256, salt=rule_2)",
+        "M": "hash_v1(md5, salt=rule_1)",
+        "O": "stars(0)",
+    }
+    variables = made.attributes["masks"]["salts_env"]
+    assert set(variables) == {"rule_1", "rule_2"}
+    assert "pepper" not in repr(made.attributes) + repr(made.remarks)
+
+
 def test_columns_are_taken_by_expression() -> None:
     tables = {"table.include.list": r"SHOP\.A,SHOP\.B"}
     made = with_properties({**tables, "column.exclude.list": r".*\.SSN,SHOP\.A\.S.*_(X|Y)"})

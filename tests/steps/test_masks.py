@@ -217,8 +217,13 @@ def test_a_long_text_in_pieces_does_not_land() -> None:
 @pytest.mark.parametrize(
     ("masks", "message"),
     [
-        ({"ID": "stars(2)"}, "columns_mask names columns of the key: ID"),
-        ({"BODY": "stars(2)"}, "columns_mask masks short text alone, not BODY CLOB"),
+        (
+            {"ID": "stars(2)"},
+            "columns_mask masks columns of the key otherwise than by a hash of 32 characters or more: ID",
+        ),
+        ({"ID": "hash(sha256, 31)"}, "otherwise than by a hash of 32 characters or more: ID"),
+        ({"ID": "hash(sha256)"}, "columns_mask masks text alone, not ID NUMBER"),
+        ({"DATA": "stars(2)"}, "columns_mask masks text alone, not DATA BLOB"),
         ({"N": "hash(sha256)"}, "not N NUMBER"),
         ({"Body": "stars(2)"}, "columns_mask of DEMO.U names columns that the table does not have"),
     ],
@@ -228,13 +233,13 @@ def test_what_cannot_have_a_mask_is_refused(
     masks: dict[str, str], message: str, is_later: bool, tmp_path: Path
 ) -> None:
     with running_oracle() as oracle:
-        oracle.run("CREATE TABLE U (ID NUMBER(9) PRIMARY KEY, BODY CLOB, N NUMBER)", "CREATE TABLE V (ID NUMBER(9) PRIMARY KEY)")  # fmt: skip
+        oracle.run("CREATE TABLE U (ID NUMBER(9) PRIMARY KEY, BODY CLOB, N NUMBER, DATA BLOB)", "CREATE TABLE V (ID NUMBER(9) PRIMARY KEY)")  # fmt: skip
         with source_of(oracle, tmp_path, "U", "V", masks={"salt": SALT}) as source:
             if is_later:
                 source.run()
             source.configure({"name": "U", "columns_mask": masks}, "V")
             if is_later and "Body" not in masks:
-                oracle.run("INSERT INTO U VALUES (1, 'body', 7)")
+                oracle.run("INSERT INTO U VALUES (1, 'body', 7, NULL)")
                 source.run()
                 assert message in (source.record("U").reason or "")
                 assert source.record("V").state == "ready"
@@ -245,13 +250,149 @@ def test_what_cannot_have_a_mask_is_refused(
 
 @pytest.mark.parametrize(
     "mask",
-    ["stars(0)", "stars()", "hash(md4)", "hash(sha256, 0)", "truncate(-1)", "stars(4) ", "x"],
+    [
+        "stars(00)",
+        "stars()",
+        "hash(md4)",
+        "hash(sha256, salt=A)",
+        "hash(sha256, 0)",
+        "truncate(-1)",
+        "stars(4) ",
+        "x",
+    ],
 )
 def test_a_mask_that_is_not_known_is_refused(mask: str) -> None:
     with pytest.raises(ValidationError):
         TableConfig(name=f"{OWNER}.T", columns_mask={"A": mask})
     with pytest.raises(ValidationError, match="both excluded and masked"):
         TableConfig(name=f"{OWNER}.T", columns_exclude=("A",), columns_mask={"A": "stars(1)"})
+
+
+def test_a_mask_may_leave_nothing_and_have_a_salt_of_its_own(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """What is left empty is NULL, as in Oracle."""
+    masks = {"EMAIL": "hash(sha256, salt=crm)", "PHONE": "stars(0)", "NAME": "truncate(0)", "NAT": "hash(md5)"}  # fmt: skip
+    salts = {"salt": SALT, "salts": {"crm": "cumin"}}
+    with source_of(oracle, tmp_path, masks=salts) as source:
+        source.configure({"name": "T", "columns_mask": masks})
+        source.run()
+        oracle.run(f"INSERT INTO T VALUES (4, {values(4)})")
+        source.run()
+        ours = hashlib.sha256(b"cuminhidden1@x").hexdigest()
+        theirs = hashlib.md5((SALT + "夜の1").encode(), usedforsecurity=False).hexdigest()
+        one, four = source.lake.image(T)[0], source.lake.image(T)[3]
+        assert one[1:5] == (ours, None, None, theirs)
+        assert four[2:4] == (None, None)
+        assert four[1] == hashlib.sha256(b"cuminhidden4@x").hexdigest()
+        assert "cumin" not in landed(source)
+        source.more["masks"] = {"salt": SALT}
+        source.close()
+        with pytest.raises(ValidationError, match=r"masks\.salts_env"):
+            source.run()
+
+
+@pytest.fixture
+def keyed(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+    oracle.run(
+        "CREATE TABLE K (ID VARCHAR2(40), N NUMBER(3), V VARCHAR2(20), PRIMARY KEY (ID, N))",
+        "INSERT INTO K VALUES ('hidden1', 1, 'a')",
+        "INSERT INTO K SELECT 'many' || LEVEL, 1, 'x' FROM DUAL CONNECT BY LEVEL <= 250",
+        "INSERT INTO K VALUES ('hidden2', 1, 'b')",
+        "INSERT INTO K VALUES ('hidden2', 2, 'c')",
+    )
+    with source_of(oracle, tmp_path, masks={"salt": SALT}, snapshot={"chunk_rows": 100}) as opened:
+        opened.configure({"name": "K", "columns_mask": {"ID": "hash(sha256)"}})
+        opened.run()
+        yield opened
+
+
+K = table_id("K")
+
+
+def keys(source: Source) -> dict[tuple[str, int], str]:
+    """The rows but for those that only fill chunks."""
+    return {(row[0], row[1]): row[2] for row in source.lake.image(K) if row[2] != "x"}
+
+
+def test_a_hash_may_be_the_key(oracle: Oracle, keyed: Source) -> None:
+    """Changes of key, deletes, replays and new snapshots find their rows by it; nobody sees the value, the metadata store neither."""
+    one, two = hashed("hidden1"), hashed("hidden2")
+    assert keys(keyed) == {(one, 1): "a", (two, 1): "b", (two, 2): "c"}
+    oracle.run(
+        "UPDATE K SET ID = 'hidden3', V = 'moved' WHERE ID = 'hidden1'",
+        "DELETE FROM K WHERE ID = 'hidden2' AND N = 1",
+        "UPDATE K SET V = 'd' WHERE ID = 'hidden2'",
+        "INSERT INTO K VALUES ('hidden1', 1, 'again')",
+    )
+    windows = keyed.windows()
+    expected = {(hashed("hidden3"), 1): "moved", (two, 2): "d", (one, 1): "again"}
+    assert keys(keyed) == expected
+    keyed.check_replayed("K", windows)
+    keyed.pipeline.start_snapshot([K])
+    keyed.run()
+    assert keys(keyed) == expected
+    oracle.run("DELETE FROM K WHERE ID = 'hidden3'")
+    keyed.pipeline.resnapshot_tables([K])
+    keyed.run()
+    del expected[hashed("hidden3"), 1]
+    assert keys(keyed) == expected
+    check_nothing_landed(keyed)
+    stores = [path for path in keyed.path.rglob("*.db*") if path.is_file()]
+    assert stores
+    assert not any(b"hidden" in path.read_bytes() for path in stores)
+
+
+def test_another_mask_of_a_key_asks_for_new_delta_tables(keyed: Source) -> None:
+    keyed.configure({"name": "K", "columns_mask": {"ID": "hash(sha512)"}})
+    keyed.run()
+    assert keyed.record("K").state == "failed"
+    assert "columns_mask masks columns of the key otherwise: ID" in str(keyed.record("K").reason)
+    keyed.pipeline.resnapshot_tables([K], fresh=True)
+    keyed.run()
+    assert (hashed("hidden1", "sha512"), 1) in keys(keyed)
+
+
+@pytest.mark.parametrize("lobs", ["reselect", "redo"])
+def test_a_clob_is_masked(oracle: Oracle, tmp_path: Path, lobs: str) -> None:
+    """What lies in its row by the redo; what is written in pieces by a look at Oracle as of the commit, without which the table stops."""
+    long = "hidden" * 3000
+    oracle.run(
+        "CREATE TABLE C (ID NUMBER(9) PRIMARY KEY, DOC CLOB, V VARCHAR2(20), OTHER CLOB)",
+        "INSERT INTO C VALUES (1, 'hidden1', 'a', 'plain')",
+    )
+    table = table_id("C")
+    with source_of(
+        oracle, tmp_path, masks={"salt": SALT}, capture={"lobs": lobs, "close_at": "online"}
+    ) as source:
+        source.configure({"name": "C", "columns_mask": {"DOC": "hash(sha256)"}})
+        source.run()
+        assert source.lake.image(table) == [(1, hashed("hidden1"), "a", "plain")]
+        oracle.run("INSERT INTO C VALUES (2, 'hidden2', 'b', EMPTY_CLOB())", "UPDATE C SET V = 'c' WHERE ID = 1")  # fmt: skip
+        source.run()
+        short = [(1, hashed("hidden1"), "c", "plain"), (2, hashed("hidden2"), "b", "")]
+        assert source.lake.image(table) == short
+        with oracle.owner() as connection, connection.cursor() as cursor:
+            cursor.execute("UPDATE C SET DOC = :doc, OTHER = :other WHERE ID = 1", doc=long, other="o" * 9000)  # fmt: skip
+            cursor.execute("INSERT INTO C VALUES (3, :doc, 'd', NULL)", doc=long + "3")
+            cursor.execute("UPDATE C SET DOC = NULL WHERE ID = 2")
+            connection.commit()
+        windows = source.windows()
+        assert "hidden" not in landed(source)
+        if lobs == "redo":
+            assert source.record("C").state == "failed"
+            assert "reselect" in str(source.record("C").way_out)
+            return
+        expected = [
+            (1, hashed(long), "c", "o" * 9000),
+            (2, None, "b", ""),
+            (3, hashed(long + "3"), "d", None),
+        ]
+        assert source.lake.image(table) == expected
+        source.check_replayed("C", windows)
+        source.pipeline.resnapshot_tables([table])
+        source.run()
+        assert source.lake.image(table) == expected
 
 
 def test_a_hash_needs_a_salt(oracle: Oracle, tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ class ExcludedValues:
         self._told: dict[int, frozenset[str]] = {}
         self._is_in_doubt: set[int] = set()
         self._written: dict[tuple[str, TableId], bool] = {}
+        self._masked: dict[tuple[str, TableId], bool] = {}
         self.ends: list[StreamEnd] = []
 
     def remove_from(self, batch: MinedBatch) -> MinedBatch:
@@ -147,7 +148,8 @@ class ExcludedValues:
             nothing = pa.nulls(int(begins.sum()), batch.rows.column("sql_redo").type)
             batch, lobs = _with_texts(batch, begins, nothing), lobs & ~begins
         writes = own & np.isin(batch.operations, LOB_OPERATIONS) & ~pieces & ~lobs & ~begins
-        batch, unread = _with_redacted_places(batch, writes, table, masks)
+        hidden = self._of_masked_lobs(batch, writes, place, table, masks)
+        batch, unread = _with_redacted_places(batch, writes, hidden, table, masks)
         statements = own & np.isin(batch.operations, _STATEMENTS)
         batch, refused = _redacted(batch, statements, table, masks)
         refused |= unread
@@ -201,6 +203,34 @@ class ExcludedValues:
             self._end(batch, untold, table, "a LOB is written, and its column may be excluded")
         return found | untold, untold
 
+    def _of_masked_lobs(
+        self,
+        batch: MinedBatch,
+        writes: npt.NDArray[np.bool_],
+        place: int,
+        table: TableSchema,
+        masks: Masks,
+    ) -> npt.NDArray[np.bool_]:
+        """Which of the rows write a LOB that is masked, or may: of which nothing tells that it is
+        another one."""
+        found = np.zeros(len(writes), dtype=np.bool_)
+        if not masks or not writes.any():
+            return found
+        others = {one.name for one in table.columns if one.is_lob} - masks.keys()
+        moved, told = self._moved.get(place), self._told.get(place, frozenset())
+        columns = batch.rows.select(["xid", "operation_code", "sql_redo", "scn"])
+        rows = columns.filter(pa.array(writes)).to_pylist()
+        for at, row in zip(np.flatnonzero(writes), rows, strict=True):
+            slot = row["xid"], table.table
+            is_named = row["operation_code"] not in _NAMELESS
+            named = _NAMES_LOB.match(row["sql_redo"] or "") if is_named else None
+            if named:
+                name = named[named.lastindex or 0]
+                is_moved = moved is not None and row["scn"] > moved and name not in told
+                self._masked[slot] = is_moved or _lob_named(name, table) not in others
+            found[at] = self._masked.get(slot, True)
+        return found
+
     def _end(
         self, batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema, reason: str
     ) -> None:
@@ -240,6 +270,17 @@ def _names(text: str, name: str) -> bool:
     """Does a DDL's text have a name as a word, quoted or not?"""
     word = rf"(?<![\w$#]){re.escape(name)}(?![\w$#])"
     return re.search(word, text, re.IGNORECASE) is not None
+
+
+def _lob_named(name: str, table: TableSchema) -> str:
+    """The column that a row calls so: of ``COL n`` the n-th stored one."""
+    from cdc_core.decode.plan import is_dictionary_name, plan_table
+
+    stored = plan_table(table).stored
+    if is_dictionary_name(name) and name.startswith("COL "):
+        place = int(name.removeprefix("COL "))
+        return stored[place - 1] if 0 < place <= len(stored) else ""
+    return name
 
 
 def _is_left_out(name: str, table: TableSchema, *, is_moved: bool) -> bool | None:
@@ -291,9 +332,14 @@ def _with_texts(batch: MinedBatch, rows: npt.NDArray[np.bool_], texts: pa.Array)
 
 
 def _with_redacted_places(
-    batch: MinedBatch, rows: npt.NDArray[np.bool_], table: TableSchema, masks: Masks
+    batch: MinedBatch,
+    rows: npt.NDArray[np.bool_],
+    hidden: npt.NDArray[np.bool_],
+    table: TableSchema,
+    masks: Masks,
 ) -> tuple[MinedBatch, npt.NDArray[np.bool_]]:
-    """The same for rows that write LOBs, which name their table's row by all of its columns."""
+    """The same for rows that write LOBs, which name their table's row by all of its columns; of
+    ``hidden`` ones, what they write is left out too."""
     lost = np.zeros(len(rows), dtype=np.bool_)
     if not rows.any():
         return batch, lost
@@ -302,8 +348,8 @@ def _with_redacted_places(
     excluded = frozenset(table.excluded)
     texts = batch.rows.column("sql_redo").filter(pa.array(rows)).to_pylist()
     safe = [
-        text and redact_lob_row(text, int(code), table, excluded, masks)
-        for text, code in zip(texts, batch.operations[rows], strict=True)
+        text and redact_lob_row(text, int(code), table, excluded, masks, is_hidden=bool(is_hidden))
+        for text, code, is_hidden in zip(texts, batch.operations[rows], hidden[rows], strict=True)
     ]
     lost[rows] = [one is None and text is not None for one, text in zip(safe, texts, strict=True)]
     return _with_texts(batch, rows, pa.array(safe, batch.rows.column("sql_redo").type)), lost

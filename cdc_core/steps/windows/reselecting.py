@@ -37,6 +37,7 @@ from cdc_core.model.texts import Replacing
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.hidden_rows import seeing_all
 from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.masks import masked_key
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import as_read
 from cdc_core.snapshot.keys import key_texts
@@ -77,7 +78,7 @@ def with_reselected(ctx: Context, record: WindowRecord, manifest: WindowManifest
     files, by_table = list(manifest.redo_files), dict(manifest.files_by_table)
     for schema in sorted(manifest.schemas, key=lambda one: str(one.table)):
         name = str(schema.table)
-        if name not in manifest.tables_committed or not _has_lobs(schema):
+        if name not in manifest.tables_committed or not _may_be_asked(schema):
             continue
         landed = _land(ctx, record, manifest, schema, len(files))
         if landed is not None:
@@ -92,8 +93,9 @@ def with_reselected(ctx: Context, record: WindowRecord, manifest: WindowManifest
     return replace(manifest, redo_files=tuple(files), files_by_table=dict(sorted(by_table.items())))
 
 
-def _has_lobs(schema: TableSchema) -> bool:
-    return any(column.is_lob for column in schema.columns)
+def _may_be_asked(schema: TableSchema) -> bool:
+    """Has the table LOBs, and does Oracle find its rows by the keys that land?"""
+    return any(column.is_lob for column in schema.columns) and not masked_key(schema)
 
 
 def _land(
