@@ -176,19 +176,32 @@ def signal_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
     return send_signal
 
 
+class SkipGap(dg.Config):
+    """Which redo is skipped."""
+
+    replaced: bool = Field(
+        default=False,
+        description="The database was replaced for good, by a restored clone or by another "
+        "pluggable database under its name: read it from now on.",
+    )
+
+
 def skip_gap_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
     """Let windows continue behind redo that is lost."""
 
     @dg.op(name=f"{names.source}_make_gap", retry_policy=names.retries)
-    def make_gap(context: dg.OpExecutionContext, redolake: RedolakeResource) -> None:
+    def make_gap(
+        context: dg.OpExecutionContext, config: SkipGap, redolake: RedolakeResource
+    ) -> None:
         with dagster_failures(context, names.retries):
             pipeline = redolake.source(names.source, open_pipeline)
-            found = pipeline.skip_gap()
+            found = pipeline.skip_gap(is_replaced=config.replaced)
         if found is None:
             context.log.info("there is no gap: no window stopped because redo is gone")
             return
         window, tables = found
-        context.log.warning(f"{window.key} is a gap now")
+        if window is not None:
+            context.log.warning(f"{window.key} is a gap now")
         for table in tables:
             context.log.warning(f"{table.table} left before it: {table.way_out}")
 

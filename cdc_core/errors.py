@@ -297,6 +297,11 @@ class IncarnationError(RedoUnavailableError):
     what was read."""
 
 
+class OtherDatabaseError(RedoUnavailableError):
+    """The database is not the one that the source began with: another one, a restored clone, or
+    another pluggable database under the same name."""
+
+
 class RedoUnreadableError(RedoUnavailableError):
     """The control file names a redo log, and the file behind it cannot be opened."""
 

@@ -33,13 +33,15 @@ from cdc_core.schema.table import TableSchema
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """Where tables join: they are read as of ``snapshot_scn``, their first window reads redo above
-    ``mining_low``, and ``resetlogs_change`` names the incarnation in which both were read."""
+    ``mining_low``, and ``resetlogs_change`` names the incarnation in which both were read, ``dbid``
+    and ``container_dbid`` the database and the pluggable one."""
 
     snapshot_scn: Scn
     mining_low: Scn
     resetlogs_change: int
     database_name: str
     dbid: int
+    container_dbid: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -653,6 +653,10 @@ class RedoProvider(Protocol):
         """Their constants."""
 
 
+ROOT_DBID = 2_718_281_828
+"""The DBID of CDB$ROOT."""
+
+
 class DatabaseView(Protocol):
     """What the redo side may ask of the engine."""
 
@@ -660,6 +664,7 @@ class DatabaseView(Protocol):
     instance_name: str
     container_name: str
     container_id: int
+    container_dbid: int
     closed_containers: set[str]
     """Pluggable databases besides that one, all of them closed."""
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from cdc_core.capture.attempts import attempts
 from cdc_core.capture.logs.coverage import LogStart, read_log_starts
 from cdc_core.capture.logs.naming import where_logminer_runs
-from cdc_core.capture.logs.proving import check_database, check_incarnation
+from cdc_core.capture.logs.proving import check_incarnation
 from cdc_core.capture.logs.standby import where_both_run
 from cdc_core.capture.passes.answer import Answer, PassReader, answering
 from cdc_core.capture.passes.joining import uncounted
@@ -120,7 +120,6 @@ class _Turn:
             folder=folder,
         )
         with where_both_run(session, self._miner, self._rules.how):
-            check_database(session, work.source)
             incarnation = check_incarnation(session, work.source.resetlogs_change)
             with self._answer(prefetched, incarnation) as answer:
                 landed = rows.land(answer.rows(), self._still_open)

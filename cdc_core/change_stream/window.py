@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from cdc_core.capture.logs.proving import check_database, check_incarnation
+from cdc_core.capture.logs.proving import check_incarnation
 from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.capture.stream_ends.altered import read_altered
 from cdc_core.capture.stream_ends.ddl_rows import DdlRow, Followed, follow_ddl
@@ -81,7 +81,6 @@ class WindowReader:
         """
         started, work, landing = time.monotonic(), self._work, self._landing
         folder = window_folder(work.source.name, self._window)
-        check_database(self._session, work.source)
         check_incarnation(self._session, work.source.resetlogs_change)
         landing.remove_unlanded(folder)
         events = WindowEvents(self._form, self._window, work.record.ordinal, work.reader)

@@ -2,7 +2,7 @@
 anew?
 
 Where the source's windows begin, each table's fate and definitions, what the chunks of each
-snapshot were to be, and up to where windows were retired. All but the first are written again when
+snapshot were to be, and up to where windows were retired. All but the plans are written again when
 they change, under a higher number: the highest counts.
 """
 
@@ -65,16 +65,17 @@ class Retired:
 
 
 def keep_source(landing: LandingStore, record: SourceRecord) -> None:
-    """Keep where a source begins. Repeatable."""
-    landing.write_manifest(kept_folder(record.name, "source"), sealed("source", asdict(record)))
+    """Keep where a source begins, and in which database. Repeatable."""
+    folder = kept_folder(record.name, "source")
+    _keep_newest(landing, folder, record.revision, sealed("source", asdict(record)))
 
 
 def kept_source(landing: LandingStore, source: str) -> SourceRecord | None:
     """Where the source begins; None where that was never kept."""
-    folder = kept_folder(source, "source")
-    if not landing.exists(folder, MANIFEST_NAME):
+    folders = landing.list_folders(kept_folder(source, "source"))
+    if not folders:
         return None
-    return _read(landing, folder, "source", lambda data: SourceRecord(**data))
+    return _read(landing, folders[-1], "source", lambda data: SourceRecord(**data))
 
 
 def keep_table(landing: LandingStore, kept: KeptTable) -> None:

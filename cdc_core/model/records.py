@@ -22,7 +22,8 @@ ChunkState = Literal["planned", "landed", "applied", "dropped"]
 class SourceRecord:
     """One source. ``snapshot_scn`` is the SCN of its first snapshot, where windows begin;
     ``mining_low`` how far back the first window reads; ``resetlogs_change`` the incarnation of the
-    database."""
+    database, ``dbid`` the database, and ``container_dbid`` the pluggable one. ``revision`` counts
+    how often these were exchanged."""
 
     name: str
     snapshot_scn: Scn
@@ -30,6 +31,8 @@ class SourceRecord:
     resetlogs_change: int
     database_name: str | None = None
     dbid: int | None = None
+    container_dbid: int | None = None
+    revision: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,13 +33,19 @@ class OracleDatabase:
     Args:
         config: How it is reached.
         on_statement: Called with the text of each statement before it is sent.
+        check: Called with each new session; what it raises keeps the session from being used.
     """
 
     def __init__(
-        self, config: OracleConfig, *, on_statement: Callable[[str], None] | None = None
+        self,
+        config: OracleConfig,
+        *,
+        on_statement: Callable[[str], None] | None = None,
+        check: Callable[[OracleSession], None] | None = None,
     ) -> None:
         self._config = config
         self._on_statement = on_statement
+        self._check = check
         self._lock = threading.Lock()
         self._kept: list[tuple[float, OracleSession]] = []
 
@@ -55,6 +61,10 @@ class OracleDatabase:
             raise
         with self._lock:
             self._kept.append((time.monotonic(), session))
+
+    def unchecked(self) -> OracleDatabase:
+        """The same, whatever database it is now."""
+        return OracleDatabase(self._config, on_statement=self._on_statement)
 
     def beside(self, dsn: str) -> OracleDatabase:
         """Another database, reached by the same user in the same way under another connect
@@ -85,7 +95,14 @@ class OracleDatabase:
             session.close()
 
     def _connect(self) -> OracleSession:
-        return connect(self._config, on_statement=self._on_statement)
+        session = connect(self._config, on_statement=self._on_statement)
+        if self._check is not None:
+            try:
+                self._check(session)
+            except BaseException:
+                session.close()
+                raise
+        return session
 
     def read(self, work: Callable[[OracleSession], T]) -> T:
         """Do work that reads much from the database and lands nothing before its end, in a new

@@ -43,7 +43,8 @@ ROW_ARCHIVAL = "ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL"
 """Rows that are archived in their table (``ORA_ARCHIVE_STATE``) are in the redo like all others, so
 queries shall see them too. Source: SQL Language Reference 19c, ALTER SESSION."""
 
-_CONTAINER = "SELECT CDB, SYS_CONTEXT('USERENV', 'CON_NAME') FROM V$DATABASE"
+_DATABASE = "SELECT CDB, SYS_CONTEXT('USERENV', 'CON_NAME'), DBID, CON_DBID FROM V$DATABASE"
+"""Source: Oracle Database Reference 19c, V$DATABASE (CON_DBID: database ID of the PDB)."""
 _FETCH_ALL_ROWS = 1000
 
 _LOCK_FLUSH_ROW = "SELECT LAST_SCN FROM {table} FOR UPDATE NOWAIT"
@@ -158,7 +159,7 @@ class OracleSession:
     ) -> None:
         self._connection = connection
         self._on_statement = on_statement
-        self._container: tuple[bool, str] | None = None
+        self._database: tuple[bool, str, int, int] | None = None
         self.user = user
 
     def __enter__(self) -> Self:
@@ -301,6 +302,16 @@ class OracleSession:
         are."""
         return self._describe()[1]
 
+    @property
+    def dbid(self) -> int:
+        """Names the database; a clone that was made by copying files has the same."""
+        return self._describe()[2]
+
+    @property
+    def container_dbid(self) -> int:
+        """Names the container; one that is made anew under the same name has another."""
+        return self._describe()[3]
+
     @contextmanager
     def in_root(self) -> Iterator[None]:
         """Work in CDB$ROOT for the block, as LogMiner needs; nothing changes in a database without
@@ -335,11 +346,11 @@ class OracleSession:
             except DRIVER_ERRORS:
                 return  # a lost session is as closed as it can be
 
-    def _describe(self) -> tuple[bool, str]:
-        if self._container is None:
-            [(cdb, name)] = self.fetch_all(_CONTAINER)
-            self._container = (cdb == "YES", name)
-        return self._container
+    def _describe(self) -> tuple[bool, str, int, int]:
+        if self._database is None:
+            [(cdb, name, dbid, container)] = self.fetch_all(_DATABASE)
+            self._database = (cdb == "YES", name, int(dbid), int(container))
+        return self._database
 
     def _set_container(self, name: str) -> None:
         sql = f"ALTER SESSION SET CONTAINER = {name if name == ROOT else quote(name)}"

@@ -45,6 +45,8 @@ SOURCES = Table(
     Column("resetlogs_change", BigInteger),
     Column("database_name", String(128)),
     Column("dbid", BigInteger),
+    Column("container_dbid", BigInteger),
+    Column("revision", BigInteger, nullable=False),
 )
 
 TABLES = Table(

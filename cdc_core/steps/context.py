@@ -13,11 +13,13 @@ from typing import Any
 from cdc_core.config import LakeConfig, SourceConfig, refuse_several
 from cdc_core.decode.masking import Masks, masks_by_table
 from cdc_core.errors import (
+    RESNAPSHOT,
     ConfigError,
     FencedError,
     LandingDamagedError,
     LeaseHeldError,
     NotYetError,
+    OtherDatabaseError,
     SecondWriterError,
     StoreUnavailableError,
     TerminalError,
@@ -42,6 +44,7 @@ from cdc_core.model.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import FoundTable, Reporter, StepKind, StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import OracleDatabase
+from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.converters import check_converters
 from cdc_core.schema.table import TableSchema
 from cdc_core.source import OpenSource, Source
@@ -78,7 +81,9 @@ class Context:
         self._written = config
         self._config: SourceConfig | None = None
         self._matched: list[FoundTable] | None = None
-        self.database = OracleDatabase(config.oracle, on_statement=on_statement)
+        self.database = OracleDatabase(
+            config.oracle, on_statement=on_statement, check=self._refuse_another_database
+        )
         self._open_source = open_source
         self._open_lake = open_lake
         self._report = report
@@ -111,6 +116,33 @@ class Context:
         """What reads the database's redo, by the configuration as it is now. It keeps no state, so
         each use may have its own."""
         return self._open_source(self.config, self.database)
+
+    def redo_source_now(self) -> Source:
+        """The same of the database that is there now, whichever it is."""
+        return self._open_source(self.config, self.database.unchecked())
+
+    def _refuse_another_database(self, session: OracleSession) -> None:
+        """Rows, definitions and SCNs of another database say nothing of this source.
+
+        Raises:
+            OtherDatabaseError: It is not the one that the source began with.
+        """
+        known = self.store.sources.get(self.source)
+        for what, expected, current in (
+            ("oracle.dsn leads to another database than the one that the source began with",
+             known and known.dbid, session.dbid),
+            ("the pluggable database is another one than the one that the source began with",
+             known and known.container_dbid, session.container_dbid),
+        ):  # fmt: skip
+            if expected is not None and expected != current:
+                raise OtherDatabaseError(
+                    what,
+                    hint="Set oracle.dsn to that database again. Where this one is in its place for"
+                    " good, `redolake source skip-gap --replaced` ends all streams, and"
+                    f" {RESNAPSHOT} brings each table back from this one.",
+                    expected=expected,
+                    current=current,
+                )
 
     def find_tables(self, *, is_kept: bool = True) -> list[FoundTable]:
         """Ask Oracle which tables the patterns name now, and follow the answer from here on.

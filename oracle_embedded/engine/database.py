@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -95,6 +96,7 @@ class Database:
         self.instance_name = database_name
         self.container_name = container
         self.container_id = container_id
+        self.container_dbid = zlib.crc32(container.encode())
         self.closed_containers: set[str] = set()
         self.other_containers: dict[str, int] = {}
         self.service_names: Sequence[str] = (container.upper(), database_name)

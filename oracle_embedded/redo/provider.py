@@ -12,7 +12,7 @@ from oracle_embedded.api import (
     VirtualTable,
 )
 from oracle_embedded.faults import FaultRegistry
-from oracle_embedded.redo import threads
+from oracle_embedded.redo import store, threads
 from oracle_embedded.redo.contents import Contents
 from oracle_embedded.redo.miner import Miner
 from oracle_embedded.redo.settings import RedoSettings, Wart
@@ -65,6 +65,11 @@ class Redo:
         """
         with self.database.writing():
             return self.sink.open_resetlogs()
+
+    def change_dbid(self, dbid: int) -> None:
+        """Give the database another DBID, as a restored clone gets by DBNEWID."""
+        with self.database.writing():
+            store.write_meta(self.sink.writer.connection, {"dbid": dbid})
 
     def open_pluggable_resetlogs(self) -> int:
         """Begin a new incarnation of the pluggable database alone, as after FLASHBACK PLUGGABLE

@@ -10,7 +10,13 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from oracle_embedded.api import DatabaseView, EngineSession, TransactionInfo, session_address
+from oracle_embedded.api import (
+    ROOT_DBID,
+    DatabaseView,
+    EngineSession,
+    TransactionInfo,
+    session_address,
+)
 from oracle_embedded.faults import FaultEvent, FaultKind, FaultRegistry
 from oracle_embedded.redo import standby, store, threads
 from oracle_embedded.redo.logs import (
@@ -22,7 +28,7 @@ from oracle_embedded.redo.logs import (
     member_name,
     resetlogs_id,
 )
-from oracle_embedded.redo.miner import Miner
+from oracle_embedded.redo.miner import ROOT, Miner
 from oracle_embedded.redo.settings import RedoSettings, Wart
 from oracle_embedded.redo.sink import Sink
 
@@ -96,6 +102,8 @@ class Facts:
 
     def _database_facts(self, session: EngineSession) -> Iterator[Row]:
         [facts] = self._primary_facts()
+        in_root = session.parameter("CONTAINER").upper() == ROOT
+        facts["CON_DBID"] = ROOT_DBID if in_root else self._database.container_dbid
         site = session.standby
         if site is not None:
             scn = facts["CURRENT_SCN"] if site.applied_scn is None else site.applied_scn

@@ -219,7 +219,17 @@ def _need(record: WindowRecord, *, is_needed: bool) -> str:
     )
 
 
-def skip_gap(config: ConfigOption = None) -> None:
+def skip_gap(
+    config: ConfigOption = None,
+    replaced: Annotated[
+        bool,
+        typer.Option(
+            "--replaced",
+            help="The database was replaced for good, by a restored clone or by another "
+            "pluggable database under its name: read it from now on.",
+        ),
+    ] = False,
+) -> None:
     """Skip redo that is permanently lost, so that windows continue after it.
 
     Use it when `redolake run` stops because an archived log was deleted and you cannot restore it.
@@ -229,12 +239,13 @@ def skip_gap(config: ConfigOption = None) -> None:
     `policies.on_redo_gone: resnapshot`, the next run does both.
     """
     with opened(config) as pipeline:
-        found = pipeline.skip_gap()
+        found = pipeline.skip_gap(is_replaced=replaced)
         if found is None:
             out().print("There is no gap: no window has stopped because its redo is lost.")
             return
         record, tables = found
-        out().print(f"{record.key} is a gap now.")
+        if record is not None:
+            out().print(f"{record.key} is a gap now.")
         for table in tables:
             out().print(
                 f"{table.table} left the stream before it: `redolake table resnapshot "

@@ -383,7 +383,9 @@ class StandIn(Pipeline):
     def add_signal(self, signal: Signal) -> bool:
         return self.store.signals.add(signal)
 
-    def skip_gap(self) -> tuple[WindowRecord, list[TableRecord]] | None:
+    def skip_gap(
+        self, *, is_replaced: bool = False
+    ) -> tuple[WindowRecord | None, list[TableRecord]] | None:
         return None
 
     def take_signals(self) -> list[tuple[Signal, list[ChunkKey]]]:

@@ -115,9 +115,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def work_of(**more: Any) -> WindowWork:
     """The window's work."""
     return WindowWork(
-        source=replace(
-            SOURCE, resetlogs_change=more.get("resetlogs_change", 1), dbid=more.get("dbid")
-        ),
+        source=replace(SOURCE, resetlogs_change=more.get("resetlogs_change", 1)),
         record=RECORD,
         tables=more.get("tables", [EMP, DEPT]),
         ledger=more.get("ledger", []),
@@ -291,13 +289,6 @@ def test_a_late_commit_is_landed_and_told(
 def test_another_incarnation_stops_the_window(landing: LandingStore) -> None:
     with pytest.raises(RedoUnavailableError, match="RESETLOGS"):
         capture(FakeSession(answers(), [batch()]), landing, resetlogs_change=99)
-
-
-def test_another_database_stops_the_window(landing: LandingStore) -> None:
-    """A clone that was made by copying files has the same incarnation."""
-    with pytest.raises(RedoUnavailableError, match="another database"):
-        capture(FakeSession(answers(), [batch()]), landing, dbid=8)
-    capture(FakeSession(answers(), [batch()]), landing, dbid=7)
 
 
 # --- DDL ----------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def database(**more: Any) -> FakeSession:
             "SELECT CURRENT_SCN": counter(1000, 1005, 1010, 1015),
             "FROM V$THREAD": [(1, 990)],
             "V$TRANSACTION": [],
-            "RESETLOGS_CHANGE#": [(7, "ORCL", 42)],
+            "RESETLOGS_CHANGE#": [(7, "ORCL")],
             **more,
         }
     )

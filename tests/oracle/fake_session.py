@@ -32,6 +32,7 @@ class FakeSession:
     user = "CAPTURE"
     is_cdb = False
     container = "ORCL"
+    dbid = container_dbid = 42
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def current_log(source: Source) -> int:
     return int(found)
 
 
-def lose_redo(source: Source, *, is_forgotten: bool = False) -> ScnWindow:
+def lose_redo(source: Source, *, is_forgotten: bool = False, over: Sequence[str] = ()) -> ScnWindow:
     """A window whose log is deleted, behind one that was captured and applied; changes lie before, in and behind it."""
     source.run()
     change(source, 10)
@@ -76,8 +76,14 @@ def lose_redo(source: Source, *, is_forgotten: bool = False) -> ScnWindow:
     source.windows()
     change(source, 11)
     log = current_log(source)
-    switch(source)
-    [window] = source.pipeline.plan_windows()[:1]
+    with source.oracle.owner() as connection:
+        for statement in over[:1]:
+            connection.cursor().execute(statement)
+        switch(source)
+        [window] = source.pipeline.plan_windows()[:1]
+        for statement in over[1:]:
+            connection.cursor().execute(statement)
+        connection.commit()
     switch(source, 5)  # so that the log is in no online group any more
     redo = source.oracle.database.redo
     (redo.forget_archived_log if is_forgotten else redo.delete_archived_log)(log)
@@ -224,6 +230,16 @@ def test_a_transaction_that_was_open_over_the_gap_is_whole(source: Source) -> No
     assert (100, "changed") in source.lake.image(table_id("ONE"))
 
 
+def test_a_transaction_of_the_gap_that_the_snapshots_have_stops_no_table(source: Source) -> None:
+    """It began in the gap, and had committed behind it when the tables were read again."""
+    over = ("INSERT INTO ONE VALUES (100, 'new')", "UPDATE ONE SET NOTE = 'behind' WHERE ID = 100")
+    window = lose_redo(source, over=over)
+    stops(source)
+    assert redolake("table", "resnapshot", "DEMO.ONE", "DEMO.TWO").exit_code == 0
+    check(source, window)
+    assert (100, "behind") in source.lake.image(table_id("ONE"))
+
+
 def test_windows_behind_a_gap_are_captured_again_from_its_end(source: Source) -> None:
     window = lose_redo(source)
     stops(source)
@@ -291,7 +307,12 @@ def test_scns_that_come_again_are_waited_for(
     low = source.record("ONE").mirror_scn
     assert low is not None
     start = Start(
-        snapshot_scn=low, mining_low=low, resetlogs_change=1, database_name="ORCL", dbid=1
+        snapshot_scn=low,
+        mining_low=low,
+        resetlogs_change=1,
+        database_name="ORCL",
+        dbid=1,
+        container_dbid=1,
     )
     monkeypatch.setattr(LogMinerSource, "read_start", lambda *_, **__: start)
     with pytest.raises(NotYetError, match="come again"):

@@ -58,13 +58,16 @@ class ScriptedSource:
 
     def read_start(self, tables: Sequence[TableId], *, is_first: bool = False) -> Start:
         self.asked.append(f"start of {', '.join(map(str, tables))}")
-        self.begin = self.database.read(current_scn)
+        with self.database.session() as session:
+            self.begin = current_scn(session)
+            dbid, container_dbid = session.dbid, session.container_dbid
         return Start(
             snapshot_scn=self.begin,
             mining_low=Scn(self.begin - 1),
             resetlogs_change=1,
             database_name="SCRIPTED",
-            dbid=1,
+            dbid=dbid,
+            container_dbid=container_dbid,
         )
 
     def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:

@@ -15,7 +15,7 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary_queries import tables_condition
 from cdc_core.source import Start
 
-_DATABASE = "SELECT RESETLOGS_CHANGE#, NAME, DBID FROM V$DATABASE"
+_DATABASE = "SELECT RESETLOGS_CHANGE#, NAME FROM V$DATABASE"
 _OPEN_THREADS = """
 SELECT COUNT(*), MIN(LAST_REDO_CHANGE#) FROM V$THREAD WHERE STATUS = 'OPEN' AND ENABLED IN ('PUBLIC', 'PRIVATE')"""
 _TRANSACTIONS = "SELECT RAWTOHEX(XID), START_SCN FROM {view} WHERE START_SCN > 1 OR USED_UREC > 0"
@@ -51,14 +51,15 @@ def read_start(
     before = current_scn(session)
     oldest = _oldest_open(session, sleep)
     snapshot = _after_ddl(session, tables, sleep)
-    [(resetlogs_change, name, dbid)] = session.fetch_all(_DATABASE)
+    [(resetlogs_change, name)] = session.fetch_all(_DATABASE)
     low = min(before, oldest if oldest is not None else before) - 1
     return Start(
         snapshot_scn=snapshot,
         mining_low=Scn(low),
         resetlogs_change=int(resetlogs_change),
         database_name=str(name),
-        dbid=int(dbid),
+        dbid=session.dbid,
+        container_dbid=session.container_dbid,
     )
 
 
@@ -91,11 +92,6 @@ def upper_bound(session: OracleSession, close_at: CloseAt) -> Scn:
 def resetlogs_change(session: OracleSession) -> int:
     """The SCN of the last RESETLOGS: names the incarnation."""
     return int(session.fetch_all(_DATABASE)[0][0])
-
-
-def database_id(session: OracleSession) -> int:
-    """The DBID: names the database."""
-    return int(session.fetch_all(_DATABASE)[0][2])
 
 
 def _oldest_open(session: OracleSession, sleep: Callable[[float], None]) -> Scn | None:

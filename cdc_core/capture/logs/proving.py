@@ -1,5 +1,5 @@
-"""Is it the database that was snapshotted, and do the logs hold the whole window, before a pass and
-after it?"""
+"""Is it the incarnation that was snapshotted, and do the logs hold the whole window, before a pass
+and after it?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from cdc_core.capture.logs.coverage import RedoLog, cover, read_logs, read_threads
 from cdc_core.capture.logs.dictionaries import needed_from
-from cdc_core.capture.logs.positions import database_id
 from cdc_core.capture.logs.positions import resetlogs_change as read_resetlogs_change
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import (
@@ -17,7 +16,6 @@ from cdc_core.errors import (
     LogsChangedError,
     RedoUnavailableError,
 )
-from cdc_core.model.records import SourceRecord
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 
@@ -69,22 +67,6 @@ def prove_logs(
                 **error.facts,
             ) from error
     return ProvedLogs(min(first, low), copies, logs)
-
-
-def check_database(session: OracleSession, source: SourceRecord) -> None:
-    """A clone can have the same incarnation, and SCNs of its own.
-
-    Raises:
-        RedoUnavailableError: It is another database than the one that was snapshotted.
-    """
-    current = database_id(session)
-    if source.dbid is not None and current != source.dbid:
-        raise RedoUnavailableError(
-            "oracle.dsn leads to another database than the snapshot's",
-            hint="Set oracle.dsn to that database again, or start a new source (another name) with a snapshot of all its tables.",
-            expected=source.dbid,
-            current=current,
-        )
 
 
 def check_incarnation(session: OracleSession, expected: int) -> int:

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 
 from cdc_core.capture.logs.coverage import archived_end, read_logs, read_threads
 from cdc_core.capture.logs.naming import where_logminer_runs
-from cdc_core.capture.logs.positions import database_id, resetlogs_change
+from cdc_core.capture.logs.positions import resetlogs_change
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import ConfigError, PreflightError, RedoUnavailableError
 from cdc_core.model.scn import Scn
@@ -79,12 +79,12 @@ def check_standby(session: OracleSession, miner: OracleSession) -> None:
             role=role,
             open_mode=open_mode,
         )
-    if database_id(miner) != database_id(session):
+    if miner.dbid != session.dbid:
         raise ConfigError(
             "capture.standby_dsn names a standby of another database",
             hint="Name a physical standby of the database under oracle.dsn: both have one DBID.",
-            expected=database_id(session),
-            current=database_id(miner),
+            expected=session.dbid,
+            current=miner.dbid,
         )
     if session.is_cdb and miner.container != session.container:
         raise ConfigError(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 
 from cdc_core.capture.logs.coverage import RedoLog, read_log_starts
-from cdc_core.capture.logs.proving import check_database, check_incarnation
+from cdc_core.capture.logs.proving import check_incarnation
 from cdc_core.capture.logs.standby import where_both_run
 from cdc_core.capture.passes.answer import Answer, PassReader, answering
 from cdc_core.capture.passes.question import ask
@@ -71,7 +71,6 @@ def _store(
     with where_both_run(session, miner, reader.question.how):
         if not is_unchanging(session, reader.question.window.scn_high):
             return None
-        check_database(session, work.source)
         incarnation = check_incarnation(session, work.source.resetlogs_change)
         with answering(session, miner, reader, incarnation) as answer:
             for batch in answer.rows():

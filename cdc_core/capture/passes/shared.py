@@ -22,7 +22,6 @@ from cdc_core.capture.logs.coverage import RedoLog, read_log_starts
 from cdc_core.capture.logs.naming import logs_read, where_logminer_runs
 from cdc_core.capture.logs.proving import (
     ProvedLogs,
-    check_database,
     check_incarnation,
     prove_logs,
     refuse_changed,
@@ -183,7 +182,6 @@ class Share:
         high = question.window.scn_high
         if question.unfinished is None and not is_unchanging(session, high):
             return None
-        check_database(session, source)
         self.incarnation = check_incarnation(session, source.resetlogs_change)
         low, how = question.reads_above, question.how
         return prove_logs(session, session, low, high, self.incarnation, how)

@@ -136,13 +136,15 @@ def _by_ddl(mined: MinedWindow) -> list[StreamEnd]:
 
 
 def _incomplete(mined: MinedWindow) -> list[StreamEnd]:
-    """Tables that a committed transaction has changed which cannot be shown whole."""
+    """Tables with changes of a transaction that cannot be shown whole, unless it committed before
+    they were read: their snapshots have it."""
     tables = {str(schema.table): schema.table for schema in mined.answer.question.tables}
+    read_at = mined.work.read_at
     return [
-        _incomplete_end(tables[name], one, mined.window)
+        _incomplete_end(table, one, mined.window)
         for one in mined.incomplete
-        for name in one.tables
-        if name in tables
+        for table in map(tables.get, one.tables)
+        if table is not None and (one.commit_scn is None or one.commit_scn > read_at.get(table, 0))
     ]
 
 

@@ -336,6 +336,7 @@ def _begin_source(ctx: Context, start: Start) -> None:
             resetlogs_change=start.resetlogs_change,
             database_name=start.database_name,
             dbid=start.dbid,
+            container_dbid=start.container_dbid,
         )
     )
 

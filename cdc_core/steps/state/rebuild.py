@@ -12,7 +12,6 @@ import dataclasses
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -142,7 +141,7 @@ class _Rebuilding:
 
     def fill(self) -> list[str]:
         """Fill the scratch store; return what is to be said."""
-        self._scratch.sources.save(self._in_its_incarnation())
+        self._scratch.sources.save(self._source)
         for one in self._kept:
             self._scratch.tables.restore(one.record)
             _put_versions(self._scratch, one)
@@ -157,13 +156,6 @@ class _Rebuilding:
             remarks += self._put_table(one, chunks)
         self._put_applied()
         return remarks
-
-    def _in_its_incarnation(self) -> SourceRecord:
-        """The source in the incarnation of its newest window, which may have begun after it."""
-        if not self._windows:
-            return self._source
-        newest = self._windows[-1].manifest.resetlogs_change
-        return replace(self._source, resetlogs_change=newest)
 
     def _put_window(self, landed: LandedWindow) -> None:
         manifest = landed.manifest

@@ -13,6 +13,7 @@ from cdc_core.errors import (
     IncarnationError,
     NotYetError,
     OracleUnavailableError,
+    OtherDatabaseError,
     PreflightError,
     RedoUnavailableError,
     RedoUnreadableError,
@@ -142,16 +143,35 @@ def gap_ahead(ctx: Context) -> tuple[WindowRecord, RedoUnavailableError] | None:
     return None
 
 
-def skip_gap(ctx: Context) -> tuple[WindowRecord, list[TableRecord]] | None:
+def skip_gap(
+    ctx: Context, *, is_replaced: bool = False
+) -> tuple[WindowRecord | None, list[TableRecord]] | None:
     """Where redo of the first window that is not captured is gone: end the streams of all tables
-    that need it, and let the window be a gap; the window and the tables. After RESETLOGS all tables
-    need it. None where there is no gap.
+    that need it, and let the window be a gap; the window, if one was planned, and the tables. After
+    RESETLOGS all tables need it. None where there is no gap.
+
+    Args:
+        ctx: The source.
+        is_replaced: The database may be another one than that which the source began with, and is
+            from now on the source's.
 
     Raises:
-        RedoUnavailableError: It is not redo that lacks: the database is another one.
-        NotYetError: SCNs that were planned come again since RESETLOGS.
+        OtherDatabaseError: The database is another one.
+        RedoUnavailableError: It is not redo that lacks.
+        NotYetError: SCNs that windows or snapshots have reached come again in the present database.
     """
-    found = gap_ahead(ctx)
+    try:
+        with ctx.database.session():
+            found = gap_ahead(ctx)
+    except OtherDatabaseError as other:
+        if not is_replaced:
+            raise
+        with ctx.lease("capture", wait_seconds=120):
+            planned = ctx.store.windows.find(ctx.source, states=("planned",), limit=1)
+            left = begin_incarnation(ctx, other, tables_of)
+        for waiting in planned:
+            capture_window(ctx, waiting.window)
+        return (planned[0] if planned else None), left
     if found is None:
         return None
     record, error = found

@@ -9,12 +9,13 @@ begins like the first one of a source: nothing is open, and redo is read from wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from cdc_core.errors import IncarnationError, NotYetError, RedoUnavailableError
+from cdc_core.errors import NotYetError, RedoUnavailableError
 from cdc_core.landing.definitions import keep_definitions
+from cdc_core.landing.kept import keep_source
 from cdc_core.landing.layout import TRANSACTION_SCHEMA, window_folder
 from cdc_core.landing.manifest import WindowManifest, window_manifest_bytes
 from cdc_core.landing.store import LandingStore
@@ -78,11 +79,12 @@ def begun_anew(work: WindowWork) -> WindowWork:
 
 def begin_incarnation(
     ctx: Context,
-    error: IncarnationError,
+    error: RedoUnavailableError,
     tables_of: Callable[[Context, WindowRecord], list[TableRecord]],
 ) -> list[TableRecord]:
-    """After RESETLOGS: end all streams, and continue the source in the database's present
-    incarnation. All windows that wait become gaps; tables come back by snapshots of their own.
+    """After RESETLOGS, or where another database stands in the place of the captured one: end all
+    streams, and continue the source in the present one. All windows that wait become gaps; tables
+    come back by snapshots of their own.
 
     The caller holds the lease ``capture``.
 
@@ -92,19 +94,21 @@ def begin_incarnation(
         tables_of: The tables that take part in a window.
 
     Raises:
-        NotYetError: SCNs up to which windows were planned come again in the present incarnation.
+        NotYetError: SCNs that windows or snapshots have reached come again in the present one.
     """
     planned = ctx.store.windows.find(ctx.source, states=("planned",))
-    end = planned[-1].window.scn_high
     with ctx.lease("window-plan", wait_seconds=60):
-        start = ctx.redo_source.read_start([])
-        if start.snapshot_scn <= end:
+        source = ctx.source_record()
+        newest = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
+        end = newest[0].window.scn_high if newest else source.snapshot_scn
+        reached = max([end, *_read_up_to(ctx)])
+        start = ctx.redo_source_now().read_start([])
+        if start.snapshot_scn <= reached:
             raise NotYetError(
-                "SCNs up to which windows were planned come again since the database was opened with"
-                " RESETLOGS",
+                "SCNs that windows or snapshots have reached come again in the present database",
                 hint="Wait until the database has passed the SCN, or start the source over under"
                 " another name.",
-                scn=end,
+                scn=reached,
                 current=start.snapshot_scn,
             )
         left = []
@@ -112,9 +116,24 @@ def begin_incarnation(
             left += leave(ctx, record.window.scn_low, tables_of(ctx, record), error)
         joined = [one for one in ctx.store.tables.all(ctx.source) if one.is_captured]
         left += leave(ctx, end, joined, error)
-        source = replace(ctx.source_record(), resetlogs_change=start.resetlogs_change)
+        source = replace(
+            source,
+            resetlogs_change=start.resetlogs_change,
+            database_name=start.database_name,
+            dbid=start.dbid,
+            container_dbid=start.container_dbid,
+            revision=source.revision + 1,
+        )
         ctx.store.sources.save(source)
+        keep_source(ctx.landing, source)
     return left
+
+
+def _read_up_to(ctx: Context) -> Iterator[int]:
+    """The SCNs that rows of the lake may have: a newer row is never replaced by an older one."""
+    for one in ctx.store.tables.all(ctx.source):
+        yield from filter(None, (one.snapshot_scn, one.consistent_scn, one.mirror_scn))
+    yield from (one.scn for one in ctx.store.chunks.find(ctx.source))
 
 
 def leave(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import zoneinfo
 from collections.abc import Iterator
 
-from oracle_embedded.api import session_address
+from oracle_embedded.api import ROOT_DBID, session_address
 from oracle_embedded.engine.dictionary.registry import Row, View, Views
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS
 from oracle_embedded.engine.storage.catalog import UserDef
@@ -95,7 +95,7 @@ def _pdbs(view: View) -> Iterator[Row]:
                 "TOTAL_SIZE": 0,
             }
     yield {
-        "CON_ID": view.database.container_id, "DBID": 3_141_592_653, "CON_UID": 3_141_592_653, "NAME": view.database.container_name,
+        "CON_ID": view.database.container_id, "DBID": view.database.container_dbid, "CON_UID": view.database.container_dbid, "NAME": view.database.container_name,
         "OPEN_MODE": _open_mode(view, view.database.container_name), "RESTRICTED": "NO", "OPEN_TIME": view.database.started, "CREATE_SCN": view.database.first_scn, "TOTAL_SIZE": 0,
     }  # fmt: skip
 
@@ -108,14 +108,14 @@ def _open_mode(view: View, container: str) -> str:
 def _containers(view: View) -> Iterator[Row]:
     yield {
         "CON_ID": 1,
-        "DBID": 2_718_281_828,
+        "DBID": ROOT_DBID,
         "NAME": "CDB$ROOT",
         "OPEN_MODE": "READ WRITE",
         "RESTRICTED": "NO",
     }
     yield {
         "CON_ID": 3,
-        "DBID": 3_141_592_653,
+        "DBID": view.database.container_dbid,
         "NAME": view.database.container_name,
         "OPEN_MODE": "READ WRITE",
         "RESTRICTED": "NO",

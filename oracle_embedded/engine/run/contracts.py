@@ -107,6 +107,7 @@ class DatabaseState(Protocol):
     instance_name: str
     container_name: str
     container_id: int
+    container_dbid: int
     closed_containers: set[str]
     """Pluggable databases besides that one, all of them closed."""
     other_containers: dict[str, int]

@@ -60,6 +60,7 @@ class FakeDatabase:
     instance_name = "ORCLCDB"
     container_name = "ORCLPDB1"
     container_id = 3
+    container_dbid = 30
 
     def __init__(self, path: Path) -> None:
         self.path = path
