@@ -14,6 +14,7 @@ from cdc_core.config.capture import (
     Strategy,
     XStreamConfig,
 )
+from cdc_core.config.history import HistoryConfig
 from cdc_core.config.lake import (
     ChangeLogColumn,
     DeletionVectors,
@@ -36,6 +37,7 @@ __all__ = [
     "DeletionVectors",
     "EventsConfig",
     "ExecutorsFrom",
+    "HistoryConfig",
     "LakeConfig",
     "LocalLandingConfig",
     "LogMinerConfig",

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, checked
+from cdc_core.config.history import HistoryConfig, HistoryKind
 from cdc_core.model.templates import DEFAULT_PATHS, PathTemplates, check_path
 
 
@@ -55,8 +56,6 @@ _S3_DYNAMODB = "S3DynamoDBLogStore"
 
 
 ExecutorsFrom = Annotated[int, Field(ge=1)] | Literal["auto", "never"]
-
-HistoryKind = Literal["none", "scd2"]
 
 PathTemplate = Annotated[str, AfterValidator(lambda text: checked(text, check_path))]
 
@@ -139,6 +138,9 @@ class LakeConfig(ConfigModel):
     """A third Delta table per captured table, ``<path>/<source>/history/<owner.table>``, with one
     row per state of a row (slowly changing dimension, type 2): ``scd2``. `redolake run`, the
     window runs of Dagster and `redolake history` keep it. Needs a key, or ``identity: rowid``."""
+
+    history_table: HistoryConfig = HistoryConfig()
+    """How history tables look, and what makes a state."""
 
     transactions: bool = False
     """Keep a Delta table of the transactions whose changes the change logs have:
@@ -242,6 +244,11 @@ class MaintenanceConfig(ConfigModel):
     """Keep mirrors clustered by their key (liquid clustering): MERGE reads fewer files where a
     window's keys lie close together. Does nothing for tables with ``identity: all_columns``, which
     have no key."""
+
+    history_days: Annotated[int, Field(ge=1)] | None = None
+    """Days for which histories keep states that have ended, counted back from the newest change of
+    the table; `null` keeps them. Change logs keep all changes: without this setting, `redolake
+    history --rebuild` brings such states back."""
 
     target_file_mb: Annotated[int, Field(ge=1, le=1024)] = 128
     """Size up to which small files are put together, in MiB. A MERGE without deletion vectors

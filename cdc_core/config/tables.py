@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self, TypeVar, get_args
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, checked
-from cdc_core.config.lake import HistoryKind
+from cdc_core.config.history import HistoryKind
 from cdc_core.config.snapshot import Cut
 from cdc_core.model.character_sets import check_character_set
 from cdc_core.model.identifiers import TableId, split_container
@@ -284,6 +284,11 @@ class TableConfig(ConfigModel):
     history: HistoryKind | None = None
     """As ``lake.history``, for this table; by default that of the source."""
 
+    history_columns: tuple[str, ...] = ()
+    """Only changes of these columns, by name or pattern as in ``columns_exclude``, begin a state in
+    the table's history; a state shows what the others held last. Empty, the default: all columns.
+    Of a pattern: in every table that has them."""
+
     cluster_by_key: bool | None = None
     """As ``maintenance.cluster_by_key``, for this table; by default that of the source."""
 
@@ -299,7 +304,9 @@ class TableConfig(ConfigModel):
     def _are_patterns(cls, exclude: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(checked(text, TablePattern.parse) for text in exclude)
 
-    @field_validator("columns_include", "columns_exclude", "columns_mask", "columns_as")
+    @field_validator(
+        "columns_include", "columns_exclude", "columns_mask", "columns_as", "history_columns"
+    )
     @classmethod
     def _are_names(cls, names: N) -> N:
         for name in names:

@@ -37,14 +37,14 @@ _PLACES = pa.schema([("file", pa.int64()), ("place", pa.int64())])
 @dataclass(frozen=True, slots=True)
 class StateFile:
     """A file that a history table has. ``bounds`` are those of its key's columns of whole numbers,
-    ``ended_by`` the highest SCN at which one of its states ended, as far as the log says."""
+    ``ended_from`` the lowest end of a state in it, None where none has ended."""
 
     name: str
     bytes: int
     rows: int
     has_current: bool
     bounds: dict[str, tuple[int, int]]
-    ended_by: int | None
+    ended_from: int | None
 
     @property
     def old(self) -> OldFile:
@@ -101,7 +101,7 @@ class HistoryFiles:
             action["num_records"],
             action.get(f"null_count.{self.ends}") != 0,
             bounds,
-            action.get(f"max.{self.ends}"),
+            action.get(f"min.{self.ends}"),
         )
 
     def near(self, files: Iterable[StateFile], keys: pa.Table, *, current: bool) -> list[StateFile]:
@@ -134,6 +134,13 @@ class HistoryFiles:
                     places.append(own)
                     start += batch.num_rows
         return pa.concat_tables(found), pa.concat_tables(places)
+
+    def ended_up_to(self, file: StateFile, limit: int) -> np.ndarray[Any, Any]:
+        """The places in a file of the states whose end is not above a limit."""
+        with at_work(READING, self.facts):
+            ends = [batch[self.ends].combine_chunks() for batch in self._batches(file)]
+        is_old = pc.fill_null(pc.less_equal(pa.concat_arrays(ends), limit), False)
+        return np.flatnonzero(is_old.to_numpy(zero_copy_only=False))
 
     def without(self, file: StateFile, places: np.ndarray[Any, Any]) -> Iterator[pa.Table]:
         """The states of a file but for those at some places."""

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.config import HistoryConfig
+from cdc_core.errors import SchemaMismatchError
 from cdc_core.lake.tables import mirror_columns, spark_type
+from cdc_core.model.patterns import ColumnRule
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.layout import ORDINAL
 from cdc_core.stage.states import (
-    ANY_CHANGE,
+    ENDED_BY,
+    FROM,
     FROM_SCN,
+    IS_CURRENT,
     STATE_FIELDS,
     TO,
     TO_SCN,
@@ -24,7 +29,16 @@ from cdc_core.stage.states import (
     states_schema,
 )
 
-_OWN_NAMES = {name: name for name in STATE_FIELDS if name != ORDINAL}
+_FIELDS: Mapping[str, str] = {
+    FROM_SCN: "valid_from_scn",
+    TO_SCN: "valid_to_scn",
+    FROM: "valid_from",
+    TO: "valid_to",
+    IS_CURRENT: "is_current",
+    ENDED_BY: "op",
+    ORDINAL: "ordinal",
+}
+"""What the configuration calls the columns of ``stage.states.STATE_FIELDS``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +48,54 @@ class HistoryLayout:
     Attributes:
         names: What the table calls the columns of ``stage.states.STATE_FIELDS``; it has no others.
         includes_end: The end of a state is its last SCN, not the first behind it.
-        rule: What makes a state.
+        each_change: Each change of a transaction makes a state.
+        tracked: Names and patterns of the columns whose changes make a state; none for all.
+        days: For so many days states are kept that have ended; None for ever.
     """
 
-    names: Mapping[str, str] = field(default_factory=lambda: _OWN_NAMES)
+    names: Mapping[str, str]
     includes_end: bool = False
-    rule: StateRule = ANY_CHANGE
+    each_change: bool = False
+    tracked: tuple[str, ...] = ()
+    days: int | None = None
+
+    @classmethod
+    def of(
+        cls, config: HistoryConfig, tracked: tuple[str, ...] = (), days: int | None = None
+    ) -> HistoryLayout:
+        """That of a configuration, and what it says of a table."""
+        said = config.named
+        names = {field: said[name] for field, name in _FIELDS.items() if name in said}
+        return cls(names, config.end == "inclusive", config.changes == "all", tracked, days)
+
+    def rule(self, schema: TableSchema) -> StateRule:
+        """What makes a state.
+
+        Raises:
+            SchemaMismatchError: The table has none of the columns whose changes count, or has a
+                column of the name that one of the history's has.
+        """
+        wanted = ColumnRule(include=self.tracked)
+        tracked = frozenset(one for one in schema.column_names if not wanted.excludes(one))
+        if self.tracked and not tracked - set(schema.key):
+            raise SchemaMismatchError(
+                "the table has none of the columns whose changes make a state",
+                hint="Name columns that it has under its history_columns.",
+                table=schema.table,
+            )
+        own = {name.lower() for name in self.names.values()}
+        if taken := sorted(one for one in schema.column_names if one.lower() in own):
+            raise SchemaMismatchError(
+                "the history has columns of its own that are called like the table's",
+                hint="Give them other names under lake.history_table.columns.",
+                table=schema.table,
+                columns=", ".join(taken),
+            )
+        return StateRule(tracked if self.tracked else None, self.each_change)
+
+    def limit(self, scn: int) -> int:
+        """What the table says as the end of a state that ended at an SCN."""
+        return scn - self.includes_end
 
     @property
     def starts(self) -> str:
@@ -96,12 +152,12 @@ class HistoryLayout:
             one.name: [one.stored_as, spark_type(fields.field(one.name).type)]
             for one in schema.columns
         }
-        tracked = None if self.rule.tracked is None else sorted(self.rule.tracked)
+        tracked = self.rule(schema).tracked
         said = {
             "names": dict(self.names),
             "includes_end": self.includes_end,
-            "tracked": tracked,
-            "each_change": self.rule.each_change,
+            "tracked": None if tracked is None else sorted(tracked),
+            "each_change": self.each_change,
         }
         return {"columns": own, **said}
 

@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -84,7 +85,7 @@ from cdc_core.stage.changes import (
 )
 from cdc_core.stage.differing import touching
 from cdc_core.stage.layout import COMMIT_SCN
-from cdc_core.stage.states import Truncated, states_behind, states_of, states_schema
+from cdc_core.stage.states import TO_SCN, Truncated, states_behind, states_of, states_schema
 
 _LOG = logging.getLogger(__name__)
 _BRINGS_CHANGES = frozenset({"window", "chunk", "gone", "partitions"})
@@ -114,7 +115,7 @@ class HistoryTable:
             open_session=self._no_session,
             paths=config.paths,
         )
-        self._layout = HistoryLayout() if layout is None else layout
+        self._layout = HistoryLayout.of(config.history_table) if layout is None else layout
         self.path = config.paths.path("history", root, source, table)
 
     def scn(self) -> int | None:
@@ -168,13 +169,15 @@ class HistoryTable:
         )
 
     def maintain(self, vacuum_hours: int | None) -> None:
-        """Put small files together, and remove files that no version of so many hours has (None:
-        keep them). No row changes."""
+        """Remove states that ended longer ago than they are kept, put small files together, and
+        remove files that no version of so many hours has (None: keep them)."""
         log = read_log(self.path)
         schema = known_schema(read_log(self._work.changelog))
         if log is None or schema is None or self._app not in log.transactions:
             return
-        self._compact(in_mirror(self._work, schema), log)
+        schema = in_mirror(self._work, schema)
+        if newest_metadata(self.path, "layout") == self._layout.described(schema):
+            self._compact(schema, log)  # another layout is written by the next update
         from deltalake import DeltaTable
 
         if vacuum_hours is not None:
@@ -225,8 +228,13 @@ class HistoryTable:
         columns = self._layout.columns(schema)
         return HistoryFiles(self.path, columns, schema.key, self._layout.ends, self._facts)
 
-    def _info(self, schema: TableSchema, version: int, reached: int) -> CommitInfo:
-        """What a commit carries; ``reached`` is the highest SCN of a change in the change log."""
+    def _forgotten(self) -> int:
+        """The SCN up to which ended states were removed."""
+        return newest_metadata(self.path, "forgotten") or 0
+
+    def _info(self, schema: TableSchema, version: int, reached: int, forgotten: int) -> CommitInfo:
+        """What a commit carries; ``reached`` is the highest SCN of a change in the change log, and
+        states that ended up to ``forgotten`` are not there any more."""
         done = self._work.position()
         scn = max(done.changelog_scn or 0, done.mirror_scn or 0)
         metadata = self._work.metadata(
@@ -234,6 +242,7 @@ class HistoryTable:
             scn,
             changelog_version=version,
             reached=reached,
+            forgotten=forgotten,
             layout=self._layout.described(schema),
         )
         return CommitInfo(
@@ -275,7 +284,7 @@ class HistoryTable:
         with logged_changes(self._work.changelog, schema, _with_images, files) as changes:
             facts = changes.facts()
             newest = max(reached, facts.scns[1]) if facts.changes else reached
-            info = self._info(schema, version, newest)
+            info = self._info(schema, version, newest, self._forgotten())
             is_newer = not facts.changes or facts.scns[0] > reached
             if is_newer and not facts.moved_absent:
                 with self._exchanging(schema) as exchange:
@@ -315,7 +324,7 @@ class HistoryTable:
                 light,
                 schema,
                 facts.absent,
-                rule=layout.rule,
+                rule=layout.rule(schema),
                 has_gaps=has_gaps,
             )
             if states is None:
@@ -325,7 +334,11 @@ class HistoryTable:
 
     def _derive(self, exchange: _Exchange, touched: LightChanges, schema: TableSchema) -> None:
         """Derive the states of the keys that some changes touch from the whole change log."""
-        states = [self._layout.stored(one, schema) for one in self._states(schema, touched)]
+        forgotten = self._forgotten()
+        states = [
+            self._layout.stored(_kept(one, forgotten), schema)
+            for one in self._states(schema, touched)
+        ]
         near, rows, places = exchange.states_of(_keys_of(touched, schema), current=False)
         derived = pa.concat_tables([exchange.files.columns.empty_table(), *states])
         exchange.take(derived, near, rows, places)
@@ -353,11 +366,12 @@ class HistoryTable:
                 self.path, columns, self._properties(schema), doing=_DOING, facts=self._facts
             )
         found = queried(work, "changelog", f"SELECT MAX({COMMIT_SCN}) AS scn FROM changelog")
-        info = self._info(schema, version, found["scn"][0].as_py() or 0)
+        forgotten = 0 if there is None or self._layout.days is None else self._forgotten()
+        info = self._info(schema, version, found["scn"][0].as_py() or 0, forgotten)
         with self._exchanging(schema) as exchange:
             before = sum(one.rows for one in exchange.listed)
             for states in self._states(schema, None):
-                exchange.writer.add(self._layout.stored(states, schema))
+                exchange.writer.add(self._layout.stored(_kept(states, forgotten), schema))
             added = exchange.close()
             overwrite_files(self.path, exchange.files.columns, added, info, fence=work.fence)
         return sum(one.rows for one in added), before
@@ -375,8 +389,10 @@ class HistoryTable:
         }
 
     def _compact(self, schema: TableSchema, log: DeltaLog) -> None:
-        """Write the small files into fewer ones, in one commit."""
+        """Forget old states and write the small files into fewer ones, in one commit."""
+        forgotten = max(self._forgotten(), self._outlived())
         with self._exchanging(schema) as exchange:
+            exchange.forget(self._layout.limit(forgotten))
             for current in (True, False):
                 small = [
                     one
@@ -384,12 +400,26 @@ class HistoryTable:
                     if one.has_current == current and one.bytes <= SMALL_BYTES
                 ]
                 exchange.replaced += small if len(small) > 1 else []
-            if not exchange.replaced:
+            if not (exchange.replaced or exchange.gone):
                 return
             said = {name: newest_metadata(self.path, name) for name in ("reached", "layout")}
-            metadata = self._work.metadata("maintenance", self.scn() or 0, **said)
+            metadata = self._work.metadata(
+                "maintenance", self.scn() or 0, forgotten=forgotten, **said
+            )
             info = CommitInfo(doing=_DOING, metadata=metadata, facts=self._facts)
-            exchange.commit(info, log, self._work.fence, changes_data=False)
+            exchange.commit(info, log, self._work.fence, changes_data=bool(exchange.gone))
+
+    def _outlived(self) -> int:
+        """The last SCN that is older than ended states are kept."""
+        if self._layout.days is None:
+            return 0
+        time_, work = "_cdc_commit_timestamp", self._work
+        newest = queried(work, "changelog", f"SELECT MAX({time_}) AS at FROM changelog")
+        if (at := newest["at"][0].as_py()) is None:
+            return 0
+        until = (at - timedelta(days=self._layout.days)).isoformat(sep=" ")
+        sql = f"SELECT MAX({COMMIT_SCN}) AS scn FROM changelog WHERE {time_} <= TIMESTAMP '{until}'"
+        return queried(work, "changelog", sql)["scn"][0].as_py() or 0
 
     def _states(self, schema: TableSchema, touched: LightChanges | None) -> Iterator[pa.Table]:
         """All states, or those of the keys that some changes touch."""
@@ -430,7 +460,7 @@ class HistoryTable:
                 light,
                 schema,
                 facts.absent,
-                rule=self._layout.rule,
+                rule=self._layout.rule(schema),
                 has_gaps=has_gaps,
                 carried=carried,
                 until=until,
@@ -488,6 +518,14 @@ class _Exchange:
             own = gone["place"].to_numpy()[of_file == at]
             self.gone.setdefault(near[at].name, []).append(own)
 
+    def forget(self, limit: int) -> None:
+        """Let the states go whose end is not above a limit."""
+        for one in self.listed:
+            if one.ended_from is None or one.ended_from > limit:
+                continue
+            if len(places := self.files.ended_up_to(one, limit)):
+                self.gone[one.name] = [places]
+
     def commit(
         self, info: CommitInfo, log: DeltaLog, fence: Fence, *, changes_data: bool = True
     ) -> tuple[int, int]:
@@ -495,7 +533,8 @@ class _Exchange:
         commit them; how many states came, and how many went."""
         added = sum(self.writer.rows.values())
         removed = sum(len(own) for places in self.gone.values() for own in places)
-        self.replaced += [one for one in self.listed if one.name in self.gone]
+        others = self.gone.keys() - {one.name for one in self.replaced}
+        self.replaced += [one for one in self.listed if one.name in others]
         for current, rows in list(self.writer.rows.items()):
             own = [one for one in self.listed if one.has_current == current]
             self.replaced += put_together(own, rows, self.replaced)
@@ -516,6 +555,11 @@ class _Exchange:
         """The new files, which are committed next."""
         self.is_closed = True
         return self.writer.close()
+
+
+def _kept(states: pa.Table, forgotten: int) -> pa.Table:
+    """The states that did not end up to an SCN."""
+    return states.filter(pc.fill_null(pc.greater(states[TO_SCN], forgotten), True))
 
 
 def _keys_of(light: LightChanges, schema: TableSchema) -> pa.Table:

@@ -12,8 +12,11 @@ from cdc_core.errors import (
     LeaseHeldError,
     TransientError,
 )
+from cdc_core.lake.history_layout import HistoryLayout
 from cdc_core.lake.history_table import HistoryTable
+from cdc_core.lake.table_context import Fence
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import TableHistory
 from cdc_core.steps.context import LOG, Context
 
@@ -48,9 +51,7 @@ def keep_history(
             continue
         try:
             with ctx.writing(table) as lease:
-                kept = HistoryTable(
-                    ctx.config.lake, ctx.source, table, record.generation, lease.check
-                ).follow(anew=anew)
+                kept = history_of(ctx, record, lease.check).follow(anew=anew)
         except CdcError as error:
             if isinstance(error, TransientError) and not isinstance(error, _OF_ONE_TABLE):
                 raise
@@ -59,3 +60,14 @@ def keep_history(
         else:
             if kept is not None:
                 yield kept
+
+
+def history_of(ctx: Context, record: TableRecord, fence: Fence) -> HistoryTable:
+    """The history of a captured table, as it is configured."""
+    config, table = ctx.config, record.table
+    layout = HistoryLayout.of(
+        config.lake.history_table,
+        config.table(table).history_columns,
+        config.maintenance.history_days,
+    )
+    return HistoryTable(config.lake, ctx.source, table, record.generation, fence, layout)

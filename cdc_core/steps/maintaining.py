@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdc_core.errors import CdcError, SparkUnavailableError
-from cdc_core.lake.history_table import HistoryTable
 from cdc_core.lake.side_tables import BESIDE_NAMES
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import Maintenance
 from cdc_core.steps.context import LOG, Context
+from cdc_core.steps.history import history_of
 from cdc_core.steps.snapshots.retire import retire_chunks
 from cdc_core.steps.windows.definition_sets import remove_unnamed
 
@@ -80,9 +80,7 @@ def _maintain(ctx: Context, record: TableRecord) -> Maintenance:
             fence=lease.check,
         )
         if ctx.config.has_history(table):
-            history = HistoryTable(
-                ctx.config.lake, ctx.source, table, record.generation, lease.check
-            )
+            history = history_of(ctx, record, lease.check)
             history.maintain(ctx.config.maintenance.vacuum_hours)
     for one in done:
         LOG.info(

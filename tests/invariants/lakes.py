@@ -43,7 +43,11 @@ class JudgedDelta:
         return rows_of(self._path("mirror", table))
 
     def changelog(self, table: str) -> list[Row]:
-        return rows_of(self._path("changelog", table))
+        return rows_of(self.changelog_path(table))
+
+    def changelog_path(self, table: str) -> Path:
+        """The folder of the change log."""
+        return self._path("changelog", table)
 
     def _path(self, kind: str, table: str) -> Path:
         if (kind, table) not in self._paths:

@@ -23,11 +23,13 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from sqlalchemy import NullPool, create_engine, text
 
+from cdc_core.model.identifiers import TableId
 from tests.invariants.changelog import Stream, check_table
 from tests.invariants.compare import judge
 from tests.invariants.deadline import EVENT_SECONDS_MAX, HungError, deadline
 from tests.invariants.events import Event
 from tests.invariants.hidden import HIDDEN, files_with_marks
+from tests.invariants.histories import check_history
 from tests.invariants.lakes import JudgedDelta, JudgedKept, JudgedLake
 from tests.invariants.load import KEYS
 from tests.invariants.points import (
@@ -862,6 +864,15 @@ class Life:
                 loses_columns=self.follows,
                 emptied=self.load.emptied if table == PARTS else (),
             )
+            if isinstance(self._judged, JudgedDelta):
+                self.proof.violations += check_history(
+                    table,
+                    TableId.parse(self.name(table)),
+                    self.folder / "lake",
+                    self._judged.changelog_path(table),
+                    self.streams[table],
+                    self.load.renamed.get(table, ()),
+                )
 
     def _count_late(self) -> None:
         """Count new windows with redo from below them that came late, but for what the first window and tables that join read back."""

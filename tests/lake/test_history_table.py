@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from cdc_core.config import LakeConfig
+from cdc_core.config import HistoryConfig, LakeConfig
+from cdc_core.errors import SchemaMismatchError
 from cdc_core.lake import history_table
+from cdc_core.lake.history_layout import HistoryLayout
 from cdc_core.lake.history_table import HistoryTable
 from cdc_core.lake.lake import Lake
 from tests.lake.test_rewriting import SparkAskedError, _filled, _lake
@@ -125,6 +128,139 @@ def test_a_history_is_a_walk_through_the_table(
 
 def _killed(*_args: Any, **_more: Any) -> None:
     raise KeyboardInterrupt
+
+
+def kept(history: HistoryTable, **more: Any) -> HistoryTable:
+    """The same table as another configuration has it."""
+    config = HistoryConfig(**more.pop("config", {}))
+    lake = LakeConfig(path=history.path.split("/shop/history/")[0])
+    return HistoryTable(lake, "shop", ORDERS, layout=HistoryLayout.of(config, **more))
+
+
+def rows(history: HistoryTable) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = DeltaTable(history.path).to_pyarrow_table().to_pylist()
+    return sorted(found, key=repr)
+
+
+def live(source: Source, lake: Lake, rng: random.Random, ids: dict[int, str]) -> None:
+    """Two windows of two transactions."""
+    for _ in range(2):
+        changes(rng, source, ids)
+        changes(rng, source, ids)
+        source.cut().apply(lake, position=None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_columns_of_auto_cdc_say_the_same(
+    source: Source, lake: Lake, history: HistoryTable, seed: int
+) -> None:
+    """A table of `create_auto_cdc_flow` can be gone on with, or the other way round: only names and types are others."""
+    _filled(source, lake)
+    chunk, rng, ids = source.low, random.Random(seed), dict(source.ids)
+    history.follow()
+    auto = kept(history, config={"names": "auto_cdc"})
+    done = auto.follow()
+    assert done is not None
+    assert done.is_whole, "another configuration"
+    for _ in range(3):
+        live(source, lake, rng, ids)
+        done = auto.follow()
+        assert done is not None
+        assert not done.is_whole
+        found = rows(auto)
+        assert all(list(row) == [*NAMES, "__START_AT", "__END_AT"] for row in found)
+        states_ = [(*row.values(), row["__END_AT"] is None) for row in found]
+        assert sorted(states_, key=repr) == walked(source, chunk)
+    schema = DeltaTable(auto.path).schema().to_json()
+    assert schema.count('"type":"long"') == 3
+    history.follow()
+    check(history, source, chunk)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ends_can_be_the_last_scn_of_a_state(
+    source: Source, lake: Lake, history: HistoryTable, seed: int
+) -> None:
+    _filled(source, lake)
+    chunk, rng, ids = source.low, random.Random(seed), dict(source.ids)
+    names = {"valid_to_scn": "TO_SCN", "valid_to": None, "op": None, "is_current": "CURRENT"}
+    own = kept(history, config={"end": "inclusive", "columns": names})
+    for _ in range(2):
+        live(source, lake, rng, ids)
+        own.follow()
+        found = [
+            (*(row[name] for name in NAMES), row["_cdc_valid_from_scn"],
+             None if row["CURRENT"] else row["TO_SCN"] + 1, row["CURRENT"])
+            for row in rows(own)
+        ]  # fmt: skip
+        assert sorted(found, key=repr) == walked(source, chunk)
+
+
+def test_what_makes_a_state_is_configured(
+    source: Source, lake: Lake, history: HistoryTable
+) -> None:
+    """By column, and by change; with each update as anew."""
+    _filled(source, lake)
+    rng, ids = random.Random(5), dict(source.ids)
+    ways = (
+        {"tracked": ("NA*",)},
+        {"config": {"changes": "all"}},
+        {"tracked": ("AMOUNT", "NOTE"), "config": {"changes": "all", "names": "auto_cdc"}},
+    )
+    for way in ways:
+        own = kept(history, **way)
+        for _ in range(3):
+            live(source, lake, rng, ids)
+            own.follow()
+            found = rows(own)
+            own.follow(anew=True)
+            assert rows(own) == found
+    with pytest.raises(SchemaMismatchError, match="none of the columns"):
+        kept(history, tracked=("ID",)).follow()
+    with pytest.raises(SchemaMismatchError, match="called like the table's"):
+        kept(history, config={"columns": {"op": "Note"}}).follow()
+    tx = source.begin()
+    tx.update(ids[next(iter(ids))], {"NAME": "one"})
+    tx.update(ids[next(iter(ids))], {"NAME": "two"})
+    tx.update(ids[next(iter(ids))], {"NOTE": "three"})
+    tx.commit()
+    source.cut().apply(lake, position=None)
+    for way, count in (({"config": {"changes": "all"}}, 3), ({}, 1), ({"tracked": ("NAME",)}, 1)):
+        own = kept(history, **way)
+        own.follow(anew=True)
+        newest = max(row["_cdc_valid_from_scn"] for row in rows(own))
+        new = [row for row in rows(own) if row["_cdc_valid_from_scn"] == newest]
+        assert len(new) == count, way
+        assert sorted(row["NAME"] for row in new)[-1] == "two"
+
+
+def test_ended_states_are_kept_for_some_days(
+    source: Source, lake: Lake, history: HistoryTable
+) -> None:
+    """Counted from the newest change. What is gone does not come back with late commits or another derivation, unless states are
+    kept for ever again."""
+    _filled(source, lake)
+    rng, ids, start = random.Random(3), dict(source.ids), source.low
+    own = kept(history, days=7)
+    for _ in range(4):
+        live(source, lake, rng, ids)
+        source.time += timedelta(days=3)
+        own.follow()
+    whole = rows(own)
+    newest = source.time - timedelta(days=3)
+    # A state that ended seven days before the newest change, or earlier.
+    ends = [one["_cdc_valid_to"] for one in whole]
+    wanted = [one for one, at in zip(whole, ends, strict=True) if at is None or at > newest - timedelta(days=7)]  # fmt: skip
+    assert len(wanted) < len(whole)
+    own.maintain(None)
+    assert rows(own) == wanted
+    own.follow(anew=True)
+    assert rows(own) == wanted
+    live(source, lake, rng, ids)
+    own.follow()
+    assert min(one["_cdc_valid_to_scn"] or source.low for one in rows(own)) == min(one["_cdc_valid_to_scn"] or source.low for one in wanted)  # fmt: skip
+    history.follow(anew=True)
+    check(history, source, start)
 
 
 def test_files_whose_states_stay_are_left_alone(

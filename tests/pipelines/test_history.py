@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
+from cdc_core.config import HistoryConfig
 from cdc_core.errors import ConfigError, LeaseHeldError, OracleUnavailableError
 from cdc_core.leases import HeldLease
 from cdc_core.model.identifiers import TableId
@@ -154,6 +155,12 @@ def test_a_history_shows_each_moment_as_oracle_did(story: Story, spark_process: 
 
     [status] = story.pipeline.status(ask_oracle=False).tables
     assert status.history_scn == story.pipeline.lake.position(T, 1).mirror_scn
+    story.oracle.run("ALTER TABLE T RENAME COLUMN W TO X")
+    story.do("UPDATE T SET X = 'y' WHERE ID = 5")
+    story.carry()
+    story.check(first)
+    found = [one["X"] for one in story.states if one["ID"] == 5 and one["V"] == "five"]
+    assert found == ["w", "x", "y"]
     ours = story.states
     done = CliRunner().invoke(app, ["history", "--rebuild"])
     assert done.exit_code == 0, done.output
@@ -176,6 +183,62 @@ def test_who_has_a_history_is_configured_by_table(tmp_path: Path) -> None:
                 list(pipeline.keep_history([table_id("TWO")]))
         with pytest.raises(ValidationError, match="such rows are their values"):
             oracle.config(tmp_path, tables=tables, lake={**lake, "history": "scd2"})
+
+
+@pytest.mark.spark
+def test_rows_known_by_rowid_have_a_history_under_names_of_ones_own(
+    tmp_path: Path, spark_process: None
+) -> None:
+    """Each deletion and each insertion is a row of its own; states are made by one column's changes."""
+    del spark_process
+    with running_oracle() as oracle:
+        oracle.run("CREATE TABLE T (A NUMBER(9), B NUMBER(9))", "INSERT INTO T VALUES (1, 1)")
+        table = {"name": f"{OWNER}.T", "identity": "rowid", "history_columns": ["A"]}
+        lake = {
+            "path": str(tmp_path / "lake"),
+            "history": "scd2",
+            "history_table": {"names": "auto_cdc", "columns": {"op": "ENDED_BY"}},
+        }
+        with Pipeline(oracle.config(tmp_path, tables=[table], lake=lake)) as pipeline:
+
+            def carry(*statements: str) -> list[tuple[Any, ...]]:
+                oracle.run(*statements)
+                list(pipeline.run_once())
+                [kept] = pipeline.keep_history()
+                assert (kept.failed, kept.is_whole) == (None, not statements)
+                path = tmp_path / "lake" / pipeline.source / "history" / T.path
+                rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+                assert set(rows[0]) == {
+                    "_cdc_row_id",
+                    "A",
+                    "B",
+                    "__START_AT",
+                    "__END_AT",
+                    "ENDED_BY",
+                }
+                rows.sort(key=lambda row: (row["__START_AT"], row["A"]))
+                return [
+                    (row["A"], row["B"], row["__END_AT"] is None, row["ENDED_BY"]) for row in rows
+                ]
+
+            assert carry() == [(1, 1, True, None)]
+            assert carry("UPDATE T SET B = 2") == [(1, 2, True, None)]
+            assert carry("UPDATE T SET A = 2, B = 3") == [(1, 2, False, "u"), (2, 3, True, None)]
+            found = carry("DELETE FROM T", "INSERT INTO T VALUES (2, 3)")
+            assert found == [(1, 2, False, "u"), (2, 3, False, "d"), (2, 3, True, None)]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"columns": {"valid_to_scn": None}}, "cannot do without"),
+        ({"columns": {"op": "__start_at"}, "names": "auto_cdc"}, "have one name"),
+        ({"changes": "all", "end": "inclusive"}, "would end before it begins"),
+    ],
+)
+def test_a_history_that_cannot_be_kept_is_refused(table: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        HistoryConfig(**table)
 
 
 def test_a_table_that_another_process_writes_keeps_no_history_from_the_others(

@@ -209,6 +209,7 @@ class Source:
         self.row_ids = 0
         self.ids: dict[int, str] = {}
         self.lobs_in_old_image = lobs_in_old_image
+        self.time = datetime(2026, 1, 2, 3, 4, 6)
 
     def tick(self) -> int:
         self.scn += 1
@@ -253,7 +254,7 @@ class Source:
             "start_scn": tx.start_scn,
             "commit_scn": scn,
             "commit_ordinal": ordinal,
-            "commit_timestamp": datetime(2026, 1, 2, 3, 4, 6),
+            "commit_timestamp": self.time,
             "username": "CLERK",
             "first_ordinal": max(tx.first_ordinal, 0),
             "has_rollback": tx.has_rollback,

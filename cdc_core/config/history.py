@@ -1,0 +1,82 @@
+"""What can a user configure of history tables?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from cdc_core.config.base import ConfigModel
+
+HistoryKind = Literal["none", "scd2"]
+
+HistoryColumn = Literal[
+    "valid_from_scn", "valid_to_scn", "valid_from", "valid_to", "is_current", "op", "ordinal"
+]
+
+_OWN: Mapping[HistoryColumn, str | None] = {
+    "valid_from_scn": "_cdc_valid_from_scn",
+    "valid_to_scn": "_cdc_valid_to_scn",
+    "valid_from": "_cdc_valid_from",
+    "valid_to": "_cdc_valid_to",
+    "is_current": "_cdc_is_current",
+    "op": "_cdc_op",
+    "ordinal": None,
+}
+_NEEDED: tuple[HistoryColumn, HistoryColumn] = ("valid_from_scn", "valid_to_scn")
+
+
+class HistoryConfig(ConfigModel):
+    """How history tables look, and what makes a state. A change of it rewrites the histories
+    from the change logs, with the next update."""
+
+    names: Literal["redolake", "auto_cdc"] = "redolake"
+    """Names of the columns beside the table's own. ``auto_cdc``: what Databricks' AUTO CDC (SCD
+    type 2) calls them when it is sequenced by the commit SCN: ``__START_AT`` and ``__END_AT``, and
+    no others."""
+
+    columns: dict[
+        HistoryColumn, Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")] | None
+    ] = Field(default_factory=dict)
+    """Other names for some of them; ``null`` leaves a column out, but for the SCNs. ``ordinal``,
+    the place of the change that made the state among all changes, is there only if it has a name
+    here, or with ``changes: all``, as ``_cdc_ordinal``."""
+
+    end: Literal["exclusive", "inclusive"] = "exclusive"
+    """What the end of a state says. ``exclusive``: the SCN, and the time, at which the next state
+    began or the row went. ``inclusive``: the SCN, and the microsecond, before that, for queries
+    with BETWEEN. Current states have NULL."""
+
+    changes: Literal["last", "all"] = "last"
+    """Which changes of one transaction make a state of a row. ``last``: what is committed. ``all``:
+    each; states within a transaction begin and end at its SCN, in the order of ``_cdc_ordinal``.
+    Where a row leaves its key in the transaction, the key's last change counts alone. ``all`` needs
+    ``end: exclusive``."""
+
+    @model_validator(mode="after")
+    def _can_be_kept(self) -> Self:
+        if missing := [name for name in _NEEDED if self.named.get(name) is None]:
+            raise ValueError(f"columns: {', '.join(missing)}: a history cannot do without")
+        names = [name.lower() for name in self.named.values()]
+        if len(set(names)) < len(names):
+            raise ValueError("columns: two of them have one name")
+        if self.changes == "all" and self.end == "inclusive":
+            raise ValueError(
+                "changes: all, and end: inclusive: a state within a transaction would end before it begins"
+            )
+        return self
+
+    @property
+    def named(self) -> dict[HistoryColumn, str]:
+        """The columns that there are, in their order, with their names."""
+        found = dict(_OWN)
+        if self.changes == "all":
+            found["ordinal"] = "_cdc_ordinal"
+        if self.names == "auto_cdc":
+            found = dict.fromkeys(found)
+            found |= {"valid_from_scn": "__START_AT", "valid_to_scn": "__END_AT"}
+            if self.changes == "all":
+                found["ordinal"] = "_cdc_ordinal"
+        found |= self.columns
+        return {name: own for name, own in found.items() if own is not None}
