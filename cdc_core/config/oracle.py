@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
@@ -18,6 +19,45 @@ PdbName = Annotated[
     AfterValidator(container_name),
 ]
 """As Oracle keeps it: in upper case, and in double quotes as it is written."""
+
+
+OraCode = Annotated[str, Field(pattern=r"^(ORA-[0-9]{5}|DP[YI]-[0-9]{4})$")]
+"""A code as Oracle or the driver prints it."""
+
+DRIVER_PARAMETERS: Mapping[str, type] = {
+    "cclass": str,
+    "connection_id_prefix": str,
+    "disable_oob": bool,
+    "edition": str,
+    "https_proxy": str,
+    "https_proxy_port": int,
+    "machine": str,
+    "osuser": str,
+    "retry_count": int,
+    "retry_delay": int,
+    "sdu": int,
+    "server_type": str,
+    "terminal": str,
+    "thick_mode_dsn_passthrough": bool,
+    "use_eztls": bool,
+    "use_sni": bool,
+    "use_tcp_fast_open": bool,
+}
+"""Parameters of python-oracledb's ``ConnectParams`` that a source may set, and their types. Secrets
+and what Redolake sets itself are not among them."""
+
+
+class ThickConfig(ConfigModel):
+    """Oracle's client libraries, which python-oracledb then works through (thick mode)."""
+
+    lib_dir: str | None = None
+    """Folder of the libraries (Oracle Instant Client). By default they are looked for in the
+    system's library search path, where on Linux they must be in any case: one library loads the
+    others."""
+
+    config_dir: str | None = None
+    """Folder of ``sqlnet.ora``, ``tnsnames.ora`` and ``oraaccess.xml``; by default the
+    environment's ``TNS_ADMIN``, or ``network/admin`` below the libraries."""
 
 
 class OracleConfig(ConfigModel):
@@ -44,13 +84,49 @@ class OracleConfig(ConfigModel):
     """The capture user; `deploy/oracle/` has the grants that it needs."""
 
     password: SecretStr
-    """Its password. In a file, name an environment variable under ``password_env`` instead."""
+    """Its password. In a file, name an environment variable under ``password_env`` instead. Left
+    out with ``external_auth``."""
+
+    session_user: str | None = None
+    """The user whose rights the sessions have, where ``user`` connects as its proxy: after ``ALTER
+    USER <session_user> GRANT CONNECT THROUGH <user>``. Grants then go to this user."""
+
+    external_auth: bool = False
+    """Log in as the operating system, a Kerberos ticket or a wallet says, without a password. Needs
+    ``thick``; ``user`` names the database's user, ``KERB@EXAMPLE.COM`` for example, for hints
+    alone."""
+
+    thick: ThickConfig | None = None
+    """Connect through Oracle's client libraries, for databases that demand native network
+    encryption (``SQLNET.ENCRYPTION_SERVER = REQUIRED``) or Kerberos. Parameters of the connection
+    are then those of ``dsn``, ``sqlnet.ora`` and ``tnsnames.ora``. ``thick: {}`` finds the
+    libraries by the system's search path. By default the driver needs no libraries."""
 
     call_timeout_seconds: Annotated[int, Field(gt=0)] = 600
     """Longest time that one call to the database may take, in seconds."""
 
     connect_timeout_seconds: Annotated[float, Field(gt=0)] = 20
     """Longest time that connecting may take, in seconds."""
+
+    keepalive_minutes: Annotated[int, Field(ge=1)] | None = None
+    """After so many minutes without traffic the operating system probes the connection (TCP
+    keep-alive), so that firewalls do not cut it, and a lost peer is noticed. Some cut after four
+    minutes. By default the connect string's ``EXPIRE_TIME``, or never."""
+
+    driver: dict[str, bool | int | str] = Field(default_factory=dict)
+    """Further parameters of the driver, by their names in python-oracledb's ``ConnectParams``:
+    ``cclass``, ``connection_id_prefix``, ``disable_oob``, ``edition``, ``https_proxy``,
+    ``https_proxy_port``, ``machine``, ``osuser``, ``retry_count``, ``retry_delay``, ``sdu``,
+    ``server_type``, ``terminal``, ``thick_mode_dsn_passthrough``, ``use_eztls``, ``use_sni``,
+    ``use_tcp_fast_open``."""
+
+    retriable_ora_codes: tuple[OraCode, ...] = ()
+    """Further codes of errors that pass, so that the step runs again, for example ``ORA-00600`` or
+    ``ORA-12012``. Codes with a meaning of their own are refused."""
+
+    resnapshot_ora_codes: tuple[OraCode, ...] = ()
+    """Further codes with which the database refuses to read rows as of an SCN, likewise: as after
+    ORA-01555, chunks are then read as of a newer SCN, by ``policies.on_snapshot_too_old``."""
 
     fetch_rows: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
     """Rows per fetch and per Arrow batch."""
@@ -89,6 +165,41 @@ class OracleConfig(ConfigModel):
                 "pdb names one pluggable database, and pdbs several: leave one of them out"
             )
         return self
+
+    @field_validator("driver")
+    @classmethod
+    def _are_parameters(cls, given: dict[str, bool | int | str]) -> dict[str, bool | int | str]:
+        for name, value in given.items():
+            kind = DRIVER_PARAMETERS.get(name)
+            if kind is None:
+                raise ValueError(
+                    f"{name} is none of the parameters that may be set: {', '.join(DRIVER_PARAMETERS)}"
+                )
+            if type(value) is not kind:
+                raise ValueError(f"{name} is of type {kind.__name__}")
+        return given
+
+    @model_validator(mode="before")
+    @classmethod
+    def _needs_no_password(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("external_auth") is True:
+            return {"password": "", **given}
+        return given
+
+    @model_validator(mode="after")
+    def _can_log_in(self) -> Self:
+        if self.external_auth and self.thick is None:
+            raise ValueError("external_auth needs Oracle's client libraries: set thick too")
+        if self.external_auth and self.password.get_secret_value():
+            raise ValueError("external_auth takes no password: leave one of them out")
+        if both := sorted({*self.retriable_ora_codes} & {*self.resnapshot_ora_codes}):
+            raise ValueError(f"in retriable_ora_codes and resnapshot_ora_codes: {', '.join(both)}")
+        return self
+
+    @property
+    def working_user(self) -> str:
+        """The user whose rights count."""
+        return self.session_user or self.user
 
     @field_validator("dsn")
     @classmethod

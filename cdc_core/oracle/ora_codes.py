@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from cdc_core.errors import (
@@ -128,6 +130,11 @@ _AGAIN = frozenset(
 _MEMORY = frozenset({"ORA-04030", "ORA-04036"})
 _LIMITS = frozenset({"ORA-00040", "ORA-02393", "ORA-02395", "ORA-56720", "ORA-56735"})
 """A limit of a profile, or of a plan of the Resource Manager, has ended one call."""
+_ENCRYPTED = frozenset({"ORA-12660", "ORA-12650", "DPY-3001"})
+"""The two sides do not agree on native network encryption or checksums."""
+_TOO_OLD = (
+    "Read it as of a newer SCN, use smaller chunks (snapshot.chunk_rows), or raise UNDO_RETENTION."
+)
 _LOOK_UP = "Look the code up in Oracle's error messages (https://docs.oracle.com/error-help/db/) and remove the cause."
 _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     "ORA-01017": (ConfigError, "Oracle refused user name or password", _ACCOUNT),
@@ -138,6 +145,16 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
         "the capture user may not log on",
         "GRANT CREATE SESSION TO {user}; deploy/oracle has all grants.",
     ),
+    "DPY-3015": (
+        PreflightError,
+        "the database keeps an old password verifier of the user, which the driver does not know by itself",
+        "Set the user's password again, with SQLNET.ALLOWED_LOGON_VERSION_SERVER 11 or higher; or set oracle.thick.",
+    ),
+    "ORA-28150": (
+        PreflightError,
+        "the proxy user may not connect as oracle.session_user",
+        "ALTER USER {user} GRANT CONNECT THROUGH the user of oracle.user.",
+    ),
     "ORA-02391": (
         PreflightError,
         "the capture user may not have so many sessions at once",
@@ -146,7 +163,7 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
     "ORA-01555": (
         SnapshotTooOldError,
         "Oracle no longer has the undo for this SCN",
-        "Read it as of a newer SCN, use smaller chunks (snapshot.chunk_rows), or raise UNDO_RETENTION.",
+        _TOO_OLD,
     ),
     "ORA-22924": (
         SnapshotTooOldError,
@@ -242,7 +259,42 @@ _KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
 }
 
 
-def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
+@dataclass(frozen=True, slots=True)
+class MoreCodes:
+    """Codes that a configuration adds to those that pass, and to those with which rows cannot be
+    read as of an SCN."""
+
+    retriable: frozenset[str] = frozenset()
+    resnapshot: frozenset[str] = frozenset()
+
+
+NO_MORE = MoreCodes()
+
+
+def extra_codes(retriable: Iterable[str], resnapshot: Iterable[str]) -> MoreCodes:
+    """The codes that a configuration adds.
+
+    Raises:
+        ConfigError: Redolake gives one of them a meaning, which another one would hide: a wrong
+            password that is tried again locks its account.
+    """
+    more = MoreCodes(frozenset(retriable), frozenset(resnapshot))
+    if not more.retriable and not more.resnapshot:
+        return NO_MORE
+    known = _LOST | _NOT_A_DSN | _TIMED_OUT | _LOGS | _CHANGED | _UNREADABLE | _AGAIN | _MEMORY
+    known |= _LIMITS | _ENCRYPTED | {*_UNREACHABLE, *_KNOWN}
+    if taken := sorted((more.retriable | more.resnapshot) & known):
+        raise ConfigError(
+            "codes under oracle.retriable_ora_codes or resnapshot_ora_codes have a meaning already",
+            hint="Leave them out; the reference of errors says what each does.",
+            codes=", ".join(taken),
+        )
+    return more
+
+
+def cdc_error(
+    error: Exception, *, user: str = "the capture user", more: MoreCodes = NO_MORE
+) -> CdcError:
     """Turn an error of the driver or of the network into ours; raise it ``from error``. ``user`` is
     who lacks a right.
 
@@ -262,6 +314,25 @@ def cdc_error(error: Exception, *, user: str = "the capture user") -> CdcError:
             hint=_TLS_HINT,
             ora=code,
             tls=found[2] or _TLS_CODES[found[3]],
+        )
+    if {code, cause} & _ENCRYPTED or "DPY-3001" in text:
+        return PreflightError(
+            "the database demands native network encryption, and the connection has none that it takes",
+            hint="Set oracle.thick, which connects through Oracle's client libraries; or let the database accept connections without it "
+            "(SQLNET.ENCRYPTION_SERVER = ACCEPTED), or use TLS (tcps://). With oracle.thick, compare the algorithms in both sqlnet.ora.",
+            ora=cause if cause in _ENCRYPTED else "DPY-3001",
+        )
+    if code in more.retriable:
+        return TransientError(
+            "Oracle reported a failure that oracle.retriable_ora_codes names",
+            hint=_RETRY,
+            ora=code,
+        )
+    if code in more.resnapshot:
+        return SnapshotTooOldError(
+            "Oracle cannot read the rows as of this SCN, by oracle.resnapshot_ora_codes",
+            hint=_TOO_OLD,
+            ora=code,
         )
     if code in _UNREACHABLE or cause in _UNREACHABLE:
         message = _UNREACHABLE.get(cause) or _UNREACHABLE[code]

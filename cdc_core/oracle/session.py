@@ -16,12 +16,13 @@ import oracledb
 import pyarrow as pa
 
 from cdc_core.config import OracleConfig
-from cdc_core.errors import CdcError, ConfigError, DecodeError, PreflightError, no_day_hint
+from cdc_core.errors import CdcError, ConfigError, DecodeError, no_day_hint
 from cdc_core.model.identifiers import TableId, quote
 from cdc_core.model.texts import NOT_TEXT, NOT_TEXT_IN_ROWS
 from cdc_core.oracle.ahead import ahead
+from cdc_core.oracle.client import choose_client
 from cdc_core.oracle.cursors import ManualConnection
-from cdc_core.oracle.ora_codes import cdc_error
+from cdc_core.oracle.ora_codes import NO_MORE, MoreCodes, cdc_error, extra_codes
 
 ROOT = "CDB$ROOT"
 
@@ -72,7 +73,8 @@ def connect(
     on_statement: Callable[[str], None] | None = None,
     kind: type[OracleSession] | None = None,
 ) -> OracleSession:
-    """Open a session in thin mode with the settings that capture needs.
+    """Open a session with the settings that capture needs, in thin mode unless the configuration
+    asks for Oracle's client libraries.
 
     Args:
         on_statement: Called with the text of each statement before it is sent.
@@ -82,17 +84,14 @@ def connect(
         ConfigError: User name or password is wrong, or the DSN is none.
         OracleUnavailableError: The database cannot be reached: its host, its listener or its
             service is not there.
-        PreflightError: The user may not log on, or the server's certificate is not trusted.
+        PreflightError: The user may not log on, the server's certificate is not trusted, or
+            Oracle's client libraries are not there.
     """
-    if not oracledb.is_thin_mode():
-        raise PreflightError(
-            "the Oracle driver runs in thick mode in this process",
-            hint="Remove the call of oracledb.init_oracle_client().",
-        )
+    more = extra_codes(config.retriable_ora_codes, config.resnapshot_ora_codes)
+    choose_client(config.thick)
     try:
         connection = oracledb.connect(
-            user=config.user,
-            password=config.password.get_secret_value(),
+            **_login(config),
             dsn=config.dsn,
             tcp_connect_timeout=config.connect_timeout_seconds,
             program="redolake",
@@ -104,7 +103,7 @@ def connect(
         )
         connection.call_timeout = config.call_timeout_seconds * 1000
     except DRIVER_ERRORS as error:
-        ours = cdc_error(error, user=config.user)
+        ours = cdc_error(error, user=config.working_user, more=more)
         facts = {"dsn": config.dsn, "user": config.user, **ours.facts}
         raise type(ours)(ours.message, hint=ours.hint, **facts) from error
     except (ValueError, TypeError) as error:
@@ -112,7 +111,7 @@ def connect(
             "this is not a connect string", hint="Write host:port/service.", dsn=config.dsn
         ) from error
     made = OracleSession if kind is None else kind
-    session = made(connection, user=config.user, on_statement=on_statement)
+    session = made(connection, user=config.working_user, on_statement=on_statement, more_codes=more)
     try:
         if config.pdb is None:
             session.apply_settings()
@@ -122,6 +121,17 @@ def connect(
         session.close()
         raise
     return session
+
+
+def _login(config: OracleConfig) -> dict[str, Any]:
+    """Who logs in. A proxy is written as the driver parses it: ``user[session_user]``."""
+    if config.external_auth:
+        proxy = {} if config.session_user is None else {"user": f"[{config.session_user}]"}
+        return {"externalauth": True, **proxy}
+    named = config.user
+    if config.session_user is not None:
+        named = f"{config.user}[{config.session_user}]"
+    return {"user": named, "password": config.password.get_secret_value()}
 
 
 def _network_options(config: OracleConfig) -> dict[str, Any]:
@@ -134,6 +144,8 @@ def _network_options(config: OracleConfig) -> dict[str, Any]:
         "wallet_password": None if secret is None else secret.get_secret_value(),
         "ssl_server_cert_dn": config.server_certificate_dn,
         "ssl_server_dn_match": config.server_certificate_match,
+        "expire_time": config.keepalive_minutes,
+        **config.driver,
     }
     return {name: value for name, value in options.items() if value is not None}
 
@@ -156,8 +168,10 @@ class OracleSession:
         *,
         user: str,
         on_statement: Callable[[str], None] | None = None,
+        more_codes: MoreCodes = NO_MORE,
     ) -> None:
         self._connection = connection
+        self._more_codes = more_codes
         self._on_statement = on_statement
         self._database: tuple[bool, str, int, int] | None = None
         self.user = user
@@ -226,7 +240,7 @@ class OracleSession:
                 if is_empty:
                     yield pa.RecordBatch.from_pylist([], schema=batches.schema)
         except DRIVER_ERRORS as error:
-            raise cdc_error(error, user=self.user) from error
+            raise cdc_error(error, user=self.user, more=self._more_codes) from error
         finally:
             self._connection.close_last_cursor()
 
@@ -365,7 +379,7 @@ class OracleSession:
             with self._connection.cursor() as cursor:
                 yield cursor
         except DRIVER_ERRORS as error:
-            raise cdc_error(error, user=self.user) from error
+            raise cdc_error(error, user=self.user, more=self._more_codes) from error
 
     def _report(self, sql: str) -> None:
         if self._on_statement is not None:

@@ -272,6 +272,15 @@ def run(
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Pause between rounds.")
     ] = LOOP_SECONDS,
+    retry_max: Annotated[
+        float,
+        typer.Option(
+            "--retry-max",
+            metavar="SECONDS",
+            min=0.1,
+            help="Longest pause after failures, which double it.",
+        ),
+    ] = LOOP_RETRY_SECONDS_MAX,
     config: ConfigOption = None,
 ) -> None:
     """Do all pending work: first snapshot, waiting signals, windows up to the present.
@@ -294,7 +303,7 @@ def run(
         elif loop:
             _begin(pipeline)
             with serving([pipeline]), view_of(pipeline, out(), loop=True) as view:
-                _loop(pipeline, view, every)
+                _loop(pipeline, view, every, retry_max)
         else:
             _begin(pipeline)
             done = _round(pipeline, Lines(pipeline, out()))
@@ -302,7 +311,7 @@ def run(
             exit_unless_finished(pipeline)
 
 
-def _loop(pipeline: Pipeline, view: View, every: float) -> None:
+def _loop(pipeline: Pipeline, view: View, every: float, retry_max: float) -> None:
     """Rounds without end; a temporary failure puts the next one off."""
     failures, is_first = 0, True
     while True:
@@ -319,7 +328,7 @@ def _loop(pipeline: Pipeline, view: View, every: float) -> None:
                 view.say(done or f"Nothing to do: {_idle(pipeline)}")
             is_first = False
         pipeline.release_sessions()
-        view.rests(_pause(every, failures))
+        view.rests(_pause(every, failures, retry_max))
 
 
 def _round(pipeline: Pipeline, view: View) -> str:
@@ -330,7 +339,13 @@ def _round(pipeline: Pipeline, view: View) -> str:
 
 
 def run_all(
-    names: Sequence[str], *, loop: bool, plan: bool, every: float, config: SourceFile
+    names: Sequence[str],
+    *,
+    loop: bool,
+    plan: bool,
+    every: float,
+    retry_max: float,
+    config: SourceFile,
 ) -> None:
     """The same for all pluggable databases that the configuration lists, up to one SCN. One that
     stops does not affect the others: temporary failures are retried in a loop, anything else ends
@@ -377,7 +392,7 @@ def run_all(
             for pipeline in pipelines.values():
                 pipeline.release_sessions()
             if pipelines:
-                time.sleep(_pause(every, failures))
+                time.sleep(_pause(every, failures, retry_max))
     if any(codes):
         raise typer.Exit(max(codes))
 
@@ -432,8 +447,8 @@ def _code_of(ends: Callable[[Pipeline], None], pipeline: Pipeline) -> int:
     return 0
 
 
-def _pause(every: float, failures: int) -> float:
-    return min(every * 2.0 ** min(failures, 20), max(every, LOOP_RETRY_SECONDS_MAX))
+def _pause(every: float, failures: int, most: float) -> float:
+    return min(every * 2.0 ** min(failures, 20), max(every, most))
 
 
 def _idle(pipeline: Pipeline) -> str:

@@ -158,10 +158,11 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "capture.standby_dsn", "The standby's connect string.",
         ),
         (
-            "driver.{parameter} database.{parameter}", DIFFERS, "oracle.config_dir oracle.wallet_location",
-            "Redolake uses python-oracledb, not JDBC. Write what the driver shall do into the connect "
-            "descriptor (`EXPIRE_TIME`, `RETRY_COUNT`), or use the options for wallets and "
-            "certificates.",
+            "driver.{parameter} database.{parameter}", DIFFERS,
+            "oracle.driver oracle.keepalive_minutes oracle.thick.lib_dir oracle.config_dir oracle.wallet_location",
+            "Redolake uses python-oracledb, not JDBC. `oracle.driver` takes its parameters. `oracle.net.keepAlive` is "
+            "`keepalive_minutes`; native network encryption and Kerberos (`oracle.net.encryption_client`, "
+            "`oracle.net.authentication_services`) need `thick`; `oracle.jdbc.proxyClientName` is `session_user`.",
         ),
         (
             "executor.shutdown.timeout.ms", NOT_NEEDED, "",
@@ -178,8 +179,9 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "In seconds; it doubles each time.",
         ),
         (
-            "custom.retriable.exception", ANSWERED, "",
-            "Each ORA code is transient or terminal by a table: see the page of errors.",
+            "custom.retriable.exception", DIFFERS, "oracle.retriable_ora_codes",
+            "The codes that its expression fits. Most codes are known to be transient or terminal: "
+            "see the page of errors.",
         ),
         (
             "errors.tolerance errors.log.enable errors.log.include.messages "

@@ -1,0 +1,176 @@
+"""How a source connects: with which client, as whom, with which parameters of the driver."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import oracledb
+import pytest
+from pydantic import ValidationError
+
+from cdc_core.config import OracleConfig
+from cdc_core.config.oracle import DRIVER_PARAMETERS
+from cdc_core.errors import ConfigError, PreflightError, SnapshotTooOldError, TransientError
+from cdc_core.oracle.ora_codes import extra_codes
+from cdc_core.oracle.session import connect
+from cdc_core.steps import Pipeline
+from oracle_embedded.database import ADMIN, CAPTURE, OWNER
+from oracle_embedded.wire import connect as wire_connect
+from tests.oracle.embedded import Oracle, running_oracle
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        yield running
+
+
+def _config(oracle: Oracle, **more: Any) -> OracleConfig:
+    return OracleConfig.model_validate({**oracle.login(CAPTURE), **more})
+
+
+def test_each_parameter_that_may_be_set_is_one_of_the_driver() -> None:
+    known = inspect.signature(oracledb.ConnectParams.__init__).parameters
+    for name, kind in DRIVER_PARAMETERS.items():
+        assert str(known[name].annotation).startswith(kind.__name__), name
+
+
+def test_keep_alive_and_parameters_reach_the_driver(oracle: Oracle) -> None:
+    config = _config(oracle, keepalive_minutes=4, driver={"machine": "etl-7", "sdu": 16384})
+    port = oracle.server.dsn.partition("/")[0].rpartition(":")[2]
+    with connect(config) as session:
+        assert session.fetch_all("SELECT SYS_CONTEXT('USERENV', 'HOST') FROM DUAL") == [("etl-7",)]
+        sockets = [
+            one
+            for one in gc.get_objects()
+            if isinstance(one, socket.socket)
+            and one.fileno() >= 0
+            and one.type == socket.SOCK_STREAM
+            and _peer(one) == port
+        ]
+        idle = {one.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) for one in sockets}
+        assert 4 * 60 in idle
+
+
+def _peer(one: socket.socket) -> str:
+    try:
+        return str(one.getpeername()[1])
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        pytest.param({"driver": {"sdv": 1}}, "none of the parameters", id="unknown"),
+        pytest.param({"driver": {"sdu": "8192"}}, "of type int", id="wrong type"),
+        pytest.param({"driver": {"access_token": "x"}}, "none of the parameters", id="a secret"),
+        pytest.param({"external_auth": True}, "set thick too", id="external in thin mode"),
+        pytest.param(
+            {"external_auth": True, "thick": {}}, "takes no password", id="external with password"
+        ),
+        pytest.param({"retriable_ora_codes": ["600"]}, "pattern", id="no code"),
+        pytest.param(
+            {"retriable_ora_codes": ["ORA-20001"], "resnapshot_ora_codes": ["ORA-20001"]},
+            "in retriable_ora_codes and resnapshot_ora_codes",
+            id="both",
+        ),
+    ],
+)
+def test_what_cannot_connect_is_refused_by_the_configuration(
+    given: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ValidationError, match=says):
+        OracleConfig.model_validate({"dsn": "db/x", "user": "u", "password": "p", **given})
+
+
+def test_a_password_is_missing_without_external_authentication() -> None:
+    with pytest.raises(ValidationError, match="Field required"):
+        OracleConfig.model_validate({"dsn": "db/x", "user": "u"})
+    kerberos = {"dsn": "db/x", "user": "CDC@EXAMPLE.COM", "thick": {}, "external_auth": True}
+    assert OracleConfig.model_validate(kerberos).working_user == "CDC@EXAMPLE.COM"
+
+
+def test_a_proxy_user_captures_with_the_rights_of_another(oracle: Oracle, tmp_path: Path) -> None:
+    oracle.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO T VALUES (1)")
+    login = {**oracle.login(OWNER), "session_user": CAPTURE}
+    with pytest.raises(PreflightError, match=f"ALTER USER {CAPTURE} GRANT CONNECT THROUGH"):
+        connect(OracleConfig.model_validate(login))
+    oracle.run(f"ALTER USER {CAPTURE} GRANT CONNECT THROUGH {OWNER}", user=ADMIN)
+    with Pipeline(oracle.config(tmp_path, "T", oracle=login)) as pipeline:
+        list(pipeline.run_snapshot())
+        assert [one.state for one in pipeline.status().tables] == ["ready"]
+    with connect(OracleConfig.model_validate(login)) as session:
+        assert session.fetch_all("SELECT USER FROM DUAL") == [(CAPTURE,)]
+        assert session.user == CAPTURE
+
+
+def test_codes_of_the_configuration_pass_or_ask_for_a_newer_scn(oracle: Oracle) -> None:
+    config = _config(oracle, retriable_ora_codes=["ORA-20001"], resnapshot_ora_codes=["ORA-20002"])
+    with connect(config) as session:
+        for code, kind in ((20001, TransientError), (20002, SnapshotTooOldError)):
+            with pytest.raises(kind, match=f"ORA-{code}"):
+                session.execute_block(f"BEGIN RAISE_APPLICATION_ERROR(-{code}, 'later'); END;")
+
+
+def test_a_code_that_has_a_meaning_keeps_it(oracle: Oracle) -> None:
+    with pytest.raises(ConfigError, match="codes=ORA-01017, ORA-03113"):
+        extra_codes(["ORA-03113", "ORA-20001"], ["ORA-01017"])
+    with pytest.raises(ConfigError, match="have a meaning already"):
+        connect(_config(oracle, retriable_ora_codes=["ORA-28000"]))
+
+
+@pytest.mark.parametrize("by", ["the server", "the listener"])
+def test_a_database_that_demands_encryption_says_how(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    if by == "the server":
+        monkeypatch.setattr(wire_connect, "_SERVICES_OFF", 0x1C)
+    else:
+        monkeypatch.setattr(wire_connect, "refusal_code", lambda *_: 12660)
+    with pytest.raises(PreflightError, match=r"native network encryption.*Set oracle\.thick"):
+        connect(_config(oracle))
+
+
+_THICK = """
+from cdc_core.config import OracleConfig
+from cdc_core.oracle.session import connect
+login = {"dsn": "127.0.0.1:1/X", "user": "u", "password": "topsecret"}
+for given in LOGINS:
+    try:
+        connect(OracleConfig.model_validate({**login, **given}))
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+def _in_process(logins: list[dict[str, Any]]) -> list[str]:
+    """What connecting one after another says, in a process of its own: it has one mode."""
+    done = subprocess.run(
+        [sys.executable, "-c", _THICK.replace("LOGINS", repr(logins))],
+        capture_output=True, text=True, check=True, env={**os.environ, "LD_LIBRARY_PATH": ""},
+    )  # fmt: skip
+    return done.stdout.splitlines()
+
+
+def test_a_missing_client_library_says_what_to_install(tmp_path: Path) -> None:
+    [said] = _in_process([{"thick": {"lib_dir": str(tmp_path)}}])
+    assert said.startswith("PreflightError Oracle's client libraries")
+    for word in ("DPI-1047", str(tmp_path), "Instant Client", "libaio", "LD_LIBRARY_PATH"):
+        assert word in said
+    assert "topsecret" not in said
+
+
+def test_one_process_has_one_mode(oracle: Oracle, tmp_path: Path) -> None:
+    thin = oracle.login(CAPTURE)
+    [thick] = _in_process([thin, {**thin, "thick": {"lib_dir": str(tmp_path)}}])
+    assert thick.startswith("PreflightError the Oracle driver cannot change to thick mode")
+    assert "processes of their own" in thick
