@@ -33,6 +33,7 @@ class RowChange:
     username: str | None
     window: int
     snapshot: str | None
+    rs_id: str | None
     before: Mapping[str, Any]
     after: Mapping[str, Any]
 
@@ -126,6 +127,7 @@ def _change(row: Mapping[str, Any], names: Mapping[str, str]) -> RowChange:
         username=row["_cdc_username"],
         window=row["_cdc_window"],
         snapshot=row["_cdc_snapshot"],
+        rs_id=row["_cdc_rs_id"],
         before=before,
         after=after,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -106,6 +106,10 @@ def demo(
             "same path.",
         ),
     ] = None,
+    merge: Annotated[
+        Literal["auto", "spark"],
+        typer.Option("--merge", help="spark: Spark's MERGE takes every window (lake.merge)."),
+    ] = "auto",
 ) -> None:
     """Copy real flights from an Oracle database into Delta Lake, and verify that both are equal.
 
@@ -120,7 +124,7 @@ def demo(
         raise typer.BadParameter("write spark://host:port", param_hint="--spark")
     if logging.getLogger("cdc_core").level == logging.INFO:
         logging.getLogger("cdc_core").setLevel(logging.WARNING)  # the demo shows each step itself
-    raise typer.Exit(run_demo(scale=scale, folder=folder, fresh=fresh, spark=spark))
+    raise typer.Exit(run_demo(scale=scale, folder=folder, fresh=fresh, spark=spark, merge=merge))
 
 
 def ui(

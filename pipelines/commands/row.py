@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,10 +73,10 @@ def show_life(found: RowLife, console: Console) -> None:
         when = f"{one.committed:%Y-%m-%d %H:%M:%S}" if one.committed else "by a snapshot      "
         who = f"  {one.xid} {escape(one.username or '')}" if one.xid and not one.snapshot else ""
         console.print(f"SCN {one.commit_scn}  {when}  {_WORDS[one.op]}{who}", soft_wrap=True)
-        if said := _said(one):
+        if said := said_of(one):
             console.print(f"    {escape(said)}")
     if found.now:
-        values = ", ".join(f"{name} {_value(one)}" for name, one in found.now[0].items())
+        values = ", ".join(f"{name} {value_text(one)}" for name, one in found.now[0].items())
         console.print(f"[bold]Mirror now:[/] {escape(values)}")
     elif found.changes:
         console.print(
@@ -87,17 +87,19 @@ def show_life(found: RowLife, console: Console) -> None:
         console.print("Neither change log nor mirror has a row with this key.")
 
 
-def _said(one: RowChange) -> str:
-    """What the change did to columns: ``STATUS 'boarding' → 'departed'``."""
+def said_of(one: RowChange, only: Collection[str] = ()) -> str:
+    """What the change did to columns, or to ``only`` some: ``STATUS 'boarding' → 'departed'``."""
     return ", ".join(
-        f"{name} {_value(one.before[name])} → {_value(value)}"
+        f"{name} {value_text(one.before[name])} → {value_text(value)}"
         if name in one.before
-        else f"{name} {_value(value)}"
+        else f"{name} {value_text(value)}"
         for name, value in one.after.items()
+        if not only or name in only
     )
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A value for people, cut where it is long."""
     if value is None:
         return "NULL"
     if isinstance(value, bytes):

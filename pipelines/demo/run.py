@@ -25,9 +25,11 @@ from cdc_core.errors import LogsNotReadyError, OracleUnavailableError
 from cdc_core.model.reports import TableComparison
 from cdc_core.steps import Pipeline
 from cdc_core.steps.delta_logs import changes_applied
+from pipelines.commands.shared import counted
 from pipelines.demo import settings
-from pipelines.demo.screen import FinalRow, Screen, final_table, flight_time, writes_line
+from pipelines.demo.screen import FinalRow, Screen, final_table, flight_time
 from pipelines.demo.server import Served, serving
+from pipelines.demo.story import story
 from pipelines.demo.workload import LiveSystem, Plan, create_tables, load_history
 
 SECONDS_PER_FLIGHT_HOUR = {"day": 1.5, "month": 0.0, "year": 0.0}
@@ -39,6 +41,8 @@ SNAPSHOT_AFTER = timedelta(hours=3)
 several windows."""
 
 DAY_HOLDS_AFTER = timedelta(hours=8)
+LAP = timedelta(hours=3)
+"""A day's airport waits so often for the windows to catch up."""
 SETTLE_SECONDS = 120
 """So long the mirrors may stand still behind the end of the redo."""
 IDLE_SECONDS = 0.5
@@ -50,10 +54,11 @@ def run_demo(
     folder: Path | None = None,
     fresh: bool = False,
     spark: str | None = None,
+    merge: str = "auto",
     console: Console | None = None,
 ) -> int:
     """Run the demo, or go on with one that was cut short; on the Spark cluster whose master's URL
-    is given.
+    is given. ``merge`` is ``lake.merge``.
 
     Returns:
         0 when every table equals Oracle, 1 when one does not, 130 when it was interrupted.
@@ -61,17 +66,19 @@ def run_demo(
     console = console or Console()
     folder = settings.default_folder() if folder is None else folder
     try:
-        return _demo(scale, folder, fresh, spark, console)
+        return _demo(scale, folder, fresh, spark, merge, console)
     except KeyboardInterrupt:
         console.print("Stopped. Run the same command to continue.")
         return 130
 
 
-def _demo(scale: str, folder: Path, fresh: bool, spark: str | None, console: Console) -> int:
+def _demo(
+    scale: str, folder: Path, fresh: bool, spark: str | None, merge: str, console: Console
+) -> int:
     started = time.monotonic()
     plan = Plan.of_scale(scale)
     with Screen(console) as screen:
-        if said := settings.prepare(folder, scale, fresh=fresh, spark=spark):
+        if said := settings.prepare(folder, scale, fresh=fresh, spark=spark, merge=merge):
             screen.say(said)
         with serving(folder) as served:
             screen.say(f"Oracle (embedded, not for production data) answers at {served.dsn}")
@@ -79,6 +86,8 @@ def _demo(scale: str, folder: Path, fresh: bool, spark: str | None, console: Con
             with Pipeline(config, report=screen.step) as pipeline:
                 rows, scn = _run(pipeline, served, plan, scale, screen)
     _print_end(screen, rows, scn, time.monotonic() - started)
+    for line in story(config, screen.writes, _command()):
+        console.print(line, highlight=False, soft_wrap=True)
     return 1 if any(row.differences for row in rows) else 0
 
 
@@ -86,26 +95,31 @@ def _run(
     pipeline: Pipeline, served: Served, plan: Plan, scale: str, screen: Screen
 ) -> tuple[list[FinalRow], int]:
     with ThreadPoolExecutor(max_workers=1) as pool:
+        screen.bar("Spark", 0, None, "starting, while the snapshot is read without it")
         spark = pool.submit(pipeline.start_spark)
+        spark.add_done_callback(lambda _: screen.bar("Spark", 1, 1, "ready"))
         _fill(served, plan, screen)
-        screen.bar("Spark", 0, 1, "starting")
+        screen.phase_ends("filling Oracle")
+        pace = _Pace(
+            SECONDS_PER_FLIGHT_HOUR[scale],
+            holds_at=holds_at(plan, scale),
+            lap=LAP if scale == "day" else None,
+        )
+        live = LiveSystem(lambda: _connect(served), plan, pace=pace)
+        with _working(live, pace) as work, _shown(live, plan, screen):
+            _await_first_hours(live, work, plan)
+            _snapshot(pipeline, screen)
+            screen.phase_ends("snapshot")
+            pace.go_on()
+            while not work.done():
+                _windows(pipeline, screen)
+                pace.lap_is_over()
+            work.result()
+            _catch_up(pipeline, screen)
+        screen.phase_ends("windows")
         spark.result()
-        screen.bar("Spark", 1, 1, "ready")
-    screen.phase_ends("filling Oracle, starting Spark")
-    pace = _Pace(SECONDS_PER_FLIGHT_HOUR[scale], holds_at=holds_at(plan, scale))
-    live = LiveSystem(lambda: _connect(served), plan, pace=pace)
-    with _working(live, pace) as work:
-        _await_first_hours(live, work, plan)
-        _snapshot(pipeline, screen)
-        screen.phase_ends("snapshot")
-        pace.go_on()
-        while not work.done():
-            _windows(pipeline, live, plan, screen)
-        work.result()
-        _catch_up(pipeline, live, plan, screen)
-    screen.phase_ends("windows")
-    found = _compare(pipeline, screen)
-    screen.phase_ends("comparing")
+        found = _compare(pipeline, screen)
+        screen.phase_ends("comparing")
     return found
 
 
@@ -143,7 +157,26 @@ def _working(live: LiveSystem, pace: _Pace) -> Iterator[Future[None]]:
             yield pool.submit(live.run, stop)
         finally:
             stop.set()
-            pace.go_on()
+            pace.release()
+
+
+@contextmanager
+def _shown(live: LiveSystem, plan: Plan, screen: Screen) -> Iterator[None]:
+    """The airport's clock moves on the screen whatever Redolake is doing."""
+    ended = threading.Event()
+
+    def show() -> None:
+        while not ended.wait(IDLE_SECONDS):
+            _show_airport(live, plan, screen)
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        _show_airport(live, plan, screen)
 
 
 def _await_first_hours(live: LiveSystem, work: Future[None], plan: Plan) -> None:
@@ -159,6 +192,7 @@ def _snapshot(pipeline: Pipeline, screen: Screen) -> None:
     pipeline.check()
     pipeline.start_snapshot()
     chunks = len(pipeline.pending_chunks())
+    screen.chunks.update(one.table for one in pipeline.records.chunks())
     done = itertools.count(1)
     for step in pipeline.run_snapshot():
         if step.kind == "chunk-applied":
@@ -166,17 +200,16 @@ def _snapshot(pipeline: Pipeline, screen: Screen) -> None:
             screen.bar("Snapshot", number, chunks, f"{number} of {chunks} chunks")
 
 
-def _windows(pipeline: Pipeline, live: LiveSystem, plan: Plan, screen: Screen) -> None:
+def _windows(pipeline: Pipeline, screen: Screen) -> None:
     """Carry over what there is now; a moment's rest when there is nothing, or the redo is not
     readable yet."""
     before = screen.windows_seen
     try:
         for _ in pipeline.run_windows():
-            _show_airport(live, plan, screen)
+            pass
     except LogsNotReadyError:
         before = screen.windows_seen
     if screen.windows_seen == before:
-        _show_airport(live, plan, screen)
         time.sleep(IDLE_SECONDS)
 
 
@@ -187,7 +220,7 @@ def _show_airport(live: LiveSystem, plan: Plan, screen: Screen) -> None:
     screen.bar("Airport", min(passed, plan.days), plan.days, note)
 
 
-def _catch_up(pipeline: Pipeline, live: LiveSystem, plan: Plan, screen: Screen) -> None:
+def _catch_up(pipeline: Pipeline, screen: Screen) -> None:
     """Windows until every mirror has passed the SCN at which the airport had done its last work.
 
     Raises:
@@ -208,7 +241,7 @@ def _catch_up(pipeline: Pipeline, live: LiveSystem, plan: Plan, screen: Screen) 
                 hint="`redolake status` says why; the demo can be started again.",
                 target_scn=target,
             )
-        _windows(pipeline, live, plan, screen)
+        _windows(pipeline, screen)
 
 
 def _position(pipeline: Pipeline) -> int:
@@ -253,33 +286,68 @@ def _print_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float) -
     )
     phases = ", ".join(f"{name} {took:.0f} s" for name, took in screen.phases.items())
     for line in (
-        f"{verdict} {changes:,} changes in {screen.windows_seen} windows.",
-        writes_line(screen.writes),
+        f"{verdict} {counted(changes, 'change')} in {counted(screen.windows_seen, 'window')}.",
         f"{seconds:.0f} s in all: {phases}.",
-        f"Look at it in the browser: [bold]{'make' if 'MAKELEVEL' in os.environ else 'redolake'} ui[/]",
-        "Every chunk and every window is a partition there.",
     ):
         screen.console.print(line, highlight=False)
 
 
-class _Pace:
-    """Lets flight time pass at a steady speed from the moment at which it is first asked, up to
-    where it holds."""
+def _command() -> str:
+    """What the command is called where the demo was started."""
+    return ".venv/bin/redolake" if "MAKELEVEL" in os.environ else "redolake"
 
-    def __init__(self, seconds_per_hour: float, *, holds_at: datetime) -> None:
+
+class _Pace:
+    """Lets flight time pass at a steady speed from the moment at which it is first asked.
+
+    It stands still at ``holds_at`` until the snapshot is done, and from then on behind each ``lap``
+    of flight time until the windows have taken what there was: as many windows are seen on a busy
+    machine as on a quiet one.
+    """
+
+    def __init__(
+        self, seconds_per_hour: float, *, holds_at: datetime, lap: timedelta | None = None
+    ) -> None:
         self._seconds_per_hour = seconds_per_hour
         self._holds_at = holds_at
-        self._may_go_on = threading.Event()
+        self._lap = lap
+        self._goes = threading.Condition()
+        self._has_snapshot = self._is_free = False
+        self._lap_ends: datetime | None = None
         self._first: tuple[datetime, float] | None = None
 
     def go_on(self) -> None:
-        """Hold no more. May be called twice."""
-        self._may_go_on.set()
+        """The snapshot is done. May be called twice."""
+        with self._goes:
+            self._has_snapshot = True
+            self._goes.notify_all()
+
+    def lap_is_over(self) -> None:
+        """The windows have taken what there was."""
+        with self._goes:
+            self._lap_ends = None
+            self._goes.notify_all()
+
+    def release(self) -> None:
+        """Hold no more."""
+        with self._goes:
+            self._is_free = True
+            self._goes.notify_all()
+
+    def _may_pass(self, moment: datetime) -> bool:
+        if self._is_free or moment < self._holds_at:
+            return True
+        if not self._has_snapshot:
+            return False
+        if self._lap is not None and self._lap_ends is None:
+            self._lap_ends = moment + self._lap
+        return self._lap_ends is None or moment < self._lap_ends
 
     def __call__(self, moment: datetime) -> None:
-        if moment >= self._holds_at and not self._may_go_on.is_set():
-            self._may_go_on.wait()
-            self._first = None
+        with self._goes:
+            if not self._may_pass(moment):
+                self._goes.wait_for(lambda: self._may_pass(moment))
+                self._first = None
         if self._first is None:
             self._first = (moment, time.monotonic())
         since, began = self._first

@@ -6,7 +6,8 @@ Progress bars on a terminal; one line per finished step everywhere; a table at t
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
@@ -23,7 +24,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import MirrorWrite, StepReport
+from pipelines.commands.shared import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class Screen:
         self.changes_seen = 0
         self.windows_seen = 0
         self.phases: dict[str, float] = {}
-        self.writes: dict[str, list[MirrorWrite]] = {}
+        self.writes: dict[TableId, list[MirrorWrite]] = {}
+        self.chunks: Counter[TableId] = Counter()
         self._phase_began = time.monotonic()
         self._captured: dict[str, StepReport] = {}
         self._progress = Progress(
@@ -78,8 +82,13 @@ class Screen:
         """One line."""
         self._progress.console.print(text, highlight=False, soft_wrap=True)
 
-    def bar(self, name: str, done: float, total: float, note: str = "") -> None:
-        """Show or move a progress bar."""
+    def hide(self, name: str) -> None:
+        """Take a progress bar away."""
+        if name in self._bars:
+            self._progress.remove_task(self._bars.pop(name))
+
+    def bar(self, name: str, done: float, total: float | None, note: str = "") -> None:
+        """Show or move a progress bar; without a total it pulses as long as it is shown."""
         if name not in self._bars:
             self._bars[name] = self._progress.add_task(name, total=total, note=note)
         self._progress.update(self._bars[name], completed=done, total=total, note=note)
@@ -89,25 +98,30 @@ class Screen:
         is applied."""
         if report.kind in {"chunk-landed", "window-captured"}:
             self._captured[report.key + str(report.table or "")] = report
+            if report.kind == "window-captured" and report.rows:
+                self.bar("Merging", 0, None, f"{counted(report.rows, 'redo row')} into the tables")
         elif report.kind == "chunk-applied":
             landed = self._captured.pop(report.key + str(report.table or ""), None)
-            self.say(chunk_line(report, landed))
+            total = self.chunks[report.table] if report.table else 0
+            self.say(chunk_line(report, landed, total))
         elif report.kind == "window-applied":
             self.windows_seen += 1
             self.changes_seen += sum(table.changes for table in report.tables)
-            for write in (table.write for table in report.tables):
-                if write is not None:
-                    self.writes.setdefault(write.who, []).append(write)
+            for one in report.tables:
+                if one.write is not None:
+                    self.writes.setdefault(one.table, []).append(one.write)
+            self.hide("Merging")
             self.say(window_line(report, self._captured.pop(report.key, None)))
 
 
-def chunk_line(applied: StepReport, landed: StepReport | None) -> str:
-    """``chunk  FLIGHTS 000002  10,000 rows  landed 0.3 s, applied 1.2 s``."""
+def chunk_line(applied: StepReport, landed: StepReport | None, total: int) -> str:
+    """``chunk  FLIGHTS 3 of 3  10,000 rows  landed 0.3 s, applied 1.2 s``."""
     reading = f"landed {landed.seconds:.1f} s, " if landed else ""
     rows = landed.rows if landed else applied.rows
     name = applied.table.name if applied.table else ""
+    place = f"{int(applied.key.rpartition(':')[2]) + 1} of {total}"
     return (
-        f"[cyan]chunk [/] {name:<9} {applied.key.rpartition(':')[2]}  {rows:>7,} rows  "
+        f"[cyan]chunk [/] {name:<9} {place:<7} {rows:>7,} rows  "
         f"{reading}applied {applied.seconds:.1f} s"
     )
 
@@ -118,8 +132,8 @@ def window_line(applied: StepReport, captured: StepReport | None) -> str:
     facts = captured.facts if captured else {}
     parts = []
     if captured:
-        parts.append(f"{captured.rows:,} redo rows")
-        parts.append(f"{facts.get('transactions_committed', 0)} commits")
+        parts.append(counted(captured.rows, "redo row"))
+        parts.append(counted(facts.get("transactions_committed", 0), "commit"))
         for fact, word in (
             ("transactions_rolled_back", "rolled back"),
             ("transactions_open", "open"),
@@ -136,13 +150,6 @@ def window_line(applied: StepReport, captured: StepReport | None) -> str:
         f"[blue]window[/] ({applied.scn_low}, {applied.scn_high}]  {', '.join(parts)}  "
         f"[dim]{seconds:.1f} s[/]\n         → {', '.join(applied_to) or 'no changes'}"
     )
-
-
-def writes_line(writes: Mapping[str, Sequence[MirrorWrite]]) -> str:
-    """How mirrors took windows: ``Mirrors: 34 × copy-on-write without Spark (mirror of 3.0 MB), 2 ×
-    merged by Spark (the window is large)``."""
-    parts = [f"{len(found)} × {who} ({found[-1].reason})" for who, found in writes.items()]
-    return f"Mirrors: {', '.join(parts) or 'no window changed one'}."
 
 
 def flight_time(now: datetime | None) -> str:

@@ -34,7 +34,9 @@ def default_folder() -> Path:
     return root / ".redolake" / "demo"
 
 
-def prepare(folder: Path, scale: str, *, fresh: bool, spark: str | None = None) -> str | None:
+def prepare(
+    folder: Path, scale: str, *, fresh: bool, spark: str | None = None, merge: str = "auto"
+) -> str | None:
     """Make the folder ready for a scale. What another scale left there is removed: its flights
     would not fit.
 
@@ -44,6 +46,7 @@ def prepare(folder: Path, scale: str, *, fresh: bool, spark: str | None = None) 
         fresh: Remove what is there.
         spark: The master's URL of a Spark cluster that sees the folder under the same path; None
             for Spark in this process.
+        merge: ``lake.merge``: ``spark`` lets Spark merge everything.
 
     Returns:
         A sentence for people about what was removed or is gone on with, None for a first run.
@@ -57,7 +60,7 @@ def prepare(folder: Path, scale: str, *, fresh: bool, spark: str | None = None) 
     elif before:
         said = "Continuing where the demo stopped (--fresh starts over)."
     folder.mkdir(parents=True, exist_ok=True)
-    noted.write_text(json.dumps({"scale": scale, "spark": spark}))
+    noted.write_text(json.dumps({"scale": scale, "spark": spark, "merge": merge}))
     return said
 
 
@@ -72,16 +75,17 @@ def attributes(folder: Path, served: Served) -> dict[str, Any]:
         "capture": {"close_at": "online"},
         "snapshot": {"chunk_rows": CHUNK_ROWS},
         "landing": {"type": "local", "path": str(folder / "landing")},
-        "lake": {"path": str(folder / "lake"), **_spark(folder)},
+        "lake": {"path": str(folder / "lake"), **_lake(folder)},
         "state": {"url": f"sqlite:///{folder / 'state.db'}"},
     }
 
 
-def _spark(folder: Path) -> dict[str, str]:
-    """The cluster that the demo was started with, if it was."""
+def _lake(folder: Path) -> dict[str, str]:
+    """The cluster that the demo was started with, if it was, and who merges."""
     noted = folder / PLAN_NAME
-    master = json.loads(noted.read_text()).get("spark") if noted.exists() else None
-    return {"spark_master": master} if master else {}
+    found = json.loads(noted.read_text()) if noted.exists() else {}
+    master = {"spark_master": found["spark"]} if found.get("spark") else {}
+    return {**master, "merge": found.get("merge", "auto")}
 
 
 def write_definitions(folder: Path, served: Served) -> SourceConfig:

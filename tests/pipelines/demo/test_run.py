@@ -57,6 +57,31 @@ def test_the_airport_waits_for_the_snapshot_and_no_longer() -> None:
     waiting.join()
 
 
+def test_each_lap_waits_for_the_windows() -> None:
+    """However long they take; the end of the demo frees the airport."""
+    start = datetime(2013, 2, 1)
+    pace = run._Pace(0.0, holds_at=start, lap=timedelta(hours=3))
+    pace.go_on()
+    passed: list[int] = []
+
+    def fly() -> None:
+        for hour in range(12):
+            pace(start + timedelta(hours=hour))
+            passed.append(hour)
+
+    flying = threading.Thread(target=fly)
+    flying.start()
+    for hours in (3, 6):
+        flying.join(0.2)
+        assert passed == list(range(hours))
+        pace.lap_is_over()
+    flying.join(0.2)
+    assert passed == list(range(9))
+    pace.release()
+    flying.join()
+    assert passed == list(range(12))
+
+
 @pytest.mark.parametrize(
     ("positions", "arrives"),
     [
@@ -79,10 +104,10 @@ def test_mirrors_may_take_their_time_but_not_stand_still(
     pipeline: Any = SimpleNamespace(status=lambda: SimpleNamespace(scn_oracle=40))
     nobody: Any = None
     if arrives:
-        run._catch_up(pipeline, nobody, nobody, nobody)
+        run._catch_up(pipeline, nobody)
         return
     with pytest.raises(OracleUnavailableError, match="do not reach"):
-        run._catch_up(pipeline, nobody, nobody, nobody)
+        run._catch_up(pipeline, nobody)
 
 
 @pytest.mark.parametrize("scale", settings.SCALES)

@@ -19,7 +19,6 @@ from pipelines.demo.screen import (
     chunk_line,
     final_table,
     window_line,
-    writes_line,
 )
 from pipelines.demo.server import Served, last_served
 
@@ -59,17 +58,7 @@ def test_a_window_fits_80_columns_with_counts_and_seconds() -> None:
     assert brought == "         → FLIGHTS 300"
     assert screen.windows_seen == 1
     assert screen.changes_seen == 300
-    assert writes_line(screen.writes) == "Mirrors: 1 × merged by Spark (the window is large)."
-
-
-def test_each_way_into_a_mirror_is_counted_with_its_last_reason() -> None:
-    small = [MirrorWrite("copy-on-write", f"mirror of {size}.0 MB") for size in (2, 3)]
-    merged = MirrorWrite("merge", "the window is large")
-    assert writes_line({small[0].who: small, merged.who: [merged]}) == (
-        "Mirrors: 2 × copy-on-write without Spark (mirror of 3.0 MB), "
-        "1 × merged by Spark (the window is large)."
-    )
-    assert writes_line({}) == "Mirrors: no window changed one."
+    assert screen.writes == {FLIGHTS: [MirrorWrite("merge", "the window is large")]}
 
 
 def test_the_seconds_of_phases_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,9 +82,9 @@ def test_a_chunk_is_one_line() -> None:
     applied = StepReport(
         kind="chunk-applied", key="s10:000002", seconds=1.2, rows=10_000, table=FLIGHTS
     )
-    assert "000002" in chunk_line(applied, landed)
-    assert "10,000 rows" in chunk_line(applied, landed)
-    assert "landed" not in chunk_line(applied, None)
+    assert "3 of 12" in chunk_line(applied, landed, 12)
+    assert "10,000 rows" in chunk_line(applied, landed, 12)
+    assert "landed" not in chunk_line(applied, None, 12)
 
 
 def test_the_final_table_shows_both_sides() -> None:
