@@ -18,6 +18,7 @@ import dagster as dg
 from dagster.components.resolved.scopes import LoadContextScope
 from pydantic import BaseModel, ConfigDict
 
+from assets.alerts import alert_checks, alerts_sensor, database_asset
 from assets.checks import reconcile_checks
 from assets.chunks import oracle_tables, snapshot_chunks
 from assets.config_file import Render, attributes_json_schema, load_config
@@ -163,12 +164,13 @@ class OracleCdc(dg.Component, dg.Resolvable):
             maintain = maintain_job(names, opened)
             defs = dg.Definitions(
                 assets=[
+                    database_asset(config, names),
                     *oracle_tables(config, names),
                     redo_windows(config, names, opened, siblings),
                     lake_tables(config, names, opened),
                     *(snapshot_chunks(names, one.table, opened) for one in config.tables),
                 ],
-                asset_checks=[checks],
+                asset_checks=[checks, alert_checks(names, opened)],
                 jobs=[
                     snapshot_job(config, names, opened),
                     signal_job(names, opened),
@@ -177,6 +179,7 @@ class OracleCdc(dg.Component, dg.Resolvable):
                 sensors=[
                     windows_sensor(config, names, opened, windows_job_name(names), siblings),
                     snapshots_sensor(config, names, opened),
+                    alerts_sensor(names, opened),
                 ],
                 schedules=windows_schedules(
                     config, names, opened, windows_job_name(names), siblings

@@ -60,6 +60,17 @@ class SnapshotsSensorConfig(ConfigModel):
     """Switch the sensor on with the code location."""
 
 
+class AlertsSensorConfig(ConfigModel):
+    """The sensor that evaluates the checks of the asset ``<source>/database``, and sends
+    notifications when an alert begins or ends."""
+
+    interval_seconds: Seconds = 60
+    """Pause between two looks at the metadata store and at Oracle, in seconds."""
+
+    enabled: bool = False
+    """Switch the sensor on with the code location."""
+
+
 class ReconcileScheduleConfig(ConfigModel):
     """The schedule that compares all tables with Oracle."""
 
@@ -127,6 +138,7 @@ class DagsterConfig(ConfigModel):
 
     windows: WindowsSensorConfig = WindowsSensorConfig()
     snapshots: SnapshotsSensorConfig = SnapshotsSensorConfig()
+    alerts: AlertsSensorConfig = AlertsSensorConfig()
     reconcile: ReconcileScheduleConfig = ReconcileScheduleConfig()
     maintain: MaintainScheduleConfig = MaintainScheduleConfig()
     pools: PoolsConfig = PoolsConfig()

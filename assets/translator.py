@@ -61,6 +61,11 @@ class Translator:
         return dg.AssetKey([self.source, layer, *table.path.split(".")])
 
     @property
+    def database_key(self) -> dg.AssetKey:
+        """The database as a whole, which has the source's alerts as checks."""
+        return dg.AssetKey([self.source, "database"])
+
+    @property
     def redo_key(self) -> dg.AssetKey:
         """The landing asset: redo of all tables, mined once per window."""
         return dg.AssetKey([self.source, "landing", "redo_windows"])

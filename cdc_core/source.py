@@ -4,7 +4,7 @@ The steps know this contract only; :mod:`cdc_core.readers` puts a reader behind 
 configuration's ``capture.type``. A reader lands windows in one of two forms: redo files, rows of
 redo text that are rolled back and decoded later, or change files, committed changes with typed
 values (:mod:`cdc_core.landing.layout`). What one reader alone can do is a protocol of its own
-(:class:`Prefetcher`).
+(:class:`ReadsLogs`, :class:`Prefetcher`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.landing.manifest import PlannedWindow, WindowManifest
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.alerts import LogHeadroom
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
@@ -175,6 +176,18 @@ class FleetWindow:
     source: Source
     work: WindowWork
     landing: LandingStore
+
+
+@runtime_checkable
+class ReadsLogs(Protocol):
+    """What a source may offer that reads Oracle's own redo logs."""
+
+    def log_headroom(self, scn: Scn) -> LogHeadroom:
+        """How long the logs stay that are still to be read, once the redo up to ``scn`` is.
+
+        Raises:
+            CdcError: The views of logs cannot be read.
+        """
 
 
 @runtime_checkable

@@ -14,6 +14,7 @@ from cdc_core.capture.logs import positions
 from cdc_core.capture.logs.coverage import read_logs
 from cdc_core.capture.logs.dictionaries import refuse_start_without
 from cdc_core.capture.logs.flushing import flush
+from cdc_core.capture.logs.headroom import read_headroom
 from cdc_core.capture.logs.proving import prove_logs
 from cdc_core.capture.logs.standby import miner_of, readable_end
 from cdc_core.capture.logs.windows import cut_windows
@@ -25,6 +26,7 @@ from cdc_core.capture.preflight import check_redo
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import CdcError, ConfigError, RedoUnavailableError
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.alerts import LogHeadroom
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -88,6 +90,11 @@ class LogMinerSource:
                     **{**error.facts, "start_scn": scn, "reads_from": low + 1},
                 ) from error
         return replace(now, snapshot_scn=scn, mining_low=low)
+
+    def log_headroom(self, scn: Scn) -> LogHeadroom:
+        """See :meth:`ReadsLogs.log_headroom`."""
+        with self._database.session() as session:
+            return read_headroom(session, scn, self._how)
 
     def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
         """See :meth:`Source.next_windows`."""

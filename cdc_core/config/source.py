@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from cdc_core.config.alerts import AlertsConfig
 from cdc_core.config.base import (
     NAME_LENGTH_MAX,
     SECRET_PARAMETER,
@@ -186,6 +187,7 @@ class SourceConfig(ConfigModel):
     state: StateConfig
     signals: SignalConfig = SignalConfig()
     notifications: NotificationConfig = NotificationConfig()
+    alerts: AlertsConfig = AlertsConfig()
     metrics: MetricsConfig = MetricsConfig()
     publish: PublishConfig = PublishConfig()
     retention: RetentionConfig = RetentionConfig()

@@ -10,6 +10,7 @@ INITIAL = "Initial Snapshot"
 INCREMENTAL = "Incremental Snapshot"
 TABLE = "Table"
 WINDOW = "Window"
+ALERT = "Alert"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

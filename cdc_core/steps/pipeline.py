@@ -25,6 +25,7 @@ from cdc_core.readers import open_source
 from cdc_core.source import OpenSource
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import (
+    alerting,
     comparing_events,
     consistent_cut,
     history,
@@ -303,6 +304,9 @@ class Pipeline(Context):
     create_duckdb_views = consistent_cut.create_duckdb_views
     status = source_status.status
     measure = measuring.measure
+    alerts = alerting.alerts
+    log_headroom = alerting.log_headroom
+    tell_changes = alerting.tell_changes
     lag = lagging.lag
     redo_profile = profiling.redo_profile
     publish = publishing.publish

@@ -31,11 +31,13 @@ from pipelines.commands.shared import (
     exit_unless_finished,
     opened,
     out,
+    print_error,
     tables_of,
 )
 from pipelines.config_file import SourceFile
 
 if TYPE_CHECKING:
+    from cdc_core.model.alerts import Alert
     from cdc_core.model.records import WindowRecord, WindowState
     from cdc_core.model.reports import StepReport
     from cdc_core.model.starts import RunPlan
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 LOOP_SECONDS = 10.0
 LOOP_RETRY_SECONDS_MAX = 300.0
+ALERT_SECONDS = 60.0
+"""How often a loop looks for alerts."""
 ConditionOption = Annotated[
     str | None,
     typer.Option(
@@ -314,6 +318,7 @@ def run(
 def _loop(pipeline: Pipeline, view: View, every: float, retry_max: float) -> None:
     """Rounds without end; a temporary failure puts the next one off."""
     failures, is_first = 0, True
+    alarm = _Alarm(pipeline)
     while True:
         try:
             with noticing_memory():
@@ -327,8 +332,30 @@ def _loop(pipeline: Pipeline, view: View, every: float, retry_max: float) -> Non
             if done or is_first:
                 view.say(done or f"Nothing to do: {_idle(pipeline)}")
             is_first = False
+        alarm.look()
         pipeline.release_sessions()
         view.rests(_pause(every, failures, retry_max))
+
+
+class _Alarm:
+    """Sends a notification when an alert of a source begins or ends, where notifications go
+    anywhere."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._before: Sequence[Alert] = ()
+        self._looked = -ALERT_SECONDS
+
+    def look(self) -> None:
+        """Look, unless that was done a moment ago."""
+        is_due = time.monotonic() - self._looked >= ALERT_SECONDS
+        if not self._pipeline.config.notifications.channels or not is_due:
+            return
+        self._looked = time.monotonic()
+        try:
+            self._before = self._pipeline.tell_changes(self._before)
+        except CdcError as error:
+            print_error(error)
 
 
 def _round(pipeline: Pipeline, view: View) -> str:

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from rich import box
@@ -39,12 +38,7 @@ class View(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     def follow(self, steps: Iterable[StepReport]) -> Iterator[StepReport]:
         """The steps as they come, each shown when it is done."""
@@ -70,12 +64,7 @@ class Lines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Nothing is kept."""
 
     def follow(self, steps: Iterable[StepReport]) -> Iterator[StepReport]:
@@ -148,12 +137,7 @@ class Board:
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._seen.doing, self._seen.until = "stopped", None
         self._live.stop()
         logging.getLogger("cdc_core").handlers = self._handlers

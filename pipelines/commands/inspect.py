@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cdc_core.errors import CdcError
+from cdc_core.model.alerts import Alert
 from cdc_core.model.metrics import Sample
 from cdc_core.model.reports import (
     LeftOut,
@@ -40,97 +41,69 @@ if TYPE_CHECKING:
     from cdc_core.steps import Pipeline
 
 EXIT_DIFFERENT = 1
-EXIT_PROBLEM = 1
+EXIT_WARNINGS = 1
+EXIT_ERRORS = 2
+"""As plugins of Nagios have it."""
 
 
 CheckOption = Annotated[
     bool,
     typer.Option(
         "--check",
-        help="Print one line, and exit with code 1 if somebody must act: for cron and monitoring.",
-    ),
-]
-LagMaxOption = Annotated[
-    float | None,
-    typer.Option(
-        "--lag-max",
-        metavar="MINUTES",
-        min=0,
-        help="With --check: a table that is further behind is a problem, too.",
+        help="Print one line, and exit with 1 for warnings, 2 for errors: for cron and monitoring.",
     ),
 ]
 
 
 def status(
     check: CheckOption = False,
-    lag_max: LagMaxOption = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show the status of a source and its tables: state, position, lag, open transactions, last
     window, and what stops them.
 
-    --check prints one line, `orders OK: 3 tables, 12 s behind` or what is wrong. Exit code 0: all
-    is well. 1: a table failed, rows are in quarantine, a window cannot be carried, or --lag-max is
-    exceeded. 2: the command itself failed.
+    --check prints one line: `orders OK: 3 tables, 12 s behind`, or what is wrong. The exit code is
+    0 if all is well, 1 for warnings, and 2 for errors: a table that left the stream, rows in
+    quarantine, a window that cannot be carried, Oracle that does not answer, or what the
+    configuration's `alerts` bounds.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config) as pipeline:
         found = pipeline.status()
         measured = pipeline.measure(found) if json else []
+        alerts = pipeline.alerts(found) if check else ()
     if check:
-        _check([found], lag_max)
+        _check({found.source: (found, alerts)})
     elif json:
         print_json(_as_json(found, measured))
     else:
         show_status(found, out())
 
 
-def _check(found: Sequence[SourceStatus], lag_max: float | None) -> None:
-    """Print a line for each source, and exit with code 1 if one has a problem."""
-    problems = {one.source: problems_of(one, lag_max) for one in found}
-    for one in found:
+def _check(found: Mapping[str, tuple[SourceStatus, Sequence[Alert]]]) -> None:
+    """Print a line for each source, and exit with code 1 if one has an alert."""
+    for one, alerts in found.values():
         behind = max((each.lag_seconds for each in one.tables if each.lag_seconds), default=None)
         lag = "" if behind is None else f", {duration(behind)} behind"
-        said = "; ".join(problems[one.source]) or f"{counted(len(one.tables), 'table')}{lag}"
-        verdict = "PROBLEM" if problems[one.source] else "OK"
+        said = "; ".join(each.what for each in alerts)
+        verdict = "OK" if not alerts else "ERROR" if _is_error(alerts) else "WARNING"
+        said = said or f"{counted(len(one.tables), 'table')}{lag}"
         out().print(f"{one.source} {verdict}: {said}", soft_wrap=True, markup=False)
-    if any(problems.values()):
-        raise typer.Exit(EXIT_PROBLEM)
+    every = [each for _, alerts in found.values() for each in alerts]
+    if every:
+        raise typer.Exit(EXIT_ERRORS if _is_error(every) else EXIT_WARNINGS)
 
 
-def problems_of(found: SourceStatus, lag_max: float | None = None) -> list[str]:
-    """What somebody must look at, a sentence each; empty where all is well.
-
-    Args:
-        found: The source.
-        lag_max: Minutes that a table may be behind; None for any.
-    """
-    problems = []
-    if found.scn_oracle is None:
-        problems.append(f"Oracle cannot be reached: {found.oracle_error or 'unknown'}")
-    if found.last_error:
-        problems.append(f"the next window cannot be carried: {found.last_error}")
-    for one in found.tables:
-        if one.state == "failed":
-            problems.append(f"{one.table} failed: {one.reason}")
-        elif one.rest_waits:
-            problems.append(f"{one.table} cannot apply its remaining changes: {one.rest_waits}")
-        if one.in_quarantine:
-            problems.append(f"{one.table} has {counted(one.in_quarantine, 'row')} in quarantine")
-        is_live = one.state in ("ready", "failed")
-        late = one.lag_seconds is not None and one.lag_seconds > 60 * (lag_max or 0)
-        if lag_max is not None and is_live and late:
-            problems.append(f"{one.table} is {duration(one.lag_seconds or 0)} behind")
-    return problems
+def _is_error(alerts: Sequence[Alert]) -> bool:
+    return any(one.is_error for one in alerts)
 
 
 def status_of_all(
     names: Sequence[str],
     *,
     check: bool,
-    lag_max: float | None,
     config: SourceFile,
     json: bool,
 ) -> None:
@@ -143,10 +116,14 @@ def status_of_all(
         measured = {
             name: one.measure(found[name]) if json else [] for name, one in pipelines.items()
         }
+        checked = {
+            name: (found[name], one.alerts(found[name]) if check else ())
+            for name, one in pipelines.items()
+        }
         scn = common_scn(pipelines)
         why = "" if scn is not None else what_delays(pipelines)
     if check:
-        _check([*found.values()], lag_max)
+        _check(checked)
         return
     if json:
         every = {name: _as_json(one, measured[name]) for name, one in found.items()}

@@ -24,7 +24,7 @@ NAMES = Translator("hr")
 def test_names_of_everything(repository: dg.RepositoryDefinition) -> None:
     keys = {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()}
     beside = {"hr/transactions", "hr/schema_changes"}
-    assert keys == {"hr/landing/redo_windows"} | beside | {
+    assert keys == {"hr/landing/redo_windows", "hr/database"} | beside | {
         f"hr/{layer}/hr/{table}"
         for layer in ("oracle", "snapshot", "changelog", "mirror")
         for table in ("employees", "jobs")
@@ -41,6 +41,7 @@ def test_names_of_everything(repository: dg.RepositoryDefinition) -> None:
     assert {sensor.name for sensor in repository.sensor_defs} == {
         "hr_windows_sensor",
         "hr_snapshots_sensor",
+        "hr_alerts_sensor",
     }
     assert {schedule.name for schedule in repository.schedule_defs} == {
         "hr_reconcile_nightly",

@@ -1,0 +1,73 @@
+"""The source's alerts in Dagster: checks of the database, by the sensor and by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from tests.assets.site import MemorySite
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import source_of
+
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO T VALUES (1)", scope="module"
+)
+
+
+@pytest.fixture
+def site(oracle: Oracle, tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[MemorySite]:
+    with source_of(oracle, tmp_path, "T", alerts={"lag_minutes": 30}) as source:
+        source.run()
+        yield MemorySite(source, instance)
+
+
+def evaluated(found: list[object]) -> dict[str, tuple[bool, str]]:
+    return {
+        one.check_name: (one.passed, one.severity.value)
+        for one in found
+        if isinstance(one, dg.AssetCheckEvaluation)
+    }
+
+
+def test_the_sensor_reports_what_changed_and_nothing_else(
+    site: MemorySite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = site.evaluate("alerts")
+    found = evaluated(list(first.asset_events))
+    assert set(found) == {
+        "oracle_answers", "windows_can_be_carried", "archived_logs_last",
+        "work_is_in_living_hands", "tables_keep_up",
+    }  # fmt: skip
+    assert all(passed for passed, _ in found.values())
+    assert first.skip_message == "all is well"
+    assert list(site.evaluate("alerts").asset_events) == []
+
+    pipeline, status = site.source.pipeline, site.source.pipeline.status
+
+    def dead(**_: object) -> object:
+        from dataclasses import replace
+
+        return replace(status(), scn_oracle=None, oracle_error="no listener")
+
+    monkeypatch.setattr("cdc_core.steps.alerting.status", lambda _: dead())
+    assert pipeline.alerts()[0].kind == "oracle"
+    then = site.evaluate("alerts")
+    assert evaluated(list(then.asset_events)) == {"oracle_answers": (False, "ERROR")}
+    assert "no listener" in (then.skip_message or "")
+
+
+def test_the_checks_can_be_executed_by_hand(site: MemorySite) -> None:
+    job = site.component.build_defs().resolve_implicit_global_asset_job_def()
+    wanted = {
+        one
+        for one in job.asset_layer.asset_graph.asset_check_keys
+        if "database" in one.asset_key.path
+    }
+    subset = job.get_subset(asset_selection=set(), asset_check_selection=wanted)
+    result = subset.execute_in_process(instance=site.instance)
+    assert result.success
+    assert len(result.get_asset_check_evaluations()) == 5
