@@ -26,6 +26,7 @@ from cdc_core.lake.chunks import apply_chunk, holds_alone, remove_gone
 from cdc_core.lake.comparing import MirrorComparison, of_mirror
 from cdc_core.lake.emptied_partitions import empty_partitions
 from cdc_core.lake.evolution import is_settled, known_schema, settle_schema
+from cdc_core.lake.lake import Lake
 from cdc_core.lake.maintaining import maintain
 from cdc_core.lake.mirror_versions import NoImage, image_at
 from cdc_core.lake.positions import Positions, positions_path, write_positions
@@ -47,8 +48,8 @@ from cdc_core.spark.session import SparkSource, start_session
 Decode = Callable[[Any, TableSchema], Any]
 
 
-class DeltaLake:
-    """The Delta tables of one source."""
+class DeltaLake(Lake):
+    """The Delta tables of one source. What each method promises stands in :class:`Lake`."""
 
     def __init__(
         self,
@@ -90,7 +91,6 @@ class DeltaLake:
         return cls(config, source, runtime=runtime, decode=decode, spark=spark)
 
     def start(self) -> None:
-        """Start Spark now, if it does not run yet."""
         self._open_session()
 
     def close(self) -> None:
@@ -104,8 +104,6 @@ class DeltaLake:
         *,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """Append a window's changes of one table to its change log and merge them into its mirror,
-        each once."""
         work = self._work(part.table, state.generation, fence, drops_columns=rules.drops_columns)
         return apply_window(work, part, state, rules, decode=self._decode)
 
@@ -119,8 +117,6 @@ class DeltaLake:
         read_scn: int = 0,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """Take a TRUNCATE: one row in the change log, and whatever is older out of the mirror,
-        each once."""
         work = self._work(table, generation, fence)
         if truncation.partitions:
             return empty_partitions(work, truncation, transactions_paths, read_scn=read_scn)
@@ -129,28 +125,22 @@ class DeltaLake:
     def restore_quarantine(
         self, part: TablePart, state: MirrorState, *, fence: Fence = no_fence
     ) -> int:
-        """Put the rows of an applied window that its change log does not have into quarantine
-        again; return how many of the table are there."""
         work = self._work(part.table, state.generation, fence)
         return restore_quarantine(work, part, covered_scn=state.covered_scn, decode=self._decode)
 
     def resolve_quarantine(
         self, table: TableId, scn: int, generation: int = 0, *, fence: Fence = no_fence
     ) -> int:
-        """Note that the table's rows were read at an SCN, so that rows in quarantine that
-        committed up to there count no more."""
         quarantine = QuarantineTable(self._work(table, generation, fence))
         quarantine.resolve(scn)
         return quarantine.count_unresolved()
 
     def quarantine_reasons(self, table: TableId) -> dict[tuple[str, str], int]:
-        """How many rows of the table are in quarantine, by operation and reason."""
         return QuarantineTable(self._work(table, 0, no_fence)).reasons()
 
     def purge_quarantine(
         self, table: TableId, generation: int = 0, *, fence: Fence = no_fence
     ) -> list[str]:
-        """Remove the redo text of all rows in quarantine."""
         quarantine = QuarantineTable(self._work(table, generation, fence))
         return [quarantine.path] if quarantine.forget_text() else []
 
@@ -164,7 +154,6 @@ class DeltaLake:
         *,
         generation: int = 0,
     ) -> ChunkAhead | None:
-        """Begin to write the files of a chunk while it is read."""
         work = self._work(schema.table, generation, no_fence)
         return begin_chunk(work, schema, snapshot_id, number, scn, landed, holds_alone=holds_alone)
 
@@ -179,8 +168,6 @@ class DeltaLake:
         ahead: ChunkAhead | None = None,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """Append a chunk to its table's change log and bring its rows into the mirror, each
-        once."""
         work = self._work(manifest.schema.table, generation, fence)
         return apply_chunk(work, manifest, paths, position=position, asked=asked, ahead=ahead)
 
@@ -194,8 +181,6 @@ class DeltaLake:
         position: int | None = None,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """After all chunks of a snapshot of the whole table: delete the mirror's rows whose keys
-        none of them has."""
         work = self._work(table, generation, fence)
         return remove_gone(work, snapshot_id, scn_lowest, position=position)
 
@@ -211,8 +196,6 @@ class DeltaLake:
         is_inexact: bool = False,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        """Take an old window again: its keys are derived from the whole change log and mended
-        where the mirror differs."""
         work = self._work(table, generation, fence)
         return replay_window(
             work,
@@ -232,12 +215,9 @@ class DeltaLake:
         is_inexact: bool = False,
         fence: Fence = no_fence,
     ) -> int:
-        """Write the mirror anew from its change log alone."""
         return rebuild_mirror(self._work(table, generation, fence), schema, is_inexact=is_inexact)
 
     def set_aside(self, table: TableId, *, generation: int, fence: Fence = no_fence) -> list[str]:
-        """Rename the folders of both Delta tables, whatever is in them, so that ``generation``
-        begins new ones."""
         return self._work(table, generation, fence).set_aside()
 
     def purge_column(
@@ -249,7 +229,6 @@ class DeltaLake:
         *,
         fence: Fence = no_fence,
     ) -> list[str]:
-        """Set a column to NULL in mirror and change log."""
         return purge_column(self._work(table, generation, fence), column, key)
 
     def maintain(
@@ -261,8 +240,6 @@ class DeltaLake:
         generation: int = 0,
         fence: Fence = no_fence,
     ) -> list[TableMaintained]:
-        """Put small files together, let deletion vectors and clustering follow ``options``, remove
-        old files."""
         return maintain(self._work(table, generation, fence), options, key)
 
     def prepare_schema(
@@ -273,23 +250,18 @@ class DeltaLake:
         drops_columns: bool = False,
         fence: Fence = no_fence,
     ) -> None:
-        """Bring the Delta tables to a newer definition of the table, before the first change that
-        needs it is applied."""
         schema = change.schema if isinstance(change, SchemaChange) else change
         work = self._work(schema.table, generation, fence, drops_columns=drops_columns)
         if read_log(work.changelog) is not None and not is_settled(work, schema):
             settle_schema(work, schema)
 
     def definition(self, table: TableId, generation: int = 0) -> TableSchema | None:
-        """The newest version of the table that its Delta tables have, or are being given."""
         return known_schema(read_log(self._work(table, generation, no_fence).changelog))
 
     def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
-        """What compares rows of Oracle, landed as Parquet, with a version of the mirror."""
         return of_mirror(self._work(table, 0, no_fence), schema, version)
 
     def mirror_version_at(self, table: TableId, scn: int, *, is_in_stream: bool = True) -> int:
-        """The version of the mirror that shows Oracle as of an SCN."""
         work = self._work(table, 0, no_fence)
         work.require_mirror()
         found = image_at(read_commits(work.mirror), scn, known=(scn, scn) if is_in_stream else None)
@@ -302,25 +274,20 @@ class DeltaLake:
         return found
 
     def publish(self, positions: Positions) -> None:
-        """Put the tables' positions beside the Delta tables; nothing where they are as before."""
         if positions != self._published:
             write_positions(positions_path(self._root, self._source), positions)
             self._published = positions
 
     def beside(self, name: BesideName, *, fence: Fence = no_fence) -> BesideTable:
-        """One of the Delta tables that the source has beside change logs and mirrors."""
         return BesideTable(self._root, self._source, name, fence)
 
     def count_events(self, table: TableId, window: ScnWindow) -> pa.Table:
-        """How many changes of which transactions the table's change log has of a window."""
         return count_events(self._work(table, 0, no_fence), window.scn_low, window.scn_high)
 
     def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
-        """How far the table's change log and mirror are, by Delta's own logs."""
         return self._work(table, generation, no_fence).position()
 
     def gone_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
-        """Which files the table's Delta tables have by their logs and not in their folders."""
         work = self._work(table, 0, no_fence)
         return {"changelog": gone_files(work.changelog), "mirror": gone_files(work.mirror)}
 
@@ -331,12 +298,9 @@ class DeltaLake:
         snapshot_id: str,
         chunks: Collection[tuple[str, int]],
     ) -> DeltaLayer | None:
-        """Which of the table's Delta tables lacks one of some chunks that it had
-        (:meth:`TableWork.layer_without`)."""
         return self._work(table, generation, no_fence).layer_without(snapshot_id, chunks)
 
     def taken(self, table: TableId, generation: int = 0) -> Taken:
-        """What the table's Delta tables have taken, by their own logs."""
         return read_taken(self._work(table, generation, no_fence))
 
     @property
