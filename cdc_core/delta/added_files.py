@@ -11,11 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from cdc_core.delta.checkpoints import added_files
 from cdc_core.delta.deletion_vectors import Vector
+from cdc_core.delta.history import read_log
 from cdc_core.delta.log_files import (
     Action,
     actions_of,
@@ -83,3 +85,19 @@ def take_added(files: dict[str, Added], actions: Iterable[Action]) -> None:
     for action in actions:
         if added := action.get("add"):
             files[added["path"]] = Added.of_action(added)
+
+
+def files_within(path: str, column: str, low: int, high: int) -> list[str]:
+    """The table's files that may have values from ``low`` to ``high`` in a column: by their
+    statistics, or because nobody wrote some."""
+    from deltalake import DeltaTable
+
+    found = pa.table(DeltaTable(path).get_add_actions(flatten=True))
+    log = read_log(path)
+    name = column if log is None else log.file_names.of(column)
+    if {f"min.{name}", f"max.{name}"} <= set(found.column_names):
+        least, most = found[f"min.{name}"], found[f"max.{name}"]
+        inside = pc.and_(pc.less_equal(least, high), pc.greater_equal(most, low))
+        found = found.filter(pc.fill_null(inside, True))
+    names: list[str] = found["path"].to_pylist()
+    return names

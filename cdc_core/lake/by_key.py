@@ -32,9 +32,9 @@ from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.spark.tasks import map_rows
 from cdc_core.stage.changes import LIGHT, AddedColumns, ChangeFacts, Flags, HeldChanges
-from cdc_core.stage.copies import copies_source, count_copies, different_copies
 from cdc_core.stage.differing import different_rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
+from cdc_core.stage.multiset.copies import copies_source, count_copies, different_copies
 from cdc_core.stage.reducing import merge_source, reduce_changes, settled_values, source_schema
 
 PART_BYTES = 64 * 1024 * 1024
@@ -105,7 +105,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """One row per row of a table whose rows are counted, by :mod:`cdc_core.stage.copies`;
+    """One row per row of a table whose rows are counted, by :mod:`cdc_core.stage.multiset.copies`;
     ``read_scn`` is the SCN of the snapshot."""
 
     schema: TableSchema

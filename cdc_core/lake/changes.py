@@ -10,8 +10,8 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from cdc_core.delta.added_files import files_within
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
 from cdc_core.delta.history import filesystem_of, read_log
@@ -31,19 +31,9 @@ if TYPE_CHECKING:
 def files_of(work: TableWork, scn_high: int | None = None) -> list[str]:
     """The change log's files; with ``scn_high`` those alone that may hold rows of this window.
     Needs no Spark."""
-    from deltalake import DeltaTable
-
+    low, high = (0, 2**63 - 1) if scn_high is None else (scn_high, scn_high)
     with reading_layer(work, "changelog"):
-        found = pa.table(DeltaTable(work.changelog).get_add_actions(flatten=True))
-    if scn_high is not None:
-        window = file_names_of(work.changelog).of("_cdc_window")
-        bounds = f"min.{window}", f"max.{window}"
-        if set(bounds) <= set(found.column_names):  # not where nobody wrote statistics
-            least, most = (found[name] for name in bounds)
-            inside = pc.and_(pc.less_equal(least, scn_high), pc.greater_equal(most, scn_high))
-            found = found.filter(pc.fill_null(inside, True))
-    names: list[str] = found["path"].to_pylist()
-    return names
+        return files_within(work.changelog, "_cdc_window", low, high)
 
 
 def file_names_of(changelog: str) -> FileNames:

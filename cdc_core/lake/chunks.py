@@ -49,7 +49,6 @@ from cdc_core.errors import ANY_TABLE, DuplicateKeyError, LakeError
 from cdc_core.lake.changes import reading_layer, rows_sql
 from cdc_core.lake.chunk_prewrite import ChunkAhead, Written
 from cdc_core.lake.column_widths import with_widths
-from cdc_core.lake.counted import number_copies
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.emptied_partitions import refuse_older
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
@@ -57,6 +56,7 @@ from cdc_core.lake.merge import ReplaceRule
 from cdc_core.lake.merge_audit import SentChunk, check_removed
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.mirror_write import MirrorChange, write
+from cdc_core.lake.multiset import number_copies
 from cdc_core.lake.staging import StagedRows, found_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (

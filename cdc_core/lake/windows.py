@@ -22,7 +22,6 @@ from cdc_core.errors import (
 from cdc_core.lake.applied_in_delta import brought_by
 from cdc_core.lake.changes import files_of, logged_changes
 from cdc_core.lake.column_widths import with_widths
-from cdc_core.lake.counted import CopiesRule, CountedRows
 from cdc_core.lake.emptied_partitions import refuse_older
 from cdc_core.lake.evolution import check_mirror, in_mirror, settle_schema
 from cdc_core.lake.executors import (
@@ -32,6 +31,7 @@ from cdc_core.lake.executors import (
 )
 from cdc_core.lake.merge import KeyRule, merge_report
 from cdc_core.lake.mirror_write import MirrorChange, write
+from cdc_core.lake.multiset import CopiesRule, CountedRows
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.table_context import TableWork

@@ -20,7 +20,7 @@ column may have a name like this."""
 
 ROW_DIGEST = "_cdc_row_digest"
 """The column that holds the digest of all values of a row where these identify it
-(:mod:`cdc_core.stage.row_digests`)."""
+(:mod:`cdc_core.stage.multiset.digests`)."""
 
 ROW_COPY = "_cdc_copy"
 """The column of a mirror that numbers equal rows, from 1 on without holes, where their values

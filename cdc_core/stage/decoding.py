@@ -44,9 +44,9 @@ from cdc_core.schema.types import is_snapshot_only
 from cdc_core.stage import addresses, lobs
 from cdc_core.stage.absent_names import renamed_lists
 from cdc_core.stage.layout import OPTIONAL, change_schema
+from cdc_core.stage.multiset.digests import row_digests
 from cdc_core.stage.redo_order import DISORDERED
 from cdc_core.stage.rollback import AMBIGUOUS, ROW_ID_UNKNOWN, UNMATCHED
-from cdc_core.stage.row_digests import row_digests
 from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.statements import UNKNOWN_ROW_ID, known_row_ids
 

@@ -17,7 +17,7 @@ from cdc_core.errors import LandingDamagedError
 from cdc_core.schema.table import ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
-from cdc_core.stage.row_digests import row_digests
+from cdc_core.stage.multiset.digests import row_digests
 
 BATCH_ROWS = 50_000
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from cdc_core.errors import ConfigError, LakeError, NotYetError, PreflightError
-from cdc_core.lake.cut_views import files_view_sql, view_sql
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import Cut, CutEngine, LeftOut, MirrorVersion
@@ -24,6 +23,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.steps.context import Context
 from cdc_core.steps.readable import readable_spans, within
 from cdc_core.steps.snapshots.control import partial_tables
+from cdc_core.views.consistent_cut import files_view_sql, view_sql
 
 
 def cut_at(ctx: Context, scn: int | None = None) -> Cut:

@@ -26,7 +26,6 @@ from cdc_core.source import OpenSource
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import (
     alerting,
-    comparing_events,
     consistent_cut,
     history,
     lagging,
@@ -311,7 +310,6 @@ class Pipeline(Context):
     redo_profile = profiling.redo_profile
     publish = publishing.publish
     keep_history = history.keep_history
-    compare_events = comparing_events.compare
     rebuild_state = state_rebuild.rebuild_state
 
     def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:

@@ -18,12 +18,12 @@ from typing import Any
 
 from cdc_core.delta.history import commits_after, read_log
 from cdc_core.errors import ConfigError, PreflightError, StoreUnavailableError
-from cdc_core.lake.envelope import LoggedTable, Origin
-from cdc_core.lake.events import ChangeEvent, envelope_json, events_of, key_json
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TablePublished
 from cdc_core.steps.context import Context
 from cdc_core.steps.source_view import logged_tables, origin_of
+from cdc_core.views.envelope import LoggedTable, Origin
+from cdc_core.views.events import ChangeEvent, envelope_json, events_of, key_json
 
 _LOG = logging.getLogger(__name__)
 _BRINGS_EVENTS = frozenset({"window", "chunk", "gone", "truncate", "partitions"})

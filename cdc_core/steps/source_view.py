@@ -12,7 +12,6 @@ from cdc_core.config import SourceConfig
 from cdc_core.delta.history import read_log
 from cdc_core.errors import ConfigError
 from cdc_core.lake.column_widths import widths_in
-from cdc_core.lake.envelope import LoggedTable, Origin, events_sql
 from cdc_core.lake.evolution import known_schema
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.notifications import Notification
@@ -40,6 +39,7 @@ from cdc_core.state.store import Store
 from cdc_core.steps.definition_changes import changes_between, type_text
 from cdc_core.steps.delta_logs import delta_path
 from cdc_core.steps.readable import ScnSpan, readable_spans, within
+from cdc_core.views.envelope import LoggedTable, Origin, events_sql
 
 _ZONE = re.compile(r"[A-Za-z0-9_+\-/]{1,64}")
 

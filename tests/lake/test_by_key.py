@@ -20,8 +20,8 @@ from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST
 from cdc_core.spark.session import start_session
 from cdc_core.stage.changes import LIGHT, AddedColumn
-from cdc_core.stage.copies import copies_source, count_copies
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema
+from cdc_core.stage.multiset.copies import copies_source, count_copies
 from tests.stage import test_copies as copies
 from tests.stage import test_reducing as reducing
 

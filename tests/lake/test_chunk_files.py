@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.config import LakeConfig
 from cdc_core.errors import FencedError, LakeError
-from cdc_core.lake import counted
+from cdc_core.lake import multiset
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.table_context import TableWork, no_fence
@@ -116,8 +116,8 @@ def test_equal_rows_that_are_not_numbered_from_one_on_are_not_counted(
 def both_ways(work: TableWork, digests: pa.Array) -> list[Callable[[], pa.Table]]:
     """Count copies as before a MERGE, and as before files are written anew."""
     return [
-        partial(counted._present, work, None, digests),
-        partial(counted._present_in, MirrorFiles.read(work), digests),
+        partial(multiset._present, work, None, digests),
+        partial(multiset._present_in, MirrorFiles.read(work), digests),
     ]
 
 

@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_core.errors import ConfigError, NotYetError
-from cdc_core.lake.event_comparison import is_same, read_events
-from cdc_core.lake.events import envelope_json, events_of
 from cdc_core.schema.table import Column
 from cdc_core.steps.source_view import logged_tables, origin_of
+from cdc_core.views.events import envelope_json, events_of
+from diagnosis.events import compare_events, is_same, read_events
 from pipelines.commands import compare_events as command
 from tests.lake.test_envelope import written
 from tests.oracle.embedded import OWNER, running_oracle
@@ -142,13 +142,13 @@ def test_each_difference_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         written(source, "T")
         events = debeziums(source)
         assert [one["op"] for one in events] == ["c", "u", "d", "c", "u", "d"]
-        everything = source.pipeline.compare_events(map(json.dumps, events))
+        everything = compare_events(source.pipeline, map(json.dumps, events))
         assert (everything.equal, everything.differences) == (6, ())
         events[1]["after"]["V"], events[4]["before"]["P"] = "x", "9"
         foreign = {**events[0], "source": {**events[0]["source"], "table": "OTHER"}}
         made_up = {**events[0], "after": {**events[0]["after"], "ID": 77}}
         lines = list(map(json.dumps, [*events[:3], *events[4:], foreign, made_up]))
-        found = source.pipeline.compare_events(lines)
+        found = compare_events(source.pipeline, lines)
         assert (found.equal, found.of_other_tables) == (3, 1)
         told = {(one.what, one.op, one.fields, one.line) for one in found.differences}
         assert told == {
@@ -166,9 +166,9 @@ def test_each_difference_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert f"{OWNER}.T u" in shown.output
         assert "after.V" in shown.output
         with pytest.raises(NotYetError, match="upper SCN"):
-            source.pipeline.compare_events(lines, scn_high=10**12)
+            compare_events(source.pipeline, lines, scn_high=10**12)
         with pytest.raises(ConfigError, match="nothing to compare"):
-            source.pipeline.compare_events([])
+            compare_events(source.pipeline, [])
 
 
 def _app() -> Any:

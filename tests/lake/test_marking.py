@@ -24,14 +24,14 @@ from cdc_core.errors import FencedError, LakeError, StoreUnavailableError
 from cdc_core.lake import copy_on_write as rewriting
 from cdc_core.lake import mirror_files
 from cdc_core.lake.copy_on_write import rewrite_files
-from cdc_core.lake.counted import _present_in
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.multiset import _present_in
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_DIGEST
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.merging import WindowMerge
-from cdc_core.stage.merging_copies import CopiesMerge
+from cdc_core.stage.multiset.merging import CopiesMerge
 from cdc_core.stage.reducing import source_schema
 from tests.delta.vectors import with_vectors
 from tests.lake.test_rewriting import (

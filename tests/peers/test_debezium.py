@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from diagnosis.events import compare_events
 from oracle_embedded.database import CAPTURE
 from oracle_embedded.redo import Wart
 from tests.lake.test_envelope import events_by_duckdb, written
@@ -138,7 +139,7 @@ def test_the_envelope_is_debeziums(tmp_path: Path) -> None:
                 )
                 for name in TABLES
             }
-            compared = source.pipeline.compare_events(lines)
+            compared = compare_events(source.pipeline, lines)
     assert (compared.differences, compared.of_other_tables) == ((), 0)
     assert compared.equal == len(theirs)
     for name in TABLES:

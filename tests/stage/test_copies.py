@@ -20,8 +20,8 @@ from cdc_core.model.scn import Scn
 from cdc_core.schema.table import ROW_DIGEST, ROW_DIGEST_COLUMN, Column, TableSchema
 from cdc_core.stage import changes as stage_changes
 from cdc_core.stage.changes import LoggedChanges
-from cdc_core.stage.copies import Copies, copies_source, count_copies, different_copies
 from cdc_core.stage.layout import CHUNK_ORDINAL, change_schema
+from cdc_core.stage.multiset.copies import Copies, copies_source, count_copies, different_copies
 
 Place = tuple[int, int]
 Piles = dict[str, list[Place]]

@@ -14,7 +14,7 @@ from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import ROW_DIGEST, ROW_DIGEST_COLUMN, ROW_ID, ROW_ID_COLUMN
 from cdc_core.stage.decoding import ChangeDecoder
-from cdc_core.stage.row_digests import row_digests
+from cdc_core.stage.multiset.digests import row_digests
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
 from tests.stage.landed import Source
 

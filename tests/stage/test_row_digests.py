@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_core.stage.row_digests import row_digests
+from cdc_core.stage.multiset.digests import row_digests
 
 TYPES: dict[pa.DataType, Any] = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1),

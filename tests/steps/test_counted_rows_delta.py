@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from cdc_core.config import LakeConfig
 from cdc_core.delta.appending import commit_files
 from cdc_core.lake import copy_on_write as rewriting
-from cdc_core.lake import counted
+from cdc_core.lake import multiset
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import read_delta, version_at
 from tests.oracle.embedded import Oracle, running_oracle
@@ -59,13 +59,13 @@ def test_equal_rows_reach_delta(
             first = pipeline.records.windows(newest_first=True, limit=1)[0].window
             oracle.run("ALTER TABLE LOOSE MOVE")
             oracle.run("DELETE FROM LOOSE WHERE A = 5 AND ROWNUM <= 30", MANY)
-            monkeypatch.setattr(counted, "IN_HAND_ROWS_MAX", 0)  # as of a large table
+            monkeypatch.setattr(multiset, "IN_HAND_ROWS_MAX", 0)  # as of a large table
             list(pipeline.run_once())
             check(oracle, pipeline, tmp_path)
             before = placed(tmp_path)
             second = pipeline.records.windows(newest_first=True, limit=1)[0].window
             for rows_max in (0, 500_000):
-                monkeypatch.setattr(counted, "IN_HAND_ROWS_MAX", rows_max)
+                monkeypatch.setattr(multiset, "IN_HAND_ROWS_MAX", rows_max)
                 assert pipeline.replay_window(first).tables[0].skipped
                 damage(tmp_path, "A = 5 AND _cdc_copy > 10")
                 assert not pipeline.replay_window(second).tables[0].skipped
@@ -149,7 +149,7 @@ def test_small_mirrors_of_equal_rows_need_no_spark(
 def test_a_mirror_that_is_another_one_than_was_counted_stops_the_table(
     tmp_path: Path, spark_process: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    present = counted._present
+    present = multiset._present
     with running_oracle() as oracle:
         oracle.run("CREATE TABLE LOOSE (A NUMBER(9), B VARCHAR2(40), C BINARY_DOUBLE)", MANY)
         config = oracle.config(
@@ -167,11 +167,11 @@ def test_a_mirror_that_is_another_one_than_was_counted_stops_the_table(
                         "copies": pa.array([], pa.int64()),
                     }
                 )
-                patched.setattr(counted, "_present", lambda *_: nothing)
+                patched.setattr(multiset, "_present", lambda *_: nothing)
                 assert "has changed since it was read" in stopped_by(pipeline)
             list(pipeline.run_once())
             with monkeypatch.context() as patched:
-                patched.setattr(counted, "_present", lambda *asked: twice(present(*asked)))
+                patched.setattr(multiset, "_present", lambda *asked: twice(present(*asked)))
                 oracle.run("DELETE FROM LOOSE WHERE A > 2")
                 assert "has changed since it was read" in stopped_by(pipeline)
             list(pipeline.run_once())

@@ -1,6 +1,6 @@
 """Which events does a change log hold, in order, as Debezium sends them?
 
-The same as the query of :mod:`cdc_core.lake.envelope`, for who carries events on row by row: read
+The same as the query of :mod:`cdc_core.views.envelope`, for who carries events on row by row: read
 from the change log's files, without Spark, some thousand rows at a time.
 """
 
@@ -22,10 +22,10 @@ import pyarrow.parquet as pq
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.history import filesystem_of
 from cdc_core.errors import CHANGELOG_HINT
-from cdc_core.lake.envelope import LoggedTable, Origin
 from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
+from cdc_core.views.envelope import LoggedTable, Origin
 
 ROWS_AT_ONCE = 20_000
 """So many changes of a table are in memory at once, and the row groups that they lie in."""

@@ -1,7 +1,7 @@
 """What does a window make of rows of a mirror whose equal rows are counted? MERGE's rule for them,
 by columns.
 
-``lake.counting_copies.merge_copies_sql`` is the same rule for Spark; one test holds both to each
+``lake.multiset.merge_copies_sql`` is the same rule for Spark; one test holds both to each
 other (``tests/lake/test_rewriting.py``).
 """
 

@@ -20,16 +20,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from cdc_core.delta.added_files import files_within
 from cdc_core.delta.errors import at_work
-from cdc_core.errors import CHANGELOG_HINT, ConfigError
-from cdc_core.lake.envelope import LoggedTable
-from cdc_core.lake.events import ChangeEvent, events_of
+from cdc_core.errors import CHANGELOG_HINT, ConfigError, NotYetError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import EventDifference, EventsCompared
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.stage.layout import COMMIT_SCN
+from cdc_core.steps.context import Context
+from cdc_core.steps.source_view import logged_tables
+from cdc_core.views.envelope import LoggedTable
+from cdc_core.views.events import ChangeEvent, events_of
 
 _EPOCH = datetime(1970, 1, 1)
 _NUMBERS = frozenset({"NUMBER", "FLOAT", "BINARY_FLOAT", "BINARY_DOUBLE"})
@@ -114,6 +116,46 @@ def _payload(value: Any) -> Any:
 
 
 def compare_events(
+    ctx: Context,
+    lines: Iterable[str],
+    tables: list[TableId] | None = None,
+    *,
+    scn_low: int | None = None,
+    scn_high: int | None = None,
+) -> EventsCompared:
+    """Compare Debezium's events, one JSON message a line, with the change logs of all tables or of
+    some, between two commit SCNs: by default from the first to the last of the events.
+
+    Raises:
+        ConfigError: A line is no event, or nothing is there to compare.
+        NotYetError: A table has not taken all changes up to the upper SCN.
+    """
+    theirs = list(read_events(lines))
+    logs = [one for one in logged_tables(ctx.config) if tables is None or one.table in tables]
+    scns = [one.commit_scn for one in theirs]
+    low = min(scns, default=1) - 1 if scn_low is None else scn_low
+    high = max(scns, default=0) if scn_high is None else scn_high
+    if not logs or low >= high:
+        raise ConfigError(
+            "there is nothing to compare",
+            hint="The files need changes of captured tables; or name SCNs with --from and --to.",
+            tables=len(logs),
+            events=len(theirs),
+        )
+    for log in logs:
+        record = ctx.store.tables.get(ctx.source, log.table)
+        if record is None or (record.mirror_scn or 0) < high:
+            raise NotYetError(
+                "the change log does not reach the upper SCN yet",
+                hint="`redolake run` brings it there; or compare up to an earlier one with --to.",
+                table=log.table,
+                position=record.mirror_scn if record else None,
+                scn=high,
+            )
+    return compare_with_logs(theirs, logs, scn_low=low, scn_high=high)
+
+
+def compare_with_logs(
     theirs: Sequence[TheirEvent],
     logs: Sequence[LoggedTable],
     *,
@@ -142,7 +184,9 @@ def compare_events(
         return found
 
     for log in logs:
-        for ours in events_of(log, _files(log, scn_low, scn_high), takes=taken):
+        with at_work("reading the change log", {"table": log.table}, hint=CHANGELOG_HINT):
+            files = files_within(log.path, COMMIT_SCN, scn_low + 1, scn_high)
+        for ours in events_of(log, files, takes=taken):
             if ours.op not in _CHANGES or ours.row["_cdc_snapshot"] is not None:
                 continue
             left_of_key = waiting.get(_key_of_ours(ours, log.schema))
@@ -170,22 +214,6 @@ def compare_events(
         differences=tuple(differences),
         of_other_tables=len(inside) - len(known),
     )
-
-
-def _files(log: LoggedTable, scn_low: int, scn_high: int) -> list[str]:
-    """The files of a change log that may have changes in a range of commit SCNs."""
-    from deltalake import DeltaTable
-
-    with at_work("reading the change log", {"table": log.table}, hint=CHANGELOG_HINT):
-        found = pa.table(DeltaTable(log.path).get_add_actions(flatten=True))
-    name = log.log.file_names.of(COMMIT_SCN)
-    bounds = f"min.{name}", f"max.{name}"
-    if set(bounds) <= set(found.column_names):  # not where nobody wrote statistics
-        least, most = (found[one] for one in bounds)
-        inside = pc.and_(pc.less_equal(least, scn_high), pc.greater(most, scn_low))
-        found = found.filter(pc.fill_null(inside, True))
-    names: list[str] = found["path"].to_pylist()
-    return names
 
 
 def _difference(

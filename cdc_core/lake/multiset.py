@@ -21,28 +21,27 @@ from cdc_core.delta.history import filesystem_of, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import LakeError
 from cdc_core.lake.changes import files_of, logged_changes, queried
-from cdc_core.lake.counting_copies import doubled_copies_sql, merge_copies_sql
 from cdc_core.lake.merge import ReplaceRule, run_merge
 from cdc_core.lake.merge_audit import Sent, SentChunk
 from cdc_core.lake.mirror_files import MirrorFiles, without
 from cdc_core.lake.staging import StagedRows, staged_rows
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import delta
+from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.lake.truncating import truncated_scn
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
-from cdc_core.spark.session import translated
+from cdc_core.spark.session import packed_error, translated
 from cdc_core.stage.changes import Bounds, LightChanges, LoggedChanges, of_window, since, up_to
-from cdc_core.stage.copies import (
+from cdc_core.stage.differing import rows_of_keys, touching
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
+from cdc_core.stage.merging import Merge
+from cdc_core.stage.multiset.copies import (
     Copies,
     copies_source,
     count_copies,
     different_copies,
     touched_digests,
 )
-from cdc_core.stage.differing import rows_of_keys, touching
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
-from cdc_core.stage.merging import Merge
-from cdc_core.stage.merging_copies import CopiesMerge
+from cdc_core.stage.multiset.merging import CopiesMerge, another_mirror
 
 IN_HAND_ROWS_MAX = 500_000
 """A mirror of up to so many rows is asked without Spark."""
@@ -87,7 +86,7 @@ class CopiesRule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedRows:
     """The copies that come and go with a window of ``count`` changes. ``read_scn`` and ``has_gaps``
-    are as for :func:`cdc_core.stage.copies.count_copies`.
+    are as for :func:`cdc_core.stage.multiset.copies.count_copies`.
 
     Raises:
         LakeError: More copies go than are there, or the mirror's copies are not numbered without
@@ -227,7 +226,7 @@ def copies_in_hand(
     """What the mirror has otherwise than the change log up to ``position`` says, of the digests
     that a window touches, in the columns of ``stage.copies.copies_source``; None if the tables are
     large, and Spark has to find it. ``has_gaps`` is as for
-    :func:`~cdc_core.stage.copies.count_copies`.
+    :func:`~cdc_core.stage.multiset.copies.count_copies`.
 
     Raises:
         LakeError: More copies go than were there, or the mirror has one twice.
@@ -283,3 +282,41 @@ def number_copies(work: TableWork, schema: TableSchema, metadata: str, txn: tupl
         rule = ReplaceRule(schema.with_copies())
         run_merge(work, StagedRows(frame, sent), rule, work.info(doing, metadata, txn))
     return found
+
+
+def merge_copies_sql(mirror: str, source: str, schema: TableSchema) -> str:
+    """MERGE of ``source`` (columns of ``stage.copies.copies_source``) into the Delta table at
+    ``mirror``.
+
+    The mirror was read before: which copies come is a fact about its version then. If a row that is
+    to come is there, or one that is to go or to get another position is not, another writer has
+    been at work, and the MERGE fails before its commit.
+    """
+    stop = f"CAST(RAISE_ERROR({string_literal(packed_error(another_mirror(schema)))}) AS BIGINT)"
+    columns = [*schema.with_copies().column_names, COMMIT_SCN]
+    names = ", ".join(map(quote_name, [*columns, ORDINAL]))
+    values = ", ".join(f"s.{quote_name(column)}" for column in columns)
+    return f"""
+MERGE INTO {delta(mirror)} t USING {source} s ON t.{ROW_DIGEST} = s.{ROW_DIGEST} AND t.{ROW_COPY} = s.{ROW_COPY}
+WHEN MATCHED AND s._cdc_kind = 'del' THEN DELETE
+WHEN MATCHED THEN UPDATE SET t.{COMMIT_SCN} = IF(s._cdc_new, {stop}, s.{COMMIT_SCN}), t.{ORDINAL} = s.{ORDINAL}
+WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values}, IF(s._cdc_new AND s._cdc_kind = 'row', s.{ORDINAL}, {stop}))
+"""
+
+
+def doubled_copies_sql(mirror: str, schema: TableSchema) -> str:
+    """SELECT for ``merge.replace_sql`` that numbers the rows anew of digests of which chunks
+    brought copies with one number."""
+    columns = [*schema.as_in_rows().column_names, COMMIT_SCN, ORDINAL]
+    values = ", ".join(map(quote_name, columns))
+    return f"""
+WITH doubled AS (
+  SELECT {ROW_DIGEST} FROM {delta(mirror)} GROUP BY {ROW_DIGEST} HAVING COUNT(*) > COUNT(DISTINCT {ROW_COPY})
+), own AS (
+  SELECT m.*, ROW_NUMBER() OVER (PARTITION BY m.{ROW_DIGEST} ORDER BY m.{ROW_COPY}) AS _cdc_number
+  FROM {delta(mirror)} m LEFT SEMI JOIN doubled d ON m.{ROW_DIGEST} = d.{ROW_DIGEST}
+)
+SELECT {ROW_DIGEST}, CAST(_cdc_number AS BIGINT) AS {ROW_COPY}, {values}, 'row' AS _cdc_kind FROM own
+UNION ALL
+SELECT {ROW_DIGEST}, {ROW_COPY}, {", ".join(f"FIRST({quote_name(column)})" for column in columns)}, 'del' FROM own GROUP BY {ROW_DIGEST}, {ROW_COPY}
+"""
