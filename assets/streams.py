@@ -21,7 +21,7 @@ import dagster as dg
 
 from assets.translator import Translator
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import Compared, TableRecord
+from cdc_core.model.records import Comparison, TableRecord
 from cdc_core.model.streams import StreamEnd
 from cdc_core.steps.source_view import SourceView
 
@@ -83,7 +83,7 @@ def proof_check(names: Translator, table: TableId) -> dg.AssetCheckSpec:
     )
 
 
-def proof(compared: Compared) -> Verdict:
+def proof(compared: Comparison) -> Verdict:
     """What a comparison found, as the check's result."""
     at = f"as of SCN {compared.scn}, compared at {compared.compared:%Y-%m-%d %H:%M:%S} UTC"
     values: dict[str, Any] = {

@@ -15,7 +15,7 @@ from benchmarks.airport import Airport, open_airport
 from benchmarks.common import Form, Result, measured
 from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
 from cdc_core.capture.logs.positions import resetlogs_change
-from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches, mining
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.model.scn import Scn, ScnWindow
@@ -73,7 +73,7 @@ def _driver_alone(airport: Airport, windows: list[ScnWindow]) -> tuple[int, floa
                 resetlogs_change=resetlogs_change(session),
             )
             with mining(session, logs, Scn(low), window.scn_high):
-                wanted = Wanted(tables, {}, False, Reading(low, (), {}))
+                wanted = WantedRows(tables, {}, False, Reading(low, (), {}))
                 batches = mined_batches(
                     session, wanted, window.scn_high, rows=config.oracle.fetch_rows
                 )

@@ -28,7 +28,7 @@ from cdc_core.capture.passes.unnamed_rows import KnownSegments
 from cdc_core.capture.stream_ends.detectors import MinedWindow, stream_ends
 from cdc_core.capture.transactions.ledger import TransactionLedger
 from cdc_core.capture.transactions.orphans import judged, read_living
-from cdc_core.capture.window_rows import Landed, WindowRows
+from cdc_core.capture.window_rows import LandedWindow, WindowRows
 from cdc_core.errors import LogsChangedError
 from cdc_core.landing.definitions import keep_definitions
 from cdc_core.landing.layout import window_folder
@@ -167,7 +167,7 @@ class _Turn:
         low = self._work.record.window.scn_low
         return judged(ledger, self._living, before=before, scn_low=low)
 
-    def _released(self, landed: Landed) -> list[OpenTransaction]:
+    def _released(self, landed: LandedWindow) -> list[OpenTransaction]:
         """What this window gave up."""
         before = {one.xid for one in self._work.ledger if one.state == "released"}
         return [one for one in landed.open if one.state == "released" and one.xid not in before]
@@ -176,7 +176,7 @@ class _Turn:
         self,
         mined: MinedWindow,
         left: Sequence[StreamEnd],
-        landed: Landed,
+        landed: LandedWindow,
         rows_by_table: Mapping[str, int],
         started: float,
     ) -> WindowManifest:

@@ -31,7 +31,7 @@ ENDED_ROWS = 50_000
 
 
 @dataclass(slots=True)
-class Landed:
+class LandedWindow:
     """What a window has in landing: its redo files, which of them have rows of each table, and the
     transactions that ended in it or are ``open`` after it."""
 
@@ -74,7 +74,7 @@ class WindowRows:
         self,
         batches: Generator[MinedBatch],
         still_open: Callable[[], list[OpenTransaction]],
-    ) -> Landed:
+    ) -> LandedWindow:
         """Write the batches' rows and the ledger. ``still_open`` gives the transactions that are
         open after the last batch.
 
@@ -82,7 +82,7 @@ class WindowRows:
             RowCountError: Rows got lost or doubled on the way.
         """
         self._landing.remove_unlanded(self._folder)
-        landed = Landed()
+        landed = LandedWindow()
         with ExitStack() as stack:
             transactions = stack.enter_context(
                 self._landing.writer(self._folder, TRANSACTIONS_NAME, TRANSACTION_SCHEMA)
@@ -143,7 +143,7 @@ class WindowRows:
             )
             self._ddl.append((ddl, row["xid"]))
 
-    def _check_counts(self, landed: Landed) -> None:
+    def _check_counts(self, landed: LandedWindow) -> None:
         """Three counts, each made elsewhere, of the rows of captured tables: those that the window
         has, those that landed, and those of which the ledger knows the transaction, or doubts
         it."""

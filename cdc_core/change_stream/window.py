@@ -15,7 +15,7 @@ from typing import Any
 from cdc_core.capture.logs.proving import check_incarnation
 from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.capture.stream_ends.altered import read_altered
-from cdc_core.capture.stream_ends.ddl_rows import DdlRow, Followed, follow_ddl
+from cdc_core.capture.stream_ends.ddl_rows import DdlRow, FollowedDdl, follow_ddl
 from cdc_core.capture.stream_ends.unlogged import unlogged_ends
 from cdc_core.change_stream.changes import TableChanges, WindowChanges
 from cdc_core.change_stream.events import WindowEvents
@@ -69,7 +69,7 @@ class WindowReader:
         self._shapes: dict[Hashable, TableId | None] = {}
         self._changes: dict[TableId, TableChanges] = {}
         self._ddl: list[DdlRow] = []
-        self._followed: Followed | None = None
+        self._followed: FollowedDdl | None = None
 
     def capture(self) -> None:
         """Land the window; its manifest comes last.

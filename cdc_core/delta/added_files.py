@@ -29,14 +29,14 @@ from cdc_core.delta.log_files import (
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedFile:
     """What the log says of a file: its statistics as JSON, and which of its rows are deleted."""
 
     statistics: str | None
     vector: Vector | None
 
     @classmethod
-    def of_action(cls, added: dict[str, Any]) -> Added:
+    def of_action(cls, added: dict[str, Any]) -> AddedFile:
         """By an ``add``."""
         said = added.get("deletionVector") or {}
         return cls(added.get("stats"), Vector.of_action(said) if said.get("storageType") else None)
@@ -44,7 +44,7 @@ class Added:
 
 def read_added(
     filesystem: pafs.FileSystem, root: str, names: Iterable[str], version: int
-) -> dict[str, Added]:
+) -> dict[str, AddedFile]:
     """Of each file of a version, by its path.
 
     Args:
@@ -61,7 +61,7 @@ def read_added(
     names = sorted(name for name in names if name[: len(until)] <= until)
     start, parts = newest_checkpoint(names)
     commits = commits_behind(names, start, root)
-    found: dict[str, Added] = {}
+    found: dict[str, AddedFile] = {}
     for added in added_files(filesystem, root, parts):
         wanted = [
             n for n in ("path", "stats", "deletionVector") if added.type.get_field_index(n) >= 0
@@ -69,13 +69,13 @@ def read_added(
         columns = [pc.struct_field(added, name).to_pylist() for name in wanted]
         for values in zip(*columns, strict=True):
             one = dict(zip(wanted, values, strict=True))
-            found[one["path"]] = Added.of_action(one)
+            found[one["path"]] = AddedFile.of_action(one)
     for _, name in sorted(commits.items()):
         take_added(found, actions_of(filesystem, f"{folder}/{name}"))
     return found
 
 
-def take_added(files: dict[str, Added], actions: Iterable[Action]) -> None:
+def take_added(files: dict[str, AddedFile], actions: Iterable[Action]) -> None:
     """The files after one more commit. It may take a file away and add it again with another
     vector."""
     actions = list(actions)
@@ -84,7 +84,7 @@ def take_added(files: dict[str, Added], actions: Iterable[Action]) -> None:
             files.pop(removed["path"], None)
     for action in actions:
         if added := action.get("add"):
-            files[added["path"]] = Added.of_action(added)
+            files[added["path"]] = AddedFile.of_action(added)
 
 
 def files_within(path: str, column: str, low: int, high: int) -> list[str]:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from cdc_core.delta.appending import CommitInfo, FileChanges, NewFile, commit_files, write_file
 from cdc_core.delta.commits import PLAIN_FEATURES
-from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.merge_audit import SentRows
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import MIRROR_INDEXED
@@ -28,11 +28,11 @@ from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 
 
 @dataclass(frozen=True, slots=True)
-class Inserted:
+class AppendedRows:
     """Files of a mirror's folder that no commit names yet, and what went into them."""
 
     files: Sequence[NewFile]
-    sent: Sent
+    sent: SentRows
 
 
 @dataclass(frozen=True, slots=True)

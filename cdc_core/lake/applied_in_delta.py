@@ -21,7 +21,7 @@ from cdc_core.model.reports import TableApplied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class AppliedInDelta:
     """What one table's mirror has taken.
 
     ``window_scn`` is the upper end of the last window that brought it changes; ``schema_scn`` the
@@ -40,7 +40,7 @@ class Taken:
     lacks_mirror: bool = False
 
 
-def read_taken(work: TableWork) -> Taken:
+def read_taken(work: TableWork) -> AppliedInDelta:
     """What the mirror has taken; where it is missing, what it will have taken once it is rebuilt
     from the change log.
 
@@ -62,7 +62,7 @@ def read_taken(work: TableWork) -> Taken:
     for scn_high, rows in QuarantineTable(work).counts().items():
         brought = windows.get(scn_high, TableApplied(table=work.table))
         windows[scn_high] = replace(brought, quarantined=rows)
-    return Taken(
+    return AppliedInDelta(
         window_scn=transactions.get(work.window_app),
         schema_scn=known.scn_from if known else None,
         truncated_scn=max(

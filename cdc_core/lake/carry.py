@@ -21,7 +21,7 @@ from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
-from cdc_core.stage.carrying import Carried
+from cdc_core.stage.carrying import CarriedPlaces
 from cdc_core.stage.changes import AddedColumns
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL
 
@@ -36,7 +36,7 @@ class CarriedView:
 
 
 def carried_view(
-    work: TableWork, session: Any, carried: Carried, *, has_mirror: bool
+    work: TableWork, session: Any, carried: CarriedPlaces, *, has_mirror: bool
 ) -> CarriedView:
     """The view for :func:`carried_sql`, one per table. ``has_mirror``: the mirror's rows count, and
     not those alone that chunks brought."""
@@ -47,7 +47,7 @@ def carried_view(
     return CarriedView(name, bool(pc.any(rows["u0"].is_valid()).as_py()))
 
 
-def carried_rows(carried: Carried, *, has_mirror: bool) -> pa.Table:
+def carried_rows(carried: CarriedPlaces, *, has_mirror: bool) -> pa.Table:
     """What is carried, by positions and keys: a row per change of key (``cs``, ``o``) and column
     (``at``), from the change at (``src_cs``, ``src_o``), else from the row of a key (``k0`` …) that
     was there before, with a position from ``least`` to ``most``; if no row of a key (``u0`` …) was

@@ -44,7 +44,7 @@ class _GivenUpError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PrewrittenFiles:
     """Both files of a chunk, which no commit names yet (None: the chunk has no row), and how wide
     its values are."""
 
@@ -102,7 +102,7 @@ class ChunkAhead:
         schema: TableSchema,
         mirrored: TableSchema,
         landed: datetime | None,
-    ) -> Written | None:
+    ) -> PrewrittenFiles | None:
         """Both files, if they hold what the landed chunk gives in tables of these columns; waits
         until they are written. The caller still has to take them (:meth:`take_changelog`,
         :meth:`take_mirror`).
@@ -124,7 +124,7 @@ class ChunkAhead:
             return None  # applying the chunk meets the same, and says what to do
         if any((file.rows if file else 0) != manifest.rows for file in files):
             return None
-        return Written(*files, self._widths.seen)
+        return PrewrittenFiles(*files, self._widths.seen)
 
     def take_changelog(self) -> None:
         """The caller commits the change log's file."""

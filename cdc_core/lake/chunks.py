@@ -47,7 +47,7 @@ from cdc_core.delta.history import filesystem_of, newest_commits, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import ANY_TABLE, DuplicateKeyError, LakeError
 from cdc_core.lake.changes import reading_layer, rows_sql
-from cdc_core.lake.chunk_prewrite import ChunkAhead, Written
+from cdc_core.lake.chunk_prewrite import ChunkAhead, PrewrittenFiles
 from cdc_core.lake.column_widths import with_widths
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.emptied_partitions import refuse_older
@@ -163,7 +163,7 @@ class _Applying:
     txn: tuple[str, int]
     moment: datetime | None
 
-    def log_written(self, written: Written) -> None:
+    def log_written(self, written: PrewrittenFiles) -> None:
         """Commit the file that was written while the chunk was read."""
         path, rows = self.work.changelog, self.manifest.rows
         info = self._info(written.widths)
@@ -264,7 +264,7 @@ def _mirror_file(
     paths: Sequence[str],
     schema: TableSchema,
     ahead: ChunkAhead | None,
-    written: Written | None,
+    written: PrewrittenFiles | None,
 ) -> Iterator[Future[NewFile | None] | None]:
     """The file to append to the mirror, which was written while the chunk was read, or is while the
     block appends to the change log; None if the rows cannot be appended. If the block ends with an

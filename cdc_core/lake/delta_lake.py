@@ -20,7 +20,7 @@ from cdc_core.decode.dml import decode_dml
 from cdc_core.delta.history import read_commits, read_log
 from cdc_core.delta.missing_files import gone_files
 from cdc_core.errors import LakeError
-from cdc_core.lake.applied_in_delta import Taken, read_taken
+from cdc_core.lake.applied_in_delta import AppliedInDelta, read_taken
 from cdc_core.lake.chunk_prewrite import ChunkAhead, begin_chunk
 from cdc_core.lake.chunks import apply_chunk, holds_alone, remove_gone
 from cdc_core.lake.comparing import MirrorComparison, of_mirror
@@ -300,7 +300,7 @@ class DeltaLake(Lake):
     ) -> DeltaLayer | None:
         return self._work(table, generation, no_fence).layer_without(snapshot_id, chunks)
 
-    def taken(self, table: TableId, generation: int = 0) -> Taken:
+    def taken(self, table: TableId, generation: int = 0) -> AppliedInDelta:
         return read_taken(self._work(table, generation, no_fence))
 
     @property

@@ -41,7 +41,7 @@ from cdc_core.lake.deriving import derived_before
 from cdc_core.lake.evolution import in_mirror, known_schema
 from cdc_core.lake.merge import KeyRule
 from cdc_core.lake.merge_audit import check_removed
-from cdc_core.lake.mirror_write import MirrorChange, Written, write
+from cdc_core.lake.mirror_write import MirrorChange, MirrorCommit, write
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.staging import FoundRows, found_rows
 from cdc_core.lake.table_context import TableWork
@@ -140,7 +140,7 @@ def empty_partitions(
     )
 
 
-def _delete(work: TableWork, schema: TableSchema, scn: int, metadata: str) -> Written | None:
+def _delete(work: TableWork, schema: TableSchema, scn: int, metadata: str) -> MirrorCommit | None:
     """Delete what the change log's deletions name from the mirror: they are changes as others are.
     None if an earlier attempt has done so."""
     if work.require_mirror().transactions.get(work.partitions_app, 0) >= scn:

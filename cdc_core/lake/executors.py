@@ -27,7 +27,7 @@ from cdc_core.delta.history import filesystem_of
 from cdc_core.delta.storage import storing
 from cdc_core.lake.append_only import write_inserted
 from cdc_core.lake.changes import logged_changes
-from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.merge_audit import SentRows
 from cdc_core.lake.staging import write_staged
 from cdc_core.lake.tables import CHANGELOG_INDEXED
 from cdc_core.schema.table import TableSchema
@@ -137,7 +137,7 @@ class Reduction:
     mirror: str | None = None
     covered_scn: int = 0
 
-    def merge_source(self, session: Any, sent: Sent) -> list[str]:
+    def merge_source(self, session: Any, sent: SentRows) -> list[str]:
         """Write the source of a MERGE under the staging folder; the paths of its files. ``sent``
         counts its rows."""
         filesystem, folder = filesystem_of(self.staging)
@@ -146,14 +146,16 @@ class Reduction:
         found = self._run(session, sent)
         return [f"{self.staging}/{one['name']}" for one in found]
 
-    def inserted(self, session: Any, sent: Sent, mirror: str, covered_scn: int) -> list[NewFile]:
+    def inserted(
+        self, session: Any, sent: SentRows, mirror: str, covered_scn: int
+    ) -> list[NewFile]:
         """Write the rows that come into the mirror into files of its folder, which no commit names
         yet."""
         own = replace(self, mirror=mirror, covered_scn=covered_scn)
         found = own._run(session, sent)
         return [NewFile(**one["file"]) for one in found if one["file"]]
 
-    def _run(self, session: Any, sent: Sent) -> list[dict[str, Any]]:
+    def _run(self, session: Any, sent: SentRows) -> list[dict[str, Any]]:
         found = run_tasks(
             session, self.parts, self, doing="reducing a window on executors", facts=self.facts
         )
@@ -163,7 +165,7 @@ class Reduction:
 
     def __call__(self, number: int) -> dict[str, Any]:
         """Reduce the changes of one part of the keys."""
-        sent = Sent(self.schema, self.read_scn, self.facts)
+        sent = SentRows(self.schema, self.read_scn, self.facts)
         with logged_changes(
             self.changelog, self.schema, of_window(self.scn_high), self.files
         ) as changes:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from cdc_core.config import MaintenanceConfig
-from cdc_core.lake.applied_in_delta import Taken
+from cdc_core.lake.applied_in_delta import AppliedInDelta
 from cdc_core.lake.chunk_prewrite import ChunkAhead
 from cdc_core.lake.comparing import MirrorComparison
 from cdc_core.lake.positions import Positions
@@ -358,5 +358,5 @@ class Lake(Protocol):
         """Which of the table's Delta tables lacks one of some chunks that it had
         (:meth:`TableWork.layer_without`); needs no Spark."""
 
-    def taken(self, table: TableId, generation: int = 0) -> Taken:
+    def taken(self, table: TableId, generation: int = 0) -> AppliedInDelta:
         """What the table's Delta tables have taken, by their own logs; needs no Spark."""

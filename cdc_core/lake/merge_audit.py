@@ -31,7 +31,7 @@ class Audit(Protocol):
         """
 
 
-class Sent:
+class SentRows:
     """The source of one MERGE, counted while it is handed over.
 
     ``rows`` are keys that have a row afterwards, ``gone`` those that have none. ``surely`` of the
@@ -53,7 +53,7 @@ class Sent:
         self.rows = self.gone = self.surely = self.surely_gone = 0
 
     @classmethod
-    def of_table(cls, rows: pa.Table, schema: TableSchema, facts: Mapping[str, object]) -> Sent:
+    def of_table(cls, rows: pa.Table, schema: TableSchema, facts: Mapping[str, object]) -> SentRows:
         """The source that a table in hand holds: the mirror has none of its rows and all of its
         deleted keys, and MERGE takes it as the truth.
 
@@ -76,7 +76,7 @@ class Sent:
         facts: Mapping[str, object],
         *,
         are_different: bool = False,
-    ) -> Sent:
+    ) -> SentRows:
         """The source that a DataFrame holds, which is computed already.
 
         Args:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cdc_core.delta.added_files import Added, read_added, take_added
+from cdc_core.delta.added_files import AddedFile, read_added, take_added
 from cdc_core.delta.commits import VECTORS_FEATURE
 from cdc_core.delta.deletion_vectors import Deleted, Places, places_of, read_vector
 from cdc_core.delta.errors import at_work
@@ -71,7 +71,7 @@ class MirrorVersion:
     fields: Sequence[Any]
     partition_columns: Sequence[str]
     files: pa.Table
-    added: Mapping[str, Added] = field(default_factory=dict)
+    added: Mapping[str, AddedFile] = field(default_factory=dict)
     delta: Any = None
 
 
@@ -208,7 +208,7 @@ class MirrorFiles:
         vectors = (self.said(name).vector for name in names)
         return all(one.is_readable for one in vectors if one is not None)
 
-    def said(self, name: str) -> Added:
+    def said(self, name: str) -> AddedFile:
         """What the log says of a file."""
         return self.log.added.get(name) or _NOTHING_SAID
 
@@ -224,7 +224,7 @@ class MirrorFiles:
         return read_vector(*filesystem_of(self.work.mirror), vector)
 
 
-_NOTHING_SAID = Added(None, None)
+_NOTHING_SAID = AddedFile(None, None)
 
 
 def _read(path: str) -> MirrorVersion:

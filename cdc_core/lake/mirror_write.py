@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from cdc_core.delta.appending import CommitInfo
 from cdc_core.errors import CommitConflictError
-from cdc_core.lake.append_only import Inserted, unseen_keys
+from cdc_core.lake.append_only import AppendedRows, unseen_keys
 from cdc_core.lake.copy_on_write import files_near, marks_rows, rewrite_files, why_merged
 from cdc_core.lake.merge import ArrowRule, KeyRule, MergeRule, run_merge
-from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.merge_audit import SentRows
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.staging import StagedRows
 from cdc_core.lake.table_context import TableWork
@@ -47,12 +47,12 @@ class ChangeRows(Protocol):
         """Why Spark alone can merge them; None where this process can."""
         ...
 
-    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> Inserted | None:
+    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> AppendedRows | None:
         """Those that come into a mirror which has none of their keys, in files of its folder; None
         where that is nothing to ask."""
         ...
 
-    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Sent] | None:
+    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows] | None:
         """All of them, counted, for this version of the mirror; None where Spark has to merge them
         after all."""
         ...
@@ -80,7 +80,7 @@ class MirrorChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class MirrorCommit:
     """MERGE's counts, one row or none if Delta skipped a repeated transaction; and in which way the
     mirror took the change."""
 
@@ -88,7 +88,7 @@ class Written:
     how: MirrorWrite
 
 
-def write(work: TableWork, change: MirrorChange) -> Written:
+def write(work: TableWork, change: MirrorChange) -> MirrorCommit:
     """Bring a change into the mirror, in one commit.
 
     Raises:
@@ -136,7 +136,7 @@ def _unwritten(work: TableWork, change: MirrorChange) -> MirrorFiles:
     return mirror
 
 
-def _append(mirror: MirrorFiles, change: MirrorChange) -> Written | None:
+def _append(mirror: MirrorFiles, change: MirrorChange) -> MirrorCommit | None:
     """Append the change to a mirror that has none of its keys; None if it may have some, or nothing
     is left."""
     rule = change.rule
@@ -151,12 +151,12 @@ def _append(mirror: MirrorFiles, change: MirrorChange) -> Written | None:
         return None
     counts = {"num_inserted_rows": rows, "num_updated_rows": 0, "num_deleted_rows": 0}
     found.sent.check([counts])
-    return Written([counts], MirrorWrite("append", "the mirror has none of the keys"))
+    return MirrorCommit([counts], MirrorWrite("append", "the mirror has none of the keys"))
 
 
 def _rewrite(
-    mirror: MirrorFiles, change: MirrorChange, rule: ArrowRule, rows: pa.Table, sent: Sent
-) -> Written:
+    mirror: MirrorFiles, change: MirrorChange, rule: ArrowRule, rows: pa.Table, sent: SentRows
+) -> MirrorCommit:
     """Exchange the files that change, or mark rows of them, without Spark."""
     near = files_near(mirror, rule.near(change.bounds))
     has_vectors = marks_rows(mirror, near["path"].to_pylist())
@@ -172,18 +172,18 @@ def _rewrite(
     how = MirrorWrite(
         "deletion vectors" if has_vectors else "copy-on-write", f"mirror of {size:,.1f} MB"
     )
-    return Written([counts], how)
+    return MirrorCommit([counts], how)
 
 
 def _merge(
     work: TableWork, change: MirrorChange, reason: str, mirror: MirrorFiles | None = None
-) -> Written:
+) -> MirrorCommit:
     """Let Spark MERGE."""
     _LOG.debug("Spark merges a change of %s: %s", work.table, reason)
     with change.rows.staged(work) as staged:
         inserts = mirror is None or not _are_there(mirror, staged, change)
         counts = run_merge(work, staged, change.rule, change.commit, inserts=inserts)
-    return Written(counts, MirrorWrite("merge", reason))
+    return MirrorCommit(counts, MirrorWrite("merge", reason))
 
 
 def _are_there(mirror: MirrorFiles, staged: StagedRows, change: MirrorChange) -> bool:

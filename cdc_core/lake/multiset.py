@@ -22,7 +22,7 @@ from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import LakeError
 from cdc_core.lake.changes import files_of, logged_changes, queried
 from cdc_core.lake.merge import ReplaceRule, run_merge
-from cdc_core.lake.merge_audit import Sent, SentChunk
+from cdc_core.lake.merge_audit import SentChunk, SentRows
 from cdc_core.lake.mirror_files import MirrorFiles, without
 from cdc_core.lake.staging import StagedRows, staged_rows
 from cdc_core.lake.table_context import TableWork
@@ -111,7 +111,7 @@ class CountedRows:
         """How many copies there are, the mirror has to be asked."""
         del mirror, covered_scn
 
-    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Sent]:
+    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows]:
         """All of them, for this version of the mirror."""
         light, sent = self.changes.light(), self._audit()
         copies = self._counted(light, _present_in(mirror, touched_digests(light)))
@@ -137,8 +137,8 @@ class CountedRows:
         read_scn, has_gaps = self.read_scn, self.has_gaps
         return count_copies(light, self.schema, present, read_scn=read_scn, has_gaps=has_gaps)
 
-    def _audit(self) -> Sent:
-        return Sent(self.schema.with_copies(), -1, self.facts)
+    def _audit(self) -> SentRows:
+        return SentRows(self.schema.with_copies(), -1, self.facts)
 
 
 def _present(work: TableWork, session: Any, digests: pa.BinaryArray) -> pa.Table:

@@ -22,7 +22,7 @@ from cdc_core.lake.changes import batches_of, files_of, logged_changes, window_s
 from cdc_core.lake.deriving import rederived
 from cdc_core.lake.evolution import in_mirror
 from cdc_core.lake.merge import TruthRule
-from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.merge_audit import SentRows
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.mirror_write import MirrorChange
 from cdc_core.lake.multiset import CopiesRule, copies_in_hand
@@ -43,12 +43,12 @@ hundred bytes for each change."""
 
 
 @dataclass(frozen=True, slots=True)
-class Different:
+class MirrorDifferences:
     """What the mirror has otherwise in a version: counts of it, the columns that some change lacks,
     and the rows, in hand or as Spark's."""
 
     version: int
-    sent: Sent
+    sent: SentRows
     absent: tuple[str, ...]
     rows: pa.Table | None = None
     frame: Any = None
@@ -79,7 +79,7 @@ class Different:
         """The mirror has some of their keys."""
         del mirror, covered_scn
 
-    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Sent] | None:
+    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows] | None:
         """All of them, for the version that they were derived for."""
         is_right = self.rows is not None and mirror.version == self.version
         return (self.rows, self.sent) if is_right else None
@@ -106,7 +106,7 @@ def find_different(
     facts: dict[str, object],
     is_late: bool = False,
     has_gaps: bool = False,
-) -> Different:
+) -> MirrorDifferences:
     """The rows that the mirror has otherwise than the change log up to ``position`` says, of the
     keys that a window touches.
 
@@ -131,19 +131,19 @@ def find_different(
         found = _in_hand(work, schema, scn_high, position=position, covered_scn=covered_scn, is_late=is_late)  # fmt: skip
     if found is not None:
         rows, absent = found
-        sent = Sent.of_table(rows, mirrored, facts)
-        return Different(version, sent, absent, rows, is_counted=schema.is_by_all_columns)
+        sent = SentRows.of_table(rows, mirrored, facts)
+        return MirrorDifferences(version, sent, absent, rows, is_counted=schema.is_by_all_columns)
     session, changes = work.session_for(), window_sql(work.changelog, scn_high, schema)
     with translated("deriving a window's keys", **work.facts()):
         frame = rederived(
             work, session, changes, schema, position=position, covered_scn=covered_scn,
             is_late=is_late, has_gaps=has_gaps,
         )  # fmt: skip
-        sent = Sent.of_frame(frame, mirrored, None, facts, are_different=True)
+        sent = SentRows.of_frame(frame, mirrored, None, facts, are_different=True)
         [lacking] = frame.selectExpr("ARRAY_DISTINCT(FLATTEN(COLLECT_SET(_cdc_missing)))").collect()
         absent = tuple(lacking[0])
     is_counted = schema.is_by_all_columns
-    return Different(version, sent, absent, frame=frame, is_counted=is_counted)
+    return MirrorDifferences(version, sent, absent, frame=frame, is_counted=is_counted)
 
 
 def _in_hand(

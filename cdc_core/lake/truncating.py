@@ -28,9 +28,9 @@ from cdc_core.errors import RESNAPSHOT_HINT, RowsGoneError
 from cdc_core.lake.column_widths import with_widths
 from cdc_core.lake.evolution import in_mirror, known_schema
 from cdc_core.lake.merge import TruncationRule
-from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.merge_audit import SentRows
 from cdc_core.lake.mirror_files import MirrorFiles
-from cdc_core.lake.mirror_write import MirrorChange, Written, write
+from cdc_core.lake.mirror_write import MirrorChange, MirrorCommit, write
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.staging import StagedRows, staged_rows
 from cdc_core.lake.table_context import TableWork
@@ -113,7 +113,7 @@ def truncated_scn(work: TableWork, log: DeltaLog | None) -> int:
     return log.transactions.get(work.truncation_app, 0) if log else 0
 
 
-def settle_truncation(work: TableWork) -> Written | None:
+def settle_truncation(work: TableWork) -> MirrorCommit | None:
     """Empty the mirror where it lags behind its change log; None where it does not, and so the
     second time.
 
@@ -147,7 +147,7 @@ class _TruncationRow:
         """None: rows only go."""
         del mirror, covered_scn
 
-    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Sent]:
+    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows]:
         """The row."""
         del mirror
         return self._row, self._audit()
@@ -162,9 +162,9 @@ class _TruncationRow:
     def _row(self) -> pa.Table:
         return pa.table({COMMIT_SCN: pa.array([self.scn], pa.int64())})
 
-    def _audit(self) -> Sent:
+    def _audit(self) -> SentRows:
         """No more rows go than the mirror has."""
-        sent, rows = Sent(self.mirrored, None, self.work.facts()), count_rows(self.work.mirror)
+        sent, rows = SentRows(self.mirrored, None, self.work.facts()), count_rows(self.work.mirror)
         sent.gone = SCN_MAX if rows is None else rows
         return sent
 

@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.delta.history import read_log
-from cdc_core.lake.append_only import Inserted, write_inserted
+from cdc_core.lake.append_only import AppendedRows, write_inserted
 from cdc_core.lake.by_key import KeyedChanges
 from cdc_core.lake.by_key import Reduction as KeyReduction
 from cdc_core.lake.carry import carried_sql, carried_view, mirror_origin
 from cdc_core.lake.changes import window_sql
 from cdc_core.lake.evolution import added_columns
 from cdc_core.lake.executors import Reduction
-from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.merge_audit import SentRows
 from cdc_core.lake.mirror_files import MirrorFiles
 from cdc_core.lake.staging import StagedRows, staged_by_executors, staged_rows
 from cdc_core.lake.table_context import TableWork
@@ -75,18 +75,20 @@ class WindowRows:
             return "the window is large"
         return None
 
-    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> Inserted:
+    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> AppendedRows:
         """Those that come into a mirror without their keys."""
         sent = self._audit()
         if self._executors is None:
             parts = merge_sources(self.changes, self.mirrored, (), has_gaps=self.has_gaps)
             counted = sent.counting(parts)
             one = write_inserted(mirror.work.mirror, self.mirrored, counted, covered_scn)
-            return Inserted([] if one is None else [one], sent)
+            return AppendedRows([] if one is None else [one], sent)
         path = mirror.work.mirror
-        return Inserted(self._reduction.inserted(self._executors, sent, path, covered_scn), sent)
+        return AppendedRows(
+            self._reduction.inserted(self._executors, sent, path, covered_scn), sent
+        )
 
-    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Sent] | None:
+    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows] | None:
         """All of them; None where the mirror is to be asked for what many changes of key carry
         along."""
         carried = self._carried(mirror)
@@ -108,7 +110,7 @@ class WindowRows:
             # mirror's row of the old key.
             with translated("reducing a window", **work.facts()):
                 frame = self._with_carried(session)
-                counted = Sent.of_frame(frame, self.mirrored, self.read_scn, self.facts)
+                counted = SentRows.of_frame(frame, self.mirrored, self.read_scn, self.facts)
             yield StagedRows(frame, counted)
         elif self._executors is None:
             absent = self.found.absent
@@ -142,8 +144,8 @@ class WindowRows:
             facts=self.facts,
         )
 
-    def _audit(self) -> Sent:
-        return Sent(self.mirrored, self.read_scn, self.facts)
+    def _audit(self) -> SentRows:
+        return SentRows(self.mirrored, self.read_scn, self.facts)
 
     def _carried(self, mirror: MirrorFiles) -> CarriedValues | None:
         """What changes of key carry along; None where the mirror is to be asked for many rows."""

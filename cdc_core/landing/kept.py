@@ -52,7 +52,7 @@ class KeptPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Retired:
+class RetiredWindows:
     """Every window below ``ordinal`` was retired; the last of them ended at ``scn``.
 
     ``touched`` maps tables to the upper end of the last of these windows that brought them changes:
@@ -176,18 +176,18 @@ def kept_applied(landing: LandingStore, source: str) -> set[tuple[str, str]]:
     return {(folder.split("/")[-2], folder.split("/")[-1]) for folder in folders}
 
 
-def keep_retired(landing: LandingStore, source: str, retired: Retired) -> None:
+def keep_retired(landing: LandingStore, source: str, retired: RetiredWindows) -> None:
     """Keep up to where windows were retired. Repeatable."""
     folder = kept_folder(source, "retired")
     _keep_newest(landing, folder, retired.ordinal, sealed("retired", asdict(retired)))
 
 
-def kept_retired(landing: LandingStore, source: SourceRecord) -> Retired:
+def kept_retired(landing: LandingStore, source: SourceRecord) -> RetiredWindows:
     """Up to where windows were retired; of a source without such windows, where they begin."""
     folders = landing.list_folders(kept_folder(source.name, "retired"))
     if not folders:
-        return Retired(0, source.snapshot_scn, {})
-    return _read(landing, folders[-1], "retired", lambda data: Retired(**data))
+        return RetiredWindows(0, source.snapshot_scn, {})
+    return _read(landing, folders[-1], "retired", lambda data: RetiredWindows(**data))
 
 
 def _keep_newest(landing: LandingStore, folder: str, number: int, content: bytes) -> None:

@@ -198,7 +198,7 @@ class ChunkRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Comparison:
     """A table's last comparison with Oracle: all ``rows``, all columns, as of ``scn``; when, and
     how many rows differed."""
 

@@ -58,7 +58,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CarriedPlaces:
     """What changes of key carry along. All numbers are places in ``light``; parallel arrays, one
     entry per change of key and column.
 
@@ -194,7 +194,7 @@ def _looked_up(known: Rows, values: Rows, wanted: Rows) -> Rows:
 
 def carry_columns(
     changes: LoggedChanges, schema: TableSchema, absent: Sequence[str], *, has_gaps: bool
-) -> Carried:
+) -> CarriedPlaces:
     """Follow the rows that change their keys.
 
     Args:
@@ -229,7 +229,7 @@ def carry_columns(
     none = np.full(len(at), -1)
     once = np.stack([at, column, none, at, events.scn[at], none], axis=1)
     lines = np.array(rows.known_lines(), np.int64).reshape(-1, 3)
-    return Carried(light, tuple(absent), *np.concatenate([entries, once]).T, *lines.T)
+    return CarriedPlaces(light, tuple(absent), *np.concatenate([entries, once]).T, *lines.T)
 
 
 _AT_ONCE = 100_000

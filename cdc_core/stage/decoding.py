@@ -88,7 +88,7 @@ _OF_ROLLBACK = (AMBIGUOUS, UNMATCHED, ROW_ID_UNKNOWN, DISORDERED)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRow:
     """A redo row that cannot become a change without guessing: where it is, and why. ``row_id`` is
     None where LogMiner does not know it."""
 
@@ -149,7 +149,7 @@ class ChangeDecoder:
         ]
         return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
 
-    def split(self, rows: pa.Table) -> tuple[list[pa.RecordBatch], list[Refused]]:
+    def split(self, rows: pa.Table) -> tuple[list[pa.RecordBatch], list[RefusedRow]]:
         """The changes of those rows that can be decoded, and the rows that cannot.
 
         Raises:
@@ -158,7 +158,7 @@ class ChangeDecoder:
             SchemaMismatchError: As when all rows are decoded.
         """
         changes: list[pa.RecordBatch] = []
-        refused: list[Refused] = []
+        refused: list[RefusedRow] = []
         waiting = [rows]
         while waiting:
             part = waiting.pop()
@@ -548,10 +548,10 @@ def _row_of(error: DecodeError, rows: pa.Table) -> int | None:
     return row if row >= 0 else None
 
 
-def _refused(error: DecodeError, rows: pa.Table, row: int) -> Refused:
+def _refused(error: DecodeError, rows: pa.Table, row: int) -> RefusedRow:
     row_id = rows["row_id"][row].as_py()
     column = error.facts.get("column")
-    return Refused(
+    return RefusedRow(
         rows["ordinal"][row].as_py(),
         rows["commit_scn"][row].as_py(),
         None if row_id == UNKNOWN_ROW_ID else row_id,

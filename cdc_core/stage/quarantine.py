@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from cdc_core.errors import DecodeError
 from cdc_core.model.texts import STATUS_MASK
-from cdc_core.stage.decoding import ChangeDecoder, Refused, operation_name
+from cdc_core.stage.decoding import ChangeDecoder, RefusedRow, operation_name
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
 
@@ -94,13 +94,13 @@ class Suspects:
 
 
 @dataclass(frozen=True, slots=True)
-class Sieved:
+class SievedRows:
     """Some redo rows after the sieve: the ``changes`` of those that can be decoded, and the
     ``refused`` ones."""
 
     rows: pa.Table
     changes: Sequence[pa.RecordBatch]
-    refused: Sequence[Refused]
+    refused: Sequence[RefusedRow]
 
 
 class Sieve:
@@ -134,7 +134,7 @@ class Sieve:
         """The rows for the quarantine, in :data:`QUARANTINE_SCHEMA`."""
         return pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *self._kept])
 
-    def split(self, rows: pa.Table) -> Sieved:
+    def split(self, rows: pa.Table) -> SievedRows:
         """Decode a piece. Safe to call from many threads.
 
         Raises:
@@ -142,9 +142,9 @@ class Sieve:
             SchemaMismatchError: As of :class:`ChangeDecoder`.
         """
         changes, refused = self._decoder.split(rows)
-        return Sieved(rows, changes, refused)
+        return SievedRows(rows, changes, refused)
 
-    def take(self, piece: Sieved) -> Iterator[pa.RecordBatch]:
+    def take(self, piece: SievedRows) -> Iterator[pa.RecordBatch]:
         """The changes of the next piece that may be applied; the others are kept for the
         quarantine."""
         if not piece.refused and not self._suspects:
@@ -158,7 +158,7 @@ class Sieve:
         reasons |= {one.ordinal: one.reason for one in piece.refused}
         self._keep(piece.rows, reasons)
 
-    def _following(self, piece: Sieved) -> list[int]:
+    def _following(self, piece: SievedRows) -> list[int]:
         """Ordinals of the changes that need a former state which is not certain."""
         places = [(one.ordinal, one.commit_scn, one.row_id, True) for one in piece.refused]
         for batch in piece.changes:

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.model.operations import LOB_OPERATIONS
-from cdc_core.stage.rollback import Undone
+from cdc_core.stage.rollback import RolledBackRows
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
 
 DISORDERED = "changes-disordered"
@@ -74,12 +74,12 @@ class RedoOrder:
         """The landed ordinal of a row that :attr:`rows` has under this one."""
         return int(self._ordinals[np.searchsorted(self._places, place)])
 
-    def undone(self, found: Undone) -> Undone:
+    def undone(self, found: RolledBackRows) -> RolledBackRows:
         """What was found of :attr:`rows`, by landed ordinals."""
         problems = {self.ordinal_of(place): name for place, name in found.problems.items()}
         problems = dict.fromkeys(self.disordered, DISORDERED) | problems
         gone = np.sort(self._ordinals[np.searchsorted(self._places, found.ordinals)])
-        return Undone(gone[~np.isin(gone, list(problems))] if problems else gone, problems)
+        return RolledBackRows(gone[~np.isin(gone, list(problems))] if problems else gone, problems)
 
 
 def _transactions(rows: pa.Table) -> Ints:

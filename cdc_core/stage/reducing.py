@@ -61,7 +61,7 @@ _INSERTS = ("c", "r")
 
 
 @dataclass(frozen=True, slots=True)
-class Reduced:
+class ReducedChanges:
     """One entry per key.
 
     Attributes:
@@ -118,7 +118,7 @@ def reduce_changes(
     *,
     has_gaps: bool = False,
     carried: CarriedValues = NOTHING_CARRIED,
-) -> Reduced:
+) -> ReducedChanges:
     """Find the one row per key.
 
     Args:
@@ -250,7 +250,7 @@ def _last_of_each(
     carried: CarriedValues,
     *,
     has_gaps: bool,
-) -> Reduced:
+) -> ReducedChanges:
     """The last event of each key; events stand in the order of keys and positions."""
     if len(events.key) == 0:  # whatever came in the window went in it
         return _nothing()
@@ -283,7 +283,7 @@ def _last_of_each(
             if (is_missing[column] & after_delete).any():
                 raise _stop(schema, AFTER_DELETE)
     is_new = np.logical_or.reduceat(inserts[events.change], starts) & ~gone[events.key[starts]]
-    return Reduced(
+    return ReducedChanges(
         rows=numbers[events.change[last]],
         is_gone=is_gone,
         commit_scn=events.commit_scn[last],
@@ -301,9 +301,9 @@ def _is_insert(op: pa.Array) -> Flags:
     return flags
 
 
-def _nothing() -> Reduced:
+def _nothing() -> ReducedChanges:
     no_rows, no_flags = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_)
-    return Reduced(
+    return ReducedChanges(
         rows=no_rows,
         is_gone=no_flags,
         commit_scn=no_rows,
@@ -367,7 +367,7 @@ def merge_part(
 
 def merge_source(
     changes: Images,
-    reduced: Reduced,
+    reduced: ReducedChanges,
     schema: TableSchema,
     carried: CarriedValues = NOTHING_CARRIED,
 ) -> pa.Table:

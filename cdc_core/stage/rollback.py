@@ -143,7 +143,7 @@ def _refuse_other(rows: Rows, at: int, place: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class RolledBackRows:
     """``ordinals`` of the rows that are not applied, sorted: those that were taken back, and those
     that did it. ``problems`` are rows of which that cannot be said, by ordinal."""
 
@@ -163,12 +163,12 @@ class Undone:
         return rows.append_column("problem", problems)
 
 
-NOTHING_UNDONE = Undone(np.empty(0, np.int64), {})
+NOTHING_UNDONE = RolledBackRows(np.empty(0, np.int64), {})
 
 
 def find_undone(
     rows: pa.Table, *, apart: Apart | None = None, closes_shown: bool = False
-) -> Undone:
+) -> RolledBackRows:
     """Apply the rule to rows of one table of transactions that took something back. Raises nothing:
     what is not understood is a problem of its undo row.
 
@@ -221,7 +221,7 @@ def find_undone(
         gone.append(ordinals[start:end][places])
     left_out = np.concatenate(gone)
     left_out = left_out[~np.isin(left_out, list(problems))] if problems else left_out
-    return Undone(np.sort(left_out), problems)
+    return RolledBackRows(np.sort(left_out), problems)
 
 
 @dataclass(frozen=True, slots=True)

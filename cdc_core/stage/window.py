@@ -166,7 +166,7 @@ def surviving_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.T
         )
 
 
-def _undone(rows: CommittedRows, decoder: ChangeDecoder) -> rollback.Undone:
+def _undone(rows: CommittedRows, decoder: ChangeDecoder) -> rollback.RolledBackRows:
     """What the transactions took back."""
     columns = rollback.STATEMENT_COLUMNS if decoder.is_undone_by_statement else rollback.COLUMNS
     read = dict.fromkeys((*columns, *redo_order.COLUMNS))

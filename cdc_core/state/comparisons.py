@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from sqlalchemy import delete, insert, select
 
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import Compared
+from cdc_core.model.records import Comparison
 from cdc_core.model.scn import Scn
 from cdc_core.state.database import StorePart
 from cdc_core.state.sql_tables import COMPARISONS
@@ -16,12 +16,12 @@ from cdc_core.state.sql_tables import COMPARISONS
 class Comparisons(StorePart):
     """The newest comparison of each table, by its SCN."""
 
-    def newest(self, source: str) -> dict[TableId, Compared]:
+    def newest(self, source: str) -> dict[TableId, Comparison]:
         """The last comparison of each table that was compared."""
         query = select(COMPARISONS).where(COMPARISONS.c.source == source)
         with self._database.reading() as connection:
             return {
-                TableId(row["owner"], row["name"]): Compared(
+                TableId(row["owner"], row["name"]): Comparison(
                     scn=Scn(row["scn"]),
                     compared=datetime.fromtimestamp(row["compared"], UTC),
                     rows=row["rows_compared"],

@@ -17,7 +17,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.notifications import Notification
 from cdc_core.model.records import (
     ChunkRecord,
-    Compared,
+    Comparison,
     TableRecord,
     WindowRecord,
     WindowState,
@@ -83,7 +83,7 @@ class SourceView:
         """One table; None if it was never captured."""
         return self._store.tables.get(self._source, table)
 
-    def comparisons(self) -> dict[TableId, Compared]:
+    def comparisons(self) -> dict[TableId, Comparison]:
         """The last comparison with Oracle of each table that was compared."""
         return self._store.comparisons.newest(self._source)
 

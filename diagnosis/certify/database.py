@@ -7,7 +7,7 @@ import re
 from diagnosis.certify.probes import (
     Answers,
     LookProbe,
-    Refused,
+    RefusedQuery,
     Verdict,
     cannot_tell,
     decided,
@@ -82,7 +82,7 @@ def _undo(answers: Answers) -> Verdict:
 
 def _dictionary_past(answers: Answers) -> Verdict:
     answer = answers["past"]
-    if isinstance(answer, Refused):
+    if isinstance(answer, RefusedQuery):
         if answer.code in ("ORA-01031", "ORA-00942"):
             return cannot_tell(f"Oracle refuses the question ({answer.code})")
         return decided(False, answer.code)
@@ -91,7 +91,7 @@ def _dictionary_past(answers: Answers) -> Verdict:
 
 def _view_past(answers: Answers) -> Verdict:
     answer = answers["past"]
-    if isinstance(answer, Refused):
+    if isinstance(answer, RefusedQuery):
         return holds(answer.code)
     return decided(False, "V$DATABASE can be read as of an SCN")
 

@@ -11,7 +11,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary_queries import tables_condition
 from diagnosis.certify.database import DATABASE_PROBES
-from diagnosis.certify.probes import Answer, LookProbe, Refused, Verdict
+from diagnosis.certify.probes import Answer, LookProbe, RefusedQuery, Verdict
 from diagnosis.certify.redo import REDO_PROBES
 from diagnosis.certify.report import Found
 from diagnosis.certify.values import VALUE_PROBES
@@ -70,4 +70,4 @@ def _answer(
     except OracleUnavailableError:
         raise
     except CdcError as error:
-        return Refused(str(error.facts.get("ora", type(error).__name__)))
+        return RefusedQuery(str(error.facts.get("ora", type(error).__name__)))

@@ -15,7 +15,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.table import TableSchema
-from diagnosis.certify.mined import Counting, Mined, listed
+from diagnosis.certify.mined import Counting, MinedPass, listed
 from diagnosis.certify.passes import logminer_of, redo_of
 from diagnosis.certify.probes import Probe, Verdict, cannot_tell, decided, holds, otherwise
 from diagnosis.certify.report import Found
@@ -36,10 +36,10 @@ _SEEN_ELSEWHERE = "Seen on real databases by others"
 class MineProbe(Probe):
     """A probe that looks at the counts of one pass."""
 
-    judge: Callable[[Mined], Verdict]
+    judge: Callable[[MinedPass], Verdict]
     needs_changes: bool = True
 
-    def judged(self, mined: Mined) -> Verdict:
+    def judged(self, mined: MinedPass) -> Verdict:
         """The verdict; without one where captured tables have no rows in the redo."""
         if self.needs_changes and not mined.changes:
             return cannot_tell("the newest logs have no change of a captured table")
@@ -72,7 +72,7 @@ def _tables(config: SourceConfig, session: OracleSession) -> list[TableSchema]:
     return [one for one in found.values() if not isinstance(one, CdcError)]
 
 
-def _pass(session: OracleSession, how: LogMinerConfig, tables: Sequence[TableSchema]) -> Mined:
+def _pass(session: OracleSession, how: LogMinerConfig, tables: Sequence[TableSchema]) -> MinedPass:
     [(first,)] = session.fetch_all(_FIRST, {"logs": LOGS})
     high = upper_bound(session, "online")
     low = Scn(min(int(first), high) - 1)
@@ -85,20 +85,20 @@ def _pass(session: OracleSession, how: LogMinerConfig, tables: Sequence[TableSch
     return counting.mined
 
 
-def _none(fact: str, what: str) -> Callable[[Mined], Verdict]:
+def _none(fact: str, what: str) -> Callable[[MinedPass], Verdict]:
     """A judge: is there no such row?"""
 
-    def judge(mined: Mined) -> Verdict:
+    def judge(mined: MinedPass) -> Verdict:
         count = mined.facts[fact]
         return decided(not count, f"{count} of {mined.facts['rows']} rows {what}")
 
     return judge
 
 
-def _some(fact: str, what: str) -> Callable[[Mined], Verdict]:
+def _some(fact: str, what: str) -> Callable[[MinedPass], Verdict]:
     """A judge: is there such a row? That there is none in one pass says nothing."""
 
-    def judge(mined: Mined) -> Verdict:
+    def judge(mined: MinedPass) -> Verdict:
         count, rows = mined.facts[fact], mined.facts["rows"]
         seen = f"{count} of {rows} rows {what}"
         return holds(seen) if count else cannot_tell(seen)
@@ -106,56 +106,56 @@ def _some(fact: str, what: str) -> Callable[[Mined], Verdict]:
     return judge
 
 
-def _shown(mined: Mined) -> Verdict:
+def _shown(mined: MinedPass) -> Verdict:
     names = ((Operation(code).name if code in set(Operation) else "unknown", count)
              for code, count in mined.operations.items())  # fmt: skip
     return decided(mined.changes > 0, listed(names), redo_rows=mined.facts["rows"])
 
 
-def _decodable(mined: Mined) -> Verdict:
+def _decodable(mined: MinedPass) -> Verdict:
     wrong = sum(mined.undecodable.values())
     reasons = f": {listed(mined.undecodable.items())}" if wrong else ""
     return decided(not wrong, f"{mined.decoded} statements decoded, {wrong} not{reasons}",
                    statements_decoded=mined.decoded, statements_undecodable=wrong)  # fmt: skip
 
 
-def _statuses(mined: Mined) -> Verdict:
+def _statuses(mined: MinedPass) -> Verdict:
     named = ((f"with STATUS {status}", count) for status, count in mined.statuses.items())
     return decided(not mined.statuses.keys() - {0}, listed(named))
 
 
-def _unsupported(mined: Mined) -> Verdict:
+def _unsupported(mined: MinedPass) -> Verdict:
     count = mined.operations[Operation.UNSUPPORTED]
     return decided(not count, f"{count} rows of code 255")
 
 
-def _starts(mined: Mined) -> Verdict:
+def _starts(mined: MinedPass) -> Verdict:
     starts, commits = mined.facts["starts"], mined.facts["commits"]
     if not starts + commits:
         return cannot_tell("no transaction begins or ends")
     return decided(starts > 0 and commits > 0, f"{starts} START rows, {commits} COMMIT rows")
 
 
-def _empty(mined: Mined) -> Verdict:
+def _empty(mined: MinedPass) -> Verdict:
     zero, threadless = mined.facts["zero-xid"], mined.facts["commit-of-no-thread"]
     seen = f"{zero} rows whose XID is zero, {threadless} COMMIT rows of thread 0"
     return holds(seen) if zero + threadless else cannot_tell(seen)
 
 
-def _gathered(mined: Mined) -> Verdict:
+def _gathered(mined: MinedPass) -> Verdict:
     count = mined.facts["behind-its-commit"]
     seen = f"{count} of {mined.changes} changes stand behind their COMMIT"
     return holds(seen) if count else otherwise(seen)
 
 
-def _speed(mined: Mined) -> Verdict:
+def _speed(mined: MinedPass) -> Verdict:
     seconds = max(mined.seconds, 0.001)
     rate = mined.redo_bytes / seconds / 1024**2
     seen = f"{mined.redo_bytes / 1024**2:.1f} MiB of redo in {seconds:.1f} seconds, {rate:.1f} MiB a second"
     return decided(rate >= 1, seen, mining_mib_a_second=round(rate))
 
 
-def _probe(name: str, belief: str, judge: Callable[[Mined], Verdict], **more: Any) -> MineProbe:
+def _probe(name: str, belief: str, judge: Callable[[MinedPass], Verdict], **more: Any) -> MineProbe:
     return MineProbe(
         id=f"mine.{name}", belief=belief, judge=judge, **{"source": _REFERENCE, **more}
     )

@@ -28,7 +28,7 @@ _PLACEHOLDER = "A" * 18
 
 
 @dataclass(slots=True)
-class Mined:
+class MinedPass:
     """Counts of one pass.
 
     Attributes:
@@ -58,7 +58,7 @@ class Counting:
     """Counts the rows of a pass, batch by batch."""
 
     def __init__(self, tables: Sequence[TableSchema]) -> None:
-        self.mined = Mined()
+        self.mined = MinedPass()
         self._by_name = {(one.table.owner, one.table.name): one for one in tables}
         self._by_number = {
             number: one for one in tables for number in {one.object_id, *one.segments} if number

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cdc_core.capture.logs.coverage import RedoLog, cover, read_logs, read_threads
 from cdc_core.capture.logs.naming import where_logminer_runs
-from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches, mining
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.config import LogMinerConfig, SourceConfig
@@ -42,7 +42,7 @@ def redo_of(
         LogsNotReadyError: One is not there yet.
         PreflightError: The user may not use LogMiner.
     """
-    wanted = Wanted(tables, {}, True, Reading(low, None, {}))
+    wanted = WantedRows(tables, {}, True, Reading(low, None, {}))
     with where_logminer_runs(session, how.logs):
         logs = cover(read_logs(session, low, how), read_threads(session), low, high)
         with mining(session, logs, low, high, how=how):

@@ -51,14 +51,14 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedQuery:
     """Oracle's code in place of a statement's rows."""
 
     code: str
 
 
 Rows = Sequence[tuple[Any, ...]]
-Answer = Rows | Refused
+Answer = Rows | RefusedQuery
 Answers = Mapping[str, Answer]
 """What each statement of a probe gave, by the statement's name."""
 
@@ -114,7 +114,7 @@ class LookProbe(Probe):
         """The verdict; a refusal that the probe does not expect leaves it without one."""
         if not self.takes_refusals:
             for answer in answers.values():
-                if isinstance(answer, Refused):
+                if isinstance(answer, RefusedQuery):
                     return cannot_tell(f"Oracle refuses the question ({answer.code})")
         return self.judge(answers)
 
@@ -142,7 +142,7 @@ def decided(is_so: bool, seen: str, **facts: str | int) -> Verdict:
 def rows_of(answers: Answers, name: str) -> Rows:
     """The rows of a statement that was not refused."""
     answer = answers[name]
-    assert not isinstance(answer, Refused)
+    assert not isinstance(answer, RefusedQuery)
     return answer
 
 

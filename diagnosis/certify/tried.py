@@ -10,7 +10,7 @@ from cdc_core.model.operations import CONTROL, Operation
 from diagnosis.certify.probes import (
     Answer,
     Probe,
-    Refused,
+    RefusedQuery,
     Rows,
     Verdict,
     cannot_tell,
@@ -69,7 +69,7 @@ Step = str | Fails | Ask | Keep | Mine | WriteLob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class Trial:
     """What came of a probe's steps.
 
     Attributes:
@@ -127,7 +127,7 @@ class Tried:
 
     def answer(self, name: str) -> Answer:
         """What a query of the probe gave; a refusal where it was not asked."""
-        found: Answer = self.asked.get(name, Refused("not asked"))
+        found: Answer = self.asked.get(name, RefusedQuery("not asked"))
         return found
 
 
@@ -135,7 +135,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-Judge = Callable[[Tried], Verdict]
+Judge = Callable[[Trial], Verdict]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ class TryProbe(Probe):
     is_mined: bool = True
     takes_stop: bool = False
 
-    def judged(self, tried: Tried) -> Verdict:
+    def judged(self, tried: Trial) -> Verdict:
         """The verdict; without one where a statement failed or no redo came."""
         if tried.stopped and not self.takes_stop:
             return cannot_tell(f"a statement failed ({tried.stopped})")
@@ -185,7 +185,7 @@ def each_row(
 ) -> Judge:
     """Is it so of each of the table's rows with these codes, by default of all its changes?"""
 
-    def judge(tried: Tried) -> Verdict:
+    def judge(tried: Trial) -> Verdict:
         return share(tried.of(*(operations or DML), rollback=rollback), is_so, what)
 
     return judge
@@ -196,7 +196,7 @@ def equal(rows: int) -> Judge:
     return lambda tried: equal_paths(tried, rows)
 
 
-def equal_paths(tried: Tried, rows: int) -> Verdict:
+def equal_paths(tried: Trial, rows: int) -> Verdict:
     """Do both paths have the same rows, as many as are expected?"""
     if tried.snapshot is None:
         return cannot_tell("the table could not be read by a snapshot")
@@ -209,7 +209,7 @@ def equal_paths(tried: Tried, rows: int) -> Verdict:
     return decided(not wrong and not undecodable and len(tried.snapshot) == rows, seen)
 
 
-def _differing(tried: Tried) -> Iterator[int]:
+def _differing(tried: Trial) -> Iterator[int]:
     """The IDs whose rows differ between both paths."""
     snapshot = tried.snapshot or {}
     for key in sorted(snapshot.keys() | tried.changed.keys()):
@@ -224,14 +224,14 @@ def _carried(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def of_answer(name: str) -> Callable[[Callable[[Tried, Rows], Verdict]], Judge]:
+def of_answer(name: str) -> Callable[[Callable[[Trial, Rows], Verdict]], Judge]:
     """Makes a judge of one that is given the rows of a query of the probe; where Oracle refused
     them, there is no verdict."""
 
-    def decorate(judge: Callable[[Tried, Rows], Verdict]) -> Judge:
-        def judged(tried: Tried) -> Verdict:
+    def decorate(judge: Callable[[Trial, Rows], Verdict]) -> Judge:
+        def judged(tried: Trial) -> Verdict:
             answer = tried.answer(name)
-            if isinstance(answer, Refused):
+            if isinstance(answer, RefusedQuery):
                 return cannot_tell(f"Oracle refuses the question ({answer.code})")
             return judge(tried, answer)
 

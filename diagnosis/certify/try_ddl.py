@@ -6,14 +6,22 @@ from collections.abc import Sequence
 from functools import partial
 
 from cdc_core.model.operations import Operation
-from diagnosis.certify.probes import Refused, Rows, Verdict, cannot_tell, decided, otherwise, share
+from diagnosis.certify.probes import (
+    RefusedQuery,
+    Rows,
+    Verdict,
+    cannot_tell,
+    decided,
+    otherwise,
+    share,
+)
 from diagnosis.certify.tried import (
     DML,
     Ask,
     Keep,
     Row,
     Step,
-    Tried,
+    Trial,
     TryProbe,
     equal,
     of_answer,
@@ -35,7 +43,7 @@ def _is_unnamed(text: str) -> bool:
     return '"COL 1"' in text or '"COL 2"' in text
 
 
-def _before_unnamed(tried: Tried) -> Verdict:
+def _before_unnamed(tried: Trial) -> Verdict:
     """The first row is from before the DDL."""
     found = list(tried.statements(Operation.INSERT))
     if not found:
@@ -45,7 +53,7 @@ def _before_unnamed(tried: Tried) -> Verdict:
     return decided(unnamed, f"STATUS {row['status']}, {'COL n' if _is_unnamed(text) else 'names'}")
 
 
-def _after_named(tried: Tried) -> Verdict:
+def _after_named(tried: Trial) -> Verdict:
     found = list(tried.statements(Operation.INSERT))
     if len(found) < 2:
         return cannot_tell(f"{len(found)} rows are shown")
@@ -56,7 +64,7 @@ def _after_named(tried: Tried) -> Verdict:
     )
 
 
-def _hexadecimal(tried: Tried) -> Verdict:
+def _hexadecimal(tried: Trial) -> Verdict:
     texts = [text for text in tried.texts(*DML) if _is_unnamed(text)]
     if not texts:
         return cannot_tell("no row has COL n")
@@ -66,7 +74,7 @@ def _hexadecimal(tried: Tried) -> Verdict:
     )
 
 
-def _ddl_row(tried: Tried) -> Verdict:
+def _ddl_row(tried: Trial) -> Verdict:
     texts = tried.texts(Operation.DDL)
     own = [text for text in texts if " ADD (" in text.upper() and "EXTRA" in text.upper()]
     return decided(
@@ -74,14 +82,14 @@ def _ddl_row(tried: Tried) -> Verdict:
     )
 
 
-def _version_rises(tried: Tried) -> Verdict:
+def _version_rises(tried: Trial) -> Verdict:
     versions = [row["data_objv"] for row in tried.of(Operation.INSERT)]
     if len(versions) < 2 or None in versions:
         return cannot_tell("no version is shown")
     return decided(versions[-1] > versions[0], f"the version rises by {versions[-1] - versions[0]}")
 
 
-def _physical(tried: Tried) -> Verdict:
+def _physical(tried: Trial) -> Verdict:
     rows = tried.of(Operation.INSERT)
     if len(rows) < 2:
         return cannot_tell(f"{len(rows)} rows are shown")
@@ -94,7 +102,7 @@ def _physical(tried: Tried) -> Verdict:
     )
 
 
-def _nameless(tried: Tried) -> Verdict:
+def _nameless(tried: Trial) -> Verdict:
     rows = tried.of(*DML)
     if not rows:
         return otherwise("the rows are not shown under the table's number")
@@ -105,35 +113,35 @@ def _is_nameless(row: Row) -> bool:
     return row["table_name"] is None or str(row["table_name"]).startswith(("OBJ# ", "BIN$"))
 
 
-def _recent(tried: Tried) -> Verdict:
+def _recent(tried: Trial) -> Verdict:
     answer = tried.answer("past")
     seconds = float(tried.asked.get("past.seconds", 0))
-    if isinstance(answer, Refused):
+    if isinstance(answer, RefusedQuery):
         return otherwise(f"{answer.code} for {seconds:.0f} seconds")
     return decided(True, f"readable after {seconds:.1f} seconds", flashback_seconds=round(seconds))
 
 
-def _across(tried: Tried) -> Verdict:
+def _across(tried: Trial) -> Verdict:
     answer = tried.answer("past")
-    if isinstance(answer, Refused):
+    if isinstance(answer, RefusedQuery):
         return decided(answer.code == "ORA-01466", answer.code)
     return otherwise("the past can be read across the DDL")
 
 
-def _definition_past(tried: Tried) -> Verdict:
+def _definition_past(tried: Trial) -> Verdict:
     answer = tried.answer("past")
-    if isinstance(answer, Refused):
+    if isinstance(answer, RefusedQuery):
         return otherwise(answer.code)
     return decided(int(answer[0][0]) == 3, f"{int(answer[0][0])} columns as of before the DDL")
 
 
 @of_answer("hidden")
-def _guard(_tried: Tried, answer: Rows) -> Verdict:
+def _guard(_tried: Trial, answer: Rows) -> Verdict:
     return decided(int(answer[0][0]) == 1, f"{int(answer[0][0])} hidden columns")
 
 
 @of_answer("time")
-def _ddl_time(_tried: Tried, answer: Rows) -> Verdict:
+def _ddl_time(_tried: Trial, answer: Rows) -> Verdict:
     off = abs(float(answer[0][0]))
     return decided(off <= 10, f"{off:.0f} seconds apart")
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from cdc_core.model.operations import Operation
 from diagnosis.certify.probes import Verdict, cannot_tell, decided, otherwise
-from diagnosis.certify.tried import Tried, TryProbe, WriteLob, equal, equal_paths, try_probe
+from diagnosis.certify.tried import Trial, TryProbe, WriteLob, equal, equal_paths, try_probe
 
 _TABLE = "(ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), C CLOB)"
 _PLACEHOLDER = "A" * 18
@@ -24,7 +24,7 @@ _WRONG = (
 _LOCATOR = "SELECT C FROM {t} WHERE ID = 1 FOR UPDATE"
 
 
-def _placeholder(tried: Tried) -> Verdict:
+def _placeholder(tried: Trial) -> Verdict:
     rows = tried.of(Operation.INSERT)
     if not rows:
         return cannot_tell("no INSERT is shown")
@@ -35,7 +35,7 @@ def _placeholder(tried: Tried) -> Verdict:
     )
 
 
-def _closed(tried: Tried) -> Verdict:
+def _closed(tried: Trial) -> Verdict:
     """A statement of a LOB table has the real ROWID somewhere behind its placeholder."""
     rows = [
         row
@@ -47,7 +47,7 @@ def _closed(tried: Tried) -> Verdict:
     return decided(bool(rows), f"{len(rows)} rows with a ROWID follow")
 
 
-def _one_undo(tried: Tried) -> Verdict:
+def _one_undo(tried: Trial) -> Verdict:
     rows = [row for row in tried.rows if row["rollback"] == 1]
     if not rows:
         return otherwise("no undo row is shown")
@@ -58,7 +58,7 @@ def _one_undo(tried: Tried) -> Verdict:
     )
 
 
-def _blocks(tried: Tried) -> Verdict:
+def _blocks(tried: Trial) -> Verdict:
     texts = tried.texts(*_WRITES)
     if not texts:
         return cannot_tell("no LOB is written piece by piece")
@@ -69,7 +69,7 @@ def _blocks(tried: Tried) -> Verdict:
     )
 
 
-def _trim_last(tried: Tried) -> Verdict:
+def _trim_last(tried: Trial) -> Verdict:
     rows = tried.of(*_WRITES)
     if not rows:
         return cannot_tell("no LOB is written piece by piece")
@@ -80,7 +80,7 @@ def _trim_last(tried: Tried) -> Verdict:
     )
 
 
-def _offset(tried: Tried) -> Verdict:
+def _offset(tried: Trial) -> Verdict:
     """The first piece has one character outside the basic plane, and amounts count characters:
     where does the second begin?"""
     found = [_OFFSET.search(text) for text in tried.texts(Operation.LOB_WRITE)]
@@ -92,7 +92,7 @@ def _offset(tried: Tried) -> Verdict:
     return cannot_tell(f"{len(writes)} writes, none behind another")
 
 
-def _never_wrong(tried: Tried) -> Verdict:
+def _never_wrong(tried: Trial) -> Verdict:
     """What the redo does not show is not decoded; what is decoded is right."""
     if tried.undecodable:
         return cannot_tell("the redo does not show it: the row is not decoded")

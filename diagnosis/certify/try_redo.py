@@ -10,7 +10,7 @@ from typing import Any
 from cdc_core.model.operations import Operation
 from cdc_core.model.redo_address import RedoAddress
 from diagnosis.certify.probes import Verdict, cannot_tell, decided
-from diagnosis.certify.tried import DML, Judge, Row, Step, Tried, TryProbe, each_row, try_probe
+from diagnosis.certify.tried import DML, Judge, Row, Step, Trial, TryProbe, each_row, try_probe
 
 _DECODER = "cdc_core/decode/dml.py, cdc_core/decode/literals.py"
 _GOES_WRONG = "Such rows go to quarantine. Report the statement's form and the release."
@@ -23,7 +23,7 @@ _PLACEHOLDER = "A" * 18
 def _matches(pattern: str, *operations: Operation) -> Judge:
     """A judge: does every such statement have the form? ``<t>`` is the quoted table."""
 
-    def judge(tried: Tried) -> Verdict:
+    def judge(tried: Trial) -> Verdict:
         table = re.escape(f'"{tried.owner}"."{tried.table}"')
         expression = re.compile(pattern.replace("<t>", table), re.DOTALL)
         texts = tried.texts(*operations)
@@ -54,7 +54,7 @@ def _literal(
     )
 
 
-def _split(tried: Tried) -> Verdict:
+def _split(tried: Trial) -> Verdict:
     rows = tried.of(Operation.INSERT)
     split = [row for row in rows if row["csf"]]
     if not rows:
@@ -65,7 +65,7 @@ def _split(tried: Tried) -> Verdict:
     )
 
 
-def _row_ids(tried: Tried) -> Verdict:
+def _row_ids(tried: Trial) -> Verdict:
     rows = tried.of(*DML)
     filled = [str(row["row_id"] or "") for row in rows]
     good = sum(_ROW_ID.match(one) is not None and one != _PLACEHOLDER for one in filled)
@@ -81,13 +81,13 @@ def _has_address(row: Row) -> bool:
     return True
 
 
-def _ascending(tried: Tried) -> Verdict:
+def _ascending(tried: Trial) -> Verdict:
     found = [RedoAddress.parse(row["rs_id"]) for row in tried.of(*DML)]
     good = all(one <= other for one, other in pairwise(found))
     return decided(good, f"{len(found)} rows, addresses {'ascend' if good else 'do not ascend'}")
 
 
-def _objects(tried: Tried) -> Verdict:
+def _objects(tried: Trial) -> Verdict:
     rows = tried.of(*DML)
     numbers = {row["data_obj"] for row in rows}
     good = len(numbers) == 1 and None not in numbers and 0 not in numbers

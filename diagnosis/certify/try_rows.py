@@ -6,7 +6,7 @@ from typing import Any
 
 from cdc_core.model.operations import Operation
 from diagnosis.certify.probes import Rows, Verdict, cannot_tell, decided, share
-from diagnosis.certify.tried import DML, Ask, Tried, TryProbe, equal, of_answer, try_probe
+from diagnosis.certify.tried import DML, Ask, Trial, TryProbe, equal, of_answer, try_probe
 
 _ROWID = "identity: rowid, cdc_core/schema/keys.py"
 _STOPS = (
@@ -17,13 +17,13 @@ _WIDE = "(ID NUMBER(9) PRIMARY KEY, A VARCHAR2(4000), B VARCHAR2(4000))"
 
 
 @of_answer("rowid")
-def _own_rowid(tried: Tried, answer: Rows) -> Verdict:
+def _own_rowid(tried: Trial, answer: Rows) -> Verdict:
     rows, shown = tried.of(*DML), answer[0][0]
     return share(rows, lambda row: row["row_id"] == shown, "have the ROWID that a query shows")
 
 
 @of_answer("rowid")
-def _own_rowid_of_one(tried: Tried, answer: Rows) -> Verdict:
+def _own_rowid_of_one(tried: Trial, answer: Rows) -> Verdict:
     """The changes of the row with ID 1."""
     rows = [row for row in tried.of(Operation.UPDATE) if not row["csf"]]
     same = sum(row["row_id"] == answer[0][0] for row in rows)
@@ -33,13 +33,13 @@ def _own_rowid_of_one(tried: Tried, answer: Rows) -> Verdict:
     )
 
 
-def _none(tried: Tried) -> Verdict:
+def _none(tried: Trial) -> Verdict:
     rows = tried.of(*DML)
     filled = sum(bool(row["row_id"]) and set(row["row_id"]) != {"A"} for row in rows)
     return decided(not filled, f"{filled} of {len(rows)} rows have a ROWID")
 
 
-def _unsupported(tried: Tried) -> Verdict:
+def _unsupported(tried: Trial) -> Verdict:
     rows = tried.of(*DML)
     unsupported = tried.of(Operation.UNSUPPORTED)
     if not rows and not unsupported:
@@ -51,7 +51,7 @@ def _unsupported(tried: Tried) -> Verdict:
 
 
 @of_answer("segments")
-def _of_partitions(tried: Tried, answer: Rows) -> Verdict:
+def _of_partitions(tried: Trial, answer: Rows) -> Verdict:
     segments = {int(number) for (number,) in answer}
     numbers = {row["data_obj"] for row in tried.of(*DML)}
     return decided(

@@ -15,7 +15,7 @@ from diagnosis.certify.tried import (
     Mine,
     Row,
     Step,
-    Tried,
+    Trial,
     TryProbe,
     equal,
     of_answer,
@@ -31,19 +31,19 @@ SELECT RAWTOHEX(T.XID), T.START_SCN FROM V$TRANSACTION T, GV$SESSION S
  WHERE S.USERNAME = '{owner}' AND T.SES_ADDR = S.SADDR"""
 
 
-def _own_end(tried: Tried) -> Verdict:
+def _own_end(tried: Trial) -> Verdict:
     xids = {row["xid"] for row in tried.of(*DML, rollback=None)}
     ends = tried.of(Operation.COMMIT, rollback=None)
     return decided(len(ends) == len(xids), f"{len(xids)} transactions, {len(ends)} COMMIT rows")
 
 
-def _own_start(tried: Tried) -> Verdict:
+def _own_start(tried: Trial) -> Verdict:
     xids = {row["xid"] for row in tried.of(*DML, rollback=None)}
     starts = {row["xid"] for row in tried.of(Operation.START, rollback=None)}
     return decided(xids <= starts, f"{len(xids)} transactions, {len(xids & starts)} START rows")
 
 
-def _commit_last(tried: Tried) -> Verdict:
+def _commit_last(tried: Trial) -> Verdict:
     ends = [row["scn"] for row in tried.of(Operation.COMMIT, rollback=None)]
     rows = tried.of(*DML, rollback=None)
     if not ends:
@@ -52,16 +52,16 @@ def _commit_last(tried: Tried) -> Verdict:
     return decided(not late and bool(rows), f"{len(rows)} rows, {late} above their COMMIT's SCN")
 
 
-def _user_named(tried: Tried) -> Verdict:
+def _user_named(tried: Trial) -> Verdict:
     rows = tried.of(Operation.START, *DML, rollback=None)
     return share(rows, lambda row: row["username"] == tried.owner, "name the user")
 
 
-def _undo_rows(tried: Tried) -> list[Row]:
+def _undo_rows(tried: Trial) -> list[Row]:
     return [row for row in tried.rows if row["rollback"] == 1]
 
 
-def _newest_first(tried: Tried) -> Verdict:
+def _newest_first(tried: Trial) -> Verdict:
     done = [row["row_id"] for row in tried.of(*DML)]
     undone = [row["row_id"] for row in _undo_rows(tried)]
     if not undone:
@@ -72,7 +72,7 @@ def _newest_first(tried: Tried) -> Verdict:
     )
 
 
-def _undo_by_rowid(tried: Tried) -> Verdict:
+def _undo_by_rowid(tried: Trial) -> Verdict:
     texts = tried.texts(Operation.DELETE, rollback=1)
     if not texts:
         return cannot_tell("no undo row of an INSERT has a statement")
@@ -82,7 +82,7 @@ def _undo_by_rowid(tried: Tried) -> Verdict:
     )
 
 
-def _rolled_back(tried: Tried) -> Verdict:
+def _rolled_back(tried: Trial) -> Verdict:
     ends = tried.of(Operation.ROLLBACK, rollback=None)
     if tried.changed:
         return otherwise(
@@ -91,7 +91,7 @@ def _rolled_back(tried: Tried) -> Verdict:
     return decided(bool(ends), f"{len(ends)} ROLLBACK rows")
 
 
-def _partial_xids(tried: Tried) -> Verdict:
+def _partial_xids(tried: Trial) -> Verdict:
     rows = [*_undo_rows(tried), *tried.of(*ENDS, rollback=None)]
     rows = [row for row in rows if any(digit in row["rs_id"] for digit in "123456789abcdef")]
     partial = sum(row["xid"].endswith(UNRESOLVED) for row in rows)
@@ -100,12 +100,12 @@ def _partial_xids(tried: Tried) -> Verdict:
     return otherwise(f"none of {len(rows)} rows of undo and ends has one")
 
 
-def _spurious(tried: Tried) -> Verdict:
+def _spurious(tried: Trial) -> Verdict:
     count = len(tried.of(Operation.ROLLBACK, rollback=None))
     return decided(count > 0, f"{count} ROLLBACK rows in a transaction that commits")
 
 
-def _late(tried: Tried) -> Verdict:
+def _late(tried: Trial) -> Verdict:
     early, later = tried.asked.get("open"), tried.of(Operation.INSERT)
     if early is None:
         return cannot_tell("the redo of the open transaction could not be mined")
@@ -113,13 +113,13 @@ def _late(tried: Tried) -> Verdict:
     return decided(shown < len(later), f"{shown} of {len(later)} rows are shown before the COMMIT")
 
 
-def _all_later(tried: Tried) -> Verdict:
+def _all_later(tried: Trial) -> Verdict:
     shown = len(tried.of(Operation.INSERT))
     return decided(shown == 4, f"{shown} of 4 rows are shown after the COMMIT")
 
 
 @of_answer("scn")
-def _late_below(tried: Tried, answer: Rows) -> Verdict:
+def _late_below(tried: Trial, answer: Rows) -> Verdict:
     """Rows that come late keep the SCN of their change."""
     bound = int(answer[0][0])
     above = sum(row["scn"] > bound for row in tried.of(Operation.INSERT))
@@ -130,7 +130,7 @@ def _late_below(tried: Tried, answer: Rows) -> Verdict:
 
 
 @of_answer("open")
-def _start_scn(tried: Tried, answer: Rows) -> Verdict:
+def _start_scn(tried: Trial, answer: Rows) -> Verdict:
     rows = tried.of(*DML)
     if len(answer) != 1 or not rows:
         return cannot_tell(f"{len(answer)} open transactions of the schema")
@@ -145,7 +145,7 @@ def _start_scn(tried: Tried, answer: Rows) -> Verdict:
     )
 
 
-def _key_change(tried: Tried) -> Verdict:
+def _key_change(tried: Trial) -> Verdict:
     updates = tried.of(Operation.UPDATE)
     return decided(
         len(updates) == 1,
@@ -153,7 +153,7 @@ def _key_change(tried: Tried) -> Verdict:
     )
 
 
-def _rows_of_merge(tried: Tried) -> Verdict:
+def _rows_of_merge(tried: Trial) -> Verdict:
     return decided(
         len(tried.of(Operation.UPDATE)) == 3,
         f"{len(tried.of(Operation.UPDATE))} UPDATE rows for three rows",

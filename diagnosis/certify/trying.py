@@ -39,7 +39,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import exact_rows
 from diagnosis.certify.passes import logminer_of, redo_of
-from diagnosis.certify.probes import Refused
+from diagnosis.certify.probes import RefusedQuery
 from diagnosis.certify.report import Found
 from diagnosis.certify.tried import (
     Ask,
@@ -47,7 +47,7 @@ from diagnosis.certify.tried import (
     Keep,
     Mine,
     Step,
-    Tried,
+    Trial,
     TryProbe,
     WriteLob,
 )
@@ -147,7 +147,7 @@ class _Trying:
             Found(
                 one.probe,
                 one.probe.judged(
-                    Tried(
+                    Trial(
                         owner=one.table.owner,
                         table=one.table.name,
                         rows=_rows_of(rows, one),
@@ -226,7 +226,7 @@ class _Trying:
             except OracleUnavailableError:
                 raise
             except CdcError as error:
-                trial.asked[named] = Refused(_code(error))
+                trial.asked[named] = RefusedQuery(_code(error))
             if waited >= seconds:
                 break
             self._sleep(_POLL_SECONDS)

@@ -13,7 +13,7 @@ from cdc_core.model.character_sets import KNOWN
 from diagnosis.certify.probes import (
     Answers,
     LookProbe,
-    Refused,
+    RefusedQuery,
     Verdict,
     cannot_tell,
     decided,
@@ -119,7 +119,7 @@ def _scn_time(answers: Answers) -> Verdict:
 
 def _old_scn(answers: Answers) -> Verdict:
     answer = answers["old"]
-    if isinstance(answer, Refused):
+    if isinstance(answer, RefusedQuery):
         return decided(answer.code in ("ORA-08180", "ORA-08181"), answer.code)
     return decided(False, "a time is given")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from diagnosis.certify.probes import (
     Answers,
     LookProbe,
-    Refused,
+    RefusedQuery,
     Verdict,
     cannot_tell,
     decided,
@@ -137,7 +137,7 @@ def _probe(view: str, module: str, columns: dict[str, str]) -> LookProbe:
 def _judge(columns: dict[str, str]) -> Callable[[Answers], Verdict]:
     def judge(answers: Answers) -> Verdict:
         answer = answers["columns"]
-        if isinstance(answer, Refused):
+        if isinstance(answer, RefusedQuery):
             if answer.code == _NO_COLUMN:
                 return otherwise("a column is not there (ORA-00904)")
             return cannot_tell(f"the view cannot be described ({answer.code})")

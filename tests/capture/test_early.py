@@ -11,7 +11,7 @@ import pytest
 
 from cdc_core.capture.passes.answer import Answer
 from cdc_core.capture.passes.prefetch import prefetch
-from cdc_core.capture.passes.unnamed_rows import Seen
+from cdc_core.capture.passes.unnamed_rows import SeenRows
 from cdc_core.config import LocalLandingConfig
 from cdc_core.errors import LogsChangedError
 from cdc_core.landing.open import open_landing
@@ -109,7 +109,7 @@ def test_what_was_seen_early_counts_in_the_window_s_turn(landing: LandingStore) 
     early = early_of(session_of("early"), landing)
     end = StreamEnd(EMP.table, Scn(140), "a value could not be left out", "Read it again.")
     early.ends.append(end)
-    early.unnamed[777] = Seen(150, 150, 1)
+    early.unnamed[777] = SeenRows(150, 150, 1)
     session = session_of(**{"P.OBJECT_ID IN": [(777, "TABLE", "ANOTHER", 900)]})
     manifest, _ = capture(session, landing, prefetched=early)
     assert not mined(session)

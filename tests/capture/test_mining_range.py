@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
 from cdc_core.capture.logs.positions import upper_bound
-from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches, mining
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.model.operations import Operation
@@ -24,7 +24,7 @@ def inserts(session: OracleSession, schema: TableSchema, low: int, high: int) ->
     with session.in_root():
         logs = cover(read_logs(session, low), read_threads(session), low, high)
         with mining(session, logs, low, high):
-            wanted = Wanted([schema], {}, False, Reading(low, None, {}))
+            wanted = WantedRows([schema], {}, False, Reading(low, None, {}))
             batches = list(mined_batches(session, wanted, high, rows=100))
     rows = [row for batch in batches for row in batch.to_pylist()]
     return sorted(row["scn"] for row in rows if row["operation_code"] == Operation.INSERT)

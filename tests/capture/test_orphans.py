@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cdc_core.capture.transactions.orphans import Living, judged, read_living
+from cdc_core.capture.transactions.orphans import LivingTransactions, judged, read_living
 from cdc_core.errors import PreflightError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -25,7 +25,7 @@ from tests.oracle.fixtures import oracle_with
 XID = "0100020003000000"
 ONE = OpenTransaction(xid=XID, start_scn=90, first_ordinal=0, tables=("HR.EMP",), table_rows=(1,), rows=1, session_id=7, serial=8)  # fmt: skip
 ABSENT = replace(ONE, absent_scn=150)
-GONE = Living(frozenset(), frozenset(), Scn(300))
+GONE = LivingTransactions(frozenset(), frozenset(), Scn(300))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,9 @@ GONE = Living(frozenset(), frozenset(), Scn(300))
         pytest.param(replace(ABSENT, state="released"), replace(GONE, transactions=frozenset({XID})), replace(ABSENT, state="released"), id="once-released"),
     ],
 )  # fmt: skip
-def test_the_rule(one: OpenTransaction, living: Living, expected: OpenTransaction | None) -> None:
+def test_the_rule(
+    one: OpenTransaction, living: LivingTransactions, expected: OpenTransaction | None
+) -> None:
     found = judged([one], living, before={one.xid}, scn_low=Scn(200))
     assert found == ([] if expected is None else [expected])
 
@@ -72,7 +74,7 @@ def test_the_scn_is_read_after_the_transactions(threads: int, view: str) -> None
             "CURRENT_SCN": [(5,)],
         }
     )
-    assert read_living(session) == Living(frozenset({XID}), None, Scn(5))
+    assert read_living(session) == LivingTransactions(frozenset({XID}), None, Scn(5))
     asked = [sql for sql, _ in session.sent]
     assert view in asked[1]
     assert "CURRENT_SCN" in asked[-1]
@@ -159,7 +161,7 @@ def test_one_that_goes_on_although_its_rollback_was_taken_for_its_end_loses_noth
     source.window()
     assert states(source) == [("undone", False)]
 
-    def blind(session: Any) -> Living:
+    def blind(session: Any) -> LivingTransactions:
         return replace(read_living(session), transactions=frozenset(), sessions=frozenset())
 
     monkeypatch.setattr("cdc_core.capture.logminer.read_living", blind)
@@ -182,7 +184,7 @@ def test_a_transaction_that_was_given_up_and_commits_stops_its_tables(
     oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
     source.window()
 
-    def blind(session: Any) -> Living:
+    def blind(session: Any) -> LivingTransactions:
         return replace(read_living(session), transactions=frozenset(), sessions=frozenset())
 
     monkeypatch.setattr("cdc_core.capture.logminer.read_living", blind)
@@ -244,7 +246,7 @@ def test_one_that_was_taken_for_rolled_back_and_commits_stops_its_tables(
     source.window()
     assert ("ending", False) in states(source)
 
-    def blind(session: Any) -> Living:
+    def blind(session: Any) -> LivingTransactions:
         return replace(read_living(session), transactions=frozenset())
 
     monkeypatch.setattr("cdc_core.capture.logminer.read_living", blind)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from cdc_core.capture.logs.shown_names import read_shown_names
-from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.capture.passes.rows import RowReader, landing_rows
-from cdc_core.capture.passes.unnamed_rows import KnownSegments, Seen, note_rows
+from cdc_core.capture.passes.unnamed_rows import KnownSegments, SeenRows, note_rows
 from cdc_core.errors import OracleUnavailableError, PreflightError, SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
@@ -66,14 +66,14 @@ class Objects(FakeSession):
         return [(number, *facts) for number, facts in found.items() if str(number) in asked]
 
 
-def seen(**more: Any) -> dict[int, Seen]:
+def seen(**more: Any) -> dict[int, SeenRows]:
     return {int(name[1:]): one for name, one in more.items()}
 
 
 def test_a_number_that_is_a_segment_of_the_table_now_is_learned() -> None:
     known = KnownSegments([SEGMENTED, DEPT])
     session = Objects({700: ("TABLE PARTITION", "EMP", 501), 701: ("TABLE", "X", 9)})
-    rows = seen(n700=Seen(150, 160, 2), n701=Seen(150, 150, 1))
+    rows = seen(n700=SeenRows(150, 160, 2), n701=SeenRows(150, 150, 1))
     assert known.resolve(session, rows) == (True, {})
     assert known.of(EMP.table) == (601, 602, 700)
     assert known.of(DEPT.table) == ()
@@ -89,7 +89,7 @@ def test_a_number_is_looked_up_as_of_its_last_row() -> None:
             170: {},
         },
     )
-    rows = seen(n700=Seen(150, 160, 2), n701=Seen(155, 170, 1), n702=Seen(120, 180, 1))
+    rows = seen(n700=SeenRows(150, 160, 2), n701=SeenRows(155, 170, 1), n702=SeenRows(120, 180, 1))
     assert known.resolve(session, rows) == (True, {})
     assert [binds.get("scn") for _, binds in session.sent] == [None, 160, 170]
     assert known.of(EMP.table) == (601, 602, 700)
@@ -106,7 +106,7 @@ def test_a_number_is_looked_up_as_of_its_last_row() -> None:
 def test_the_name_of_a_top_index_tells_its_table(name: str, learned: bool, left: list[int]) -> None:
     known = KnownSegments([SEGMENTED])
     session = Objects({}, {160: {700: ("INDEX", name, None)}})
-    told, doubtful = known.resolve(session, seen(n700=Seen(150, 160, 2)))
+    told, doubtful = known.resolve(session, seen(n700=SeenRows(150, 160, 2)))
     assert (told, list(doubtful)) == (learned, left)
 
 
@@ -122,14 +122,14 @@ def test_the_name_of_a_top_index_tells_its_table(name: str, learned: bool, left:
 def test_what_oracle_does_not_show_is_doubtful_unless_it_shows_all(
     session: Objects, left: list[int]
 ) -> None:
-    told, doubtful = KnownSegments([SEGMENTED]).resolve(session, seen(n700=Seen(150, 160, 2)))
+    told, doubtful = KnownSegments([SEGMENTED]).resolve(session, seen(n700=SeenRows(150, 160, 2)))
     assert (told, list(doubtful)) == (False, left)
 
 
 def test_a_lost_session_is_not_taken_for_an_answer() -> None:
     session = Objects({}, {160: OracleUnavailableError("gone", ora="DPY-4011")})
     with pytest.raises(OracleUnavailableError):
-        KnownSegments([SEGMENTED]).resolve(session, seen(n700=Seen(150, 160, 2)))
+        KnownSegments([SEGMENTED]).resolve(session, seen(n700=SeenRows(150, 160, 2)))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_doubtful_rows_stop_the_tables_that_may_have_lost_them(
     unaltered: list[int] | Exception, ends: list[str]
 ) -> None:
     known = KnownSegments([SEGMENTED, DEPT])
-    doubtful = seen(n700=Seen(150, 160, 2), n701=Seen(170, 170, 1))
+    doubtful = seen(n700=SeenRows(150, 160, 2), n701=SeenRows(170, 170, 1))
     found = known.doubtful(Objects(unaltered=unaltered), doubtful, WINDOW)
     assert [(str(end.table), end.scn, end.trouble) for end in found] == [
         (name, 149, "unsupported_ddl") for name in ends
@@ -152,7 +152,7 @@ def test_doubtful_rows_stop_the_tables_that_may_have_lost_them(
 
 
 def test_a_table_never_leaves_before_its_window() -> None:
-    [end] = KnownSegments([SEGMENTED]).doubtful(Objects(), seen(n700=Seen(90, 95, 1)), WINDOW)
+    [end] = KnownSegments([SEGMENTED]).doubtful(Objects(), seen(n700=SeenRows(90, 95, 1)), WINDOW)
     assert end.scn == 100
 
 
@@ -169,7 +169,7 @@ def test_a_table_whose_segments_one_may_not_see_is_watched_and_may_lose_rows() -
     assert not known.is_watching
     known.look(FakeSession({"P.OBJECT_NAME = T.OBJECT_NAME": [], "ALL_TABLES": [("HR", "EMP")]}))
     assert known.is_watching
-    [end] = known.doubtful(Objects(), seen(n700=Seen(150, 160, 2)), WINDOW)
+    [end] = known.doubtful(Objects(), seen(n700=SeenRows(150, 160, 2)), WINDOW)
     assert end.table == EMP.table
 
 
@@ -207,7 +207,7 @@ def test_names_and_numbers_of_many_tables_are_asked_for_in_lists() -> None:
         replace(EMP, table=replace(EMP.table, name=f"T{n}"), object_id=n) for n in range(1, 1002)
     ]
     read_shown_names(session, tables)
-    wanted = Wanted(tables, {}, False, Reading(Scn(100), (), {}))
+    wanted = WantedRows(tables, {}, False, Reading(Scn(100), (), {}))
     list(mined_batches(session, wanted, Scn(200), rows=10))
     (shown, _), (mined, _) = session.sent
     for sql, name, number in (
@@ -223,7 +223,7 @@ def test_names_and_numbers_of_many_tables_are_asked_for_in_lists() -> None:
 def test_numbers_and_rows_without_a_name_are_asked_for(unnamed: bool, asked: bool) -> None:
     many = knowing(EMP, range(10_000, 11_500))
     session: Any = FakeSession()
-    wanted = Wanted([many, DEPT], {}, unnamed, Reading(Scn(100), (), {}))
+    wanted = WantedRows([many, DEPT], {}, unnamed, Reading(Scn(100), (), {}))
     list(mined_batches(session, wanted, Scn(200), rows=10))
     [(sql, _)] = session.sent
     assert sql.count("DATA_OBJ# IN (") == 2
@@ -246,7 +246,7 @@ def test_rows_of_a_segment_that_is_gone_land_under_the_tables_name() -> None:
     ]
     [taken] = reader.read(iter([batch(*rows)]))
     assert taken.tables.tolist() == [-1, 0, 0, -1, -1, -1, -1, -1], "a START stands before its rows"
-    assert reader.unnamed == {700: Seen(150, 160, 2)}
+    assert reader.unnamed == {700: SeenRows(150, 160, 2)}
     found = landing_rows(taken, [SEGMENTED, DEPT])
     assert found is not None
     assert (
@@ -257,10 +257,10 @@ def test_rows_of_a_segment_that_is_gone_land_under_the_tables_name() -> None:
 
 
 def test_rows_are_added_to_what_was_seen() -> None:
-    found: dict[int, Seen] = {}
+    found: dict[int, SeenRows] = {}
     note_rows(found, np.array([7, 0, 7, 8]), np.array([5, 1, 3, 9]))
     note_rows(found, np.array([7]), np.array([11]))
-    assert found == {7: Seen(3, 11, 3), 8: Seen(9, 9, 1)}
+    assert found == {7: SeenRows(3, 11, 3), 8: SeenRows(9, 9, 1)}
 
 
 def test_segments_are_kept_with_the_definition_and_are_no_part_of_it() -> None:

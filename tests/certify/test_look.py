@@ -12,7 +12,7 @@ import pytest
 from cdc_core.errors import OracleUnavailableError
 from diagnosis.certify import Found, Outcome, Report, certify
 from diagnosis.certify.look import LOOK_PROBES
-from diagnosis.certify.probes import Answer, Level, LookProbe, Refused
+from diagnosis.certify.probes import Answer, Level, LookProbe, RefusedQuery
 from oracle_embedded.database import ADMIN
 from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import running_oracle
@@ -82,7 +82,7 @@ BROKEN: dict[str, dict[str, Answer]] = {
     "logging.forced": {"forced": [("NO",)]},
     "database.string-size": {"parameters": [("max_string_size", "HUGE")]},
     "undo.retention": {"parameters": [("undo_retention", "60"), ("undo_management", "AUTO")]},
-    "flashback.dictionary": {"past": Refused("ORA-01466")},
+    "flashback.dictionary": {"past": RefusedQuery("ORA-01466")},
     "flashback.fixed-view": {"past": [(3,)]},
     "table.types": {"types": [("NUMBER", 2), ("BOOLEAN", 1)]},
     "table.name-length": {"names": [(12,), (31,)]},
@@ -154,7 +154,7 @@ def test_a_belief_that_is_not_true_is_seen(probe: LookProbe) -> None:
 
 @pytest.mark.parametrize("probe", [pytest.param(one, id=one.id) for one in LOOK_PROBES])
 def test_what_oracle_refuses_to_say_is_no_verdict(probe: LookProbe) -> None:
-    verdict = probe.judged({name: Refused("ORA-00942") for name in probe.queries})
+    verdict = probe.judged({name: RefusedQuery("ORA-00942") for name in probe.queries})
     if probe.id in ("flashback.fixed-view", "time.of-old-scn"):
         return  # what they ask is refused, or answered wrongly
     assert verdict.outcome is Outcome.CANNOT_TELL

@@ -13,7 +13,7 @@ import pytest
 from cdc_core.model.operations import Operation
 from diagnosis.certify import Outcome, certify
 from diagnosis.certify.mine import MINE_PROBES, MineProbe
-from diagnosis.certify.mined import Mined
+from diagnosis.certify.mined import MinedPass
 from diagnosis.certify.probes import Level
 from oracle_embedded.database import ADMIN
 from oracle_embedded.redo import Wart
@@ -80,10 +80,10 @@ def test_redo_without_a_change_of_a_captured_table_tells_nothing_of_them(tmp_pat
     assert report.is_certified
 
 
-def mined(**facts: int) -> Mined:
+def mined(**facts: int) -> MinedPass:
     """A pass over a healthy table, with these counts besides."""
     named = {name.replace("_", "-"): count for name, count in facts.items()}
-    return Mined(
+    return MinedPass(
         seconds=1,
         redo_bytes=10 * 1024**2,
         operations=Counter({Operation.INSERT: 10}),
@@ -93,7 +93,7 @@ def mined(**facts: int) -> Mined:
     )
 
 
-BROKEN: dict[str, Mined] = {
+BROKEN: dict[str, MinedPass] = {
     "mine.decodable": replace(mined(), undecodable=Counter({"a form": 2})),
     "mine.status": replace(mined(), statuses=Counter({0: 5, 2: 5})),
     "mine.supported": replace(mined(), operations=Counter({1: 1, Operation.UNSUPPORTED: 2})),

@@ -18,8 +18,8 @@ from cdc_core.oracle.scratch import open_scratch
 from cdc_core.oracle.session import connect
 from diagnosis.certify import Outcome, Report, Scratch, certify
 from diagnosis.certify.certifying import TRY_PROBES
-from diagnosis.certify.probes import Level, Refused, Verdict
-from diagnosis.certify.tried import Tried, TryProbe
+from diagnosis.certify.probes import Level, RefusedQuery, Verdict
+from diagnosis.certify.tried import Trial, TryProbe
 from diagnosis.certify.trying import try_out
 from oracle_embedded.database import ADMIN, OWNER
 from oracle_embedded.redo import Wart
@@ -58,16 +58,16 @@ def config(oracle: Oracle, tmp_path_factory: pytest.TempPathFactory) -> SourceCo
 
 
 @pytest.fixture(scope="module")
-def tried(oracle: Oracle, config: SourceConfig) -> dict[str, Tried]:
+def tried(oracle: Oracle, config: SourceConfig) -> dict[str, Trial]:
     """What came of each probe's steps."""
     return run_all(config)
 
 
-def run_all(config: SourceConfig) -> dict[str, Tried]:
-    kept: dict[str, Tried] = {}
+def run_all(config: SourceConfig) -> dict[str, Trial]:
+    kept: dict[str, Trial] = {}
 
     def keeping(probe: TryProbe) -> TryProbe:
-        def judge(found: Tried) -> Verdict:
+        def judge(found: Trial) -> Verdict:
             kept[probe.id] = found
             return probe.judge(found)
 
@@ -84,7 +84,7 @@ BY_ID = {one.id: one for one in TRY_PROBES}
 
 
 def test_the_embedded_oracle_passes_but_for_what_it_lacks(
-    tried: Mapping[str, Tried], config: SourceConfig
+    tried: Mapping[str, Trial], config: SourceConfig
 ) -> None:
     verdicts = {name: BY_ID[name].judged(found) for name, found in tried.items()}
     refuted = {
@@ -98,20 +98,20 @@ def test_the_embedded_oracle_passes_but_for_what_it_lacks(
     assert len(verdicts) == len(TRY_PROBES) > 90
 
 
-Break = Callable[[Tried], Tried]
+Break = Callable[[Trial], Trial]
 
 
 def each_row(**changed: Any) -> Break:
     """Every redo row with other columns."""
 
-    def broken(tried: Tried) -> Tried:
+    def broken(tried: Trial) -> Trial:
         return replace(tried, rows=[{**row, **changed} for row in tried.rows])
 
     return broken
 
 
 def last_row(**changed: Any) -> Break:
-    def broken(tried: Tried) -> Tried:
+    def broken(tried: Trial) -> Trial:
         last = tried.of(Operation.INSERT, Operation.DELETE, Operation.UPDATE)[-1]
         return replace(
             tried, rows=[{**row, **changed} if row is last else row for row in tried.rows]
@@ -121,7 +121,7 @@ def last_row(**changed: Any) -> Break:
 
 
 def without(*codes: int, rollback: int | None = None) -> Break:
-    def broken(tried: Tried) -> Tried:
+    def broken(tried: Trial) -> Trial:
         rows = [
             row
             for row in tried.rows
@@ -136,7 +136,7 @@ def asked(name: str, answer: Any) -> Break:
     return lambda tried: replace(tried, asked={**tried.asked, name: answer})
 
 
-def other_value(tried: Tried) -> Tried:
+def other_value(tried: Trial) -> Trial:
     """A value of the redo differs from the snapshot's."""
     key = next(iter(tried.changed))
     return replace(
@@ -183,7 +183,7 @@ BREAKS: dict[str, Break] = {
     "ddl.move": each_row(data_objd=7),
     "ddl.dropped-table": each_row(table_name="STILL_THERE"),
     "ddl.time": asked("time", [(60,)]),
-    "ddl.flashback-behind": asked("past", Refused("ORA-01466")),
+    "ddl.flashback-behind": asked("past", RefusedQuery("ORA-01466")),
     "ddl.flashback-across": asked("past", [(1,)]),
     "ddl.dictionary-past": asked("past", [(2,)]),
     "lob.placeholder": each_row(row_id="AAARF1AAMAAAACDAAA"),
@@ -204,14 +204,14 @@ EQUAL = {one.id for one in TRY_PROBES if one.id not in BREAKS and one.id not in 
 
 
 @pytest.mark.parametrize("name", sorted({*BREAKS, *EQUAL}))
-def test_a_belief_that_is_not_true_is_seen(name: str, tried: Mapping[str, Tried]) -> None:
+def test_a_belief_that_is_not_true_is_seen(name: str, tried: Mapping[str, Trial]) -> None:
     broken = BREAKS.get(name, other_value)(tried[name])
     verdict = BY_ID[name].judged(broken)
     assert verdict.outcome is Outcome.OTHERWISE, verdict
 
 
 @pytest.mark.parametrize("name", sorted(EQUAL))
-def test_rows_that_cannot_be_decoded_refute_a_belief(name: str, tried: Mapping[str, Tried]) -> None:
+def test_rows_that_cannot_be_decoded_refute_a_belief(name: str, tried: Mapping[str, Trial]) -> None:
     broken = replace(tried[name], undecodable={"a form that nobody knows": 1})
     assert BY_ID[name].judged(broken).outcome is Outcome.OTHERWISE
 

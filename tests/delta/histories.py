@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.schema import Field, PrimitiveType
 
-from cdc_core.delta.added_files import Added, read_added
+from cdc_core.delta.added_files import AddedFile, read_added
 from cdc_core.delta.appending import (
     CommitInfo,
     FileChanges,
@@ -233,7 +233,7 @@ class History:
         info = _info(("app", done + 1))
         commit_files(self.path, files, info, fence=lambda: None, version=log.version)
 
-    def _added(self) -> dict[str, Added]:
+    def _added(self) -> dict[str, AddedFile]:
         filesystem, root = filesystem_of(self.path)
         log = read_log(self.path)
         assert log is not None

@@ -34,9 +34,9 @@ def _rollbacks_ignored() -> None:
     from cdc_core.stage import rollback
     from tests.steps import memory_lake
 
-    def wrapped(rows: Any, **_: Any) -> rollback.Undone:
+    def wrapped(rows: Any, **_: Any) -> rollback.RolledBackRows:
         undo = rows.filter(rows["rollback"])
-        return rollback.Undone(undo["ordinal"].to_numpy(), {})
+        return rollback.RolledBackRows(undo["ordinal"].to_numpy(), {})
 
     rollback.find_undone = wrapped
     memory_lake.find_undone = wrapped

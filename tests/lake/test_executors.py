@@ -30,7 +30,7 @@ from cdc_core.errors import (
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.executors import Reduction, StagedWindow, WindowStaging, names_of
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.merge_audit import SentRows
 from cdc_core.lake.staging import staged_by_executors
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.lake.windows import _staged
@@ -211,7 +211,7 @@ def check_reduced(one: WindowStaging, found: StagedWindow, folder: Path, *, part
         staging=str(folder / "staging"),
         facts={},
     )
-    sent = Sent(schema, None, {})
+    sent = SentRows(schema, None, {})
     written = reduction.merge_source(InProcess(), sent)
     staged = pa.concat_tables([pq.read_table(path) for path in written]).sort_by(by_key)
     assert staged.equals(threads)
@@ -444,7 +444,7 @@ def test_a_merge_reads_the_files_of_tasks_that_count(tmp_path: Path) -> None:
             (folder / f"{name}.parquet").touch()
         return [f"{folder}/00000-b.parquet", f"{folder}/00001-c.parquet"]
 
-    columns, sent = pa.schema([("ID", pa.int64())]), Sent(orders_schema(), None, {})
+    columns, sent = pa.schema([("ID", pa.int64())]), SentRows(orders_schema(), None, {})
     with staged_by_executors(work, spark, columns, write, sent):
         assert [Path(path).name for path in read] == ["00000-b.parquet", "00001-c.parquet"]
     assert not folder.exists()

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.config import LakeConfig
-from cdc_core.delta.added_files import Added
+from cdc_core.delta.added_files import AddedFile
 from cdc_core.delta.deletion_vectors import Deleted, Vector, write_vectors
 from cdc_core.lake import mirror_files
 from cdc_core.lake.delta_lake import DeltaLake
@@ -221,7 +221,7 @@ def test_rows_that_a_deletion_vector_names_are_not_there(tmp_path: Path) -> None
     mirror = _mirror(tmp_path, schema, [{"ID": at, "NAME": "n"} for at in range(4)])
     [file] = mirror.files["path"].to_pylist()
     found, _ = write_vectors(pafs.LocalFileSystem(), mirror.work.mirror, {file: Deleted([1])})
-    log = replace(mirror.log, added={file: Added(None, found[file])})
+    log = replace(mirror.log, added={file: AddedFile(None, found[file])})
     mirror = MirrorFiles(mirror.work, log)
     wanted = [True, False, True, True, False]
     assert [_has(mirror, schema, {"ID": [at]}) for at in range(5)] == wanted

@@ -19,7 +19,7 @@ from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalak
 
 from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.delta import appending
-from cdc_core.delta.added_files import Added
+from cdc_core.delta.added_files import AddedFile
 from cdc_core.delta.appending import CommitInfo
 from cdc_core.delta.deletion_vectors import Vector
 from cdc_core.errors import (
@@ -37,7 +37,7 @@ from cdc_core.lake.copy_on_write import rewrite_files, why_merged
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.merge import KeyRule, run_merge
-from cdc_core.lake.merge_audit import Sent
+from cdc_core.lake.merge_audit import SentRows
 from cdc_core.lake.mirror_files import MirrorFiles, MirrorVersion
 from cdc_core.lake.multiset import CopiesRule
 from cdc_core.lake.staging import staged_rows
@@ -425,9 +425,9 @@ class _Field:
 PLAIN = tuple(_Field(name) for name in mirror_schema(orders_schema()).names)
 
 
-def _vector_of(name: str, storage: str = "i") -> dict[str, Added]:
+def _vector_of(name: str, storage: str = "i") -> dict[str, AddedFile]:
     """What the log says of a file that has a deletion vector."""
-    return {name: Added("{}", Vector(storage, "-", None, 34, 1))}
+    return {name: AddedFile("{}", Vector(storage, "-", None, 34, 1))}
 
 
 @pytest.mark.parametrize(
@@ -550,7 +550,7 @@ def test_both_forms_make_the_same_mirror(tmp_path: Path, spark_process: None, ki
         write_deltalake(work.mirror, rows)
     commit = CommitInfo(doing="merging", metadata="{}", txn=("a", 1))
     rule = KeyRule(schema=case.schema, absent=case.absent, covered_scn=COVERED)
-    counted = Sent(case.schema, None, {})
+    counted = SentRows(case.schema, None, {})
     list(counted.counting(iter([sent])))
     with staged_rows(sparks, session, iter([sent]), counted) as staged:
         [wanted] = run_merge(sparks, staged, rule, commit)
@@ -589,7 +589,7 @@ def test_both_forms_count_equal_rows_alike(tmp_path: Path, spark_process: None) 
                 else pytest.raises(LakeError, match="has changed since it was read")
             )
 
-        counted = Sent(schema.with_copies(), -1, {})
+        counted = SentRows(schema.with_copies(), -1, {})
         list(counted.counting(iter([sent])))
         with stops(), staged_rows(sparks, session, iter([sent]), counted, 0) as staged:
             [wanted] = run_merge(sparks, staged, rule, commit)

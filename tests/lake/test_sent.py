@@ -15,7 +15,7 @@ from cdc_core.errors import RowCountError
 from cdc_core.lake.chunks import _without
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.merge import ReplaceRule, run_merge
-from cdc_core.lake.merge_audit import Sent, SentChunk, check_removed
+from cdc_core.lake.merge_audit import SentChunk, SentRows, check_removed
 from cdc_core.lake.staging import StagedRows
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.lake.windows import _check_appended
@@ -30,8 +30,8 @@ def part(*rows: tuple[int, str, int]) -> pa.Table:
     return pa.table({"ID": ids, "_cdc_kind": kinds, "_cdc_commit_scn": scns})
 
 
-def sent(*parts: pa.Table) -> Sent:
-    found = Sent(orders_schema(), READ, {"table": "SHOP.ORDERS"})
+def sent(*parts: pa.Table) -> SentRows:
+    found = SentRows(orders_schema(), READ, {"table": "SHOP.ORDERS"})
     assert list(found.counting(iter(parts))) == list(parts)
     return found
 
@@ -64,7 +64,7 @@ def test_merge_takes_what_it_was_sent(found: list[Any], *, fits: bool) -> None:
 
 
 def test_nothing_is_surely_newer_where_nobody_knows_what_chunks_have_read() -> None:
-    source = Sent(orders_schema(), None, {})
+    source = SentRows(orders_schema(), None, {})
     list(source.counting(iter([part((1, "row", 101))])))
     source.check(counts(0, 0, 0))
 
@@ -92,7 +92,7 @@ COUNTED = {"rows_sent": 3, "keys_gone": 1, "rows_newer": 2, "keys": 4}
 def test_a_source_that_spark_derived_is_counted_too(
     found: list[Any], *, are_different: bool, fits: bool
 ) -> None:
-    source = Sent(orders_schema(), READ, {})
+    source = SentRows(orders_schema(), READ, {})
     source.take(COUNTED, are_different=are_different)
     if fits:
         source.check(found)
@@ -103,18 +103,18 @@ def test_a_source_that_spark_derived_is_counted_too(
 
 def test_a_source_in_hand_is_counted_too() -> None:
     rows = part((1, "row", 101), (2, "row", 99), (3, "del", 102))
-    source = Sent.of_table(rows, orders_schema(), {})
+    source = SentRows.of_table(rows, orders_schema(), {})
     source.check(counts(1, 1, 1))
     for wrong in (counts(1, 0, 1), counts(1, 1, 0)):
         with pytest.raises(RowCountError, match="MERGE reported other row counts"):
             source.check(wrong)
     with pytest.raises(RowCountError, match="more than one row of a key"):
-        Sent.of_table(part((1, "row", 101), (1, "del", 102)), orders_schema(), {})
+        SentRows.of_table(part((1, "row", 101), (1, "del", 102)), orders_schema(), {})
 
 
 def test_two_rows_of_one_key_are_not_sent_by_spark_either() -> None:
     with pytest.raises(RowCountError, match="more than one row of a key"):
-        Sent(orders_schema(), READ, {}).take({**COUNTED, "keys": 3}, are_different=False)
+        SentRows(orders_schema(), READ, {}).take({**COUNTED, "keys": 3}, are_different=False)
 
 
 @pytest.mark.parametrize("appended", [2, 4])

@@ -14,7 +14,7 @@ import pytest
 from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
 from cdc_core.capture.logs.naming import where_logminer_runs
 from cdc_core.capture.logs.positions import read_start, upper_bound
-from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches, mining
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.capture.transactions.orphans import read_living
@@ -120,7 +120,7 @@ def read_everything(setup: Setup, oracle: Oracle, path: Path, low: Scn) -> list[
         with where_logminer_runs(session, setup.logs_by):
             logs = cover(read_logs(session, low), read_threads(session), low, high)
             with mining(session, logs, low, high, how=LogMinerConfig(logs=setup.logs_by)):
-                wanted = Wanted([schema], {}, False, Reading(low, None, {}))
+                wanted = WantedRows([schema], {}, False, Reading(low, None, {}))
                 batches = list(mined_batches(session, wanted, high, rows=1000))
     mined = [row for batch in batches for row in batch.to_pylist()]
     inserts = sum(row["operation_code"] == Operation.INSERT for row in mined)

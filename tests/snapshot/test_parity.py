@@ -14,7 +14,7 @@ import pytest
 
 from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
 from cdc_core.capture.logs.positions import upper_bound
-from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches, mining
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.decode import decode_dml
@@ -72,7 +72,7 @@ class Paths:
                 read_logs(self.session, self.start), read_threads(self.session), self.start, high
             )
             with mining(self.session, logs, self.start, high):
-                wanted = Wanted([schema], {}, False, Reading(self.start, None, {}))
+                wanted = WantedRows([schema], {}, False, Reading(self.start, None, {}))
                 batches = list(mined_batches(self.session, wanted, high, rows=1000))
         redo = [
             row["sql_redo"]

@@ -17,7 +17,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.stage import window as stage_window
 from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.decoding import ChangeDecoder
-from cdc_core.stage.rollback import Undone
+from cdc_core.stage.rollback import RolledBackRows
 from tests.stage.landed import Source
 
 EMP, DEPT = TableId("HR", "EMP"), TableId("HR", "DEPT")
@@ -86,7 +86,7 @@ def loses(original: Callable[..., Any]) -> Callable[..., Any]:
     ("owner", "name"),
     [
         pytest.param(ChangeDecoder, "__call__", id="while-decoding"),
-        pytest.param(Undone, "left_of", id="while-leaving-out-what-was-taken-back"),
+        pytest.param(RolledBackRows, "left_of", id="while-leaving-out-what-was-taken-back"),
     ],
 )
 def test_rows_that_landed_are_decoded_or_taken_back(

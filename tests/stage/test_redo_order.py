@@ -12,7 +12,7 @@ import pytest
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.model.operations import Operation
 from cdc_core.stage.redo_order import DISORDERED, RedoOrder
-from cdc_core.stage.rollback import UNMATCHED, Undone, find_undone
+from cdc_core.stage.rollback import UNMATCHED, RolledBackRows, find_undone
 
 INSERT, UPDATE, DELETE = Operation.INSERT, Operation.UPDATE, Operation.DELETE
 UNSUPPORTED = Operation.UNSUPPORTED
@@ -67,12 +67,12 @@ def table(placed: list[tuple[int, Redo]]) -> pa.Table:
     )
 
 
-def undone(rows: pa.Table) -> Undone:
+def undone(rows: pa.Table) -> RolledBackRows:
     order = RedoOrder.of(rows)
     return order.undone(find_undone(order.rows))
 
 
-def left(rows: pa.Table, found: Undone) -> list[int]:
+def left(rows: pa.Table, found: RolledBackRows) -> list[int]:
     """The addresses of the rows that are applied."""
     kept = found.left_of(rows)
     return sorted(int(text.strip().split(".")[1], 16) for text in kept["rs_id"].to_pylist())

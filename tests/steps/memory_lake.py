@@ -22,7 +22,7 @@ from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.decode.widened import widened
 from cdc_core.errors import CdcError, LakeError, NotYetError, RowsGoneError, SchemaMismatchError
-from cdc_core.lake.applied_in_delta import Taken
+from cdc_core.lake.applied_in_delta import AppliedInDelta
 from cdc_core.lake.chunk_prewrite import ChunkAhead
 from cdc_core.lake.comparing import MirrorComparison
 from cdc_core.lake.emptied_partitions import refuse_stale
@@ -636,7 +636,7 @@ class MemoryLake:
         has = all(f"{generation}/chunk/{name}/{number}" in done for name, number in chunks)
         return None if has else "mirror"
 
-    def taken(self, table: TableId, generation: int = 0) -> Taken:
+    def taken(self, table: TableId, generation: int = 0) -> AppliedInDelta:
         """By the transaction identifiers too."""
         found = self.tables[table]
         prefix = f"{generation}/chunk/"
@@ -645,7 +645,7 @@ class MemoryLake:
             for app in found.transactions
             if app.startswith(prefix)
         ]
-        return Taken(
+        return AppliedInDelta(
             window_scn=found.transactions.get(f"{generation}"),
             schema_scn=found.schema.scn_from if found.schema else None,
             truncated_scn=max(found.truncated_scn, found.partitions_scn),

@@ -17,7 +17,7 @@ import pytest
 from cdc_core.capture.passes.asked_rows import (
     PATTERN_BYTES_MAX,
     QueryFilter,
-    Wanted,
+    WantedRows,
     condition_of,
     expression_of,
 )
@@ -170,10 +170,10 @@ SHOP, ODD = TableId("SHOP", "ORDERS"), TableId("SHOP", "was ORDERS")
 
 def wanted(
     mode: QueryFilterMode, *patterns: str, shown: TableId = SHOP, unnamed: bool = False
-) -> Wanted:
+) -> WantedRows:
     schema = replace(EMP, table=SHOP, object_id=501)
     query_filter = QueryFilter(mode, tuple(map(TablePattern.parse, patterns)))
-    return Wanted([schema], {SHOP: shown}, unnamed, Reading(Scn(100), (), {}), query_filter)
+    return WantedRows([schema], {SHOP: shown}, unnamed, Reading(Scn(100), (), {}), query_filter)
 
 
 def test_without_a_filter_the_query_says_nothing_of_tables() -> None:

@@ -15,7 +15,7 @@ from cdc_core.capture.logs.dictionaries import has_old_names
 from cdc_core.capture.logs.naming import logs_read
 from cdc_core.capture.logs.proving import ProvedLogs, prove_logs, refuse_changed
 from cdc_core.capture.logs.standby import check_same
-from cdc_core.capture.passes.asked_rows import Wanted
+from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.batches import MinedBatch
 from cdc_core.capture.passes.excluding import ExcludedValues
 from cdc_core.capture.passes.joining import JoiningRows
@@ -24,7 +24,7 @@ from cdc_core.capture.passes.question import Question
 from cdc_core.capture.passes.reading_position import Reading, new_rows
 from cdc_core.capture.passes.rows import RowReader
 from cdc_core.capture.passes.stored_rows import StoredRows
-from cdc_core.capture.passes.unnamed_rows import Seen
+from cdc_core.capture.passes.unnamed_rows import SeenRows
 from cdc_core.errors import RedoUnavailableError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -57,7 +57,7 @@ class Answer:
     question: Question
     logs: list[RedoLog]
     reading: Reading
-    unnamed: dict[int, Seen]
+    unnamed: dict[int, SeenRows]
     ends: list[StreamEnd]
     rows: Callable[[], Generator[MinedBatch]]
     figures: PassFigures
@@ -96,10 +96,12 @@ class PassReader:
         self.figures = PassFigures()
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedRows:
         """Whose rows LogMiner is asked for."""
         asked = self.question
-        return Wanted(asked.tables, asked.shown, asked.unnamed, self.reading, asked.query_filter)
+        return WantedRows(
+            asked.tables, asked.shown, asked.unnamed, self.reading, asked.query_filter
+        )
 
     def read(self, mined: Generator[pa.RecordBatch]) -> Generator[MinedBatch]:
         """All rows of a pass.

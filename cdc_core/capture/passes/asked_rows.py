@@ -76,7 +76,7 @@ class QueryFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRows:
     """Whose rows a pass wants: those of the tables, under the names that LogMiner shows, and with
     ``unnamed`` all rows without a name; which of them are new is what ``reading`` says."""
 
@@ -128,7 +128,7 @@ class Wanted:
 
 
 def taken_batches(
-    wanted: Wanted, batches: Generator[pa.RecordBatch], size: int
+    wanted: WantedRows, batches: Generator[pa.RecordBatch], size: int
 ) -> Generator[pa.RecordBatch]:
     """The wanted rows of what a query shows, in batches of ``size`` rows whoever filtered them: row
     groups end where batches do."""
@@ -138,7 +138,7 @@ def taken_batches(
 
 
 def _filled(
-    wanted: Wanted, batches: Generator[pa.RecordBatch], size: int
+    wanted: WantedRows, batches: Generator[pa.RecordBatch], size: int
 ) -> Generator[pa.RecordBatch]:
     held: list[pa.RecordBatch] = []
     with closing(batches):
@@ -152,7 +152,7 @@ def _filled(
             yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
-def condition_of(wanted: Wanted, prefix: str = "") -> tuple[str, dict[str, object]]:
+def condition_of(wanted: WantedRows, prefix: str = "") -> tuple[str, dict[str, object]]:
     """What a query adds for the rows that are wanted, and its binds, whose names begin with
     ``prefix``."""
     mode = wanted.query_filter.mode

@@ -15,7 +15,7 @@ import pyarrow as pa
 from cdc_core.capture.logs.coverage import RedoLog
 from cdc_core.capture.logs.dictionaries import start_options
 from cdc_core.capture.logs.naming import name_logs, refuse_missing
-from cdc_core.capture.passes.asked_rows import Wanted, condition_of, taken_batches
+from cdc_core.capture.passes.asked_rows import WantedRows, condition_of, taken_batches
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.config import LogMinerConfig, LogsBy
 from cdc_core.errors import CdcError, OracleError
@@ -116,7 +116,7 @@ def mining(
 
 def mined_batches(
     session: OracleSession,
-    wanted: Wanted,
+    wanted: WantedRows,
     scn_high: Scn,
     *,
     rows: int,
@@ -150,7 +150,7 @@ def mined_batches(
 
 def mined_of_all(
     session: OracleSession,
-    wanted: Mapping[str, Wanted],
+    wanted: Mapping[str, WantedRows],
     scn_low: Scn,
     scn_high: Scn,
     *,

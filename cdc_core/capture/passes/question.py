@@ -11,7 +11,7 @@ rows there are depends on two things alone:
   (:class:`Question`).
 
 A pass over redo that may still change depends on the moment as well, which the question then holds
-too (:class:`Unfinished`): the positions after the window before, and the logs that were written
+too (:class:`UnfinishedRedo`): the positions after the window before, and the logs that were written
 when it began. Redo that enters a log behind the pass is late for the next window; a log that is
 switched in between makes the question another one.
 
@@ -43,7 +43,7 @@ from cdc_core.source import WindowWork
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedRedo:
     """What a pass over redo that may still change depends on: the positions ``before`` it, and per
     thread FIRST_CHANGE# of the log that was written when it began."""
 
@@ -83,7 +83,7 @@ class Question:
     column_rules: Mapping[TableId, ColumnRule]
     rows: int
     how: LogMinerConfig
-    unfinished: Unfinished | None
+    unfinished: UnfinishedRedo | None
 
     def still_names(self, session: OracleSession) -> bool:
         """Does LogMiner show the tables' rows under the same names, behind the pass?"""
@@ -97,7 +97,7 @@ def ask(
     reading: Reading,
     *,
     segments: KnownSegments | None = None,
-    unfinished: Unfinished | None = None,
+    unfinished: UnfinishedRedo | None = None,
 ) -> Question:
     """What a window asks now.
 
@@ -128,10 +128,10 @@ def ask(
     )
 
 
-def unfinished_of(work: WindowWork, starts: Mapping[int, LogStart]) -> Unfinished | None:
+def unfinished_of(work: WindowWork, starts: Mapping[int, LogStart]) -> UnfinishedRedo | None:
     """What a pass over the window depends on besides, by the logs that are written: nothing once
     every thread has begun one above it."""
     if all(one.first_change > work.record.window.scn_high for one in starts.values()):
         return None
     before = None if work.positions is None else tuple(work.positions)
-    return Unfinished(before, {thread: one.first_change for thread, one in starts.items()})
+    return UnfinishedRedo(before, {thread: one.first_change for thread, one in starts.items()})

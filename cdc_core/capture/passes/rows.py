@@ -19,7 +19,7 @@ from cdc_core.capture.passes.batches import NO_TABLE, MinedBatch
 from cdc_core.capture.passes.log_writes import LogWrites
 from cdc_core.capture.passes.mining import MINED_SCHEMA
 from cdc_core.capture.passes.reading_position import Reading
-from cdc_core.capture.passes.unnamed_rows import Seen, note_rows
+from cdc_core.capture.passes.unnamed_rows import SeenRows, note_rows
 from cdc_core.errors import RESNAPSHOT, DecodeError, RedoUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA
 from cdc_core.model.identifiers import TableId
@@ -76,7 +76,7 @@ class RowReader:
         self._tables = [one.table for one in tables]
         self._objects = {one.object_id: at for at, one in enumerate(tables) if one.object_id}
         self._segments = {number: at for at, one in enumerate(tables) for number in one.segments}
-        self.unnamed: dict[int, Seen] = {}
+        self.unnamed: dict[int, SeenRows] = {}
         self._unfinished: pa.RecordBatch | None = None
         self._log_writes = LogWrites()
 

@@ -4,9 +4,9 @@ LogMiner in the root shows the redo of all containers, so one pass can answer th
 several windows with the same bounds: each row goes to the window of its container
 (``SRC_CON_NAME``). What each gets is what a pass of its own would have given, in batches of the
 same size: the same files land. The windows' turns follow, so the redo may still change
-(:class:`~cdc_core.capture.passes.question.Unfinished`). What cannot be answered so is asked again
-by its window, in its turn: one whose tables were renamed meanwhile, or whose rows cannot be taken,
-leaves the others alone.
+(:class:`~cdc_core.capture.passes.question.UnfinishedRedo`). What cannot be answered so is asked
+again by its window, in its turn: one whose tables were renamed meanwhile, or whose rows cannot be
+taken, leaves the others alone.
 """
 
 from __future__ import annotations

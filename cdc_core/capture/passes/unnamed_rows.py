@@ -57,7 +57,7 @@ _TOP_INDEX = re.compile(r"SYS_IOT_TOP_(\d+)\Z")
 
 
 @dataclass(slots=True)
-class Seen:
+class SeenRows:
     """Rows of one number: their SCNs, the first and the last, and how many."""
 
     first: int
@@ -101,7 +101,9 @@ class KnownSegments:
         self.is_watching = True
         return True
 
-    def resolve(self, session: Queries, seen: Mapping[int, Seen]) -> tuple[bool, dict[int, Seen]]:
+    def resolve(
+        self, session: Queries, seen: Mapping[int, SeenRows]
+    ) -> tuple[bool, dict[int, SeenRows]]:
         """Ask Oracle whose the numbers are; was one a captured table's, and which ones does nobody
         know?"""
         left, doubtful = dict(seen), {}
@@ -121,7 +123,7 @@ class KnownSegments:
         return learned, doubtful | left
 
     def doubtful(
-        self, session: Queries, seen: Mapping[int, Seen], window: ScnWindow
+        self, session: Queries, seen: Mapping[int, SeenRows], window: ScnWindow
     ) -> list[StreamEnd]:
         """The tables to which rows may belong that nobody knows."""
         if not seen:
@@ -144,7 +146,7 @@ class KnownSegments:
             if one.object_id not in unaltered
         ]
 
-    def _take(self, objects: Mapping[int, int | None], left: dict[int, Seen]) -> bool:
+    def _take(self, objects: Mapping[int, int | None], left: dict[int, SeenRows]) -> bool:
         """Learn the captured tables' numbers, and leave out those of others; was there one to
         learn?"""
         by_id = {one.object_id: one.table for one in self._tables if one.object_id}
@@ -164,13 +166,13 @@ class KnownSegments:
 
 
 def note_rows(
-    seen: dict[int, Seen], numbers: npt.NDArray[np.int64], scns: npt.NDArray[np.int64]
+    seen: dict[int, SeenRows], numbers: npt.NDArray[np.int64], scns: npt.NDArray[np.int64]
 ) -> None:
     """Add rows to what was seen of their numbers. No segment has the number 0."""
     for number in np.unique(numbers[numbers != 0]).tolist():
         own = scns[numbers == number]
         low, high = int(own.min()), int(own.max())
-        one = seen.setdefault(number, Seen(low, high, 0))
+        one = seen.setdefault(number, SeenRows(low, high, 0))
         one.first, one.last = min(one.first, low), max(one.last, high)
         one.rows += len(own)
 

@@ -69,7 +69,7 @@ SELECT OWNER, TABLE_NAME
 
 
 @dataclass(frozen=True, slots=True)
-class Altered:
+class AlteredTables:
     """What a window finds: tables that leave at its lower end, or at its upper one if they are
     gone, and the data objects that are known after it."""
 
@@ -86,7 +86,7 @@ def read_altered(
     *,
     data_objects: Mapping[TableId, DataObjects] | None,
     read_at: Mapping[TableId, Scn],
-) -> Altered:
+) -> AlteredTables:
     """Tables that leave with a window, at its lower end: what came up to there was read while
     nothing was found.
 
@@ -131,7 +131,7 @@ def read_altered(
         _end(table, window.scn_low, reason, "truncate" if table in exchanged else "unsupported_ddl")
         for table, reason in sorted(reasons.items())
     ]
-    return Altered([*ends, *gone], replaced.data_objects)
+    return AlteredTables([*ends, *gone], replaced.data_objects)
 
 
 def _settled(

@@ -79,7 +79,7 @@ class _Misread:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedDdl:
     """What became of the tables' definitions: new versions in the order of the redo, the tables
     whose stream a DDL ends, and what became of the definitions that signals brought."""
 
@@ -97,7 +97,7 @@ def follow_ddl(
     *,
     given: Sequence[GivenTable] = (),
     scn_low: int = 0,
-) -> Followed:
+) -> FollowedDdl:
     """Add the new versions to ``history``; return them, and the tables that a DDL ends the stream
     of.
 
@@ -156,7 +156,7 @@ def follow_ddl(
             changes.append(SchemaChange(new.scn_from, row.ordinal, text, new))
     for one in waiting:
         take(one)
-    return Followed(changes, list(ends.values()), outcomes)
+    return FollowedDdl(changes, list(ends.values()), outcomes)
 
 
 def _followed(

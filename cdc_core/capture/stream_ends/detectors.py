@@ -15,8 +15,8 @@ from functools import cached_property, partial
 from cdc_core.capture.passes.answer import Answer
 from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.capture.passes.unnamed_rows import KnownSegments
-from cdc_core.capture.stream_ends.altered import Altered, read_altered
-from cdc_core.capture.stream_ends.ddl_rows import DdlRow, Followed, follow_ddl
+from cdc_core.capture.stream_ends.altered import AlteredTables, read_altered
+from cdc_core.capture.stream_ends.ddl_rows import DdlRow, FollowedDdl, follow_ddl
 from cdc_core.capture.stream_ends.later_ddl import is_altered_soon_after
 from cdc_core.capture.stream_ends.unlogged import unlogged_ends
 from cdc_core.errors import LogsChangedError, RedoUnavailableError
@@ -65,7 +65,7 @@ class MinedWindow:
         return SchemaHistory(list(self.answer.question.tables))
 
     @cached_property
-    def followed(self) -> Followed:
+    def followed(self) -> FollowedDdl:
         """What became of the tables' definitions by DDL."""
         return follow_ddl(
             self.session,
@@ -78,7 +78,7 @@ class MinedWindow:
         )
 
     @cached_property
-    def altered(self) -> Altered:
+    def altered(self) -> AlteredTables:
         """What changed without a row, behind the DDL that was followed."""
         assert self.followed is not None
         return read_altered(

@@ -69,7 +69,7 @@ HIDDEN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class ReplacedTables:
     """Tables that leave at the window's lower end, each with the reason, and the data objects that
     are known as of its upper end."""
 
@@ -86,7 +86,7 @@ def read_replaced(
     known: Mapping[TableId, DataObjects] | None,
     read_at: Mapping[TableId, Scn],
     settled: Set[TableId],
-) -> Replaced:
+) -> ReplacedTables:
     """Hold the tables' data objects as of a window's end against those that are known.
 
     Args:
@@ -133,7 +133,9 @@ def read_replaced(
     for table in _may_be_replaced(session, window, visible, whole):
         if not look.is_continuous(table, before.get(table), own.get(table, ())):
             reasons[table] = HIDDEN
-    return Replaced(reasons, {table: one for table, one in kept.items() if table not in reasons})
+    return ReplacedTables(
+        reasons, {table: one for table, one in kept.items() if table not in reasons}
+    )
 
 
 def _explaining(

@@ -40,7 +40,7 @@ _CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
 
 
 @dataclass(frozen=True, slots=True)
-class Living:
+class LivingTransactions:
     """What Oracle knows at one moment: the XIDs of open transactions, and sessions by SID and
     SERIAL# (None where the capture user may not see them). Whatever is not among the transactions
     ended at or below ``scn``."""
@@ -50,7 +50,7 @@ class Living:
     scn: Scn
 
 
-def read_living(session: Queries) -> Living:
+def read_living(session: Queries) -> LivingTransactions:
     """Ask Oracle. The SCN is read after the transactions, so that it lies above the ends of all
     that are not shown."""
     [(threads,)] = session.fetch_all(_THREADS)
@@ -64,11 +64,11 @@ def read_living(session: Queries) -> Living:
         sessions = frozenset((int(sid), int(serial)) for sid, serial in rows)
     except PreflightError:
         sessions = None
-    return Living(transactions, sessions, Scn(session.fetch_all(_CURRENT)[0][0]))
+    return LivingTransactions(transactions, sessions, Scn(session.fetch_all(_CURRENT)[0][0]))
 
 
 def judged(
-    ledger: Sequence[OpenTransaction], living: Living, *, before: Set[str], scn_low: Scn
+    ledger: Sequence[OpenTransaction], living: LivingTransactions, *, before: Set[str], scn_low: Scn
 ) -> list[OpenTransaction]:
     """The ledger after a window, with what Oracle no longer knows noted or released, and without
     what has ended. Pure.
@@ -83,7 +83,9 @@ def judged(
     return [one for one in found if one is not None]
 
 
-def _judged(one: OpenTransaction, living: Living, scn_low: Scn) -> OpenTransaction | None:
+def _judged(
+    one: OpenTransaction, living: LivingTransactions, scn_low: Scn
+) -> OpenTransaction | None:
     if one.is_over or one.xid.endswith(UNRESOLVED):
         return one
     if one.xid in living.transactions:
@@ -99,7 +101,7 @@ def _judged(one: OpenTransaction, living: Living, scn_low: Scn) -> OpenTransacti
     return replace(one, state="released") if _is_ownerless(one, living) else one
 
 
-def _is_ownerless(one: OpenTransaction, living: Living) -> bool:
+def _is_ownerless(one: OpenTransaction, living: LivingTransactions) -> bool:
     if living.sessions is None or one.session_id is None or one.serial is None:
         return False
     return (one.session_id, one.serial) not in living.sessions

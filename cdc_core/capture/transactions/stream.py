@@ -51,7 +51,7 @@ class Event(NamedTuple):
     has_no_address: bool
 
 
-class Followed(Protocol):
+class StreamTransaction(Protocol):
     """What the stream must know of a transaction."""
 
     xid: str
@@ -59,7 +59,7 @@ class Followed(Protocol):
     undone: int
 
 
-E = TypeVar("E", bound=Followed)
+E = TypeVar("E", bound=StreamTransaction)
 
 
 class Stream(Generic[E]):

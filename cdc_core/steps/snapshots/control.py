@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class StoppedSnapshots:
     """Chunks that were dropped, by table, and tables that keep theirs, with the reason."""
 
     dropped: dict[TableId, int]
@@ -36,7 +36,7 @@ class Stopped:
         return "; ".join([*dropped, *(f"{table}: {why}" for table, why in self.kept.items())])
 
 
-def stop_snapshots(ctx: Context, tables: Sequence[TableId]) -> Stopped:
+def stop_snapshots(ctx: Context, tables: Sequence[TableId]) -> StoppedSnapshots:
     """Drop the chunks of tables that nobody has read. Harmless when repeated.
 
     A table that joins keeps one chunk, with which its Delta tables begin. One whose equal rows are
@@ -58,7 +58,7 @@ def stop_snapshots(ctx: Context, tables: Sequence[TableId]) -> Stopped:
             dropped[table] = len(chunks)
             _LOG.warning("a snapshot was stopped table=%s chunks_dropped=%d", table, len(chunks))
         ctx.store.tables.finish_snapshot(ctx.source, table)
-    return Stopped(dropped, kept)
+    return StoppedSnapshots(dropped, kept)
 
 
 def _has_read(ctx: Context, record: TableRecord | None) -> bool:

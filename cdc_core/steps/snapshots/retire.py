@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from cdc_core.errors import LandingDamagedError
-from cdc_core.landing.kept import Retired, kept_retired
+from cdc_core.landing.kept import RetiredWindows, kept_retired
 from cdc_core.landing.layout import chunk_folder, chunks_folder
 from cdc_core.landing.manifest import moment_of
 from cdc_core.model.chunks import ChunkKey
@@ -51,7 +51,7 @@ def retire_chunks(ctx: Context) -> list[str]:
     return removed
 
 
-def _needed(record: TableRecord, retired: Retired) -> Callable[[ChunkRecord], bool]:
+def _needed(record: TableRecord, retired: RetiredWindows) -> Callable[[ChunkRecord], bool]:
     """Which chunks would a rebuild of the table from landing take?"""
     begins = record.snapshot_scn
     lacks_windows = retired.touched.get(str(record.table), 0) > (begins or 0)

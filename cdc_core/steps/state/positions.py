@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cdc_core.lake.applied_in_delta import Taken
-from cdc_core.landing.kept import Retired
+from cdc_core.lake.applied_in_delta import AppliedInDelta
+from cdc_core.landing.kept import RetiredWindows
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn
@@ -19,7 +19,10 @@ from cdc_core.steps.windows.table_ranges import stream_end
 
 
 def position_of(
-    record: TableRecord, taken: Taken, windows: Sequence[WindowManifest], retired: Retired
+    record: TableRecord,
+    taken: AppliedInDelta,
+    windows: Sequence[WindowManifest],
+    retired: RetiredWindows,
 ) -> Scn:
     """The SCN of which the mirror of a table whose snapshot is complete is an image.
 
@@ -51,7 +54,7 @@ def position_of(
     return Scn(reached)
 
 
-def _waits(record: TableRecord, taken: Taken, manifest: WindowManifest, end: int) -> bool:
+def _waits(record: TableRecord, taken: AppliedInDelta, manifest: WindowManifest, end: int) -> bool:
     """Does the window hold something for the table that the mirror's log does not show?"""
     if record.table not in manifest.tables_touched:
         return False

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cdc_core.errors import ConfigError, LandingDamagedError, LeaseHeldError
-from cdc_core.lake.applied_in_delta import Taken
+from cdc_core.lake.applied_in_delta import AppliedInDelta
 from cdc_core.landing.kept import (
     KeptPlan,
     KeptTable,
@@ -238,7 +238,7 @@ class _Rebuilding:
         return remarks
 
     def _with_snapshot(
-        self, record: TableRecord, own: Sequence[ChunkRecord], taken: Taken
+        self, record: TableRecord, own: Sequence[ChunkRecord], taken: AppliedInDelta
     ) -> TableRecord:
         """The record with the state and the position that its snapshot and the windows since gave
         it."""
@@ -254,7 +254,7 @@ class _Rebuilding:
             record, mirror_scn=position_of(record, taken, manifests, self._retired)
         )
 
-    def _lost(self, record: TableRecord, taken: Taken) -> str | None:
+    def _lost(self, record: TableRecord, taken: AppliedInDelta) -> str | None:
         """What the table needs and neither landing nor lake has; None if nothing.
 
         Raises:

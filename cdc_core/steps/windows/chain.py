@@ -11,7 +11,7 @@ window that it had not retired.
 
 *Retired by age.* Windows go by age only together with all windows before them, and only when every
 table that will ever want them has them. Before their folders are removed, landing keeps the ordinal
-below which that holds (:class:`Retired`). A lost folder above it is not covered.
+below which that holds (:class:`RetiredWindows`). A lost folder above it is not covered.
 
 *Retired because idle.* The manifest of window ``m`` says from which ordinal on all windows before
 ``m`` are idle (``idle_from``). The store took it from its own records: the newest window before
@@ -38,7 +38,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cdc_core.errors import LandingDamagedError
-from cdc_core.landing.kept import Retired
+from cdc_core.landing.kept import RetiredWindows
 from cdc_core.landing.manifest import WindowManifest
 
 
@@ -50,7 +50,9 @@ class LandedWindow:
     sha256: str
 
 
-def proved(source: str, landed: Sequence[LandedWindow], retired: Retired) -> list[LandedWindow]:
+def proved(
+    source: str, landed: Sequence[LandedWindow], retired: RetiredWindows
+) -> list[LandedWindow]:
     """The windows in order, without those that were retired; see the module for why nothing is
     missing between them.
 
@@ -79,7 +81,7 @@ def proved(source: str, landed: Sequence[LandedWindow], retired: Retired) -> lis
     return windows
 
 
-def _problem(before: LandedWindow | None, one: LandedWindow, retired: Retired) -> str | None:
+def _problem(before: LandedWindow | None, one: LandedWindow, retired: RetiredWindows) -> str | None:
     """What is wrong between a window and the one before it; None if nothing."""
     manifest = one.manifest
     known = retired.ordinal if before is None else before.manifest.ordinal + 1

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from cdc_core.landing.kept import Retired, keep_retired, kept_retired
+from cdc_core.landing.kept import RetiredWindows, keep_retired, kept_retired
 from cdc_core.landing.layout import window_folder
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.scn import ScnWindow
@@ -76,7 +76,7 @@ def retire_windows(ctx: Context) -> list[WindowRecord]:
     return retired
 
 
-def _retired(ctx: Context, gone: list[WindowRecord]) -> Retired:
+def _retired(ctx: Context, gone: list[WindowRecord]) -> RetiredWindows:
     """What landing keeps of windows below the first one that is left; every table that takes
     windows has them."""
     known = kept_retired(ctx.landing, ctx.source_record())
@@ -87,7 +87,7 @@ def _retired(ctx: Context, gone: list[WindowRecord]) -> Retired:
         if record.ordinal < first.ordinal:
             for one in brought.get(record.ordinal, ()):
                 touched[str(one.table)] = int(record.window.scn_high)
-    return Retired(first.ordinal, int(first.window.scn_low), touched)
+    return RetiredWindows(first.ordinal, int(first.window.scn_low), touched)
 
 
 def _is_quickly_read(ctx: Context, window: WindowRecord) -> bool:
