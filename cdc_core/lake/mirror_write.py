@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 class ChangeRows(Protocol):
     """Makes a change's rows, one per key, in the columns of ``stage.reducing.merge_source`` (of
-    counted rows: ``stage.copies.copies_source``;
+    counted rows: ``multiset.copies.copies_source``;
     of a chunk: ``merge.replace_sql``), where and when they are wanted."""
 
     @property

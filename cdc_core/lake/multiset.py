@@ -1,8 +1,8 @@
 """How do the changes of a table whose rows are counted get into its mirror?
 
-``stage.copies`` says what becomes of the copies of each digest. Here the mirror is asked how many
-there are now. Copy-on-write takes the version that was asked or none; a MERGE fails if the mirror
-has other rows than it had then.
+``multiset.copies`` says what becomes of the copies of each digest. Here the mirror is asked how
+many there are now. Copy-on-write takes the version that was asked or none; a MERGE fails if the
+mirror has other rows than it had then.
 """
 
 from __future__ import annotations
@@ -224,8 +224,8 @@ def copies_in_hand(
     work: TableWork, schema: TableSchema, scn_high: int, *, position: int, has_gaps: bool = False
 ) -> pa.Table | None:
     """What the mirror has otherwise than the change log up to ``position`` says, of the digests
-    that a window touches, in the columns of ``stage.copies.copies_source``; None if the tables are
-    large, and Spark has to find it. ``has_gaps`` is as for
+    that a window touches, in the columns of ``multiset.copies.copies_source``; None if the tables
+    are large, and Spark has to find it. ``has_gaps`` is as for
     :func:`~cdc_core.stage.multiset.copies.count_copies`.
 
     Raises:
@@ -285,7 +285,7 @@ def number_copies(work: TableWork, schema: TableSchema, metadata: str, txn: tupl
 
 
 def merge_copies_sql(mirror: str, source: str, schema: TableSchema) -> str:
-    """MERGE of ``source`` (columns of ``stage.copies.copies_source``) into the Delta table at
+    """MERGE of ``source`` (columns of ``multiset.copies.copies_source``) into the Delta table at
     ``mirror``.
 
     The mirror was read before: which copies come is a fact about its version then. If a row that is

@@ -35,7 +35,7 @@ from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.carrying import NOTHING_CARRIED, CarriedValues
 from cdc_core.stage.changes import Flags, Images, LightChanges, Rows, key_codes
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
-from cdc_core.stage.reducing import Reduced, merge_source, reduce_changes
+from cdc_core.stage.reducing import ReducedChanges, merge_source, reduce_changes
 
 FROM_SCN = "_cdc_valid_from_scn"
 TO_SCN = "_cdc_valid_to_scn"
@@ -186,7 +186,7 @@ class _Steps:
 
     @classmethod
     def of(
-        cls, source: pa.Table, reduced: Reduced, current: pa.Table, schema: TableSchema
+        cls, source: pa.Table, reduced: ReducedChanges, current: pa.Table, schema: TableSchema
     ) -> _Steps:
         """Those of what was reduced, in the columns of ``stage.reducing.merge_source``, behind
         current states."""

@@ -410,7 +410,7 @@ def _changes(changes: pa.RecordBatch, outcome: Outcome) -> Iterator[Decision]:
 
 def _copies(changes: pa.RecordBatch) -> list[str | None]:
     """What changes do to the number of rows with equal values; None where rows are not counted. The
-    rule is that of ``stage.copies``."""
+    rule is that of ``stage.multiset.copies``."""
     images = changes["before"], changes["after"]
     if images[0].type.get_field_index(ROW_DIGEST) < 0:
         return [None] * changes.num_rows

@@ -35,7 +35,7 @@ class CopiesMerge(Merge):
     of its rows that can have one of their digests are looked at before rows are made.
 
     Args:
-        rows: One row per digest and number, in the columns of ``stage.copies.copies_source``.
+        rows: One row per digest and number, in the columns of ``multiset.copies.copies_source``.
         schema: The table.
     """
 
