@@ -13,7 +13,7 @@ import pytest
 from cdc_core.lake.table_part import TablePart
 from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
 from cdc_core.model.identifiers import TableId
-from cdc_core.steps.windows.apply import windows_holding
+from cdc_core.steps.windows.redo_inputs import windows_holding
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of, table_id

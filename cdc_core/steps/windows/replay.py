@@ -16,13 +16,14 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.stage.committed import LandedInput
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.foreign_commits import refuse_foreign
-from cdc_core.steps.windows.apply import late_commits_above, redo_inputs, summed
+from cdc_core.steps.windows.redo_inputs import late_commits_above, redo_inputs
 from cdc_core.steps.windows.shared import (
     captured_window,
     lacks_commits,
     side_by_side,
     window_report,
 )
+from cdc_core.steps.windows.table_part import summed
 from cdc_core.steps.windows.table_ranges import stream_end, stretches
 
 

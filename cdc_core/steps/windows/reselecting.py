@@ -51,7 +51,7 @@ from cdc_core.stage.missing_lobs import MissingLob
 from cdc_core.stage.window import lob_ends, located_rows
 from cdc_core.steps.context import Context
 from cdc_core.steps.stopping import READING_ERRORS
-from cdc_core.steps.windows.apply import redo_inputs
+from cdc_core.steps.windows.redo_inputs import redo_inputs
 
 _LOG = logging.getLogger(__name__)
 
