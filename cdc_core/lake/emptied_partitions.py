@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -58,8 +57,8 @@ from cdc_core.lake.window_rows import WindowRows
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import TableApplied
-from cdc_core.schema.partition_bounds import bound_value
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.partition_bounds import bound_value, rows_condition
+from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.spark.session import translated
 from cdc_core.stage.changes import of_window
@@ -255,27 +254,13 @@ def refuse_older(work: TableWork, scn: int, what: str) -> None:
 
 
 def rows_sql(rows: PartitionRows, schema: TableSchema) -> str:
-    """The condition of the rows of a partition, or subpartition, in Spark SQL: never NULL."""
-    if rows.sub is not None:
-        whole = rows_sql(replace(rows, sub=None), schema)
-        return f"({whole}) AND ({rows_sql(rows.sub, schema)})"
-    column = schema.held(rows.column)
-    kind, name = arrow_type(column), quote_name(column.name)
+    """The condition of the rows of a partition in Spark SQL."""
 
-    def listed(texts: Sequence[str]) -> str:
-        return ", ".join(sql_literal(bound_value(text, kind), kind) for text in texts)
+    def literal(column: Column, text: str) -> str:
+        kind = arrow_type(column)
+        return sql_literal(bound_value(text, kind), kind)
 
-    terms = []
-    if rows.low is not None:
-        terms.append(f"{name} >= {listed([rows.low])}")
-    if rows.high is not None:
-        terms.append(f"{name} < {listed([rows.high])}")
-    if rows.listed is not None:
-        terms.append(f"{name} IN ({listed(rows.listed)})" if rows.listed else "FALSE")
-    if rows.unlisted:
-        terms.append(f"{name} NOT IN ({listed(rows.unlisted)})")
-    within = " AND ".join([f"{name} IS NOT NULL", *terms])
-    return f"({within}) OR {name} IS NULL" if rows.has_null else within
+    return rows_condition(rows, schema, quote_name, literal)
 
 
 def _deletions(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -28,7 +28,7 @@ import pyarrow as pa
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.schema.ddl_tokens import Token, tokens_of
-from cdc_core.schema.table import Column
+from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 
 _DATE_FORM = ("SYYYY-MM-DD HH24:MI:SS", "NLS_CALENDAR=GREGORIAN")
@@ -246,6 +246,36 @@ def bound_value(text: str, kind: pa.DataType) -> int | Decimal | str | datetime:
         pa.scalar(value).cast(kind)  # pa.ArrowInvalid is a ValueError
         return value
     return text
+
+
+def rows_condition(
+    rows: PartitionRows,
+    schema: TableSchema,
+    quoted: Callable[[str], str],
+    literal: Callable[[Column, str], str],
+) -> str:
+    """The condition of the rows of a partition, or subpartition, in the SQL of which ``quoted``
+    writes names and ``literal`` a bound of the dictionary: never NULL."""
+    if rows.sub is not None:
+        whole = rows_condition(replace(rows, sub=None), schema, quoted, literal)
+        return f"({whole}) AND ({rows_condition(rows.sub, schema, quoted, literal)})"
+    column = schema.held(rows.column)
+    name = quoted(column.name)
+
+    def listed(texts: Sequence[str]) -> str:
+        return ", ".join(literal(column, text) for text in texts)
+
+    terms = []
+    if rows.low is not None:
+        terms.append(f"{name} >= {listed([rows.low])}")
+    if rows.high is not None:
+        terms.append(f"{name} < {listed([rows.high])}")
+    if rows.listed is not None:
+        terms.append(f"{name} IN ({listed(rows.listed)})" if rows.listed else "1 = 0")
+    if rows.unlisted:
+        terms.append(f"{name} NOT IN ({listed(rows.unlisted)})")
+    within = " AND ".join([f"{name} IS NOT NULL", *terms])
+    return f"({within}) OR {name} IS NULL" if rows.has_null else within
 
 
 def _check_column(column: Column) -> None:
