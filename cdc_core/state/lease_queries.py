@@ -12,13 +12,25 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from cdc_core.errors import LeaseHeldError
 from cdc_core.model.records import Lease
 from cdc_core.state.database import StorePart
-from cdc_core.state.fencing import is_held, lost, refuse_lost
+from cdc_core.state.fencing import IS_HELD, holding, lost, refuse_lost
 from cdc_core.state.sql_tables import LEASES
+
+_LEASE = select(LEASES).where(LEASES.c.name == bindparam("of_lease"))
+_END: dict[str, Any] = {
+    name: bindparam(name) for name in ("heartbeat", "expires", "expires_uptime")
+}
+_TAKE = (
+    update(LEASES)
+    .where(LEASES.c.name == bindparam("of_lease"))
+    .values(_END | {name: bindparam(name) for name in ("holder", "token", "seconds")})
+)
+_RENEW = update(LEASES).where(IS_HELD).values(_END)
+_RELEASE = update(LEASES).where(IS_HELD).values(holder=None)
 
 
 class Leases(StorePart):
@@ -33,7 +45,7 @@ class Leases(StorePart):
         """
         with self._database.writing(leases_only=True) as connection:
             now = self._database.now_for_all(connection)
-            row = connection.execute(select(LEASES).where(LEASES.c.name == name)).mappings().first()
+            row = connection.execute(_LEASE, {"of_lease": name}).mappings().first()
             if row and row["holder"] is not None and self._seconds_left(row, now) > 0:
                 raise LeaseHeldError(
                     "another process is working on this",
@@ -50,9 +62,9 @@ class Leases(StorePart):
                 **self._end(holder, now, seconds),
             }
             if row:
-                connection.execute(update(LEASES).where(LEASES.c.name == name).values(values))
+                connection.execute(_TAKE, {"of_lease": name, **values})
             else:
-                connection.execute(insert(LEASES).values(name=name, **values))
+                connection.execute(insert(LEASES), {"name": name, **values})
             return _lease(name, values)
 
     def renew(self, lease: Lease) -> Lease:
@@ -64,7 +76,7 @@ class Leases(StorePart):
         with self._database.writing(leases_only=True) as connection:
             now = self._database.now_for_all(connection)
             values = {"heartbeat": now, **self._end(lease.holder, now, lease.seconds)}
-            done = connection.execute(update(LEASES).where(is_held(lease)).values(values))
+            done = connection.execute(_RENEW, {**holding(lease), **values})
             if done.rowcount != 1:
                 raise lost(lease)
             return _lease(
@@ -80,7 +92,7 @@ class Leases(StorePart):
     def release(self, lease: Lease) -> None:
         """Give a lease back. Does nothing if it is lost already."""
         with self._database.writing(leases_only=True) as connection:
-            connection.execute(update(LEASES).where(is_held(lease)).values(holder=None))
+            connection.execute(_RELEASE, holding(lease))
 
     def holding(self, lease: Lease) -> AbstractContextManager[None]:
         """For the block, each transaction in which the calling thread writes asks that the lease is

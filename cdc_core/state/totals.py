@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from cdc_core.model.metrics import Counts
 from cdc_core.model.records import ChunkRecord
@@ -20,6 +20,14 @@ from cdc_core.state.sql_tables import TOTALS
 
 LAST_CHANGE = "redolake_table_last_change_timestamp_seconds"
 OUTCOMES = ("committed", "rolled_back", "released", "evicted", "late")
+
+_TOTAL = update(TOTALS).where(
+    TOTALS.c.source == bindparam("of_source"),
+    TOTALS.c.metric == bindparam("of_metric"),
+    TOTALS.c.labels == bindparam("of_labels"),
+)
+_SET = _TOTAL.values(value=bindparam("number"))
+_ADD = _TOTAL.values(value=TOTALS.c.value + bindparam("number"))
 
 
 class Totals(StorePart):
@@ -40,11 +48,11 @@ def add_totals(connection: Connection, source: str, counts: Counts) -> None:
     for (metric, labels), number in counts.items():
         if not number:
             continue
-        value = number if metric == LAST_CHANGE else TOTALS.c.value + number
-        place = {"source": source, "metric": metric, "labels": text_from_json(list(labels))}
-        changed = update(TOTALS).filter_by(**place).values(value=value)
-        if connection.execute(changed).rowcount == 0:
-            connection.execute(insert(TOTALS).values(**place, value=number))
+        place = {"of_source": source, "of_metric": metric, "of_labels": text_from_json([*labels])}
+        changed = _SET if metric == LAST_CHANGE else _ADD
+        if connection.execute(changed, {**place, "number": number}).rowcount == 0:
+            values = {name.removeprefix("of_"): value for name, value in place.items()}
+            connection.execute(insert(TOTALS), {**values, "value": number})
 
 
 def counts_of_window(

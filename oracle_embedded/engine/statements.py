@@ -27,7 +27,7 @@ from oracle_embedded.engine.run.control import run_control
 from oracle_embedded.engine.run.dml_run import Change, ChangeRunner
 from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.query_run import ListRows, QueryRows, lob_places, open_query
-from oracle_embedded.engine.run.statement import compile_plan, metas
+from oracle_embedded.engine.run.statement import compile_plan
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.fitting import fit_object
 from oracle_embedded.engine.storage.transactions import Busy
@@ -140,7 +140,7 @@ def _run_query(
         raise ora(1008)
     plan = compile_plan(session, statement, _metas(statement, binds, bind_metas))
     assert isinstance(plan, Plan)
-    columns = metas(plan.columns)
+    columns = plan.shown
     rows: QueryRows | ListRows
     if plan.locks:
         rows = _locking_query(session, statement, plan, row)
@@ -157,7 +157,7 @@ def _locking_query(
     query = statement.node
     assert isinstance(query, ast.Query)
     assert query.for_update is not None
-    columns = metas(plan.columns)
+    columns = plan.shown
     width = len(columns)
     with session.database.store.lock:
         while True:

@@ -8,9 +8,10 @@ own transaction; the slots follow.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from oracle_embedded.api import VirtualTable
+from oracle_embedded.api import ColumnMeta, VirtualTable
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.storage.catalog import TableDef
 
@@ -135,6 +136,8 @@ class Plan:
 
     text: str = ""
     columns: list[OutputColumn] = field(default_factory=list)
+    shown: Sequence[ColumnMeta] = ()
+    """The columns as describe shows them."""
     slots: list[Slot] = field(default_factory=list)
     tables: list[TableUse] = field(default_factory=list)
     virtuals: list[VirtualUse] = field(default_factory=list)

@@ -32,7 +32,7 @@ from oracle_embedded.engine.plsql.values import (
 )
 from oracle_embedded.engine.run.contracts import OpenCursor
 from oracle_embedded.engine.run.query_run import open_query
-from oracle_embedded.engine.run.statement import metas, with_outputs
+from oracle_embedded.engine.run.statement import with_outputs
 from oracle_embedded.engine.sql import ast
 
 _BATCH = 500
@@ -44,7 +44,7 @@ def open_text(frame: Frame, query: ast.Query) -> OpenCursor:
     """Open a query of a block."""
     compiled = Compiled(frame, look, is_sql=True)
     plan = with_outputs(compile_select(compiled.state, query))
-    rows = open_query(frame.session, plan, compiled.values, metas(plan.columns))
+    rows = open_query(frame.session, plan, compiled.values, plan.shown)
     return OpenCursor(rows, list(rows.columns))
 
 

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from oracle_embedded.api import BindMeta, ColumnMeta, StatementKind
+from oracle_embedded.api import BindMeta, StatementKind
 from oracle_embedded.engine.compile.conversions import client_form
 from oracle_embedded.engine.compile.dml import DmlPlan, compile_change
-from oracle_embedded.engine.compile.plan import OutputColumn, Plan, Sql
+from oracle_embedded.engine.compile.plan import Plan, Sql
 from oracle_embedded.engine.compile.policies import as_shown
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes.types import SqlType, bind_type
 from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.run.prepared import PreparedStatement
+from oracle_embedded.engine.run.shared_plans import shared_plan
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.blocks import parse_block
 from oracle_embedded.engine.sql.statements import parse_statement
@@ -56,7 +57,7 @@ def _prepare(session: SessionState, sql: str) -> PreparedStatement:
     if parsed.kind in (StatementKind.QUERY, StatementKind.DML):
         plan = compile_plan(session, statement, None if parsed.bind_names else ())
         if isinstance(plan, Plan):
-            statement.columns = metas(plan.columns)
+            statement.columns = plan.shown
         else:
             statement.returning = plan.return_positions
     return statement
@@ -71,14 +72,6 @@ def _column_type(session: SessionState, name: ast.Name) -> SqlType | None:
     if not isinstance(table, TableDef) or name[-1] not in table.by_name:
         return None
     return table.by_name[name[-1]].type
-
-
-def metas(columns: Sequence[OutputColumn]) -> list[ColumnMeta]:
-    """How describe shows a query's columns."""
-    return [
-        replace(column.type.meta(column.name[:128], column.nullable), is_json=column.is_json)
-        for column in columns
-    ]
 
 
 def compile_plan(
@@ -109,9 +102,17 @@ def _compile(
     tells_places: bool,
 ) -> Plan | DmlPlan:
     state = compilation(session, types)
-    if isinstance(statement.node, ast.Query):
-        return with_outputs(compile_select(state, statement.node, tells_places=tells_places))
-    return compile_change(state, statement.node)
+    node = statement.node
+    if not isinstance(node, ast.Query):
+        return compile_change(state, node)
+    own = state.environment
+    key = (
+        statement.sql, types, tells_places, own.schema, own.user, session.container, own.filling, own.shows_archived,
+        own.is_23ai, own.character_sets, session.nls["NLS_SORT"], session.nls["NLS_COMP"],
+    )  # fmt: skip
+    return shared_plan(
+        key, own, lambda: with_outputs(compile_select(state, node, tells_places=tells_places))
+    )
 
 
 def with_outputs(plan: Plan) -> Plan:
@@ -119,6 +120,10 @@ def with_outputs(plan: Plan) -> Plan:
     the session's zone, redacted values replaced."""
     wrapped = []
     changed = False
+    plan.shown = [
+        replace(column.type.meta(column.name[:128], column.nullable), is_json=column.is_json)
+        for column in plan.columns
+    ]
     for number, column in enumerate(plan.columns, 1):
         value = Sql(f"c{number}", column.type, mask=column.mask)
         if column.mask is not None:
