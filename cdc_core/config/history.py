@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from cdc_core.config.base import ConfigModel
 
-HistoryKind = Literal["none", "scd2"]
+HistoryKind = Literal["none", "scd2", "soft_deletes"]
 
 HistoryColumn = Literal[
     "valid_from_scn", "valid_to_scn", "valid_from", "valid_to", "is_current", "op", "ordinal"
@@ -23,6 +23,13 @@ _OWN: Mapping[HistoryColumn, str | None] = {
     "is_current": "_cdc_is_current",
     "op": "_cdc_op",
     "ordinal": None,
+}
+_OF_SOFT_DELETES: Mapping[HistoryColumn, str | None] = {
+    "valid_from_scn": "_cdc_changed_scn",
+    "valid_to_scn": "_cdc_deleted_scn",
+    "valid_from": "_cdc_changed_at",
+    "valid_to": "_cdc_deleted_at",
+    "op": "_cdc_deleted_by",
 }
 _NEEDED: tuple[HistoryColumn, HistoryColumn] = ("valid_from_scn", "valid_to_scn")
 
@@ -56,11 +63,11 @@ class HistoryConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _can_be_kept(self) -> Self:
-        if missing := [name for name in _NEEDED if self.named.get(name) is None]:
-            raise ValueError(f"columns: {', '.join(missing)}: a history cannot do without")
-        names = [name.lower() for name in self.named.values()]
-        if len(set(names)) < len(names):
-            raise ValueError("columns: two of them have one name")
+        for named in (self.named, self.of_soft_deletes):
+            if missing := [name for name in _NEEDED if name not in named]:
+                raise ValueError(f"columns: {', '.join(missing)}: a history cannot do without")
+            if len({name.lower() for name in named.values()}) < len(named):
+                raise ValueError("columns: two of them have one name")
         if self.changes == "all" and self.end == "inclusive":
             raise ValueError(
                 "changes: all, and end: inclusive: a state within a transaction would end before it begins"
@@ -70,6 +77,14 @@ class HistoryConfig(ConfigModel):
     @property
     def named(self) -> dict[HistoryColumn, str]:
         """The columns that there are, in their order, with their names."""
+        return self._renamed(self._by_default())
+
+    @property
+    def of_soft_deletes(self) -> dict[HistoryColumn, str]:
+        """The same of a table that keeps deleted rows."""
+        return self._renamed(dict(_OF_SOFT_DELETES))
+
+    def _by_default(self) -> dict[HistoryColumn, str | None]:
         found = dict(_OWN)
         if self.changes == "all":
             found["ordinal"] = "_cdc_ordinal"
@@ -78,5 +93,8 @@ class HistoryConfig(ConfigModel):
             found |= {"valid_from_scn": "__START_AT", "valid_to_scn": "__END_AT"}
             if self.changes == "all":
                 found["ordinal"] = "_cdc_ordinal"
-        found |= self.columns
-        return {name: own for name, own in found.items() if own is not None}
+        return found
+
+    def _renamed(self, names: dict[HistoryColumn, str | None]) -> dict[HistoryColumn, str]:
+        names |= self.columns
+        return {name: own for name, own in names.items() if own is not None}

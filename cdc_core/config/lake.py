@@ -135,9 +135,11 @@ class LakeConfig(ConfigModel):
     take little space."""
 
     history: HistoryKind = "none"
-    """A third Delta table per captured table, ``<path>/<source>/history/<owner.table>``, with one
-    row per state of a row (slowly changing dimension, type 2): ``scd2``. `redolake run`, the
-    window runs of Dagster and `redolake history` keep it. Needs a key, or ``identity: rowid``."""
+    """A third Delta table per captured table, ``<path>/<source>/history/<owner.table>``. ``scd2``:
+    one row per state of a row (slowly changing dimension, type 2). ``soft_deletes``: one row per
+    key, as it is now, or, if it was deleted, as it was last, with SCN and time of its deletion.
+    `redolake run`, the window runs of Dagster and `redolake history` keep it. Needs a key, or
+    ``identity: rowid``."""
 
     history_table: HistoryConfig = HistoryConfig()
     """How history tables look, and what makes a state."""
@@ -246,9 +248,9 @@ class MaintenanceConfig(ConfigModel):
     have no key."""
 
     history_days: Annotated[int, Field(ge=1)] | None = None
-    """Days for which histories keep states that have ended, counted back from the newest change of
-    the table; `null` keeps them. Change logs keep all changes: without this setting, `redolake
-    history --rebuild` brings such states back."""
+    """Days for which histories keep states that have ended, or rows that were deleted, counted back
+    from the newest change of the table; `null` keeps them. Change logs keep all changes: without
+    this setting, `redolake history --rebuild` brings such states back."""
 
     target_file_mb: Annotated[int, Field(ge=1, le=1024)] = 128
     """Size up to which small files are put together, in MiB. A MERGE without deletion vectors

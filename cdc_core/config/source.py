@@ -19,6 +19,7 @@ from cdc_core.config.base import (
     split_url_password,
 )
 from cdc_core.config.capture import CaptureConfig, LogMinerConfig
+from cdc_core.config.history import HistoryKind
 from cdc_core.config.lake import (
     LakeConfig,
     LocalLandingConfig,
@@ -328,11 +329,11 @@ class SourceConfig(ConfigModel):
         wanting = [
             one.name
             for one in self.tables
-            if one.counts_rows and (one.history or self.lake.history) == "scd2"
+            if one.counts_rows and (one.history or self.lake.history) != "none"
         ]
         if wanting:
             raise ValueError(
-                f"history: scd2, and identity: all_columns, of {', '.join(wanting)}: such rows are their values, and have no states. "
+                f"history, and identity: all_columns, of {', '.join(wanting)}: such rows are their values, and have no states. "
                 "Set history of the table to none"
             )
         return self
@@ -406,7 +407,11 @@ class SourceConfig(ConfigModel):
 
     def has_history(self, table: TableId) -> bool:
         """Has a captured table a history? KeyError if it is not captured."""
-        return (self.table(table).history or self.lake.history) == "scd2"
+        return self.history_kind(table) != "none"
+
+    def history_kind(self, table: TableId) -> HistoryKind:
+        """What a captured table's history keeps; KeyError if it is not captured."""
+        return self.table(table).history or self.lake.history
 
     def maintenance_of(self, table: TableId) -> MaintenanceConfig:
         """How a captured table's Delta tables are maintained; KeyError if it is not captured."""

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.config import HistoryConfig
+from cdc_core.config.history import HistoryColumn, HistoryConfig
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.lake.tables import mirror_columns, spark_type
 from cdc_core.model.patterns import ColumnRule
@@ -29,7 +29,7 @@ from cdc_core.stage.states import (
     states_schema,
 )
 
-_FIELDS: Mapping[str, str] = {
+_FIELDS: Mapping[str, HistoryColumn] = {
     FROM_SCN: "valid_from_scn",
     TO_SCN: "valid_to_scn",
     FROM: "valid_from",
@@ -51,6 +51,7 @@ class HistoryLayout:
         each_change: Each change of a transaction makes a state.
         tracked: Names and patterns of the columns whose changes make a state; none for all.
         days: For so many days states are kept that have ended; None for ever.
+        only_last: Of each key its last state alone is kept.
     """
 
     names: Mapping[str, str]
@@ -58,15 +59,20 @@ class HistoryLayout:
     each_change: bool = False
     tracked: tuple[str, ...] = ()
     days: int | None = None
+    only_last: bool = False
 
     @classmethod
     def of(
         cls, config: HistoryConfig, tracked: tuple[str, ...] = (), days: int | None = None
     ) -> HistoryLayout:
         """That of a configuration, and what it says of a table."""
-        said = config.named
-        names = {field: said[name] for field, name in _FIELDS.items() if name in said}
+        names = _fields(config.named)
         return cls(names, config.end == "inclusive", config.changes == "all", tracked, days)
+
+    @classmethod
+    def of_soft_deletes(cls, config: HistoryConfig, days: int | None = None) -> HistoryLayout:
+        """That of a table that has a row per key, deleted ones among them."""
+        return cls(_fields(config.of_soft_deletes), days=days, only_last=True)
 
     def rule(self, schema: TableSchema) -> StateRule:
         """What makes a state.
@@ -128,9 +134,9 @@ class HistoryLayout:
             columns.append(values)
         return pa.Table.from_arrays(columns, schema=self.columns(schema))
 
-    def current(self, rows: pa.Table, schema: TableSchema) -> pa.Table:
-        """Current states as the table has them, in the columns of ``stage.states.states_schema``;
-        what it does not keep is NULL."""
+    def read(self, rows: pa.Table, schema: TableSchema) -> pa.Table:
+        """States as the table has them, in the columns of ``stage.states.states_schema``; what it
+        does not keep is NULL. The ends are the table's."""
         kinds = states_schema(schema)
         names = {
             **dict.fromkeys(schema.column_names),
@@ -158,12 +164,17 @@ class HistoryLayout:
             "includes_end": self.includes_end,
             "tracked": None if tracked is None else sorted(tracked),
             "each_change": self.each_change,
+            "only_last": self.only_last,
         }
         return {"columns": own, **said}
 
     @property
     def _kept(self) -> list[str]:
         return [name for name in STATE_FIELDS if name in self.names]
+
+
+def _fields(said: Mapping[HistoryColumn, str]) -> dict[str, str]:
+    return {field: said[name] for field, name in _FIELDS.items() if name in said}
 
 
 _ENDS: Mapping[str, Any] = {TO_SCN: 1, TO: pa.scalar(timedelta(microseconds=1), pa.duration("us"))}

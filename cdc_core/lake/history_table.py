@@ -1,4 +1,4 @@
-"""How does a table's history, one row per state, follow its change log?
+"""How does a table's history, one row per state or the last one per key, follow its change log?
 
 The change log is the truth, and what its history says is derived from it by
 :mod:`cdc_core.stage.states`. The history's position is the version of the change log's Delta table
@@ -85,7 +85,14 @@ from cdc_core.stage.changes import (
 )
 from cdc_core.stage.differing import touching
 from cdc_core.stage.layout import COMMIT_SCN
-from cdc_core.stage.states import TO_SCN, Truncated, states_behind, states_of, states_schema
+from cdc_core.stage.states import (
+    TO_SCN,
+    Truncated,
+    last_states,
+    states_behind,
+    states_of,
+    states_schema,
+)
 
 _LOG = logging.getLogger(__name__)
 _BRINGS_CHANGES = frozenset({"window", "chunk", "gone", "partitions"})
@@ -317,9 +324,11 @@ class HistoryTable:
         for part in range(parts):
             light = changes.light(part, parts)
             keys = _keys_of(light, schema)
-            near, rows, places = exchange.states_of(keys, current=True)
+            near, rows, places = exchange.states_of(keys, current=not layout.only_last)
+            there = layout.read(rows, schema)
+            is_current = there[TO_SCN].is_null()
             states = states_behind(
-                layout.current(rows, schema),
+                there.filter(is_current),
                 changes,
                 light,
                 schema,
@@ -329,6 +338,9 @@ class HistoryTable:
             )
             if states is None:
                 return False
+            if layout.only_last:
+                ended = there.filter(pc.invert(is_current))
+                states = last_states(pa.concat_tables([ended, states]), schema)
             exchange.take(layout.stored(states, schema), near, rows, places)
         return True
 
@@ -423,48 +435,62 @@ class HistoryTable:
 
     def _states(self, schema: TableSchema, touched: LightChanges | None) -> Iterator[pa.Table]:
         """All states, or those of the keys that some changes touch."""
-        work = self._work
-        everything, eras = files_of(work), list(self._eras())
-        has_gaps = QuarantineTable(work).exists
-        for own, until in eras if everything else ():
-            with logged_changes(work.changelog, schema, own, everything) as changes:
-                yield from self._states_in(changes, schema, touched, until, has_gaps=has_gaps)
+        everything, eras = files_of(self._work), list(self._eras())
+        if not everything:
+            return
+        if not self._layout.only_last:
+            for era in eras:
+                yield from self._states_in(era, everything, schema, touched)
+            return
+        with logged_changes(self._work.changelog, schema, _with_images, everything) as changes:
+            parts = changes.parts_lacking(len(schema.column_names))
+        for part in range(parts):  # of all times together: a key may have a state in each
+            found = [
+                states
+                for era in eras
+                for states in self._states_in(era, everything, schema, touched, part, parts)
+            ]
+            none = states_schema(schema).empty_table()
+            yield last_states(pa.concat_tables([none, *found]), schema)
 
     def _states_in(
         self,
-        changes: LoggedChanges,
+        era: tuple[OwnRows, Truncated | None],
+        files: Sequence[str],
         schema: TableSchema,
         touched: LightChanges | None,
-        until: Truncated | None,
-        *,
-        has_gaps: bool,
+        part: int | None = None,
+        parts: int = 0,
     ) -> Iterator[pa.Table]:
-        """The states that changes left, of all keys or of those that are touched, part by part."""
-        facts = changes.facts()
-        if not facts.changes:
-            return
-        carried = NOTHING_CARRIED
-        if facts.moved_absent:
-            columns = states_schema(schema)
-            wanted = [columns.field(name) for name in dict.fromkeys((*schema.key, *facts.absent))]
-            nobody = pa.schema([*wanted, pa.field(COMMIT_SCN, pa.int64())]).empty_table()
-            found = carry_columns(changes, schema, facts.absent, has_gaps=has_gaps)
-            carried = found.values(nobody, schema)
-        parts = changes.parts_lacking(len(facts.absent))
-        for part in range(parts):
-            light = changes.light(part, parts)
-            if touched is not None:
-                light = touching(light, touched)
-            yield states_of(
-                changes,
-                light,
-                schema,
-                facts.absent,
-                rule=self._layout.rule(schema),
-                has_gaps=has_gaps,
-                carried=carried,
-                until=until,
-            )
+        """The states that the changes of an era left, of all keys or of those that are touched,
+        part by part; or of one part of so many."""
+        own, until = era
+        has_gaps = QuarantineTable(self._work).exists
+        with logged_changes(self._work.changelog, schema, own, files) as changes:
+            facts, carried = changes.facts(), NOTHING_CARRIED
+            if not facts.changes:
+                return
+            if facts.moved_absent:
+                columns, names = states_schema(schema), dict.fromkeys((*schema.key, *facts.absent))
+                wanted = [columns.field(name) for name in names]
+                nobody = pa.schema([*wanted, pa.field(COMMIT_SCN, pa.int64())]).empty_table()
+                found = carry_columns(changes, schema, facts.absent, has_gaps=has_gaps)
+                carried = found.values(nobody, schema)
+            count = parts or changes.parts_lacking(len(facts.absent))
+            for at in range(count) if part is None else (part,):
+                light = changes.light(at, count)
+                if touched is not None:
+                    light = touching(light, touched)
+                yield states_of(
+                    changes,
+                    light,
+                    schema,
+                    facts.absent,
+                    rule=self._layout.rule(schema),
+                    has_gaps=has_gaps,
+                    carried=carried,
+                    until=until,
+                )
 
     def _eras(self) -> Iterator[tuple[OwnRows, Truncated | None]]:
         """Which changes stand between two TRUNCATEs, and which one ended them."""

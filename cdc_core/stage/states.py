@@ -168,6 +168,19 @@ def states_behind(
     return _joined(changes, light, schema, steps, values, is_known, rule)
 
 
+def last_states(states: pa.Table, schema: TableSchema) -> pa.Table:
+    """Of each key its last state, in the columns of :func:`states_schema`."""
+    if states.num_rows == 0:
+        return states
+    key = key_codes([_whole(states[name]) for name in schema.key])
+    begins, ordinal = states[FROM_SCN].to_numpy(), pc.fill_null(states[ORDINAL], -1).to_numpy()
+    # Within one transaction a state that ended stands before one that did not.
+    is_current = states[TO_SCN].is_null().to_numpy()
+    order = np.lexsort((ordinal, is_current, begins, key))
+    is_last = np.append(key[order][1:] != key[order][:-1], True)
+    return states.take(pa.array(order[is_last]))
+
+
 @dataclass(frozen=True, slots=True)
 class _Steps:
     """What happens to keys, in the order of key and position: a row per commit, and in front of

@@ -1,4 +1,4 @@
-"""How do the histories of tables (``lake.history: scd2``) follow their change logs? Table by table,
+"""How do the histories of tables (``lake.history``) follow their change logs? Table by table,
 each under the lease of its table, behind the windows and chunks that were applied."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def keep_history(
             if tables is not None:
                 raise ConfigError(
                     "the table has no history",
-                    hint="Set lake.history: scd2, or history: scd2 of the table.",
+                    hint="Set lake.history, or history of the table, to scd2 or soft_deletes.",
                     table=table,
                 )
             continue
@@ -65,9 +65,9 @@ def keep_history(
 def history_of(ctx: Context, record: TableRecord, fence: Fence) -> HistoryTable:
     """The history of a captured table, as it is configured."""
     config, table = ctx.config, record.table
-    layout = HistoryLayout.of(
-        config.lake.history_table,
-        config.table(table).history_columns,
-        config.maintenance.history_days,
-    )
+    said, days = config.lake.history_table, config.maintenance.history_days
+    if config.history_kind(table) == "soft_deletes":
+        layout = HistoryLayout.of_soft_deletes(said, days)
+    else:
+        layout = HistoryLayout.of(said, config.table(table).history_columns, days)
     return HistoryTable(config.lake, ctx.source, table, record.generation, fence, layout)

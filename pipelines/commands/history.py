@@ -26,7 +26,7 @@ def history(
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Bring the histories of tables (lake.history: scd2) up to their change logs.
+    """Bring the histories of tables (lake.history) up to their change logs.
 
     `redolake run` does this after each round, and so do the window runs of Dagster. The command
     needs neither Oracle nor Spark. Exits with code 1 if the history of a table could not follow;

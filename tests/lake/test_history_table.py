@@ -263,6 +263,43 @@ def test_ended_states_are_kept_for_some_days(
     check(history, source, start)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_were_deleted_stay_on_wish(
+    source: Source, lake: Lake, history: HistoryTable, seed: int
+) -> None:
+    """One row per key, as it is or was last, with each update as by a walk, and derived anew; some days later they are gone."""
+    _filled(source, lake)
+    chunk, rng, ids = source.low, random.Random(seed), dict(source.ids)
+    lake_config = LakeConfig(path=history.path.split("/shop/history/")[0])
+    soft = HistoryLayout.of_soft_deletes(HistoryConfig(), days=2)
+    own = HistoryTable(lake_config, "shop", ORDERS, layout=soft)
+    history.follow()
+    for at in range(4):
+        live(source, lake, rng, ids)
+        source.time += timedelta(days=1)
+        done = own.follow()
+        assert done is not None
+        assert done.is_whole == (at == 0)
+        last: dict[int, tuple[Any, ...]] = {}
+        for one in sorted(walked(source, chunk), key=lambda row: row[4]):
+            last[one[0]] = one
+        found = rows(own)
+        told = [
+            (*(row[name] for name in NAMES), row["_cdc_changed_scn"], row["_cdc_deleted_scn"],
+             row["_cdc_deleted_by"] is None)
+            for row in found
+        ]  # fmt: skip
+        assert sorted(told, key=repr) == sorted(last.values(), key=repr)
+        living = {row["ID"] for row in found if row["_cdc_deleted_scn"] is None}
+        assert living == {row["ID"] for row in source.state(source.low)}
+        own.follow(anew=True)
+        assert rows(own) == found
+    newest = source.time - timedelta(days=1)
+    own.maintain(None)
+    limit = newest - timedelta(days=2)
+    assert rows(own) == [one for one in found if not one["_cdc_deleted_at"] or one["_cdc_deleted_at"] > limit]  # fmt: skip
+
+
 def test_files_whose_states_stay_are_left_alone(
     source: Source, lake: Lake, history: HistoryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

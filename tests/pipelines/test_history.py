@@ -228,11 +228,54 @@ def test_rows_known_by_rowid_have_a_history_under_names_of_ones_own(
             assert found == [(1, 2, False, "u"), (2, 3, False, "d"), (2, 3, True, None)]
 
 
+@pytest.mark.spark
+def test_a_row_that_was_deleted_stays_with_the_time_of_its_deletion(
+    tmp_path: Path, spark_process: None
+) -> None:
+    """Deletions, changes of key, keys that come back, and a TRUNCATE; the mirror has living rows alone."""
+    del spark_process
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9))",
+            *(f"INSERT INTO T VALUES ({key}, 'v{key}')" for key in range(1, 5)),
+        )
+        lake = {"path": str(tmp_path / "lake"), "history": "soft_deletes"}
+        config = oracle.config(tmp_path, "T", lake=lake, policies={"on_truncate": "follow"})
+        with Pipeline(config) as pipeline:
+
+            def carry(*statements: str) -> dict[int, tuple[str, str | None]]:
+                oracle.run(*statements)
+                list(pipeline.run_once())
+                assert [one.failed for one in pipeline.keep_history()] == [None]
+                path = tmp_path / "lake" / pipeline.source
+                rows = DeltaTable(str(path / "history" / T.path)).to_pyarrow_table().to_pylist()
+                mirror = DeltaTable(str(path / "mirror" / T.path)).to_pyarrow_table().to_pylist()
+                living = [one for one in rows if one["_cdc_deleted_scn"] is None]
+                assert {(one["ID"], one["V"]) for one in living} == {(one["ID"], one["V"]) for one in mirror}  # fmt: skip
+                gone = [one for one in rows if one["_cdc_deleted_scn"] is not None]
+                assert all(one["_cdc_deleted_at"] is not None for one in gone)
+                assert len({one["ID"] for one in rows}) == len(rows)
+                return {one["ID"]: (one["V"], one["_cdc_deleted_by"]) for one in rows}
+
+            there = {key: (f"v{key}", None) for key in range(1, 5)}
+            assert carry() == there
+            assert carry("DELETE FROM T WHERE ID = 1") == {**there, 1: ("v1", "d")}
+            assert carry("INSERT INTO T VALUES (1, 'w')", "UPDATE T SET ID = 20 WHERE ID = 2") == {
+                1: ("w", None), 2: ("v2", "u"), 3: ("v3", None), 4: ("v4", None), 20: ("v2", None),
+            }  # fmt: skip
+            assert carry("DELETE FROM T WHERE ID = 4")[4] == ("v4", "d")
+            found = carry("TRUNCATE TABLE T", "INSERT INTO T VALUES (3, 'again')")
+            assert found == {
+                1: ("w", "t"), 2: ("v2", "u"), 3: ("again", None), 4: ("v4", "d"), 20: ("v2", "t"),
+            }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
         ({"columns": {"valid_to_scn": None}}, "cannot do without"),
         ({"columns": {"op": "__start_at"}, "names": "auto_cdc"}, "have one name"),
+        ({"columns": {"op": "_cdc_deleted_scn"}}, "have one name"),
         ({"changes": "all", "end": "inclusive"}, "would end before it begins"),
     ],
 )
