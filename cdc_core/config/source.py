@@ -149,11 +149,11 @@ def source_name_of(name: str, pdb: str) -> str:
     return f"{name}_{pdb.lower()}"
 
 
-def _with_default(table: Any, unsupported: Any) -> Any:
+def _with_defaults(table: Any, defaults: dict[str, Any]) -> Any:
     if isinstance(table, TableConfig):
-        own = table.unsupported_columns
-        return table.model_copy(update={"unsupported_columns": own or unsupported})
-    return {"unsupported_columns": unsupported, **table} if isinstance(table, dict) else table
+        lacking = {name: one for name, one in defaults.items() if getattr(table, name) is None}
+        return table.model_copy(update=lacking) if lacking else table
+    return {**defaults, **table} if isinstance(table, dict) else table
 
 
 class SourceConfig(ConfigModel):
@@ -198,14 +198,18 @@ class SourceConfig(ConfigModel):
     @model_validator(mode="before")
     @classmethod
     def _tables_take_the_default(cls, data: Any) -> Any:
-        """What tables do with columns that are not captured is their own, or the source's."""
-        if not isinstance(data, dict) or "unsupported_columns" not in data:
+        """What becomes of columns that are not captured, and of values that do not fit, is the
+        table's own answer, or the source's: whoever reads a definition knows the table alone."""
+        if not isinstance(data, dict) or not isinstance(data.get("tables"), (list, tuple)):
             return data
-        default = data["unsupported_columns"]
-        tables = data.get("tables")
-        if not isinstance(tables, (list, tuple)):
-            return data
-        return {**data, "tables": [_with_default(one, default) for one in tables]}
+        policies = data.get("policies", {})
+        of_policies = policies if isinstance(policies, dict) else dict(policies)
+        given = {
+            "unsupported_columns": data.get("unsupported_columns"),
+            "on_unfit_value": of_policies.get("on_unfit_value"),
+        }
+        defaults = {name: value for name, value in given.items() if value is not None}
+        return {**data, "tables": [_with_defaults(one, defaults) for one in data["tables"]]}
 
     @model_validator(mode="after")
     def _tables_differ(self) -> SourceConfig:
@@ -344,11 +348,11 @@ class SourceConfig(ConfigModel):
             one.name
             for one in self.tables
             if one.identity == "all_columns"
-            and (one.on_undecodable or self.policies.on_undecodable) == "quarantine"
+            and (one.on_undecodable or self.policies.on_undecodable) in ("quarantine", "skip")
         ]
         if wanting:
             raise ValueError(
-                f"on_undecodable: quarantine, and identity: all_columns, of {', '.join(wanting)}: equal rows are counted, and counts that lack a "
+                f"on_undecodable: quarantine or skip, and identity: all_columns, of {', '.join(wanting)}: equal rows are counted, and counts that lack a "
                 "change stay wrong. Set on_undecodable of the table to stop or resnapshot"
             )
         return self

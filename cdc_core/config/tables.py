@@ -68,6 +68,7 @@ Policy = Literal[
     "remove",
     "ignore",
     "quarantine",
+    "skip",
     "follow",
     "follow_or_resnapshot",
     "rewrite",
@@ -108,10 +109,19 @@ class PolicyConfig(ConfigModel):
     ``resnapshot`` begins new Delta tables, and moves the old ones aside. The policy in force when
     the DDL is captured decides."""
 
-    on_undecodable: Literal["stop", "resnapshot", "quarantine"] = "stop"
+    on_undecodable: Literal["stop", "resnapshot", "quarantine", "skip"] = "stop"
     """Redolake cannot turn a redo row into a change without guessing. ``quarantine`` keeps the redo
     row in a separate Delta table, and continues with the table: the row that it changed is missing,
-    stale or left over in the mirror until ``redolake table resnapshot`` or ``redolake repair``."""
+    stale or left over in the mirror until ``redolake table resnapshot`` or ``redolake repair``.
+    ``skip`` does the same for any number of rows, and keeps only where each was and why, without
+    its text."""
+
+    on_unfit_value: Literal["refuse", "null"] = "refuse"
+    """Oracle has a value that the column's form does not hold: a day that Delta's calendar lacks, a
+    number that does not fit a ``decimal(p,s)``, a value that a converter refuses. ``refuse`` treats
+    a redo row with such a value as undecodable (``on_undecodable``); in a snapshot it stops the
+    table. ``null`` stores NULL in place of the value, in snapshots, in the log and where Redolake
+    compares, and counts it (``redolake_unfit_values_total``); never in columns of the key."""
 
     on_invalid_text: Literal["refuse", "replace"] = "refuse"
     """A text has bytes that are not UTF-8: Oracle keeps what a client with a wrong character set
@@ -248,8 +258,11 @@ class TableConfig(ConfigModel):
     on_widened_column: Literal["rewrite", "stop", "resnapshot"] | None = None
     """As ``policies.on_widened_column``, for this table; by default that of the source."""
 
-    on_undecodable: Literal["stop", "resnapshot", "quarantine"] | None = None
+    on_undecodable: Literal["stop", "resnapshot", "quarantine", "skip"] | None = None
     """As ``policies.on_undecodable``, for this table; by default that of the source."""
+
+    on_unfit_value: Literal["refuse", "null"] | None = None
+    """As ``policies.on_unfit_value``, for this table; by default that of the source."""
 
     on_invalid_text: Literal["refuse", "replace"] | None = None
     """As ``policies.on_invalid_text``, for this table; by default that of the source."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cdc_core.decode.batch import ScannedBatch, scan_batch
-from cdc_core.decode.held import held
+from cdc_core.decode.held import held_or_null
 from cdc_core.decode.plain import DELETE, INSERT, PlainChange, decode_statement
 from cdc_core.decode.plan import TablePlan, plan_table
 from cdc_core.decode.text_source import one_text_array, replace_rows
@@ -39,6 +39,8 @@ class DecodedDml:
         absent: list<string>: columns that ``after`` does not carry, for a delete those that
             ``before`` does not carry.
         before_absent: list<string>: columns that ``before`` does not carry; empty for an insert.
+        unfit: How many values of ``after`` are NULL because the form of their column does not hold
+            them.
     """
 
     op: pa.Array
@@ -46,6 +48,7 @@ class DecodedDml:
     after: pa.StructArray
     absent: pa.ListArray
     before_absent: pa.ListArray
+    unfit: int = 0
 
 
 def decode_dml(sql: pa.Array | pa.ChunkedArray, schema: TableSchema) -> DecodedDml:
@@ -72,12 +75,15 @@ def decode_dml(sql: pa.Array | pa.ChunkedArray, schema: TableSchema) -> DecodedD
     operations = scanned.operations
     for row, change in plain.items():
         operations[row] = change.op
+    before, _ = _images(scanned.before, operations == INSERT, plan, plain, is_after=False)
+    after, unfit = _images(scanned.after, operations == DELETE, plan, plain, is_after=True)
     return DecodedDml(
         op=pa.array(operations, pa.int8()),
-        before=_images(scanned.before, operations == INSERT, plan, plain, is_after=False),
-        after=_images(scanned.after, operations == DELETE, plan, plain, is_after=True),
+        before=before,
+        after=after,
         absent=_absent(scanned, plan, plain),
         before_absent=_before_absent(scanned, plan, plain),
+        unfit=unfit,
     )
 
 
@@ -88,9 +94,9 @@ def _images(
     plain: dict[int, PlainChange],
     *,
     is_after: bool,
-) -> pa.StructArray:
+) -> tuple[pa.StructArray, int]:
     if columns is None and not plain:  # INSERTs alone have no old images, DELETEs no new ones
-        return pa.nulls(len(is_null), pa.struct(plan.row_fields))
+        return pa.nulls(len(is_null), pa.struct(plan.row_fields)), 0
     if columns is None:
         columns = [pa.nulls(len(is_null), column.type) for column in plan.columns]
     if plain:
@@ -99,10 +105,12 @@ def _images(
             replace_rows(values, list(plain), [(side or {}).get(column.name) for side in sides])
             for values, column in zip(columns, plan.columns, strict=True)
         ]
+    unfit = 0
     for at, column in plan.held:
-        columns[at] = held(columns[at], column)
+        columns[at], own = held_or_null(columns[at], column)
+        unfit += own
     mask = pa.array(is_null) if is_null.any() else None
-    return pa.StructArray.from_arrays(columns, fields=plan.row_fields, mask=mask)
+    return pa.StructArray.from_arrays(columns, fields=plan.row_fields, mask=mask), unfit
 
 
 def _absent(scanned: ScannedBatch, plan: TablePlan, plain: dict[int, PlainChange]) -> pa.ListArray:

@@ -23,7 +23,16 @@ from cdc_core.decode.literals import LiteralRefusedError
 from cdc_core.errors import ANY_TABLE, DecodeError
 from cdc_core.schema.converters import converted
 from cdc_core.schema.table import Column
-from cdc_core.schema.types import INSTANT, Printed, character_set_of, is_converted, printed_as
+from cdc_core.schema.types import (
+    INSTANT,
+    Printed,
+    arrow_type,
+    character_set_of,
+    is_converted,
+    is_decimal,
+    is_moment,
+    printed_as,
+)
 
 _BYTES_MAX = 2**31 - 1
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -51,9 +60,44 @@ def held(values: pa.Array, column: Column) -> pa.Array:
         DecodeError: The form does not hold a value; the facts name its row and the column, never
             the value.
     """
+    return held_or_null(values, column)[0]
+
+
+def held_or_null(values: pa.Array, column: Column) -> tuple[pa.Array, int]:
+    """The same, and how many values became NULL because the form does not hold them, where the
+    column says that they do."""
+    if not column.nulls_unfit:
+        return _formed(values, column), 0
+    try:
+        return _formed(values, column), 0
+    except DecodeError as error:
+        if "row" not in error.facts:  # it is not about a value
+            raise
+    fits = pa.array(_fitting(values, column), pa.bool_())
+    values = pc.if_else(fits, values, pa.scalar(None, values.type))
+    return _formed(values, column), len(fits) - fits.true_count
+
+
+def _fitting(values: pa.Array, column: Column) -> list[bool]:
+    """Which values the form holds: the halves are looked at of what it does not hold as a whole."""
+    try:
+        _formed(values, column)
+    except DecodeError:
+        if len(values) == 1:
+            return [False]
+        half = len(values) // 2
+        return _fitting(values.slice(0, half), column) + _fitting(values.slice(half), column)
+    return [True] * len(values)
+
+
+def _formed(values: pa.Array, column: Column) -> pa.Array:
     if is_converted(column):
         return converted(values, column)
-    form = _decoded if character_set_of(column.held_as) else _FORMS[column.held_as]
+    if not column.form:
+        return (_timestamps if is_moment(column) else _decimals)(values, column)
+    if is_decimal(column.form):
+        return _decimals(values, column)
+    form = _decoded if character_set_of(column.form) else _FORMS[column.form]
     return form(values, column)
 
 
@@ -61,6 +105,15 @@ def _booleans(numbers: pa.Array, column: Column) -> pa.Array:
     neither = pc.and_(pc.not_equal(numbers, 0), pc.not_equal(numbers, 1))
     _refuse(neither, column, "neither 0 nor 1")
     return pc.equal(numbers, 1)
+
+
+def _decimals(texts: pa.Array, column: Column) -> pa.Array:
+    kind = arrow_type(column)
+    try:
+        return texts.cast(kind)
+    except pa.ArrowInvalid:
+        row = next(at for at in range(len(texts)) if not _is_parsed(texts.slice(at, 1), kind))
+        raise _refused(row, column, "a number that does not fit") from None
 
 
 def _positive(numbers: pa.Array, _column: Column) -> pa.Array:
@@ -81,7 +134,7 @@ def _utf8(values: pa.Array, column: Column) -> pa.Array:
 
 def _decoded(values: pa.Array, column: Column) -> pa.Array:
     """Text of bytes in the character set that the form names; each distinct value once."""
-    charset = character_set_of(column.held_as)
+    charset = character_set_of(column.form)
     encoded = values.dictionary_encode()
     texts: list[str | None] = []
     for at, stored in enumerate(encoded.dictionary.to_pylist()):
@@ -118,7 +171,7 @@ def _base64(values: pa.Array, column: Column) -> pa.Array:
     padded[np.arange(len(data)) + np.repeat(3 * group_starts[:-1] - starts[:-1], lengths)] = data
     first, second, third = padded.reshape(-1, 3).astype(np.int32).T
     bits = first << 16 | second << 8 | third
-    last = b"-_" if column.held_as == "base64url" else b"+/"
+    last = b"-_" if column.form == "base64url" else b"+/"
     letters = np.frombuffer(_BASE64 + last, np.uint8)
     text = letters[np.stack([bits >> shift & 63 for shift in (18, 12, 6, 0)], axis=1)]
     ends = group_starts[1:] - 1
@@ -298,7 +351,7 @@ def _refuse(wrong: pa.Array, column: Column, what: str) -> None:
 
 def _refused(row: int, column: Column, what: str) -> DecodeError:
     return DecodeError(
-        f"a value cannot be stored as {column.held_as}, the form that columns_as or types_as sets: {what}",
+        f"a value cannot be stored as {column.form or arrow_type(column)}, the form that columns_as or types_as sets: {what}",
         hint=f"Take the column out there, or name another form, then run `redolake table resnapshot --fresh {ANY_TABLE}`.",
         row=row,
         column=column.name,

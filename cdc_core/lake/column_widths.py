@@ -49,6 +49,6 @@ def with_widths(metadata: str, changelog: str, schema: TableSchema, seen: Widths
         if room is not None and room <= ROOM_MIN and width != before.get(column.stored_as):
             _LOG.warning(
                 "column is nearly full table=%s column=%s held_as=%s digits=%d room=%d",
-                schema.table, column.name, column.held_as or column.data_type, width.whole, room,
+                schema.table, column.name, column.form or column.data_type, width.whole, room,
             )  # fmt: skip
     return json.dumps({**json.loads(metadata), _NAME: widths_as_json(now)}, sort_keys=True)

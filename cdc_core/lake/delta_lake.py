@@ -123,10 +123,21 @@ class DeltaLake(Lake):
         return truncate(work, truncation, transactions_paths)
 
     def restore_quarantine(
-        self, part: TablePart, state: MirrorState, *, fence: Fence = no_fence
+        self,
+        part: TablePart,
+        state: MirrorState,
+        *,
+        keeps_text: bool = True,
+        fence: Fence = no_fence,
     ) -> int:
         work = self._work(part.table, state.generation, fence)
-        return restore_quarantine(work, part, covered_scn=state.covered_scn, decode=self._decode)
+        return restore_quarantine(
+            work,
+            part,
+            covered_scn=state.covered_scn,
+            decode=self._decode,
+            keeps_text=keeps_text,
+        )
 
     def resolve_quarantine(
         self, table: TableId, scn: int, generation: int = 0, *, fence: Fence = no_fence

@@ -44,11 +44,12 @@ from cdc_core.stage.window import staged_changes
 
 @dataclass(frozen=True, slots=True)
 class StagedWindow:
-    """The files of the change log that hold a window, which no commit names yet, and how wide its
-    values are."""
+    """The files of the change log that hold a window, which no commit names yet, how wide its
+    values are, and how many of them no form holds, so that they are NULL."""
 
     files: tuple[NewFile, ...]
     widths: dict[str, Width]
+    unfit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +84,12 @@ class WindowStaging:
         for one in found:
             widths = both(widths, widths_from_json(one["widths"]))
         files = tuple(NewFile(**one["file"]) for one in found if one["file"])
-        return StagedWindow(files, widths)
+        return StagedWindow(files, widths, sum(one["unfit"] for one in found))
 
     def __call__(self, number: int) -> dict[str, Any]:
         """Stage one part into a file of the change log's folder."""
         part = self._parts()[number]
+        self.decoder.unfit.clear()  # a worker may stage several parts
         columns, counter = change_schema(self.decoder.schema), WidthCounter(self.decoder.schema)
         changes = staged_changes(self.landed.rows(part.committed, part.share), self.decoder)
         file = write_file(self.changelog, columns, counter.passing(changes), CHANGELOG_INDEXED)
@@ -95,6 +97,7 @@ class WindowStaging:
         return {
             "file": None if file is None else file.as_json(),
             "widths": widths_as_json(counter.seen),
+            "unfit": sum(self.decoder.unfit),
             "transactions": part.committed.count,
             "places": places.tolist(),
             "rows": part.share.rows[places].tolist(),

@@ -99,10 +99,16 @@ class Lake(Protocol):
         """
 
     def restore_quarantine(
-        self, part: TablePart, state: MirrorState, *, fence: Fence = no_fence
+        self,
+        part: TablePart,
+        state: MirrorState,
+        *,
+        keeps_text: bool = True,
+        fence: Fence = no_fence,
     ) -> int:
         """Put the rows of an applied window that its change log does not have into quarantine
-        again, where they are lost; return how many of the table are there."""
+        again, where they are lost, with their redo text or without; return how many of the table
+        are there."""
 
     def resolve_quarantine(
         self, table: TableId, scn: int, generation: int = 0, *, fence: Fence = no_fence

@@ -34,7 +34,7 @@ from cdc_core.spark.session import translated
 from cdc_core.stage.changes import of_window
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
-from cdc_core.stage.quarantine import left_out_rows
+from cdc_core.stage.quarantine import left_out_rows, without_text
 from cdc_core.stage.window import decodable_rows
 
 
@@ -102,6 +102,7 @@ def restore_quarantine(
     *,
     covered_scn: int,
     decode: Callable[[Any, TableSchema], Any],
+    keeps_text: bool = True,
 ) -> int:
     """Put the rows of an applied window that its change log does not have into quarantine again;
     return how many of the table are there. Those that are there already stay as they are."""
@@ -111,7 +112,8 @@ def restore_quarantine(
         rows = decodable_rows(part.landed.rows(part.landed.committed()), decoder)
         known = ordinals_of(work, scn_high)
         covered = max(covered_scn, truncated_scn(work, read_log(work.changelog)))
-        quarantine.put(left_out_rows(rows, known, decoder, covered_scn=covered), scn_high)
+        found = left_out_rows(rows, known, decoder, covered_scn=covered)
+        quarantine.put(found if keeps_text else without_text(found), scn_high)
     return quarantine.count_unresolved()
 
 

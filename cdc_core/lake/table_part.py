@@ -76,6 +76,7 @@ class ApplyRules:
             where the first one stops the table.
         skipping: Which changes the change log marks as skipped.
         replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
+        keeps_text: The quarantine keeps the redo text of its rows.
         drops_columns: The mirror is to lose the columns that Oracle dropped.
     """
 
@@ -83,6 +84,7 @@ class ApplyRules:
     skipping: Skipping = NOTHING_SKIPPED
     replacing: Replacing = NOTHING_REPLACED
     drops_columns: bool = False
+    keeps_text: bool = True
 
 
 PLAIN_RULES = ApplyRules()

@@ -95,16 +95,24 @@ def apply_window(
     quarantine = QuarantineTable(work)
     files = _files_of(work, schema, window.scn_high, done.changelog_scn)
     appended: int | None = None
+    unfit = 0
     if not files:
         decoder = _decoder(work, part, rules, schema, decode)
         sieve = None
         if rules.quarantine_max is not None:
             suspects = quarantine.suspects()
             room = rules.quarantine_max - quarantine.count_unresolved()
-            sieve = Sieve(decoder, suspects, covered_scn=state.covered_scn, room=room)
+            sieve = Sieve(
+                decoder,
+                suspects,
+                covered_scn=state.covered_scn,
+                room=room,
+                keeps_text=rules.keeps_text,
+            )
         staging = WindowStaging(part.landed, decoder, work.changelog, work.task_rows)
         staged = _staged(work, staging, committed, sieve)
         _append_changes(work, window, decoder.schema, staged, quarantine, sieve)
+        unfit = staged.unfit
         if staged.files:
             files, appended = names_of(staged.files), sum(file.rows for file in staged.files)
     put = quarantine.counts()
@@ -129,6 +137,7 @@ def apply_window(
         found,
         quarantined=quarantined,
         in_quarantine=in_quarantine,
+        unfit_values=unfit,
         stage_seconds=staged_at - started,
         merge_seconds=time.monotonic() - staged_at,
     )
@@ -190,7 +199,8 @@ def _staged(
     changes = staged_changes(staging.landed.rows(committed), staging.decoder, sieve)
     rows = counter.passing(changes)
     file = write_file(work.changelog, change_schema(schema), rows, CHANGELOG_INDEXED)
-    return StagedWindow(() if file is None else (file,), counter.seen)
+    unfit = sum(staging.decoder.unfit)
+    return StagedWindow(() if file is None else (file,), counter.seen, unfit)
 
 
 def _append_changes(

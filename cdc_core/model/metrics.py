@@ -249,6 +249,11 @@ METRICS = _metrics(
         "NumberOfErroneousEvents WarningCount",
     ),
     (
+        "redolake_unfit_values_total", "counter", "table",
+        "Values of changes that are NULL because their column's form does not hold them "
+        "(`on_unfit_value`).", "",
+    ),
+    (
         "redolake_stage_seconds_total", "counter", "table",
         "Seconds from landed rows to the change log: reading, decoding, writing.",
         "TotalParseTime",

@@ -61,6 +61,7 @@ class TableApplied:
     rows_updated: int = 0
     rows_deleted: int = 0
     quarantined: int = 0
+    unfit_values: int = 0
     in_quarantine: int | None = None
     seconds: float = 0.0
     skipped: bool = False

@@ -66,7 +66,7 @@ def _why_lacking(config: TableConfig, column: Column) -> str | None:
         return "masked"
     if column.is_lob:
         return f"{column.data_type}, stored as a LOB"
-    form = form_of(config, column, ())
+    form = replace(column, held_as=form_of(config, column, ())).form
     if form == "double":
         return f"held as {form}, which rounds"
     if form in _MERGING or is_class(form):

@@ -119,7 +119,7 @@ def converted(values: pa.Array, column: Column) -> pa.Array:
         ConverterError: It raises an error, or gives another number of values, or another type. The
             facts name the row whose value alone does that, if there is one, never the value.
     """
-    path, kind = converter_of(column.held_as)
+    path, kind = converter_of(column.form)
     converter = _made(path)
     try:
         found = converter.convert(values)

@@ -7,9 +7,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cdc_core.config import TableConfig
+from cdc_core.errors import UnsupportedTypeError
 from cdc_core.schema.converters import form_by, is_class
-from cdc_core.schema.table import Column
-from cdc_core.schema.types import family_of, is_decimal
+from cdc_core.schema.table import OR_NULL, Column
+from cdc_core.schema.types import family_of, is_decimal, may_be_unfit
 
 
 def form_of(config: TableConfig, column: Column, key: Collection[str]) -> str:
@@ -17,7 +18,8 @@ def form_of(config: TableConfig, column: Column, key: Collection[str]) -> str:
 
     ``columns_as`` comes before ``types_as``, ``NUMBER(1)`` before ``NUMBER``. A column of the key
     keeps its type, unless ``columns_as`` names it as a decimal. A class that does not match the
-    column leaves it to what comes next.
+    column leaves it to what comes next. Where ``on_unfit_value`` says so,
+    :data:`~cdc_core.schema.table.OR_NULL` is behind a form that does not hold every value.
 
     Raises:
         ConverterError: A class of the user's own cannot be used.
@@ -25,6 +27,17 @@ def form_of(config: TableConfig, column: Column, key: Collection[str]) -> str:
     if column.name in key:
         own = config.columns_as.get(column.name, "")
         return own if is_decimal(own) else ""
+    form = _wanted(config, column)
+    if config.on_unfit_value != "null":
+        return form
+    held = replace(column, held_as=form)
+    try:
+        return f"{form}{OR_NULL}" if may_be_unfit(held) else form
+    except UnsupportedTypeError:  # which whoever holds the column says
+        return form
+
+
+def _wanted(config: TableConfig, column: Column) -> str:
     one_digit = (column.data_type, column.precision, column.scale) == ("NUMBER", 1, 0)
     names = ("NUMBER(1)", "NUMBER") if one_digit else (family_of(column),)
     by_type = {str(name): form for name, form in config.types_as.items()}

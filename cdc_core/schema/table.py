@@ -27,6 +27,9 @@ ROW_COPY = "_cdc_copy"
 identify them."""
 
 
+OR_NULL = " or null"
+"""Behind a column's form: what it does not hold is NULL."""
+
 LOB_TYPES = frozenset({"CLOB", "NCLOB", "BLOB", "XMLTYPE", "JSON"})
 IN_ROW_BYTES_MAX = {"VARCHAR2": 4000, "NVARCHAR2": 4000, "RAW": 2000}
 """A column that may be longer is stored as a LOB (Database SQL Language Reference 19c, "Extended
@@ -40,7 +43,7 @@ class Column:
     ``data_type`` is Oracle's own text (``NUMBER``, ``VARCHAR2``, ``TIMESTAMP(6)``). ``char_length``
     is in characters, ``length`` in bytes. ``default`` is the DEFAULT clause's text, None without
     one. ``held_as`` is what the configuration wants the lake to hold it as (``columns_as``,
-    ``types_as``), empty for the type table's own answer.
+    ``types_as``), empty for the type table's own answer; perhaps with :data:`OR_NULL` behind it.
 
     ``stored_as`` is what the column is for life, whatever Oracle calls it later: the field of the
     change log that has its values. It is the column's first name, or that with a number behind it
@@ -58,6 +61,16 @@ class Column:
     default: str | None = None
     held_as: str = ""
     stored_as: str = ""
+
+    @property
+    def form(self) -> str:
+        """The form alone, empty for the type table's own answer."""
+        return self.held_as.removesuffix(OR_NULL)
+
+    @property
+    def nulls_unfit(self) -> bool:
+        """Does a value that the form does not hold become NULL (``on_unfit_value: null``)?"""
+        return self.held_as.endswith(OR_NULL)
 
     def __post_init__(self) -> None:
         if not self.stored_as:

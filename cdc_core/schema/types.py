@@ -136,6 +136,9 @@ _CONVERTED_TYPES = (
     INSTANT,
 )
 _UROWID_BYTES_MAX = 4000
+_PARTIAL = frozenset({"boolean", "date", "microseconds", "nanoseconds"})
+"""Forms that do not hold all values of their types, beside timestamps, decimals and character
+sets."""
 _AS_READ = frozenset({"", "text", "double", SNAPSHOT})
 _ZONED_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM"
 
@@ -161,7 +164,7 @@ def arrow_type(column: Column) -> pa.DataType:
         UnsupportedTypeError: The type is not captured.
     """
     data_type = column.data_type
-    if column.held_as:
+    if column.form:
         return _held_type(column)
     if data_type in TEXT_TYPES:
         return pa.string()
@@ -186,7 +189,7 @@ def arrow_type(column: Column) -> pa.DataType:
 
 def _held_type(column: Column) -> pa.DataType:
     """What ``columns_as`` or ``types_as`` makes of the column."""
-    form, family = column.held_as, family_of(column)
+    form, family = column.form, family_of(column)
     if is_converted(column):
         arrow_type(replace(column, held_as=""))  # the column's own type is captured
         return converter_of(form)[1]
@@ -209,7 +212,7 @@ def is_decimal(form: str) -> bool:
 
 def is_converted(column: Column) -> bool:
     """Does a class of the user's own convert the column?"""
-    return ":" in column.held_as
+    return ":" in column.form
 
 
 def converter_of(form: str) -> tuple[str, pa.DataType]:
@@ -239,11 +242,26 @@ def family_of(column: Column) -> str:
 def as_read(column: Column) -> Column:
     """The column as both paths read it, before :mod:`cdc_core.decode.held` gives its values the
     form that is asked for."""
-    form = column.held_as
+    form = column.form
+    if column.nulls_unfit:
+        is_text = is_moment(column) or pa.types.is_decimal(arrow_type(column))
+        return replace(column, held_as="text" if is_text and not is_converted(column) else "")
     if is_decimal(form) or (form in _AS_READ and column.data_type != "RAW"):
         return column
     as_text = is_moment(column) and not is_converted(column)
     return replace(column, held_as="text" if as_text else "")
+
+
+def may_be_unfit(column: Column) -> bool:
+    """May Oracle have a value that the column's form does not hold? Text does, of any kind, but a
+    time with zone before the year 1."""
+    form, kind = column.form, arrow_type(column)
+    if is_converted(column) or character_set_of(form) or (form == "text" and kind == pa.string()):
+        return column.data_type == "RAW" or is_converted(column)
+    if form in _PARTIAL or pa.types.is_timestamp(kind):
+        return True
+    is_bounded = column.precision is not None and not form
+    return pa.types.is_decimal(kind) and not is_bounded
 
 
 def is_moment(column: Column) -> bool:
@@ -299,12 +317,12 @@ def is_unbounded_number(column: Column) -> bool:
 
 def is_read_as_bytes(column: Column) -> bool:
     """Does the snapshot path read the column's numbers in Oracle's own bytes?"""
-    return is_number_text(column) or (column.data_type in NUMBER_TYPES and bool(column.held_as))
+    return is_number_text(column) or (column.data_type in NUMBER_TYPES and bool(column.form))
 
 
 def is_timestamp_text(column: Column) -> bool:
     """Is the column held as text with nine fractional digits (TIMESTAMP(7) to TIMESTAMP(9))?"""
-    if column.held_as == "text" and is_moment(column):
+    if column.form == "text" and is_moment(column):
         return True
     found = _TIMESTAMP.match(column.data_type)
     return bool(found) and int(found[1]) > MICROSECOND_DIGITS if found else False
@@ -330,7 +348,7 @@ def arrow_schema(schema: TableSchema) -> pa.Schema:
 
 def is_snapshot_only(column: Column) -> bool:
     """Do snapshots alone read the column's values?"""
-    return column.held_as == SNAPSHOT
+    return column.form == SNAPSHOT
 
 
 def is_captured(column: Column) -> bool:

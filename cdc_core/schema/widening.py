@@ -39,7 +39,7 @@ def wider(old: Column, new: Column) -> Column | None:
         UnsupportedTypeError: The type of one of them is not captured.
     """
     same = new if arrow_type(old) == arrow_type(new) and _kind(old) == _kind(new) else None
-    if old.held_as or new.held_as:
+    if old.form or new.form:
         return same
     if {old.data_type, new.data_type} <= NUMBER_TYPES:
         return _number(old, new)

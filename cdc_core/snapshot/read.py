@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.decode.held import held
+from cdc_core.decode.held import held_or_null
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text, zoned_text
 from cdc_core.errors import ANY_TABLE, RESNAPSHOT, DecodeError, RenamedMeanwhileError
@@ -330,10 +330,16 @@ def _driver_schema(schema: TableSchema) -> pa.Schema:
 
 def _held(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.RecordBatch:
     """The rows in the forms that the lake holds."""
-    columns = [
-        values if as_read(column) == column else held(values, column)
-        for column, values in zip(schema.columns, batch.columns, strict=True)
-    ]
+    columns = []
+    for column, values in zip(schema.columns, batch.columns, strict=True):
+        if as_read(column) != column:
+            values, unfit = held_or_null(values, column)
+            if unfit:
+                _LOG.warning(
+                    "values that their column does not hold are NULL table=%s column=%s values=%d",
+                    schema.table, column.name, unfit,
+                )  # fmt: skip
+        columns.append(values)
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
@@ -406,7 +412,7 @@ def _numbers(text: pa.Array, schema: TableSchema, column: Column, kind: pa.DataT
         return text.cast(kind)
     except pa.ArrowInvalid:
         raise DecodeError(
-            f"a number does not fit the type {column.held_as} that columns_as sets for its column",
+            f"a number does not fit the type {column.form} that columns_as sets for its column",
             hint=f"Name a larger decimal, text or double there, then run `redolake table resnapshot --fresh {ANY_TABLE}`.",
             table=schema.table,
             column=column.name,

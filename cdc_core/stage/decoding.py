@@ -7,7 +7,7 @@ guessing stops the table with an error that says table, operation, SCN and the w
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -115,7 +115,8 @@ class ChangeDecoder:
             out now, also of rows that landed with them: they are NULL. optional: Which of
             ``layout.OPTIONAL`` the change log holds. landed: When the window landed, in UTC; None
             if nobody knows. skipping: Which changes are marked as skipped. replacing: In which
-            columns U+FFFD may stand for bytes that are no UTF-8.
+            columns U+FFFD may stand for bytes that are no UTF-8. unfit: How many values are NULL
+            because the form of their column does not hold them, for each batch that has some.
     """
 
     schema: TableSchema
@@ -127,6 +128,7 @@ class ChangeDecoder:
     landed: datetime | None = None
     skipping: Skipping = NOTHING_SKIPPED
     replacing: Replacing = NOTHING_REPLACED
+    unfit: list[int] = field(default_factory=list, compare=False)
 
     def __call__(self, rows: pa.Table) -> pa.RecordBatch:
         """The changes of redo rows (columns of ``committed.CommittedRows`` and ``problem``), one
@@ -266,7 +268,9 @@ class ChangeDecoder:
         }
         if self.skipping != NOTHING_SKIPPED:
             columns["_cdc_skipped"] = self.skipping.reasons(pa.table(columns), batch["client_id"])
-        arrays = [columns[field.name].cast(field.type) for field in target]
+        arrays = [columns[one.name].cast(one.type) for one in target]
+        if decoded.unfit:
+            self.unfit.append(decoded.unfit)
         return pa.RecordBatch.from_arrays(arrays, schema=target)
 
     def _landed(self, batch: pa.RecordBatch) -> DecodedDml | None:
@@ -411,10 +415,10 @@ class ChangeDecoder:
             return
         key = self.schema.column_names if self.schema.is_by_all_columns else self.schema.key
         for image in images:
-            for column, field in zip(self.schema.column_names, image.type, strict=True):
-                if not pa.types.is_string(field.type) or self.replacing.takes(column, key):
+            for column, one in zip(self.schema.column_names, image.type, strict=True):
+                if not pa.types.is_string(one.type) or self.replacing.takes(column, key):
                     continue
-                found = pc.match_substring(pc.struct_field(image, field.name), REPLACEMENT)
+                found = pc.match_substring(pc.struct_field(image, one.name), REPLACEMENT)
                 self._stop_where(
                     pc.and_(flagged, pc.fill_null(found, False)),
                     batch,

@@ -112,11 +112,19 @@ class Sieve:
         covered_scn: What committed at or below is in rows that were read since, so it makes nothing
             uncertain.
         room: So many rows may come into quarantine.
+        keeps_text: Is the redo text of rows kept?
     """
 
     def __init__(
-        self, decoder: ChangeDecoder, suspects: Suspects, *, covered_scn: int, room: int
+        self,
+        decoder: ChangeDecoder,
+        suspects: Suspects,
+        *,
+        covered_scn: int,
+        room: int,
+        keeps_text: bool = True,
     ) -> None:
+        self._keeps_text = keeps_text
         self._decoder = decoder
         self._suspects = suspects
         self._covered_scn = covered_scn
@@ -180,6 +188,8 @@ class Sieve:
         if not reasons:
             return
         kept = quarantined(rows, reasons, self._decoder, covered_scn=self._covered_scn)
+        if not self._keeps_text:
+            kept = without_text(kept)
         self._open += kept["resolved_scn"].null_count
         if self._open > self._room:
             raise DecodeError(
@@ -227,6 +237,12 @@ def quarantined(
         [columns[field.name].cast(field.type) for field in QUARANTINE_SCHEMA],
         schema=QUARANTINE_SCHEMA,
     )
+
+
+def without_text(rows: pa.Table) -> pa.Table:
+    """Rows of a quarantine that say where and why, and no value."""
+    at = rows.schema.get_field_index("sql_redo")
+    return rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, pa.string()))
 
 
 def left_out_rows(

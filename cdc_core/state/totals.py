@@ -88,6 +88,7 @@ def counts_of_table(applied: TableApplied, now: float) -> dict[tuple[str, tuple[
         **_by("redolake_events_skipped_total", (table,), applied.events_skipped),
         **_by("redolake_mirror_rows_total", (table,), rows),
         ("redolake_quarantined_total", (table,)): applied.quarantined,
+        ("redolake_unfit_values_total", (table,)): applied.unfit_values,
         ("redolake_stage_seconds_total", (table,)): applied.stage_seconds,
         ("redolake_merge_seconds_total", (table,)): applied.merge_seconds,
         ("redolake_apply_seconds_total", (table,)): applied.seconds,

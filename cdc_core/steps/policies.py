@@ -38,6 +38,7 @@ def answer_to(record: TableRecord, policy: Policy, *, life: timedelta) -> Answer
     if policy in {
         "ignore",
         "quarantine",
+        "skip",
         "follow",
         "rewrite",
     }:  # stopped under another policy, or by what is not about one row

@@ -24,7 +24,7 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.all_columns import lacking_columns
 from cdc_core.schema.catalog import read_object_names
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.schema.forms import form_of
+from cdc_core.schema.forms import form_of, in_forms
 from cdc_core.schema.masks import mask_refusal, masks_of
 from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
 from cdc_core.state.schemas import SchemaVersion
@@ -367,6 +367,12 @@ def _columns_changed(ctx: Context, config: TableConfig, latest: TableSchema) -> 
         scn = _scn_of_next_version(ctx, latest)
         latest = replace(latest, key_is_configured=bool(config.key), scn_from=scn)
         yield Change(config.table, "has its key from another place", partial(_save, ctx, latest))
+    answering = in_forms(config, latest.columns, latest.key)
+    if answering != latest.columns:
+        scn = _scn_of_next_version(ctx, latest)
+        latest = replace(latest, columns=answering, scn_from=scn)
+        said = "answers values that do not fit their columns otherwise"
+        yield Change(config.table, said, partial(_save, ctx, latest))
     if again := _asked_for_again(ctx, config, latest):
         reason = f"the configuration now captures columns that the lake lacks: {', '.join(again)}"
         yield Change(config.table, f"waits for a snapshot of its own: {reason}", partial(
@@ -411,7 +417,7 @@ def _stopping_reason(ctx: Context, config: TableConfig, latest: TableSchema) -> 
         held = [
             column.name
             for column in latest.columns
-            if column.held_as != form_of(config, column, latest.key)
+            if column.form != replace(column, held_as=form_of(config, column, latest.key)).form
         ]
     except ConverterError as error:
         return error.what_happened

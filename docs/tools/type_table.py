@@ -95,4 +95,8 @@ def forms_markdown() -> str:
 
 def _defaults() -> dict[str, Any]:
     """Values for fields that an example does not name."""
-    return {field.name: None for field in fields(Column)} | {"length": 0, "char_length": 0}
+    return {field.name: None for field in fields(Column)} | {
+        "length": 0,
+        "char_length": 0,
+        "held_as": "",
+    }

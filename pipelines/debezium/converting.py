@@ -474,9 +474,21 @@ def _failure(made: Imported, name: str, value: str) -> None:
     if value == "fail":
         made.remark(name, Outcome.LOOK, "policies.on_undecodable: stop (one table, not all)")
         return
-    made.put("policies.on_undecodable", "quarantine")
-    said = f"policies.on_undecodable: quarantine keeps what {value!r} would lose"
+    answer = "skip" if value == "skip" else "quarantine"
+    made.put("policies.on_undecodable", answer)
+    said = f"policies.on_undecodable: {answer}, which counts what {value!r} would lose"
     made.remark(name, Outcome.LOOK, said)
+
+
+def _unfit(made: Imported, name: str, value: str) -> None:
+    if value == "warn":
+        made.put("policies.on_unfit_value", "null")
+        made.remark(name, Outcome.TAKEN, "policies.on_unfit_value: null")
+    elif value == "skip":
+        made.put("policies.on_undecodable", "skip")
+        made.remark(name, Outcome.TAKEN, "policies.on_undecodable: skip, which counts the rows")
+    else:
+        made.remark(name, Outcome.TAKEN, "policies.on_unfit_value: refuse, the default")
 
 
 def _strategy(made: Imported, name: str, value: str) -> None:
@@ -607,6 +619,7 @@ _BY_NAME: dict[str, _Rule] = {
     "archive.log.hours": _number("capture.archive_hours"),
     "log.mining.archive.log.hours": _number("capture.archive_hours"),
     "event.processing.failure.handling.mode": _failure,
+    "event.converting.failure.handling.mode": _unfit,
     "guardrail.collections.max": _tables_max,
     "signal.data.collection": _signals,
     "signal.poll.interval.ms": _interval,

@@ -190,14 +190,15 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         ),
         (
             "event.processing.failure.handling.mode", DIFFERS, "policies.on_undecodable",
-            "`fail` is `stop`, for one table instead of all. `warn` and `skip` become `quarantine`, "
-            "which keeps the row.",
+            "`fail` is `stop`, for one table instead of all. `skip` is `skip`, and "
+            "`warn` becomes `quarantine`, which keeps the row.",
         ),
         (
             "event.converting.failure.handling.mode event.deserialization.failure.handling.mode "
-            "inconsistent.schema.handling.mode", DIFFERS, "policies.on_undecodable policies.on_invalid_text",
-            "Redolake never writes NULL for a value that it cannot convert. The row goes to "
-            "quarantine or the table stops.",
+            "inconsistent.schema.handling.mode", DIFFERS,
+            "policies.on_unfit_value policies.on_undecodable policies.on_invalid_text",
+            "`warn` is `on_unfit_value: null` and `skip` is `on_undecodable: skip`; both are counted. "
+            "By default the table stops.",
         ),
     ),
     "Snapshot": (

@@ -56,7 +56,13 @@ from cdc_core.stage.lobs import (
     without_beginnings,
 )
 from cdc_core.stage.missing_lobs import LandedLobs
-from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve, Suspects, left_out_rows
+from cdc_core.stage.quarantine import (
+    QUARANTINE_SCHEMA,
+    Sieve,
+    Suspects,
+    left_out_rows,
+    without_text,
+)
 from cdc_core.stage.redo_order import RedoOrder
 from cdc_core.stage.rollback import find_undone
 from cdc_core.stage.statements import without_closes
@@ -239,9 +245,7 @@ class MemoryLake:
         if rows and "before" in rows[0]:
             changes, refused = _typed(landed, decoder), QUARANTINE_SCHEMA.empty_table()
         else:
-            changes, refused = _decoded(
-                rows, decoder, found, state.covered_scn, rules.quarantine_max, lobs
-            )
+            changes, refused = _decoded(rows, decoder, found, state.covered_scn, rules, lobs)
         self._enter("apply_window", table, window.key, fence)
         found.quarantine.pop(window.scn_high, None)
         if refused.num_rows:
@@ -270,6 +274,7 @@ class MemoryLake:
             table=table,
             changes=len(changes),
             quarantined=refused.num_rows,
+            unfit_values=sum(decoder.unfit),
             in_quarantine=found.in_quarantine.num_rows,
         )
         return found.brought[window.scn_high]
@@ -357,6 +362,7 @@ class MemoryLake:
         part: TablePart,
         state: MirrorState,
         *,
+        keeps_text: bool = True,
         fence: Fence = no_fence,
     ) -> int:
         del fence
@@ -368,6 +374,7 @@ class MemoryLake:
             known = np.array([one["_cdc_ordinal"] for one in own], np.int64)
             pieces = [_table_of(rows)] if rows else []
             left = left_out_rows(pieces, known, decoder, covered_scn=covered_scn)
+            left = left if keeps_text else without_text(left)
             if left.num_rows:
                 found.quarantine[window.scn_high] = left
         return found.in_quarantine.num_rows
@@ -885,7 +892,7 @@ def _decoded(
     decoder: ChangeDecoder,
     found: MemoryTable,
     covered_scn: int,
-    quarantine_max: int | None,
+    rules: ApplyRules,
     landed: LandedLobs,
 ) -> tuple[list[dict[str, Any]], pa.Table]:
     """The changes, and the rows for the quarantine."""
@@ -895,14 +902,15 @@ def _decoded(
     whole = _with_whole_lobs(rows, decoder, landed)
     if whole.num_rows == 0:
         return [], QUARANTINE_SCHEMA.empty_table()
-    if quarantine_max is None:
+    if rules.quarantine_max is None:
         return _in_order(decoder(whole), decoder.schema), QUARANTINE_SCHEMA.empty_table()
     before = found.in_quarantine
     sieve = Sieve(
         decoder,
         Suspects.of(before["_cdc_row_id"].to_pylist()),
         covered_scn=covered_scn,
-        room=quarantine_max - before.num_rows,
+        room=rules.quarantine_max - before.num_rows,
+        keeps_text=rules.keeps_text,
     )
     batches = list(sieve.take(sieve.split(whole)))
     changes = pa.Table.from_batches(batches, change_schema(decoder.schema))

@@ -11,11 +11,13 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.steps import Pipeline
+from pipelines.metrics_server import exposition
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import table_id
 
 T = table_id("T")
-FORMS = {
+FORMS: dict[str, Any] = {
+    "on_unfit_value": "null",
     "columns_as": {"RAWS": "text(WE8ISO8859P1)", "re:FLAG|ACTIVE": "boolean(>0)"},
     "types_as": {
         "TIMESTAMP WITH TIME ZONE": "instant",
@@ -27,10 +29,14 @@ ROWS = (
     "TIMESTAMP '2018-03-27 01:34:56.007891 -11:00', TIMESTAMP '2018-03-27 01:34:56.5 +02:00', DATE '2024-02-29', 7, HEXTORAW('5AFC')",
     "TIMESTAMP '0001-01-01 14:00:00 +14:00', TIMESTAMP '1969-12-31 23:59:59.999999 +00:00', DATE '0001-01-01', -3, HEXTORAW('FF')",
     "TIMESTAMP '9999-12-31 11:59:59.999999 -12:00', NULL, DATE '9999-12-31', 0, NULL",
+    "NULL, NULL, TO_DATE('2001-02-03 01', 'YYYY-MM-DD HH24'), 0, NULL",
     "NULL, NULL, NULL, NULL, NULL",
 )
 SHOWN = """SELECT ID, TO_CHAR(SYS_EXTRACT_UTC(AT), 'YYYY-MM-DD HH24:MI:SS.FF6'), TO_CHAR(SYS_EXTRACT_UTC(LOCAL), 'YYYY-MM-DD HH24:MI:SS.FF6'),
- TO_CHAR(DAY, 'YYYY-MM-DD'), SIGN(FLAG), RAWTOHEX(RAWS) FROM T AS OF SCN :scn ORDER BY ID"""
+ TO_CHAR(DAY, 'YYYY-MM-DD'), SIGN(FLAG), RAWTOHEX(RAWS) FROM T AS OF SCN :scn
+ WHERE MOD(ID, 10) <> 3 ORDER BY ID"""
+UNFIT = 3
+"""The row whose day has no place in the lake."""
 
 
 @pytest.mark.spark
@@ -55,7 +61,7 @@ def test_forms_reach_delta_on_every_way(tmp_path: Path, spark_process: None) -> 
                         f"INSERT INTO T (ID, AT, LOCAL, DAY, FLAG, RAWS) VALUES ({first + at}, {row})"
                         for at, row in enumerate(ROWS)
                     ),
-                    "UPDATE T SET (AT, LOCAL, DAY, FLAG, RAWS) = (SELECT AT, LOCAL, DAY, FLAG, RAWS FROM T WHERE ID = 0) WHERE ID = 3",
+                    "UPDATE T SET (AT, LOCAL, DAY, FLAG, RAWS) = (SELECT AT, LOCAL, DAY, FLAG, RAWS FROM T WHERE ID = 0) WHERE ID = 4",
                     "UPDATE T SET AT = NULL, DAY = DATE '1582-10-04' WHERE ID = 2",
                 )
                 if way:
@@ -65,6 +71,10 @@ def test_forms_reach_delta_on_every_way(tmp_path: Path, spark_process: None) -> 
                     oracle.run("UPDATE T SET FLAG = 1 WHERE ID = 1")
                 list(pipeline.run_once())
                 check(oracle, pipeline, tmp_path)
+                told = exposition({"src": pipeline.measure})
+                assert (
+                    f'redolake_unfit_values_total{{source="src",table="DEMO.T"}} {way + 1}' in told
+                )
                 assert [one.differences for one in pipeline.reconcile().tables] == [0]
         with Pipeline(config) as pipeline:
             for window in [one.window for one in pipeline.records.windows()]:
@@ -94,7 +104,11 @@ def check(oracle: Oracle, pipeline: Pipeline, path: Path) -> None:
             )
             for key, at, local, day, flag, raws in cursor
         ]
-    assert [row[:6] for row in mirror(path)] == expected
+    rows = mirror(path)
+    assert [row[:6] for row in rows if row[0] % 10 != UNFIT] == expected
+    unfit = [row[1:5] for row in rows if row[0] % 10 == UNFIT]
+    assert unfit == [(None, None, None, False)] * len(unfit)
+    assert unfit
 
 
 def mirror(path: Path) -> list[tuple[Any, ...]]:

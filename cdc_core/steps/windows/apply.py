@@ -218,6 +218,11 @@ def note_quarantine(ctx: Context, table: TableId, window: ScnWindow, applied: Ta
     """Note and tell how many rows of the table are in quarantine."""
     if applied.in_quarantine is not None:
         ctx.store.tables.note_quarantine(ctx.source, table, applied.in_quarantine)
+    if applied.unfit_values:
+        _LOG.warning(
+            "values that their columns do not hold are NULL table=%s window=%s values=%d",
+            table, window.key, applied.unfit_values,
+        )  # fmt: skip
     if applied.quarantined:
         _LOG.warning(
             "redo rows are in quarantine table=%s window=%s rows=%d all=%d",

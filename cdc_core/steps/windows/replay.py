@@ -23,7 +23,7 @@ from cdc_core.steps.windows.shared import (
     side_by_side,
     window_report,
 )
-from cdc_core.steps.windows.table_part import summed
+from cdc_core.steps.windows.table_part import is_skipping, summed
 from cdc_core.steps.windows.table_ranges import stream_end, stretches
 
 
@@ -133,6 +133,7 @@ def _replay_table(
                 rows = ctx.lake.restore_quarantine(
                     TablePart(manifest=own, schema=latest, landed=landed, earlier=versions),
                     MirrorState(generation=state.generation, covered_scn=covered),
+                    keeps_text=not is_skipping(ctx.config, table),
                     fence=lease.check,
                 )
                 ctx.store.tables.note_quarantine(ctx.source, table, rows)

@@ -3,12 +3,14 @@ piece by piece where a TRUNCATE is followed."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow.parquet as pq
 
+from cdc_core.config import SourceConfig
 from cdc_core.errors import RowsGoneError
 from cdc_core.lake.table_part import ApplyRules, MirrorState, TablePart
 from cdc_core.lake.truncating import Truncation
@@ -153,6 +155,7 @@ def summed(table: TableId, done: Sequence[TableApplied]) -> TableApplied:
         stage_seconds=sum(one.stage_seconds for one in done),
         merge_seconds=sum(one.merge_seconds for one in done),
         quarantined=sum(one.quarantined for one in done),
+        unfit_values=sum(one.unfit_values for one in done),
         write=next((one.write for one in reversed(done) if one.write is not None), None),
         in_quarantine=next(
             (one.in_quarantine for one in reversed(done) if one.in_quarantine is not None), None
@@ -163,6 +166,7 @@ def summed(table: TableId, done: Sequence[TableApplied]) -> TableApplied:
 def _rules(ctx: Context, table: TableId) -> ApplyRules:
     return ApplyRules(
         quarantine_max=_quarantine_max(ctx, table),
+        keeps_text=not is_skipping(ctx.config, table),
         skipping=_skipping(ctx, table),
         replacing=ctx.config.replacing(table),
         drops_columns=ctx.config.drops_columns(table),
@@ -179,11 +183,19 @@ def _skipping(ctx: Context, table: TableId) -> Skipping:
     )
 
 
+def is_skipping(config: SourceConfig, table: TableId) -> bool:
+    """Are rows of the table that cannot be decoded counted alone, without their text?"""
+    return table in config.entries and config.policy(table, "undecodable") == "skip"
+
+
 def _quarantine_max(ctx: Context, table: TableId) -> int | None:
     """How many rows the table's quarantine may hold; None where its policy is another."""
-    if table not in ctx.config.entries or ctx.config.policy(table, "undecodable") != "quarantine":
+    if table not in ctx.config.entries:
         return None
-    return ctx.config.policies.quarantine_rows_max
+    policy = ctx.config.policy(table, "undecodable")
+    if policy == "skip":
+        return sys.maxsize
+    return ctx.config.policies.quarantine_rows_max if policy == "quarantine" else None
 
 
 def _schema(ctx: Context, manifest: WindowManifest, table: TableId) -> TableSchema:
