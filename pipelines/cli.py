@@ -22,6 +22,7 @@ from pipelines.commands import (
     listings,
     maintain,
     metrics,
+    plan,
     publish,
     redo_profile,
     row,
@@ -134,6 +135,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     data.recapture: "Reread windows whose landing files are lost.",
     data.apply: "Apply captured windows to the Delta tables.",
     data.run: "Do all pending work once, or keep running.",
+    plan.plan: "Show what is next, and what breaks first.",
     inspect.status: "Show the status of a source and its tables.",
     lag.lag: "Say why a source is behind.",
     redo_profile.redo_profile: "Count what makes the redo.",
@@ -155,6 +157,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
 CLASSES: dict[Callable[..., None], type[PdbCommand]] = {
     data.apply: EachPdbCommand,
     lag.lag: EachPdbCommand,
+    plan.plan: EachPdbCommand,
     redo_profile.redo_profile: EachPdbCommand,
     listings.windows: EachPdbCommand,
     listings.at: EachPdbCommand,

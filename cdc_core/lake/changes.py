@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdc_core.delta.added_files import files_within
 from cdc_core.delta.errors import at_work
@@ -34,6 +35,19 @@ def files_of(work: TableWork, scn_high: int | None = None) -> list[str]:
     low, high = (0, 2**63 - 1) if scn_high is None else (scn_high, scn_high)
     with reading_layer(work, "changelog"):
         return files_within(work.changelog, "_cdc_window", low, high)
+
+
+def size_of_files(path: str) -> tuple[int, int] | None:
+    """How many files the newest version of a Delta table has, and of how many bytes; None where
+    there is none that delta-rs can read. Needs no Spark."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        found = pa.table(DeltaTable(path).get_add_actions())
+    except (DeltaError, OSError):
+        return None
+    return found.num_rows, pc.sum(found["size_bytes"]).as_py() or 0
 
 
 def file_names_of(changelog: str) -> FileNames:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -130,7 +129,8 @@ class HistoryLayout:
         for name in self._kept:
             values = states[name]
             if self.includes_end and name in _ENDS:
-                values = pc.subtract(values, _ENDS[name]).cast(STATE_FIELDS[name])
+                last = pa.scalar(1, pa.int64() if name == TO_SCN else pa.duration("us"))
+                values = pc.subtract(values, last).cast(STATE_FIELDS[name])
             columns.append(values)
         return pa.Table.from_arrays(columns, schema=self.columns(schema))
 
@@ -177,5 +177,5 @@ def _fields(said: Mapping[HistoryColumn, str]) -> dict[str, str]:
     return {field: said[name] for field, name in _FIELDS.items() if name in said}
 
 
-_ENDS: Mapping[str, Any] = {TO_SCN: 1, TO: pa.scalar(timedelta(microseconds=1), pa.duration("us"))}
-"""What lies between the first moment behind a state and its last one."""
+_ENDS = frozenset({TO_SCN, TO})
+"""Columns with the first moment behind a state, which lies 1 behind its last one."""

@@ -8,6 +8,7 @@ from collections import Counter
 from cdc_core.config import SourceConfig
 from cdc_core.delta.history import read_commits
 from cdc_core.delta.row_counts import count_rows
+from cdc_core.lake.changes import size_of_files
 from cdc_core.lake.side_tables import BesideName, BesideTable, beside_path
 from cdc_core.lake.table_context import no_fence
 from cdc_core.model.identifiers import TableId
@@ -23,6 +24,7 @@ __all__ = [
     "delta_path",
     "delta_rows",
     "delta_uri",
+    "mirror_files",
 ]
 
 
@@ -76,3 +78,9 @@ def changes_applied(config: SourceConfig) -> dict[str, int]:
 
 def _uri(path: str) -> str:
     return path if "://" in path else f"file://{path}"
+
+
+def mirror_files(config: SourceConfig, table: TableId) -> tuple[int, int] | None:
+    """How many files a mirror has now, and of how many bytes; None where there is no mirror that
+    delta-rs can read."""
+    return size_of_files(delta_path(config, "mirror", table))

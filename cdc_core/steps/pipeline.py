@@ -32,6 +32,7 @@ from cdc_core.steps import (
     lease_holders,
     maintaining,
     measuring,
+    planning,
     policies,
     previewing,
     profiling,
@@ -307,6 +308,7 @@ class Pipeline(Context):
     log_headroom = alerting.log_headroom
     tell_changes = alerting.tell_changes
     lag = lagging.lag
+    plan_work = planning.plan_work
     redo_profile = profiling.redo_profile
     publish = publishing.publish
     keep_history = history.keep_history

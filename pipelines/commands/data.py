@@ -12,7 +12,6 @@ from rich.markup import escape
 
 from cdc_core.errors import CdcError, ConfigError, LeaseHeldError, TransientError, noticing_memory
 from cdc_core.model.scn import ScnWindow
-from pipelines.commands.estimates import show_estimate
 from pipelines.commands.following import Lines, View, view_of
 from pipelines.commands.inspect import (
     EXIT_DIFFERENT,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from cdc_core.model.alerts import Alert
     from cdc_core.model.records import WindowRecord, WindowState
     from cdc_core.model.reports import StepReport
-    from cdc_core.model.starts import RunPlan
     from cdc_core.steps import Pipeline
 
 LOOP_SECONDS = 10.0
@@ -61,9 +59,6 @@ ConditionOption = Annotated[
 def snapshot(
     table: TablesOption = None,
     condition: ConditionOption = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Say what would be read, and read nothing.")
-    ] = False,
     config: ConfigOption = None,
 ) -> None:
     """Read existing rows from Oracle into change log and mirror.
@@ -71,20 +66,10 @@ def snapshot(
     The first time, all captured tables are read as of one SCN, chunk by chunk. If it stops
     half-way, run the same command to continue. Later, --table reads a table again (all rows, or
     those of a condition) while change capture continues.
-
-    --plan shows chunks, rows, bytes and minutes of each table, at the rate at which chunks were
-    read before, and which tables take longer than Oracle keeps undo. It cuts the tables as a
-    snapshot would, so it may read and sort keys, and changes nothing.
+    `redolake plan` says before what would be read, and how long it takes.
     """
     _check_condition(table, condition)
-    if plan and condition is not None:
-        raise ConfigError(
-            "a plan is of whole tables", hint="Leave out either --plan or --condition."
-        )
     with opened(config) as pipeline:
-        if plan:
-            show_estimate(pipeline.estimate_snapshot(tables_of(table)), out())
-            return
         if not table:
             _begin(pipeline)
         steps = pipeline.run_snapshot(tables_of(table), condition=condition)
@@ -106,7 +91,6 @@ def snapshot_all(
     *,
     table: list[str] | None,
     condition: str | None,
-    plan: bool,
     config: SourceFile,
 ) -> None:
     """The same for all pluggable databases that the configuration lists; those that are new are
@@ -114,10 +98,10 @@ def snapshot_all(
     from cdc_core.fleet import begin_together
 
     _check_condition(table, condition)
-    if not table and not plan:
+    if not table:
         with all_opened(names, config) as pipelines:
             begin_together(pipelines)
-    given = {"table": table, "condition": condition, "plan": plan, "config": config}
+    given = {"table": table, "condition": condition, "config": config}
     each(snapshot, names, given)
 
 
@@ -270,9 +254,6 @@ def apply(config: ConfigOption = None) -> None:
 
 def run(
     loop: Annotated[bool, typer.Option("--loop", help="Keep running until Ctrl-C.")] = False,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Say what the run would do, and do nothing.")
-    ] = False,
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Pause between rounds.")
     ] = LOOP_SECONDS,
@@ -297,14 +278,9 @@ def run(
     On a terminal, --loop shows a board: each table with its lag and rate, the last window, and when
     the next one can be expected. Into a file or a pipe, it prints a line for each round that had
     something to do.
-
-    --plan shows what the configuration changes: tables that join or leave, columns, keys, what
-    snapshot.mode decides. It reads Oracle's dictionary and changes nothing.
     """
     with opened(config) as pipeline:
-        if plan:
-            _show_plan(pipeline.preview())
-        elif loop:
+        if loop:
             _begin(pipeline)
             with serving([pipeline]), view_of(pipeline, out(), loop=True) as view:
                 _loop(pipeline, view, every, retry_max)
@@ -369,7 +345,6 @@ def run_all(
     names: Sequence[str],
     *,
     loop: bool,
-    plan: bool,
     every: float,
     retry_max: float,
     config: SourceFile,
@@ -382,13 +357,8 @@ def run_all(
     codes = []
     with (
         all_opened(names, config) as pipelines,
-        serving([*pipelines.values()]) if loop and not plan else nullcontext(),
+        serving([*pipelines.values()]) if loop else nullcontext(),
     ):
-        if plan:
-            for name, pipeline in pipelines.items():
-                out().rule(name)
-                _show_plan(pipeline.preview())
-            return
         for pipeline in pipelines.values():
             _begin(pipeline)
         failures = 0
@@ -422,19 +392,6 @@ def run_all(
                 time.sleep(_pause(every, failures, retry_max))
     if any(codes):
         raise typer.Exit(max(codes))
-
-
-def _show_plan(found: RunPlan) -> None:
-    """What a run would do, for people."""
-    out().print(f"start: {found.decision}", soft_wrap=True)
-    if found.decision.hint:
-        out().print(f"  {escape(found.decision.hint)}", soft_wrap=True)
-    for one in found.tables:
-        out().print(f"{one.table} {escape(one.said)}", soft_wrap=True)
-    if not found.tables:
-        out().print("tables: no change")
-    if found.windows_waiting:
-        out().print(f"windows that wait: {found.windows_waiting}")
 
 
 def _begin(pipeline: Pipeline) -> None:

@@ -1,16 +1,21 @@
-"""`redolake snapshot --plan` says what a snapshot would read, and has no effect on anything."""
+"""`redolake plan` says what a snapshot would read, and has no effect on anything."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from cdc_core.model.alerts import LogHeadroom
+from cdc_core.model.estimates import SnapshotEstimate, TableEstimate
+from cdc_core.model.plans import WindowsPlan, WorkPlan
+from cdc_core.model.starts import Decision, RunPlan
 from pipelines.cli import app
-from pipelines.commands import data
+from pipelines.commands import plan
 from tests.oracle.embedded import ADMIN, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
@@ -34,12 +39,12 @@ def source(oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
             "BIG", {"name": "PARTED", "cut": "partition"},
             {"name": "COUNTED", "identity": "all_columns"},
         )  # fmt: skip
-        monkeypatch.setattr(data, "opened", lambda *_, **__: nullcontext(opened.pipeline))
+        monkeypatch.setattr(plan, "opened", lambda *_, **__: nullcontext(opened.pipeline))
         yield opened
 
 
 def planned(*words: str) -> str:
-    said: Result = CliRunner().invoke(app, ["snapshot", "--plan", *words])
+    said: Result = CliRunner().invoke(app, ["plan", *words])
     assert said.exit_code == 0, said.output
     return said.stdout
 
@@ -105,7 +110,9 @@ def test_tables_that_outlast_the_undo_are_named(
 
 def test_a_complete_snapshot_leaves_nothing_to_plan_but_named_tables(source: Source) -> None:
     source.run()
-    assert "Nothing to read" in planned()
+    said = planned()
+    assert rows(said) == {}
+    assert "What breaks first: nothing at this pace" in said
     assert rows(planned("--table", "DEMO.PARTED"))["PARTED"][:3] == ["rowid", "2", "60"]
 
 
@@ -114,3 +121,50 @@ def test_a_table_that_cannot_be_read_says_why(source: Source) -> None:
     said = planned()
     assert "DEMO.NOWHERE cannot be read" in said
     assert rows(said)["BIG"][1] == "10"
+
+
+def test_windows_that_wait_are_planned_with_their_redo_and_tables(
+    source: Source, oracle: Oracle, tmp_path: Path
+) -> None:
+    source.run()
+    for number in (960, 961):
+        oracle.run(f"INSERT INTO BIG VALUES ({number}, 'new')")
+        source.run()
+    oracle.run("UPDATE BIG SET V = 'other' WHERE ID < 100")
+    found = source.pipeline.plan_work()
+    before = source.pipeline.records.windows()
+    assert found.windows.to_capture == found.windows.to_apply >= 1
+    assert [(one.table, one.changes) for one in found.windows.tables] == [("DEMO.BIG", 2)]
+    assert found.headroom is not None
+    assert found.headroom.logs >= 1
+    assert found.risks == ()
+    said = planned()
+    assert f"windows: {found.windows.to_capture} to capture" in said
+    assert "archived logs: Oracle has deleted none so far" in said
+    assert "DEMO.BIG: 2 changes in the last windows" in said
+    assert source.pipeline.records.windows() == before
+
+
+def test_what_breaks_first_is_what_the_numbers_say() -> None:
+    work = WindowsPlan(
+        to_capture=9, to_apply=9, redo_seconds=36_000, capture_minutes=300, apply_minutes=60,
+        pace=0.8, tables=(),
+    )  # fmt: skip
+    read = SnapshotEstimate(
+        tables=(TableEstimate(table="DEMO.BIG", rows=9, minutes=20, ends=20),),
+        sessions=1, rows_per_second=1.0, undo_seconds=900,
+    )  # fmt: skip
+    start = Decision(work="continue", rows=True, streams=True, reason="it was begun")
+    plan = WorkPlan(
+        run=RunPlan(decision=start, tables=(), windows_waiting=0),
+        snapshot=read, windows=work, headroom=LogHeadroom(hours=2.0, logs=4, bytes=1),
+    )  # fmt: skip
+    first, second, third = plan.risks
+    assert first.startswith("archived logs: Oracle deletes the next one in about 2.0 h")
+    assert "reading up to the present takes 5.0 h" in first
+    assert second.startswith("the lag: the last windows carried 0.80 s")
+    assert third.startswith("the undo: DEMO.BIG is read for 1,200 s")
+    gone = replace(plan, headroom=LogHeadroom(hours=0.0, logs=4, bytes=1))
+    assert "has deleted one" in gone.risks[0]
+    enough = replace(plan.windows, pace=50.0, capture_minutes=1.0)
+    assert replace(plan, windows=enough, snapshot=replace(read, tables=())).risks == ()

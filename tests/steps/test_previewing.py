@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.cli import app
-from pipelines.commands import data
+from pipelines.commands import plan as command
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 from tests.steps.harness import Source, source_of
 
@@ -75,8 +75,8 @@ def test_a_changed_configuration(source: Source) -> None:
 def test_the_command_says_it_and_does_nothing(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data, "opened", lambda *_, **__: nullcontext(source.pipeline))
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["run", "--plan"])
+    monkeypatch.setattr(command, "opened", lambda *_, **__: nullcontext(source.pipeline))
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["plan"])
     assert done.exit_code == 0, done.output
     assert "start: read all tables, then capture changes" in done.output
     assert f"{OWNER}.A joins with its rows: 3 columns, key (ID)" in done.output
