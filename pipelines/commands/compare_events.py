@@ -12,7 +12,6 @@ from rich.markup import escape
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.reports import EventDifference, EventsCompared
-from diagnosis import events
 from pipelines.commands.inspect import EXIT_DIFFERENT
 from pipelines.commands.shared import (
     ConfigOption,
@@ -56,6 +55,8 @@ def compare_events(
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
+    from diagnosis import events
+
     with opened(config, oracle=False) as pipeline:
         found = events.compare_events(
             pipeline, _lines(files), tables_of(table), scn_low=scn_from, scn_high=scn_to
