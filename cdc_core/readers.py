@@ -27,9 +27,14 @@ def open_source(config: SourceConfig, database: OracleDatabase) -> Source:
             package="msgspec",
         )
     # Most sources do without the package.
-    from cdc_core.change_stream.source import StreamSource
+    from cdc_core.change_stream.source import RecordedStreamSource, StreamSource
 
     if isinstance(capture, XStreamConfig):
+        if capture.server is not None:
+            from cdc_core.xstream.server import OutboundServer
+
+            outbound = OutboundServer(capture, config.oracle, database)
+            return RecordedStreamSource(config, database, outbound)
         from cdc_core.xstream.stream import Recordings
 
         return StreamSource(config, database, Recordings(capture))

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from cdc_core.config import SourceConfig, TableConfig
@@ -229,6 +230,19 @@ class Releaser(Protocol):
     def release(self, applied: Scn) -> None:
         """All windows up to an SCN are applied: what only they needed is not read again. May be
         called twice, and may do nothing.
+
+        Raises:
+            CdcError: The other side cannot be reached.
+        """
+
+
+@runtime_checkable
+class Recorder(Protocol):
+    """What a source may offer besides: to write what it reads into files, for others to read."""
+
+    def record(self, folder: Path, *, low: Scn | None) -> int:
+        """Record into a new file of a folder what has committed until now: above an SCN, or from
+        where the newest file ends, or above the present. Nothing is released. How many records.
 
         Raises:
             CdcError: The other side cannot be reached.

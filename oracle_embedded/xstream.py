@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from oracle_embedded import committed
-from oracle_embedded.api import OraType, RowOp, StoredColumn, TableVersion, Value
+from oracle_embedded.api import OraType, RowOp, StoredColumn, TableVersion, Value, VirtualTable
 from oracle_embedded.database import OpenDatabase
 from oracle_embedded.redo import sink as s
 from oracle_embedded.redo import store
+from oracle_embedded.redo.contents_row import NUMBERS, column_meta
 
 _COMMANDS = {RowOp.INSERT: "INSERT", RowOp.UPDATE: "UPDATE", RowOp.DELETE: "DELETE"}
 _LOBS = (OraType.CLOB, OraType.BLOB)
@@ -30,6 +31,12 @@ _LOB_DATA, _EMPTY_LOB, _LAST_CHUNK, _AL16UTF16, _UPDATED = 0x01, 0x04, 0x08, 0x1
 _AL32UTF8, _CHR, _BIN = 873, 1, 23
 _IN_UTC = b"\x14\x3c"
 _IN_FLIGHT = 0x20
+
+_VIEWS = {
+    "DBA_XSTREAM_OUTBOUND": "SERVER_NAME:V128 CONNECT_USER:V128 CAPTURE_NAME:V128 SOURCE_DATABASE:V128",
+    "DBA_XSTREAM_OUTBOUND_PROGRESS": "SERVER_NAME:V128 SOURCE_DATABASE:V128 PROCESSED_LOW_TIME:D PROCESSED_LOW_SCN:N OLDEST_SCN:N",
+    "DBA_CAPTURE": "CAPTURE_NAME:V128 START_SCN:N STATUS:V8 REQUIRED_CHECKPOINT_SCN:N ERROR_NUMBER:N ERROR_MESSAGE:V4000",
+}
 
 Line = dict[str, Any]
 
@@ -68,6 +75,31 @@ class XStreamOut:
         yield from ((number, lines) for number, lines in found if lines)
         last = found[-1][0] if found else after
         yield last, [{"lcr": "low", "scn": high, "position": self.position(high).hex()}]
+
+    def show(self, name: str, processed: Callable[[], int | None]) -> None:
+        """Let the views of outbound servers have this one under a name; ``processed`` is the SCN of
+        its processed low watermark."""
+        text, number = name.encode(), NUMBERS
+
+        def rows(columns: Sequence[str]) -> Iterator[Sequence[Value]]:
+            low = processed() or self.begins
+            facts: dict[str, Value] = {
+                "SERVER_NAME": text,
+                "CAPTURE_NAME": b"CAP$_" + text,
+                "STATUS": b"ENABLED",
+                "START_SCN": number[self.begins],
+                "PROCESSED_LOW_SCN": number[low],
+                "OLDEST_SCN": number[low],
+                "REQUIRED_CHECKPOINT_SCN": number[low],
+            }
+            yield [facts.get(one) for one in columns]
+
+        for view, layout in _VIEWS.items():
+            pairs = [word.split(":") for word in layout.split()]
+            metas = [column_meta(column, kind) for column, kind in pairs]
+            columns = [column for column, _ in pairs]
+            table = VirtualTable(view, metas, lambda *_, columns=columns: rows(columns))
+            self.database.engine.virtual_tables[view] = table
 
     def position(self, commit_scn: int, order: int = 0, scn: int = 0, sequence: int = 0) -> bytes:
         """Where something stands; alone with an SCN, before all that committed there."""

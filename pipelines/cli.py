@@ -30,6 +30,7 @@ from pipelines.commands import (
     signal,
     state,
     tables,
+    xstream,
 )
 from pipelines.commands.pdbs import EachPdbCommand, PdbCommand, together
 from pipelines.commands.shared import ErrorReportingGroup, end_at_sigterm, set_up_logging
@@ -70,6 +71,11 @@ definitions = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Show table definitions and their history.",
+)
+outbound = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Record what an XStream outbound server gives.",
 )
 oracle = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The embedded Oracle, for trials and tests."
@@ -231,6 +237,8 @@ definitions.command(
     "show", short_help="Columns of a table, and the history of its definition.", cls=PdbCommand
 )(schema.show)
 definitions.callback()(lambda: None)
+outbound.command("record", cls=PdbCommand)(xstream.record)
+outbound.callback()(lambda: None)
 oracle.command("serve")(host.serve)
 oracle.callback()(lambda: None)
 app.add_typer(
@@ -240,6 +248,7 @@ app.add_typer(table, name="table", short_help="Add, remove, pause, resume single
 app.add_typer(definitions, name="schema", short_help="Show a table's definition and its history.")
 app.add_typer(source, name="source", short_help="Skip redo that is permanently lost.")
 app.add_typer(metadata, name="state", short_help="Rebuild a lost metadata store.")
+app.add_typer(outbound, name="xstream", short_help="Record an XStream outbound server.")
 app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
 
 

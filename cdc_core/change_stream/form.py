@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from cdc_core.config import TableConfig
@@ -265,3 +266,10 @@ class Stream(Protocol):
 
     def release(self, database: OracleDatabase, applied: Scn) -> None:
         """See :meth:`cdc_core.source.Releaser.release`."""
+
+
+class RecordedStream(Stream, Protocol):
+    """One that writes what it receives into files."""
+
+    def record(self, folder: Path, *, low: Scn | None) -> int:
+        """See :meth:`cdc_core.source.Recorder.record`."""

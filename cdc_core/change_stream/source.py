@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 
 from cdc_core.capture.logs import positions
 from cdc_core.capture.passes.rules import CaptureRules
-from cdc_core.change_stream.form import Stream
+from cdc_core.change_stream.form import RecordedStream, Stream
 from cdc_core.change_stream.window import WindowReader
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import ConfigError, LogsNotReadyError
@@ -108,3 +109,18 @@ class StreamSource:
     def _present(self) -> Scn:
         with self._database.session() as session:
             return current_scn(session)
+
+
+class RecordedStreamSource(StreamSource):
+    """One whose stream writes what it receives into files: a
+    :class:`~cdc_core.source.Recorder`."""
+
+    def __init__(
+        self, config: SourceConfig, database: OracleDatabase, stream: RecordedStream
+    ) -> None:
+        super().__init__(config, database, stream)
+        self._recorded = stream
+
+    def record(self, folder: Path, *, low: Scn | None) -> int:
+        """See :meth:`Recorder.record`."""
+        return self._recorded.record(folder, low=low)

@@ -298,8 +298,9 @@ class OpenLogReplicatorConfig(CaptureOptions):
 
 
 class XStreamConfig(CaptureOptions):
-    """Read the logical change records (LCRs) of an XStream outbound server, from recordings in a
-    ``folder``. XStream needs a licence for Oracle GoldenGate."""
+    """Read the logical change records (LCRs) of an XStream outbound server: recordings in a
+    ``folder``, or from the ``server`` itself through Oracle's client library, which this project
+    has never run against. XStream needs a licence for Oracle GoldenGate."""
 
     type: Literal["xstream"] = "xstream"
 
@@ -312,6 +313,20 @@ class XStreamConfig(CaptureOptions):
     """Which files in the folder are recordings, as a pattern. They are read in the order of their
     names, numbers in them by value."""
 
+    server: str | None = None
+    """The outbound server, in place of ``folder``. It serves one client at a time."""
+
+    dsn: str | None = None
+    """How the library reaches the outbound server, which is in the root container. By default
+    ``oracle.dsn``; user and password are those of ``oracle``."""
+
+    library: str | None = None
+    """The file of Oracle's client library, such as ``/opt/instantclient/libclntsh.so``. By default
+    the system finds it."""
+
+    idle_seconds: Annotated[float, Field(ge=1)] = 5
+    """So long the outbound server waits for the next LCR before it says that it has none."""
+
     database: str | None = None
     """The database whose LCRs count, as they name it. By default all must be of one database."""
 
@@ -320,10 +335,17 @@ class XStreamConfig(CaptureOptions):
     where it is known to be complete."""
 
     @model_validator(mode="after")
-    def _reads_something(self) -> Self:
-        if self.folder is None:
-            raise ValueError("name the folder with the recordings under folder")
+    def _reads_one(self) -> Self:
+        if (self.folder is None) == (self.server is None):
+            raise ValueError(
+                "name either folder, with recordings of LCRs, or server, which gives them"
+            )
         return self
+
+    @field_validator("dsn")
+    @classmethod
+    def _has_no_secret(cls, dsn: str | None) -> str | None:
+        return None if dsn is None else dsn_without_secret(dsn)
 
 
 def _reader_of(given: Any) -> str:

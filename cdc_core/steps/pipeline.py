@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial, wraps
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from cdc_core.config import SourceConfig
@@ -20,9 +21,9 @@ from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import Holder, Reporter, StepReport
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.readers import open_source
-from cdc_core.source import OpenSource
+from cdc_core.source import OpenSource, Recorder
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import (
     alerting,
@@ -389,6 +390,23 @@ class Pipeline(Context):
                 tables_at_once=self.config.lake.tables_at_once,
                 leaves_tables=leaves_tables,
             )
+
+    def record_redo(self, folder: Path, *, low: int | None = None) -> int:
+        """Write what the reader gives into a new file of a folder, for a source elsewhere; how many
+        records.
+
+        Raises:
+            ConfigError: The reader records nothing.
+        """
+        reader = self.redo_source
+        if not isinstance(reader, Recorder):
+            raise ConfigError(
+                "this reader records nothing",
+                hint="Recordings are made of an XStream outbound server: `type: xstream` under capture, with its name "
+                "under server.",
+                type=self.config.capture.type,
+            )
+        return reader.record(folder, low=None if low is None else Scn(low))
 
     def run_windows(self, *, until: int | None = None) -> Iterator[StepReport]:
         """Finish pending windows, then cut, capture and apply up to the present, yielding each

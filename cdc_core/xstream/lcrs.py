@@ -156,6 +156,6 @@ def not_an_lcr(reason: str, **facts: object) -> DecodeError:
     """The refusal of something that is no LCR; ``reason`` holds no value of a row."""
     return DecodeError(
         f"what was recorded of XStream is not one LCR in JSON a line: {reason}",
-        hint="docs/reference/lcr-files.md describes the form.",
+        hint="docs/reference/lcr-files.md describes the form; `redolake xstream record` writes it.",
         **facts,
     )

@@ -31,7 +31,7 @@ class LcrForm:
 
     wording = Wording(
         name="XStream",
-        not_yet="docs/reference/lcr-files.md says what is recorded there.",
+        not_yet="`redolake xstream record` writes recordings there.",
     )
     decoder = DECODER
 

@@ -517,24 +517,27 @@ def _signals(made: Imported, name: str, value: str) -> None:
     made.remark(name, Outcome.TAKEN, f"signals.table: {table}")
 
 
+_ADAPTERS = {"olr": "openlogreplicator", "xstream": "xstream"}
+
+
 def _adapter(made: Imported, name: str, value: str) -> None:
     if value.lower() in ("logminer", "logminer_unbuffered", ""):
         made.remark(name, Outcome.TAKEN, "LogMiner")
-    elif value.lower() == "olr":
-        made.put("capture.type", "openlogreplicator")
-        made.remark(name, Outcome.LOOK, f"capture.type: openlogreplicator. {_said(name)}")
+    elif kind := _ADAPTERS.get(value.lower()):
+        made.put("capture.type", kind)
+        made.remark(name, Outcome.LOOK, f"capture.type: {kind}. {_said(name)}")
     else:
         made.remark(name, Outcome.LOOK, f"{value} is not offered: Redolake reads through LogMiner")
 
 
-def _of_replicator(rule: _Rule) -> _Rule:
-    """What counts with the adapter ``olr`` alone."""
+def _of(adapter: str, rule: _Rule) -> _Rule:
+    """What counts with one adapter alone."""
 
     def with_adapter(made: Imported, name: str, value: str) -> None:
-        if made.properties.get("database.connection.adapter", "").lower() == "olr":
+        if made.properties.get("database.connection.adapter", "").lower() == adapter:
             rule(made, name, value)
         else:
-            made.remark(name, Outcome.NOT_TAKEN, "the connector reads through LogMiner")
+            made.remark(name, Outcome.NOT_TAKEN, "the connector reads through another adapter")
 
     return with_adapter
 
@@ -592,9 +595,11 @@ _BY_NAME: dict[str, _Rule] = {
     "database.query.timeout.ms": _seconds("oracle.call_timeout_seconds"),
     "connection.validation.timeout.ms": _seconds("oracle.connect_timeout_seconds"),
     "database.connection.adapter": _adapter,
-    "openlogreplicator.source": _of_replicator(_text("capture.source")),
-    "openlogreplicator.host": _of_replicator(_text("capture.host")),
-    "openlogreplicator.port": _of_replicator(_number("capture.port")),
+    "database.out.server.name": _of("xstream", _text("capture.server")),
+    "xstream.out.server.name": _of("xstream", _text("capture.server")),
+    "openlogreplicator.source": _of("olr", _text("capture.source")),
+    "openlogreplicator.host": _of("olr", _text("capture.host")),
+    "openlogreplicator.port": _of("olr", _number("capture.port")),
     "capture.mode": _mode,
     "snapshot.fetch.size": _number("oracle.fetch_rows", least=100),
     "snapshot.max.threads": _number("snapshot.sessions"),

@@ -125,11 +125,12 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         (
             "database.connection.adapter", DIFFERS, "capture.type",
             "`olr` becomes `openlogreplicator`. Both `logminer` and `logminer_unbuffered` become "
-            "`logminer`: transactions wait in files, not in memory. XStream is not offered.",
+            "`logminer`: transactions wait in files, not in memory.",
         ),
         (
-            "database.out.server.name xstream.out.server.name", MISSING, "",
-            "XStream is not offered.",
+            "database.out.server.name xstream.out.server.name", TAKEN, "capture(xstream).server",
+            "With `database.connection.adapter: xstream`. It serves one client: end the connector "
+            "first.",
         ),
         (
             "openlogreplicator.source", TAKEN, "capture(openlogreplicator).source",

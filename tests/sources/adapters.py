@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from oracle_embedded.openlogreplicator import OpenLogReplicator
 from oracle_embedded.openlogreplicator_server import OlrServer
 from oracle_embedded.redo import store
 from tests.oracle.embedded import Oracle
 from tests.xstream.lcrs import recorded, recorder_of
+from tests.xstream.outbound import COMPILER, Outbound, built
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,26 @@ def lcr_files(oracle: Oracle, path: Path) -> Iterator[Reader]:
     yield Reader(recorded(recorder), bring, lose)
 
 
+@contextmanager
+def lcr_server(oracle: Oracle, path: Path) -> Iterator[Reader]:
+    """Reads from an outbound server through a stand-in for Oracle's client library."""
+    if COMPILER is None:
+        pytest.skip("no C compiler: the stand-in for Oracle's client library is not built")
+    outbound = Outbound.of(oracle, path / "outbound", built(path))
+
+    def lose() -> None:
+        outbound.write()
+        outbound.process(outbound.newest)
+
+    yield Reader(outbound.capture, outbound.write, lose)
+
+
 READERS = {
     "logminer": logminer,
     "olr_files": olr_files,
     "olr_network": olr_network,
     "lcr_files": lcr_files,
+    "lcr_server": lcr_server,
 }
 
 CANNOT = {
@@ -101,6 +119,9 @@ CANNOT = {
     ("lcr_files", "quarantine"): "a value that cannot be read has no redo text to keep",
     ("olr_files", "prefetch"): "files are read in order",
     ("lcr_files", "prefetch"): "files are read in order",
+    ("lcr_server", "quarantine"): "a value that cannot be read has no redo text to keep",
+    ("lcr_server", "prefetch"): "the server serves one client at a time",
+    ("lcr_server", "captured again"): "the server forgets what is applied",
     ("olr_network", "prefetch"): "the server serves one client at a time",
     ("olr_network", "a gap is skipped"): "a server that lost its state is a new source",
     ("olr_network", "captured again"): "the server forgets what is applied",

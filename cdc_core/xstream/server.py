@@ -1,0 +1,201 @@
+"""What are an outbound server's LCRs as a stream of committed changes?
+
+The server keeps what is above its processed low watermark, and gives it to whoever attaches. So
+nothing of it is kept here between two windows: each window is received from its lower end on. The
+watermark moves behind the Delta commits only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from cdc_core.change_stream.files import RecordFiles
+from cdc_core.change_stream.form import Batch
+from cdc_core.config import OracleConfig, TableConfig, XStreamConfig
+from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
+from cdc_core.landing.store import LandingStore
+from cdc_core.model.findings import Finding
+from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.oracle.database import OracleDatabase, current_scn
+from cdc_core.oracle.session import OracleSession
+from cdc_core.source import WindowWork
+from cdc_core.xstream.client import LcrSource, OciSource
+from cdc_core.xstream.lcrs import DECODER, Lcr, line_of
+from cdc_core.xstream.preflight import check_server, check_tables, outbound_server
+from cdc_core.xstream.stream import LcrForm
+
+_BATCH_BYTES = 4 * 1024**2
+_EMPTY_CALLS_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlace:
+    """A window ends in the LCRs of a server, which gives them again: nothing more is to be
+    known."""
+
+    server: str
+
+    def as_json(self) -> dict[str, str]:
+        """For a window's manifest."""
+        return {"server": self.server}
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedBatch:
+    """Some LCRs of a server."""
+
+    records: Sequence[Lcr]
+    server: str
+
+    def place(self, at: int) -> ServerPlace:  # noqa: ARG002 - the server gives all again
+        """See :meth:`Batch.place`."""
+        return ServerPlace(self.server)
+
+
+class OutboundServer:
+    """A :class:`~cdc_core.change_stream.form.Stream`: the LCRs of one outbound server."""
+
+    def __init__(self, how: XStreamConfig, oracle: OracleConfig, database: OracleDatabase) -> None:
+        assert how.server is not None
+        self._how, self._oracle, self._name = how, oracle, how.server
+        self._database = database
+        self.form = LcrForm(how)
+
+    def check(self, session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:
+        """See :meth:`Stream.check`."""
+        return [*check_tables(session, tables), *check_server(session, self._how)]
+
+    def begins_at(self, low: Scn, *, is_first: bool) -> Scn | None:  # noqa: ARG002
+        """See :meth:`Stream.begins_at`: behind what the server let go of."""
+        with self._database.session() as session:
+            return outbound_server(session, self._name).begins
+
+    def cuts(self, low: Scn, enough: Callable[[], Scn]) -> list[Scn]:
+        """See :meth:`Stream.cuts`: about every ``window_bytes_max`` bytes. Where the server has let
+        go of LCRs above ``low``, whoever captures the first window finds the gap."""
+        high = enough()
+        rising, received, last = [low], 0, low
+        with self._attached(max(low, self._processed() or low)) as source:
+            for lcr, line in lines_of(source, high):
+                received += len(line)
+                if lcr.proves is not None and lcr.proves > last:
+                    last = Scn(lcr.proves)
+                    if received >= self._how.window_bytes_max:
+                        rising.append(last)
+                        received = 0
+        return [*rising[1:], *([last] if last > rising[-1] else [])]
+
+    @contextmanager
+    def open(
+        self, work: WindowWork, landing: LandingStore
+    ) -> Iterator[Callable[[], Iterable[Batch]]]:
+        """See :meth:`Stream.open`.
+
+        Raises:
+            LogsNotReadyError: The server does not give what proves the window complete.
+        """
+        window = work.record.window
+        if work.record.state != "planned":
+            raise RedoUnavailableError(
+                "an outbound server lets go of what is applied, so that the window cannot be read again",
+                hint="`redolake table resnapshot OWNER.TABLE` reads a table again from Oracle.",
+                window=window.key,
+            )
+        with closing(self._spooled(window, landing)) as file:
+            yield lambda: _batches(file, self._name)
+
+    def release(self, database: OracleDatabase, applied: Scn) -> None:  # noqa: ARG002
+        """See :meth:`Stream.release`: the processed low watermark moves to what is applied."""
+        processed = self._processed()
+        if processed is None or processed < applied - 1:
+            with self._attached(applied) as source:
+                source.set_low_watermark(applied)
+
+    def record(self, folder: Path, *, low: Scn | None) -> int:
+        """See :meth:`Recorder.record`: in the form of :mod:`cdc_core.xstream.lcrs`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        recorded = RecordFiles(self.form, str(folder), "*.jsonl", self._how.window_bytes_max)
+        with self._database.session() as session:
+            now = current_scn(session)
+        begins = Scn(low or recorded.newest_proof() or now)
+        path = folder / f"lcrs_{len(list(folder.glob('*.jsonl'))):06d}.jsonl"
+        count = 0
+        with self._attached(begins) as source, path.open("xb") as file:
+            start = Lcr(kind="start", position=source.position_of(begins).hex(), scn=begins)
+            file.write(line_of(start))
+            for _, line in lines_of(source, now):
+                file.write(line)
+                count += 1
+        return count
+
+    def _spooled(self, window: ScnWindow, landing: LandingStore) -> BinaryIO:
+        """All LCRs up to the one that proves a window complete, in a file without a name."""
+        file = landing.scratch()
+        try:
+            with self._attached(window.scn_low) as source:
+                for lcr, line in lines_of(source, window.scn_high):
+                    file.write(line)
+                    if lcr.proves is not None and lcr.proves >= window.scn_high:
+                        return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+        raise LogsNotReadyError(
+            "the outbound server's LCRs do not reach the end of the window yet",
+            hint="The window is captured with the next run.",
+            window=window.key,
+        )
+
+    def _processed(self) -> Scn | None:
+        with self._database.session() as session:
+            return outbound_server(session, self._name).processed
+
+    @contextmanager
+    def _attached(self, low: Scn) -> Iterator[OciSource]:
+        """The server above an SCN.
+
+        Raises:
+            RedoUnavailableError: It has let go of LCRs above it.
+        """
+        processed = self._processed()
+        if processed is not None and processed > low:
+            raise RedoUnavailableError(
+                "the outbound server has let go of LCRs above the SCN that is read next: another client took them",
+                hint="One outbound server serves one client. `redolake source skip-gap` reads the tables again.",
+                scn=low,
+                processed=processed,
+            )
+        with OciSource(self._how, self._oracle) as source:
+            source.attach(low)
+            yield source
+            source.detach()
+
+
+def lines_of(source: LcrSource, high: int) -> Iterator[tuple[Lcr, bytes]]:
+    """LCRs and their lines, up to the first that proves everything up to an SCN; fewer, if the
+    server has nothing more, several calls in a row."""
+    empty = 0
+    while empty < _EMPTY_CALLS_MAX:
+        empty += 1
+        for lcr in source.receive():
+            if lcr.kind != "low":
+                empty = 0
+            yield lcr, line_of(lcr)
+            if lcr.proves is not None and lcr.proves >= high:
+                return
+
+
+def _batches(file: BinaryIO, server: str) -> Iterator[ReceivedBatch]:
+    at = 0
+    while True:
+        file.seek(at)
+        lines = file.readlines(_BATCH_BYTES)
+        if not lines:
+            return
+        at = file.tell()
+        yield ReceivedBatch(list(map(DECODER.decode, lines)), server)

@@ -1,0 +1,37 @@
+"""The command that records what an XStream outbound server gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.commands.shared import ConfigOption, counted, opened, out
+
+
+def record(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder with recordings; a new file is added to it.")
+    ],
+    from_scn: Annotated[
+        int | None,
+        typer.Option(
+            "--from-scn",
+            min=1,
+            help="Record what committed above this SCN. By default where the newest recording ends; "
+            "the first one begins at the present.",
+        ),
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Record the LCRs of an XStream outbound server, up to the present, for a source that reads
+    them from files: `type: xstream` and `folder` under capture.
+
+    The server is the one that the configuration names under capture.server. It keeps what it gives:
+    its processed low watermark does not move. Redolake has never run against Oracle's own client
+    library; a recording helps to find out what differs.
+    """
+    with opened(config) as pipeline:
+        count = pipeline.record_redo(folder, low=from_scn)
+    out().print(f"{counted(count, 'LCR')} recorded into {folder}", soft_wrap=True)
