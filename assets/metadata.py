@@ -15,7 +15,13 @@ import dagster as dg
 from assets.translator import Layer
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.records import ChunkRecord, WindowRecord
-from cdc_core.model.reports import ColumnReport, SnapshotProgress, StepReport, TableApplied
+from cdc_core.model.reports import (
+    ColumnReport,
+    Cut,
+    SnapshotProgress,
+    StepReport,
+    TableApplied,
+)
 from cdc_core.model.scn import ScnWindow
 
 
@@ -33,6 +39,20 @@ def of_report(report: StepReport) -> dict[str, Any]:
     if report.bytes:
         values["cdc/bytes"] = report.bytes
     return values | {f"cdc/{name}": number for name, number in report.facts.items()}
+
+
+def of_cut(cut: Cut) -> dict[str, Any]:
+    """What views of a consistent cut show: its SCN, the tables, and those that are left out with
+    why."""
+    values: dict[str, Any] = {
+        "cdc/scn": cut.scn,
+        "cdc/tables": len(cut.tables),
+        "cdc/versions": dg.MetadataValue.json({one.table: one.version for one in cut.tables}),
+    }
+    if cut.left_out:
+        left_out = {one.table: one.reason for one in cut.left_out}
+        values["cdc/left_out"] = dg.MetadataValue.json(left_out)
+    return values
 
 
 def of_layer(layer: Layer, report: StepReport, applied: TableApplied) -> dict[str, Any]:

@@ -106,6 +106,25 @@ class Translator:
             **self.common,
         )
 
+    @property
+    def views_key(self) -> dg.AssetKey:
+        """``<source>/current_views``: the views of the newest consistent cut."""
+        return dg.AssetKey([self.source, "current_views"])
+
+    @property
+    def views_spec(self) -> dg.AssetSpec:
+        """The asset of these views, without its dependencies and partitions."""
+        return dg.AssetSpec(
+            self.views_key,
+            group_name=self.group("mirror"),
+            kinds={"view"},
+            description="Views of all mirrors as of one SCN, the newest that all tables in their "
+            "stream have: a join over them is one moment. Renewed at the end of each window run.",
+            metadata={"cdc/source": self.source},
+            code_version=CODE_VERSION,
+            **self.common,
+        )
+
     def table_name(self, layer: Layer, table: TableId) -> str:
         """Which table an asset is: Oracle's, or the Delta table of the layer, by its place below
         the lake."""

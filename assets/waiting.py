@@ -199,7 +199,8 @@ class Tick:
             self.names.key(layer, table) for table in changed for layer in ("changelog", "mirror")
         ]
         beside = [self.names.beside_key(name) for name in beside_names(self.config)]
-        return captured, sorted([*layers, *beside]), {}
+        views = [self.names.views_key] if self.config.lake.current_views.is_any else []
+        return captured, sorted([*layers, *beside, *views]), {}
 
 
 def window_keys(config: SourceConfig, names: Translator) -> set[dg.AssetKey]:
@@ -209,6 +210,7 @@ def window_keys(config: SourceConfig, names: Translator) -> set[dg.AssetKey]:
         {names.redo_key}
         | {names.key(layer, table) for layer in ("changelog", "mirror") for table in tables}
         | {names.beside_key(name) for name in beside_names(config)}
+        | ({names.views_key} if config.lake.current_views.is_any else set())
     )
 
 

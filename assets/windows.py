@@ -26,7 +26,7 @@ from assets.translator import CODE_VERSION, Layer, Translator
 from assets.waiting import CHANGED_TAG
 from cdc_core import fleet
 from cdc_core.config import LocalLandingConfig, SourceConfig
-from cdc_core.errors import ConfigError, OvertakenError
+from cdc_core.errors import ConfigError, NotYetError, OvertakenError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow, window_end
@@ -127,7 +127,8 @@ def lake_tables(
             for table in tables
             for spec in (_changelog_spec(config, names, table), _mirror_spec(config, names, table))
         ]
-        + _beside_specs(config, names),
+        + _beside_specs(config, names)
+        + _views_specs(config, names),
         check_specs=[
             check(names, table) for table in tables for check in (stream_check, proof_check)
         ],
@@ -153,6 +154,7 @@ def lake_tables(
                 if work.finished_by_all(partition[0]):
                     work.report_beside(partition)
             work.keep_history()
+            has_views = bool(partitions) and work.keep_views(partitions[-1][1])
         taken = work.having_all(partitions)
         for table in chosen:
             if table in taken:
@@ -161,6 +163,8 @@ def lake_tables(
         if all(work.finished_by_all(window) for window, _ in partitions):
             for key in sorted(selected & set(beside.values())):
                 yield dg.MaterializeResult(asset_key=key, metadata=REPORTED)
+        if has_views:
+            yield dg.MaterializeResult(asset_key=names.views_key, metadata=REPORTED)
         yield from _stream_results(pipeline, names, tables, context.selected_asset_check_keys)
 
     return apply
@@ -287,6 +291,13 @@ def _beside_specs(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]
     ]
 
 
+def _views_specs(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]:
+    if not config.lake.current_views.is_any:
+        return []
+    mirrors = [names.key("mirror", table.table) for table in config.tables]
+    return [names.views_spec.replace_attributes(skippable=True, deps=mirrors)]
+
+
 def _times(pipeline: Pipeline, window: ScnWindow) -> dict[str, Any]:
     record = pipeline.records.window(window)
     return {} if record is None else metadata.of_times(record)
@@ -337,6 +348,21 @@ class _Application:
         for found in self.pipeline.keep_history(having):
             if found.failed is not None:
                 self.context.log.error(f"the history of {found.table}: {found.failed}")
+
+    def keep_views(self, partition: str) -> bool:
+        """Let the views show the newest consistent cut, and report which with the run's last
+        window; False where they are not selected, or no mirror is exact yet."""
+        if self.names.views_key not in self.context.selected_asset_keys:
+            return False
+        try:
+            cut = self.pipeline.keep_current_views()
+        except NotYetError as error:
+            self.context.log.warning(f"no views yet: {error.message}")
+            return False
+        if cut is None:
+            return False
+        finished(self.context, self.names.views_key, partition, metadata.of_cut(cut))
+        return True
 
     def _report(
         self,

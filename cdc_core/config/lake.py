@@ -62,6 +62,26 @@ PathTemplate = Annotated[str, AfterValidator(lambda text: checked(text, check_pa
 ChangeLogColumn = Literal["ssn", "start_scn", "start_timestamp", "client_id", "landed"]
 
 
+class CurrentViewsConfig(ConfigModel):
+    """Views of all mirrors as of one SCN, the newest that all tables in their stream have, so that
+    a join over them is always one moment. `redolake run` renews them after each round, and a window
+    run of Dagster at its end, as the asset ``<source>/current_views``."""
+
+    spark: bool = False
+    """Views ``<source>_current.<owner>_<table>`` in the catalog of Spark's session, which has to
+    keep them: for example with ``spark.sql.catalogImplementation: hive`` under
+    ``lake.spark_config``."""
+
+    duckdb: str | None = None
+    """A file of DuckDB with a view ``<owner>_<table>`` for each table; a new file takes the place
+    of the old one with each change. Needs ``pip install duckdb``."""
+
+    @property
+    def is_any(self) -> bool:
+        """Are there to be views?"""
+        return self.spark or self.duckdb is not None
+
+
 class LakeConfig(ConfigModel):
     """Where the Delta tables are, and how Spark is started."""
 
@@ -143,6 +163,9 @@ class LakeConfig(ConfigModel):
 
     history_table: HistoryConfig = HistoryConfig()
     """How history tables look, and what makes a state."""
+
+    current_views: CurrentViewsConfig = CurrentViewsConfig()
+    """Views of the newest consistent cut."""
 
     transactions: bool = False
     """Keep a Delta table of the transactions whose changes the change logs have:

@@ -28,6 +28,7 @@ from cdc_core.spark.session import SparkSource
 from cdc_core.steps import (
     alerting,
     consistent_cut,
+    current_views,
     history,
     lagging,
     lease_holders,
@@ -303,6 +304,7 @@ class Pipeline(Context):
     cut_at = consistent_cut.cut_at
     cut_sql = consistent_cut.cut_sql
     create_duckdb_views = consistent_cut.create_duckdb_views
+    keep_current_views = current_views.keep_current_views
     status = source_status.status
     measure = measuring.measure
     alerts = alerting.alerts

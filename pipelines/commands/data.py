@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from cdc_core.errors import CdcError, ConfigError, LeaseHeldError, TransientError, noticing_memory
+from cdc_core.errors import (
+    CdcError,
+    ConfigError,
+    LeaseHeldError,
+    NotYetError,
+    TransientError,
+    noticing_memory,
+)
 from cdc_core.model.scn import ScnWindow
 from pipelines.commands.following import Lines, View, view_of
 from pipelines.commands.inspect import (
@@ -338,6 +345,8 @@ def _round(pipeline: Pipeline, view: View) -> str:
     """All pending work, once; what to say of it, empty when captured tables had nothing."""
     done = _summary(view.follow(pipeline.run_once()))
     done += _historied(pipeline, done)
+    if done:
+        _keep_views(pipeline)
     return done + _published(pipeline, done)
 
 
@@ -374,6 +383,8 @@ def run_all(
                 if name in pipelines and name not in found.errors:
                     try:
                         done += _historied(pipelines[name], done)
+                        if done:
+                            _keep_views(pipelines[name])
                         done += _published(pipelines[name], done)
                     except CdcError as error:
                         print_stopped(name, error)
@@ -412,6 +423,15 @@ def _historied(pipeline: Pipeline, done: str) -> str:
             )
     states = sum(one.added for one in found)
     return f"{', ' if done else ''}{counted(states, 'state')} in histories" if states else ""
+
+
+def _keep_views(pipeline: Pipeline) -> None:
+    """Let the views of ``lake.current_views`` show what was done. That no mirror is exact yet keeps
+    nobody from anything."""
+    try:
+        pipeline.keep_current_views()
+    except NotYetError as error:
+        out().print(f"[yellow]no views yet:[/] {escape(error.message)}", soft_wrap=True)
 
 
 def _published(pipeline: Pipeline, done: str) -> str:

@@ -15,7 +15,9 @@ from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import (
+    Cut,
     Maintenance,
+    MirrorVersion,
     MirrorWrite,
     Reconciliation,
     SourceStatus,
@@ -91,6 +93,7 @@ class StandIn(Pipeline):
         self.calls: list[tuple[str, str]] = []
         self.read_early: list[list[str]] = []
         self.differences: dict[str, int] = {}
+        self.views_fail = False
         self.history_fails: dict[TableId, str] = {}
         self.idle_below = 0
         self.unchanged: set[TableId] = set()
@@ -436,6 +439,15 @@ class StandIn(Pipeline):
                 continue
             self.calls.append(("history", str(table)))
             yield TableHistory(table=table, is_whole=anew, failed=self.history_fails.get(table))
+
+    def keep_current_views(self) -> Cut | None:
+        if not self.config.lake.current_views.is_any:
+            return None
+        self.calls.append(("views", ""))
+        if self.views_fail:
+            raise NotYetError("no mirror is exact as of this SCN")
+        scn = min(int(one.mirror_scn or 0) for one in self.store.tables.all(self.source))
+        return Cut(scn, tuple(MirrorVersion(str(one), 7, "/lake") for one in self.tables))
 
     def publish(self) -> Iterator[TablePublished]:
         for table in self.tables:

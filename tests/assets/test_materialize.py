@@ -68,6 +68,34 @@ def test_histories_follow_at_the_end_of_a_run(
     assert "the history of HR.EMPLOYEES: a file is gone" in capsys.readouterr().err
 
 
+def test_views_of_the_newest_cut_are_an_asset_of_the_last_window(
+    planned: StandIn, instance: dg.DagsterInstance, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Behind the mirrors in the lineage. Where no mirror is exact yet, the windows count all the same."""
+    lake = {**dict(planned.config.lake), "current_views": {"duckdb": "/data/current.duckdb"}}
+    config = type(planned.config).model_validate({**dict(planned.config), "lake": lake})
+    planned.configure(config)
+    component = OracleCdc(planned.config, planned.opened, translator=NAMES)
+    repository = component.build_defs().get_repository_def()
+    above = set(repository.asset_graph.get(NAMES.views_key).parent_keys)
+    assert above == {NAMES.key("mirror", table) for table in (EMPLOYEES, JOBS)}
+    planned.views_fail = True
+    assert run_windows(repository, instance, FIRST, FIRST).success
+    assert "no views yet: no mirror is exact" in capsys.readouterr().err
+    assert not instance.get_materialized_partitions(NAMES.views_key)
+    planned.views_fail = False
+    assert run_windows(repository, instance, FIRST, SECOND).success
+    assert planned.calls[-1] == ("views", "")
+    assert instance.get_materialized_partitions(NAMES.views_key) == {SECOND}
+    values = latest(instance, NAMES.views_key, SECOND)
+    assert values["cdc/scn"].value == 2000
+    assert values["cdc/versions"].value == {str(EMPLOYEES): 7, str(JOBS): 7}
+    chosen = [NAMES.key("mirror", JOBS)]
+    planned.calls.clear()
+    assert run_windows(repository, instance, FIRST, FIRST, chosen).success
+    assert ("views", "") not in planned.calls
+
+
 def test_a_range_of_windows_is_one_run_in_scn_order(
     planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 ) -> None:

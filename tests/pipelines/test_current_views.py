@@ -1,0 +1,121 @@
+"""Views of the newest consistent cut follow what is applied, in DuckDB and in a catalog of Spark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from cdc_core.errors import ConfigError
+from cdc_core.steps import Pipeline
+from pipelines.commands.data import _keep_views
+from tests.oracle.embedded import Oracle, running_oracle
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    """Two tables of which each transaction changes both."""
+    with running_oracle() as oracle:
+        for name in ("ONE", "TWO"):
+            oracle.run(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, N NUMBER(9))")
+        move(oracle, 0)
+        yield oracle
+
+
+def move(oracle: Oracle, number: int) -> None:
+    oracle.run(*(f"INSERT INTO {name} VALUES ({number}, {number})" for name in ("ONE", "TWO")))
+
+
+def both(database: Any) -> Any:
+    [found] = database.execute(
+        "SELECT (SELECT COUNT(*) FROM demo_one), (SELECT COUNT(*) FROM demo_two)"
+    ).fetchall()
+    return found
+
+
+def test_views_in_duckdb_follow_each_round_and_let_readers_finish(
+    oracle: Oracle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever has the file open keeps the moment that it has; where no mirror is exact yet, the round counts."""
+    file = tmp_path / "current.duckdb"
+    lake = {"path": str(tmp_path / "lake"), "current_views": {"duckdb": str(file)}}
+    with Pipeline(oracle.config(tmp_path, "ONE", "TWO", lake=lake)) as pipeline:
+        _keep_views(pipeline)
+        assert "no views yet" in capsys.readouterr().out
+        assert not file.exists()
+        list(pipeline.run_once())
+        _keep_views(pipeline)
+        with duckdb.connect(str(file), read_only=True) as reader:
+            assert both(reader) == (1, 1)
+            move(oracle, 1)
+            list(pipeline.run_once())
+            cut = pipeline.keep_current_views()
+            assert cut is not None
+            assert [one.table for one in cut.tables] == ["DEMO.ONE", "DEMO.TWO"]
+            assert both(reader) == (1, 1)
+        with duckdb.connect(str(file), read_only=True) as newer:
+            assert both(newer) == (2, 2)
+        assert [one.name for one in tmp_path.glob("current*")] == [file.name]
+
+
+KEEP = """
+import sys
+from cdc_core.config import SourceConfig
+from cdc_core.steps import Pipeline
+with Pipeline(SourceConfig.model_validate_json(sys.argv[1])) as pipeline:
+    print(pipeline.keep_current_views().scn)
+"""
+READ = """
+import sys
+from cdc_core.config import SourceConfig
+from cdc_core.spark.session import start_session
+session = start_session(SourceConfig.model_validate_json(sys.argv[1]).lake)
+names = [row.viewName for row in session.sql(f"SHOW VIEWS IN {sys.argv[2]}_current").collect()]
+print(sorted(names))
+for name in sorted(names):
+    print(session.sql(f"SELECT COUNT(*) FROM {sys.argv[2]}_current.{name}").collect()[0][0])
+"""
+
+
+def run(code: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+@pytest.mark.spark
+def test_views_in_a_hive_metastore_are_there_for_the_next_session(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """In the metastore that PySpark brings along. A catalog that forgets them is refused."""
+    hive = {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true",
+    }
+    lake = {"path": str(tmp_path / "lake"), "driver_memory": "1g", "current_views": {"spark": True}}
+    config = oracle.config(tmp_path, "ONE", "TWO", lake={**lake, "spark_config": hive})
+    with Pipeline(config) as pipeline:
+        list(pipeline.run_once())
+        scn = pipeline.cut_at().scn
+    text = config.model_dump_json()
+    kept = run(KEEP, text, folder=tmp_path)
+    assert kept.stdout.strip() == str(scn), kept.stderr
+    read = run(READ, text, config.name, folder=tmp_path)
+    assert read.stdout.split("\n")[:3] == ["['demo_one', 'demo_two']", "1", "1"], read.stderr
+    forgetful = config.model_copy(
+        update={"lake": config.lake.model_copy(update={"spark_config": {}})}
+    )
+    with Pipeline(forgetful) as pipeline, pytest.raises(ConfigError, match="forgets its views"):
+        pipeline.keep_current_views()
