@@ -27,6 +27,7 @@ from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_f
 from cdc_core.runtime.jars import JARS, S3_SETUP_COMMAND, SETUP_COMMAND, verify_jars
 from cdc_core.runtime.java import find_java
 from cdc_core.runtime.s3_jars import S3_JARS
+from pipelines.commands.shared import counted
 from pipelines.config_file import demo_config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -262,7 +263,11 @@ def delta_tables(config: SourceConfig) -> Iterator[Check]:
         where = f"Delta tables of {finding.table}"
         yield Check(where, not finding.is_problem, finding.problem, finding.remedy)
     if tables and not any(finding.is_problem for finding in findings):
-        yield Check("Delta tables", True, f"{tables} tables have every window that was applied")
+        yield Check(
+            "Delta tables",
+            True,
+            f"{counted(tables, 'table')}: every window that was applied is there",
+        )
 
 
 def _oracle(config: SourceConfig) -> Iterator[Check]:
@@ -279,7 +284,7 @@ def _oracle(config: SourceConfig) -> Iterator[Check]:
         where = f" {finding.table}" if finding.table else ""
         yield Check(f"Oracle{where}", not finding.is_problem, finding.problem, finding.remedy)
     if not any(finding.is_problem for finding in findings):
-        yield Check("Oracle's settings", True, f"{tables} tables can be captured")
+        yield Check("Oracle's settings", True, f"{counted(tables, 'table')}: all can be captured")
 
 
 def _guarded(name: str, remedy: str, check: Callable[[], Check]) -> Check:

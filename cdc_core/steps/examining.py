@@ -110,7 +110,7 @@ def missing_sql(config: SourceConfig) -> str:
 
 def _beside_patterns(session: UserQueries, config: SourceConfig) -> Iterator[Finding]:
     """Which tables with an entry of their own capture columns that a pattern leaves out or masks?
-    Nothing of a pattern holds for them."""
+    A table with an entry of its own inherits nothing from patterns."""
     for entry in config.tables:
         if entry.is_pattern:
             continue
@@ -133,7 +133,7 @@ def _beside_patterns(session: UserQueries, config: SourceConfig) -> Iterator[Fin
         if shown := sorted(hidden):
             yield Finding(
                 f"{entry.table}: its entry captures {', '.join(shown)} as they are, which the pattern {hidden[shown[0]]} leaves out or masks; "
-                "nothing of a pattern holds for a table with an entry of its own",
+                "a table with an entry of its own inherits nothing from patterns",
                 "Name them under columns_exclude or columns_mask of the entry too, unless their "
                 "values may land",
                 entry.table,

@@ -108,8 +108,9 @@ class _Seen:
     windows: int = 0
     changes: int = 0
     last: StepReport | None = None
-    last_captured: StepReport | None = None
+    last_seconds: float = 0.0
     last_at: float = 0.0
+    captured: dict[str, float] = field(default_factory=dict)
     doing: str = "looking for redo"
     until: float | None = None
     tables: dict[str, _Done] = field(default_factory=dict)
@@ -138,7 +139,7 @@ class Board:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._seen.doing, self._seen.until = "stopped", None
+        self._seen.doing = ""
         self._live.stop()
         logging.getLogger("cdc_core").handlers = self._handlers
 
@@ -166,15 +167,16 @@ class Board:
     def _step(self, step: StepReport) -> None:
         seen = self._seen
         if step.kind == "window-captured":
-            seen.last_captured = step
+            seen.captured[step.key] = step.seconds
             seen.doing = f"applying window {step.key}"
         elif step.kind == "chunk-landed":
             seen.doing = f"applying chunk {step.key}"
         elif step.kind == "window-applied":
             seen.doing = "looking for redo"
+            seconds = step.seconds + seen.captured.pop(step.key, 0.0)
             if changes := sum(one.changes for one in step.tables):
                 seen.windows, seen.changes = seen.windows + 1, seen.changes + changes
-                seen.last, seen.last_at = step, time.monotonic()
+                seen.last, seen.last_seconds, seen.last_at = step, seconds, time.monotonic()
             for one in step.tables:
                 done = seen.tables.setdefault(str(one.table), _Done())
                 done.changes += one.changes
@@ -241,20 +243,21 @@ class Board:
         return table
 
     def _last_window(self) -> RenderableType:
-        last, captured = self._seen.last, self._seen.last_captured
+        last = self._seen.last
         if last is None:
             return Text("Last window:  none with changes yet")
         tables = [one for one in last.tables if one.changes]
         changes = sum(one.changes for one in tables)
-        seconds = last.seconds + (captured.seconds if captured is not None else 0.0)
         ago = duration(time.monotonic() - self._seen.last_at)
         return Text(
             f"Last window:  ({last.scn_low}, {last.scn_high}], {counted(changes, 'change')} in "
-            f"{counted(len(tables), 'table')}, {seconds:.1f} s, {ago} ago"
+            f"{counted(len(tables), 'table')}, {self._seen.last_seconds:.1f} s, {ago} ago"
         )
 
     def _next_window(self) -> RenderableType:
         seen = self._seen
+        if not seen.doing:
+            return Text("Stopped.")
         if self._pipeline.config.capture.waits_for_log_switch:
             later = "at the next log switch"
             if seen.window_seconds:

@@ -257,7 +257,7 @@ def show_status(found: SourceStatus, console: Console) -> None:
             f"[{colour}]{one.state}[/]",
             f"{one.chunks_applied}/{one.chunks_planned}",
             "–" if one.position is None else str(one.position),
-            _time(one.position_time),
+            time_text(one.position_time),
             _lag(one),
         )
     console.print(table)
@@ -364,7 +364,7 @@ def progress_text(one: SnapshotProgress) -> str:
 def show_reconciliation(found: Reconciliation, console: Console) -> None:
     """Print a comparison for people: tables, the keys that were asked for, no other values."""
     table = Table(box=None, pad_edge=False, title=f"Oracle AS OF SCN {found.scn} and Delta")
-    table.add_column("table")
+    table.add_column("table", overflow="fold")
     for column in ("rows in Oracle", "rows in Delta", "double keys", "differences", "seconds"):
         table.add_column(column, justify="right")
     for one in found.tables:
@@ -407,7 +407,7 @@ def _open_text(one: TransactionStatus) -> str:
     """One line: which transaction, whose, since when, and what it holds back."""
     session = "" if one.session_id is None else f" (session {one.session_id},{one.serial})"
     client = f", client {one.client_id}" if one.client_id else ""
-    since = f" since {_time(one.started)} (time of the database's host)" if one.started else ""
+    since = f" since {time_text(one.started)} (time of the database's host)" if one.started else ""
     age = "" if one.open_seconds is None else f", for at least {duration(one.open_seconds)}"
     changed = f"{counted(one.rows, 'row')} of {', '.join(one.tables) or 'no captured table'}"
     if one.state in ("undone", "ending"):
@@ -429,7 +429,8 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes else f"{max(0, int(seconds))} s"
 
 
-def _time(iso: str | None) -> str:
+def time_text(iso: str | None) -> str:
+    """A time of a report, to the second."""
     return "–" if iso is None else iso[:19].replace("T", " ")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -46,6 +47,8 @@ def plan(table: TablesOption = None, config: ConfigOption = None, json: JsonOpti
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
+    if logging.getLogger("cdc_core").level == logging.INFO:
+        logging.getLogger("cdc_core").setLevel(logging.WARNING)  # its steps are not the source's
     with opened(config) as pipeline:
         found = pipeline.plan_work(tables_of(table))
     if json:

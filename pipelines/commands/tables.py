@@ -12,6 +12,7 @@ from rich.table import Table
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import QueryEngine, TableStatus
+from pipelines.commands.inspect import time_text
 from pipelines.commands.shared import (
     STATE_COLOURS,
     ConfigOption,
@@ -155,7 +156,7 @@ def rebuild(
             if from_landing:
                 taken = pipeline.rebuild_from_landing(table)
                 out().print(
-                    f"{table}: {taken.facts['chunks']:,} chunks and {taken.facts['windows']:,} windows taken from landing; "
+                    f"{table}: {counted(taken.facts['chunks'], 'chunk')} and {counted(taken.facts['windows'], 'window')} taken from landing; "
                     f"the mirror is as of SCN {taken.scn_high}"
                 )
                 continue
@@ -277,7 +278,7 @@ def show_tables(found: tuple[TableStatus, ...], console: Console) -> None:
             one.table,
             f"[{colour}]{one.state}[/]",
             "–" if one.position is None else str(one.position),
-            one.since or "–",
+            time_text(one.since),
             escape(one.reason or ""),
         )
     console.print(table)

@@ -162,7 +162,7 @@ def test_doctor_names_what_an_entry_captures_and_its_pattern_leaves_out(
     with source_of(oracle, tmp_path) as opened:
         opened.configure({"name": "TWO", **own}, PATTERN)
         findings, _ = oracle_findings(opened.written())
-    found = [one for one in findings if "nothing of a pattern holds" in one.problem]
+    found = [one for one in findings if "inherits nothing from patterns" in one.problem]
     assert [one.table for one in found] == ([table_id("TWO")] if shown else [])
     assert all("SECRET" in one.problem and not one.is_problem for one in found)
 
