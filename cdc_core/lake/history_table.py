@@ -14,7 +14,8 @@ into it in one of three ways, each of which ends in the same table:
 * After a TRUNCATE, another definition of the table, another configuration of its history, or a
   commit that rewrote the change log, all states are derived and the table is overwritten.
 
-No Spark is needed. Changes and states of a part of the keys are held at a time.
+No Spark is needed. Changes and states of a part of the keys are held at a time; a change log of
+several parts is spread over files once (:mod:`cdc_core.lake.spread_changes`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -66,6 +67,7 @@ from cdc_core.lake.history_files import (
 )
 from cdc_core.lake.history_layout import HistoryLayout
 from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.spread_changes import spread
 from cdc_core.lake.table_context import Fence, TableWork, no_fence
 from cdc_core.lake.tables import GENERATION_PROPERTY, KEY_PROPERTY, key_text
 from cdc_core.model.identifiers import TableId
@@ -434,63 +436,93 @@ class HistoryTable:
         return queried(work, "changelog", sql)["scn"][0].as_py() or 0
 
     def _states(self, schema: TableSchema, touched: LightChanges | None) -> Iterator[pa.Table]:
-        """All states, or those of the keys that some changes touch."""
-        everything, eras = files_of(self._work), list(self._eras())
+        """All states, or those of the keys that some changes touch, part of the keys by part."""
+        changelog, everything, eras = self._work.changelog, files_of(self._work), list(self._eras())
         if not everything:
             return
-        if not self._layout.only_last:
-            for era in eras:
-                yield from self._states_in(era, everything, schema, touched)
-            return
-        with logged_changes(self._work.changelog, schema, _with_images, everything) as changes:
-            parts = changes.parts_lacking(len(schema.column_names))
-        for part in range(parts):  # of all times together: a key may have a state in each
-            found = [
-                states
-                for era in eras
-                for states in self._states_in(era, everything, schema, touched, part, parts)
-            ]
-            none = states_schema(schema).empty_table()
-            yield last_states(pa.concat_tables([none, *found]), schema)
+        with logged_changes(changelog, schema, _with_images, everything) as changes:
+            facts = changes.facts()
+            parts = changes.parts_lacking(len(facts.absent))
+            if parts == 1 or touched is not None or facts.moved_absent:
+                # What a change of key lacks may stand in any part.
+                yield from self._states_in(eras, everything, schema, touched, parts)
+                return
+            with spread(changes, parts, **self._facts) as files:
+                for part, own in enumerate(files):
+                    found = [
+                        states
+                        for era, until in eras
+                        if own
+                        for states in self._of_part(changes, own, schema, era, until, part, parts)
+                    ]
+                    yield from self._of_keys(found, schema)
 
     def _states_in(
         self,
-        era: tuple[OwnRows, Truncated | None],
+        eras: Sequence[tuple[OwnRows, Truncated | None]],
         files: Sequence[str],
         schema: TableSchema,
         touched: LightChanges | None,
-        part: int | None = None,
-        parts: int = 0,
+        parts: int,
     ) -> Iterator[pa.Table]:
-        """The states that the changes of an era left, of all keys or of those that are touched,
-        part by part; or of one part of so many."""
-        own, until = era
+        for part in range(parts):
+            found = []
+            for own, until in eras:
+                with logged_changes(self._work.changelog, schema, own, files) as changes:
+                    found += self._states_of(changes, schema, touched, until, part, parts)
+            yield from self._of_keys(found, schema)
+
+    def _of_part(
+        self,
+        changes: LoggedChanges,
+        files: Sequence[str],
+        schema: TableSchema,
+        own: OwnRows,
+        until: Truncated | None,
+        part: int,
+        parts: int,
+    ) -> Iterator[pa.Table]:
+        with closing(changes.in_files(files, own)) as opened:
+            yield from self._states_of(opened, schema, None, until, part, parts)
+
+    def _states_of(
+        self,
+        changes: LoggedChanges,
+        schema: TableSchema,
+        touched: LightChanges | None,
+        until: Truncated | None,
+        part: int,
+        parts: int,
+    ) -> Iterator[pa.Table]:
+        """The states of one part of the keys that changes left; none without changes."""
+        facts, carried = changes.facts(), NOTHING_CARRIED
+        if not facts.changes:
+            return
         has_gaps = QuarantineTable(self._work).exists
-        with logged_changes(self._work.changelog, schema, own, files) as changes:
-            facts, carried = changes.facts(), NOTHING_CARRIED
-            if not facts.changes:
-                return
-            if facts.moved_absent:
-                columns, names = states_schema(schema), dict.fromkeys((*schema.key, *facts.absent))
-                wanted = [columns.field(name) for name in names]
-                nobody = pa.schema([*wanted, pa.field(COMMIT_SCN, pa.int64())]).empty_table()
-                found = carry_columns(changes, schema, facts.absent, has_gaps=has_gaps)
-                carried = found.values(nobody, schema)
-            count = parts or changes.parts_lacking(len(facts.absent))
-            for at in range(count) if part is None else (part,):
-                light = changes.light(at, count)
-                if touched is not None:
-                    light = touching(light, touched)
-                yield states_of(
-                    changes,
-                    light,
-                    schema,
-                    facts.absent,
-                    rule=self._layout.rule(schema),
-                    has_gaps=has_gaps,
-                    carried=carried,
-                    until=until,
-                )
+        if facts.moved_absent:
+            columns, names = states_schema(schema), dict.fromkeys((*schema.key, *facts.absent))
+            wanted = [columns.field(name) for name in names]
+            nobody = pa.schema([*wanted, pa.field(COMMIT_SCN, pa.int64())]).empty_table()
+            found = carry_columns(changes, schema, facts.absent, has_gaps=has_gaps)
+            carried = found.values(nobody, schema)
+        light = changes.light(part, parts)
+        yield states_of(
+            changes,
+            light if touched is None else touching(light, touched),
+            schema,
+            facts.absent,
+            rule=self._layout.rule(schema),
+            has_gaps=has_gaps,
+            carried=carried,
+            until=until,
+        )
+
+    def _of_keys(self, found: Sequence[pa.Table], schema: TableSchema) -> Iterator[pa.Table]:
+        """The states of some keys from all eras, as they are kept."""
+        if not self._layout.only_last:
+            yield from found
+        elif found:
+            yield last_states(pa.concat_tables(found), schema)
 
     def _eras(self) -> Iterator[tuple[OwnRows, Truncated | None]]:
         """Which changes stand between two TRUNCATEs, and which one ended them."""

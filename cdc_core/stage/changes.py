@@ -338,6 +338,29 @@ class LoggedChanges:
         """What decides which changes count: all changes that touch a key of the part."""
         return _together([self._light_of(group, part, parts) for group in range(len(self._groups))])
 
+    def spread(self, parts: int, take: Callable[[int, pa.Table], None]) -> None:
+        """Hand over whole rows of the files, row group by row group: to each part of the keys those
+        that touch its keys, so that a change of key may go to two."""
+        for group, (file, number) in enumerate(self._groups):
+            light = self._light_of(group, 0, 1)
+            places = light.table["row"].to_numpy() - self._starts[group]
+            old, new = (
+                np.where(own, part_of(key, parts), -1)
+                for key, own in (
+                    (light.before, light.own_before),
+                    (light.after, light.own_after),
+                )
+            )
+            touched = np.unique(np.concatenate([old, new]))
+            rows = file.read_row_group(number)
+            for part in touched[touched >= 0].tolist():
+                take(part, rows.take(pa.array(places[(old == part) | (new == part)])))
+
+    def in_files(self, paths: Sequence[str], own: OwnRows) -> LoggedChanges:
+        """Changes in other files on this machine's disk, which have the same columns."""
+        disk = pafs.LocalFileSystem()
+        return LoggedChanges(disk, paths, self._schema, own, self._names, self.added)
+
     def light_of_moves(self) -> LightChanges:
         """As :meth:`light`, of the changes that touch a key which a row leaves or comes to, or that
         show the ROW_ID of such a row, and perhaps some others."""

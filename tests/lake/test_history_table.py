@@ -17,6 +17,7 @@ from cdc_core.lake import history_table
 from cdc_core.lake.history_layout import HistoryLayout
 from cdc_core.lake.history_table import HistoryTable
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.spread_changes import spread
 from tests.lake.test_rewriting import SparkAskedError, _filled, _lake
 from tests.stage.landed import Source, order, orders_schema
 
@@ -124,6 +125,54 @@ def test_a_history_is_a_walk_through_the_table(
     assert states(history) == ours
     assert history.follow() is None
     assert history.scn() == source.low
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_large_change_log_is_looked_through_once_for_all_parts_of_the_keys(
+    source: Source, lake: Lake, history: HistoryTable, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The states are the same in parts of a few changes, whatever files hold them; where a change of key lacks a LOB, none is spread."""
+    _filled(source, lake)
+    chunk, rng, ids = source.low, random.Random(seed), dict(source.ids)
+    lake_config = LakeConfig(path=history.path.split("/shop/history/")[0])
+    soft = HistoryTable(
+        lake_config, "shop", ORDERS, layout=HistoryLayout.of_soft_deletes(HistoryConfig())
+    )
+    spread_over: list[int] = []
+
+    def counted(changes: Any, parts: int, **facts: Any) -> Any:
+        spread_over.append(parts)
+        return spread(changes, parts, **facts)
+
+    for _ in range(3):
+        for _ in range(2):
+            tx = source.begin()
+            for key in rng.sample(sorted(ids), 3):
+                tx.update(ids[key], {"NAME": f"{rng.random():.3f}"})
+            gone = rng.choice(sorted(ids))
+            tx.delete(ids.pop(gone))
+            ids[gone + 100] = tx.insert(order(gone + 100, "moved"))
+            tx.commit()
+        source.cut().apply(lake, position=None)
+    soft.follow()
+    whole = rows(soft)
+    with monkeypatch.context() as patch:
+        patch.setattr("cdc_core.stage.changes.PART_CHANGES_MAX", 5)
+        patch.setattr("cdc_core.lake.spread_changes._HELD_BYTES", 2000)
+        patch.setattr(history_table, "spread", counted)
+        history.follow(anew=True)
+        check(history, source, chunk)
+        soft.follow(anew=True)
+        assert rows(soft) == whole
+        assert len(spread_over) == 2
+        assert min(spread_over) > 3
+        tx = source.begin()
+        tx.update(next(iter(ids.values())), {"ID": 500})
+        tx.commit()
+        source.cut().apply(lake, position=None)
+        history.follow(anew=True)
+        check(history, source, chunk)
+        assert len(spread_over) == 2
 
 
 def _killed(*_args: Any, **_more: Any) -> None:
