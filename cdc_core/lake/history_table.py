@@ -466,7 +466,7 @@ class HistoryTable:
         parts: int,
     ) -> Iterator[pa.Table]:
         for part in range(parts):
-            found = []
+            found: list[pa.Table] = []
             for own, until in eras:
                 with logged_changes(self._work.changelog, schema, own, files) as changes:
                     found += self._states_of(changes, schema, touched, until, part, parts)
