@@ -281,7 +281,7 @@ class TableWork:
             found = self.generation if log is None else self.known_generation(log, path)
             if found < self.generation:
                 self.fence()
-                move_aside(path, f".g{found}")
+                move_aside(path, moved_aside("", found))
                 log = None
             if log is None:
                 self.create_table(path, schema)
@@ -292,7 +292,7 @@ class TableWork:
         Raises:
             LakeError: It is newer than the one of this work.
         """
-        found = _generation_in(log)
+        found = generation_in(log)
         if found > self.generation:
             raise LakeError(
                 "a later snapshot has replaced this Delta table",
@@ -326,7 +326,7 @@ class TableWork:
     def _generation_of(self, path: str) -> int | None:
         """The generation of the Delta table in a folder; None if that cannot be read."""
         log = self._readable_log(path)
-        return None if log is None else _generation_in(log)
+        return None if log is None else generation_in(log)
 
     def _readable_log(self, path: str) -> DeltaLog | None:
         try:
@@ -429,5 +429,11 @@ class TableWork:
             commit_files(path, files, info, fence=self.fence)
 
 
-def _generation_in(log: DeltaLog) -> int:
+def moved_aside(path: str, generation: int) -> str:
+    """Where a Delta table of an older generation is."""
+    return f"{path}.g{generation}"
+
+
+def generation_in(log: DeltaLog) -> int:
+    """Which of a table's Delta tables this is: each time they are begun again it is one more."""
     return int(log.properties.get(GENERATION_PROPERTY, 1))

@@ -266,11 +266,13 @@ class TableComparison:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePublished:
     """What publishing sent of a table: so many ``events``, without tombstones; all commits of its
-    change log up to ``version`` are out."""
+    change log up to ``version`` are out. ``lost`` names older change logs that are gone, by how
+    often the table's Delta tables had been begun: their last events may not be out."""
 
     table: TableId
     events: int
     version: int
+    lost: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from cdc_core.delta.history import commits_after, read_log
+from cdc_core.delta.history import commits_after
 from cdc_core.errors import ConfigError, PreflightError, StoreUnavailableError
+from cdc_core.lake.table_context import generation_in
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TablePublished
 from cdc_core.steps.context import Context
-from cdc_core.steps.source_view import logged_tables, origin_of
+from cdc_core.steps.source_view import logged_tables, older_log, origin_of
 from cdc_core.views.envelope import LoggedTable, Origin
 from cdc_core.views.events import ChangeEvent, envelope_json, events_of, key_json
 
@@ -34,7 +35,8 @@ _POSITIONS = "redolake-positions"
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """All commits up to ``version`` are out, and of the next one so many ``changes``."""
+    """All commits up to ``version`` are out, and of the next one so many ``changes``: of the change
+    log that was begun as the table's ``generation``-th."""
 
     generation: int
     version: int
@@ -63,8 +65,7 @@ def publish(ctx: Context) -> Iterator[TablePublished]:
     with _kafka_errors(), _Publisher(ctx, origin) as publisher:
         publisher.prepare([one.table for one in tables])
         for logged in tables:
-            record = ctx.store.tables.get(ctx.source, logged.table)
-            yield publisher.send(logged, record.generation if record else 1)
+            yield publisher.send(logged)
 
 
 class _Publisher:
@@ -105,26 +106,40 @@ class _Publisher:
         self._create([self._topic(f"{one.owner}.{one.name}") for one in tables], positions)
         self._positions = self._read(positions)
 
-    def send(self, logged: LoggedTable, generation: int) -> TablePublished:
-        """What the table's change log has behind its position."""
-        table = logged.table
-        log = read_log(logged.path)
-        assert log is not None
-        known = self._positions.get(str(table))
-        if known is None or known.generation != generation:
-            begins = -1 if self._how.begin == "beginning" else log.version
-            known = _Position(generation, begins)
-        position, sent = known, 0
-        for commit, files in commits_after(logged.path, known.version, up_to=log.version):
-            kind = commit.metadata.get("kind")
-            if kind in _BRINGS_EVENTS and files:
-                for count, after in self._commit(logged, files, position):
-                    sent, position = sent + count, after
-            position = _Position(generation, commit.version)
+    def send(self, logged: LoggedTable) -> TablePublished:
+        """What the table's change log has behind its position; before that, the rest of older ones
+        in whose place it was begun."""
+        table, generation = logged.table, generation_in(logged.log)
+        position = self._positions.get(str(table))
+        if position is None:
+            begins = -1 if self._how.begin == "beginning" else logged.log.version
+            position = _Position(generation, begins)
+        sent, lost = 0, []
+        while position.generation < generation:
+            older = older_log(logged, position.generation)
+            if older is None:
+                lost.append(position.generation)
+            else:
+                count, position = self._rest(older, position)
+                sent += count
+            position = _Position(position.generation + 1, -1)
+        count, position = self._rest(logged, position)
         if position != self._positions.get(str(table)):
             self._transaction(logged, [], position)
-        _LOG.info("published table=%s events=%d version=%d", table, sent, position.version)
-        return TablePublished(table=table, events=sent, version=position.version)
+        _LOG.info("published table=%s events=%d version=%d", table, sent + count, position.version)
+        return TablePublished(
+            table=table, events=sent + count, version=position.version, lost=tuple(lost)
+        )
+
+    def _rest(self, logged: LoggedTable, position: _Position) -> tuple[int, _Position]:
+        """Send what a change log has behind a position; how many events, and the position then."""
+        sent, end = 0, logged.log.version
+        for commit, files in commits_after(logged.path, position.version, up_to=end):
+            if commit.metadata.get("kind") in _BRINGS_EVENTS and files:
+                for count, after in self._commit(logged, files, position):
+                    sent, position = sent + count, after
+            position = _Position(position.generation, commit.version)
+        return sent, position
 
     def _commit(
         self, logged: LoggedTable, files: list[str], position: _Position

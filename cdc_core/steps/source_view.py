@@ -13,6 +13,7 @@ from cdc_core.delta.history import read_log
 from cdc_core.errors import ConfigError
 from cdc_core.lake.column_widths import widths_in
 from cdc_core.lake.evolution import known_schema
+from cdc_core.lake.table_context import moved_aside
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.notifications import Notification
 from cdc_core.model.records import (
@@ -289,9 +290,17 @@ def origin_of(
     )
 
 
+def older_log(logged: LoggedTable, generation: int) -> LoggedTable | None:
+    """An older change log of the table, which was moved aside; None where that is gone."""
+    return _logged(moved_aside(logged.path, generation))
+
+
 def _logged_table(config: SourceConfig, table: TableId) -> LoggedTable | None:
     """A table's change log as it is; None where there is none yet."""
-    path = delta_path(config, "changelog", table)
+    return _logged(delta_path(config, "changelog", table))
+
+
+def _logged(path: str) -> LoggedTable | None:
     log = read_log(path)
     schema = known_schema(log)
     return None if log is None or schema is None else LoggedTable(schema, path, log)

@@ -147,6 +147,35 @@ def test_a_source_may_begin_now(tmp_path: Path, kafka: KafkaBroker, spark_proces
         assert position["changes"] == 0
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("begin", ["beginning", "now"])
+def test_events_of_delta_tables_that_were_begun_again_arrive_once(
+    tmp_path: Path, kafka: KafkaBroker, begin: str, spark_process: None
+) -> None:
+    """What the old change log had and was not out comes first; nothing of it comes again while the new one has not begun."""
+    with running_oracle() as oracle:
+        oracle.run(DDL, "INSERT INTO T (ID) VALUES (1)")
+        prefix = f"again-{begin}"
+        config = config_of(oracle, tmp_path, kafka, begin=begin, topic_prefix=prefix)
+        with Pipeline(config) as pipeline:
+            list(pipeline.run_once())
+            list(pipeline.publish())
+            oracle.run("INSERT INTO T (ID) VALUES (2)")
+            list(pipeline.run_windows())
+            keys = pipeline.resnapshot_tables([table_id("T")], fresh=True)
+            assert [one.events for one in pipeline.publish()] == [1], "the change of key 2"
+            oracle.run("INSERT INTO T (ID) VALUES (3)")
+            for key in keys:
+                pipeline.snapshot_chunk(key)
+                pipeline.apply_chunk(key)
+            list(pipeline.run_once())
+            list(pipeline.publish())
+            list(pipeline.publish())
+        events = [(v["op"], v["after"]["ID"]) for _, v in received(kafka, f"{prefix}.{OWNER}.T")]
+        first = [("r", 1)] if begin == "beginning" else []
+        assert events == [*first, ("c", 2), ("r", 1), ("r", 2), ("c", 3)]
+
+
 def received_positions(kafka: KafkaBroker, prefix: str) -> list[tuple[str, Any]]:
     topic = f"{prefix}.redolake-positions"
     return [
