@@ -247,9 +247,11 @@ def _ledger_of(work: WindowWork, tables: Sequence[TableSchema]) -> TransactionLe
 
 def _log(manifest: WindowManifest, released: Sequence[OpenTransaction]) -> None:
     window = manifest.window.key
-    _LOG.info(
+    rows = sum(manifest.rows_by_table.values())
+    _LOG.log(
+        logging.INFO if rows else logging.DEBUG,
         "window mined window=%s rows=%d logs=%d seconds=%.2f",
-        window, sum(manifest.rows_by_table.values()), len(manifest.logs), manifest.seconds,
+        window, rows, len(manifest.logs), manifest.seconds,
     )  # fmt: skip
     for one in released:
         _LOG.warning(

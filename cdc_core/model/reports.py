@@ -92,6 +92,14 @@ class StepReport:
     stopped: tuple[StreamEnd, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
 
+    @property
+    def is_quiet(self) -> bool:
+        """Does it bring no news? Windows are cut as long as Oracle works, and most of an idle
+        source's are empty."""
+        is_empty = self.kind in ("window-captured", "window-applied") and not self.rows
+        is_news = bool(self.stopped or self.left_out or self.facts.get("is_gap"))
+        return self.kind == "windows-planned" or (is_empty and not is_news)
+
 
 Reporter = Callable[[StepReport], None]
 

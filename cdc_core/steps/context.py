@@ -306,8 +306,10 @@ class Context:
                 self._leases = taking.pop_all()
 
     def reported(self, report: StepReport) -> StepReport:
-        """Log a finished step, tell the caller's reporter, and hand it back."""
-        LOG.info(
+        """Log a finished step (an idle source's at DEBUG), tell the caller's reporter, and return
+        it."""
+        LOG.log(
+            logging.DEBUG if report.is_quiet else logging.INFO,
             "%s %s%s rows=%d seconds=%.2f%s",
             report.kind,
             f"{report.table} " if report.table and str(report.table) != report.key else "",

@@ -26,7 +26,7 @@ STOPS = 8
 
 @contextmanager
 def looping(file: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "pipelines.cli", "run", "--loop", "--every", "0.5"]
+    command = [sys.executable, "-m", "pipelines.cli", "--debug", "run", "--loop", "--every", "0.5"]
     environ = {**os.environ, "CAPTURE_PASSWORD": PASSWORDS[CAPTURE], "REDOLAKE_CONFIG": str(file)}
     with log.open("wb") as output:
         process = subprocess.Popen(command, env=environ, stdout=output, stderr=output)
