@@ -71,3 +71,7 @@ def test_the_checks_can_be_executed_by_hand(site: MemorySite) -> None:
     result = subset.execute_in_process(instance=site.instance)
     assert result.success
     assert len(result.get_asset_check_evaluations()) == 5
+    one = dg.AssetCheckKey(site.names.database_key, "oracle_answers")
+    alone = job.get_subset(asset_selection=set(), asset_check_selection={one})
+    again = alone.execute_in_process(instance=site.instance)
+    assert [each.asset_check_key for each in again.get_asset_check_evaluations()] == [one]
