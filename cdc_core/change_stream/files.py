@@ -43,9 +43,10 @@ class Place:
         return asdict(self)
 
     @classmethod
-    def of(cls, manifest: Mapping[str, Any]) -> Place:
-        """The inverse; what else the manifest says of its reader is passed over."""
-        return cls(**{one.name: manifest[one.name] for one in fields(cls)})
+    def of(cls, reader: Mapping[str, Any]) -> Place | None:
+        """The inverse; None where the window before was not read from files."""
+        known = {one.name: reader[one.name] for one in fields(cls) if one.name in reader}
+        return cls(**known) if len(known) == len(fields(cls)) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +191,16 @@ class RecordFiles:
             )
         return None, lowest
 
-    def resume(self, place: Place) -> FilePosition:
-        """A place of an earlier window in the files of now.
+    def resume(self, reader: Mapping[str, Any], low: Scn) -> FilePosition:
+        """Where the window before ended, in the files of now; where it was not read from files, as
+        :meth:`start`.
 
         Raises:
             RedoUnavailableError: Its file is gone, or was written over.
         """
+        place = Place.of(reader)
+        if place is None:
+            return self.start(low)
         named = [path for path in self._paths if path.name == place.name]
         others = [path for path in self._paths if path.name != place.name and place.offset]
         for path in (*named, *others):

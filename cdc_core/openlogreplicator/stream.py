@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from cdc_core.change_stream.files import Place, RecordFiles
+from cdc_core.change_stream.files import RecordFiles
 from cdc_core.change_stream.form import Batch, Wording
 from cdc_core.config import OpenLogReplicatorConfig, TableConfig
 from cdc_core.errors import DecodeError, RedoUnavailableError
@@ -113,7 +113,7 @@ class MessageStream:
                 yield spool.batches
             return
         files = self._files()
-        start = files.resume(Place.of(work.reader)) if work.reader else files.start(window.scn_low)
+        start = files.resume(work.reader, window.scn_low)
         yield lambda: files.blocks(start)
 
     def release(self, database: OracleDatabase, applied: Scn) -> None:

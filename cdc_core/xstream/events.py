@@ -14,10 +14,9 @@ from typing import Any
 from cdc_core.change_stream.form import Op, TableShape
 from cdc_core.errors import ConfigError, DecodeError, LogsNotReadyError, RedoUnavailableError
 from cdc_core.model.scn import ScnWindow
-from cdc_core.xstream.lcrs import IN_FLIGHT, Lcr, Value, lacking
+from cdc_core.xstream.lcrs import IN_FLIGHT, KEY_ONLY, Lcr, Value, lacking
 
 _OPS: dict[str, Op] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "COMMIT": "commit"}
-_PASSED_OVER = frozenset({"START_TX", "CONTROL INFO"})
 _PIECES = frozenset({"LOB WRITE", "LOB TRIM", "LOB ERASE"})
 
 
@@ -27,10 +26,12 @@ class RowImage:
 
     values: tuple[Value, ...]
     chunks: tuple[Value, ...]
-    is_whole: bool
+    is_whole: bool = False
     """Has it every column, as the new row of an INSERT does?"""
     is_piece: bool = False
     """Is it a piece of a LOB, rather than a row?"""
+    is_key_only: bool = False
+    """Has it the row's identity alone?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ class LcrEvent:
     @property
     def before(self) -> RowImage | None:
         """See :class:`Event`."""
-        return None if self.op == "c" else RowImage(self.lcr.old, (), is_whole=False)
+        if self.op == "c":
+            return None
+        return RowImage(self.lcr.old, (), is_key_only=bool(self.lcr.flags & KEY_ONLY))
 
     @property
     def after(self) -> RowImage | None:
@@ -88,6 +91,7 @@ class LcrEvent:
             self.lcr.chunks,
             is_whole=self.op == "c",
             is_piece=self.lcr.command in _PIECES,
+            is_key_only=bool(self.lcr.flags & KEY_ONLY),
         )
 
     @property
@@ -99,7 +103,7 @@ class LcrEvent:
     @property
     def moment(self) -> datetime | None:
         """See :class:`Event`."""
-        return self.lcr.time
+        return self.lcr.time and self.lcr.time.replace(microsecond=0)
 
     @property
     def thread(self) -> int:
@@ -139,7 +143,12 @@ class LcrEvents:
         self._open: str | None = None
 
     def state(self) -> Mapping[str, Any]:
-        """See :meth:`EventReader.state`."""
+        """See :meth:`EventReader.state`.
+
+        Raises:
+            DecodeError: The window's last transaction has no COMMIT.
+        """
+        self._refuse_open()
         return {"position": self._position.hex()}
 
     def events(self, lcr: Lcr, ordinals: Iterator[int]) -> Iterator[LcrEvent]:
@@ -147,7 +156,7 @@ class LcrEvents:
 
         Raises:
             RedoUnavailableError: LCRs between two recordings are missing.
-            DecodeError: LCRs have positions of two versions.
+            DecodeError: LCRs have positions of two versions, or a transaction has no COMMIT.
         """
         at = lcr.at
         self._check(lcr, at)
@@ -162,6 +171,7 @@ class LcrEvents:
             return
         event = LcrEvent(next(ordinals), op, lcr.committed, lcr)
         if op != "ddl" and lcr.transaction != self._open:
+            self._refuse_open()
             self._open = lcr.transaction
             yield replace(event, op="begin")
         if op == "commit":
@@ -184,6 +194,15 @@ class LcrEvents:
                 begins=lcr.scn,
             )
 
+    def _refuse_open(self) -> None:
+        """Another transaction begins, or the window ends: the one before must have ended."""
+        if self._open is not None:
+            raise DecodeError(
+                "a transaction has no COMMIT among its LCRs",
+                hint="Record the LCRs of COMMIT too, transactions one behind the other.",
+                transaction=self._open,
+            )
+
     def _op_of(self, lcr: Lcr) -> Op | None:
         """What a row LCR does; None where that is nothing.
 
@@ -199,7 +218,7 @@ class LcrEvents:
                 commit_scn=lcr.committed,
             )
         op = _OPS.get(lcr.command)
-        if op is not None or lcr.command in _PASSED_OVER:
+        if op is not None or lcr.command == "START_TX":
             return op
         if lcr.command in _PIECES:
             return "u"  # which the table's reader refuses

@@ -7,6 +7,7 @@ watermark moves behind the Delta commits only.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ class OutboundServer:
     def __init__(self, how: XStreamConfig, oracle: OracleConfig, database: OracleDatabase) -> None:
         assert how.server is not None
         self._how, self._oracle, self._name = how, oracle, how.server
-        self._database = database
+        self._database, self._lock = database, threading.Lock()
         self.form = LcrForm(how)
 
     def check(self, session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:
@@ -170,7 +171,7 @@ class OutboundServer:
                 scn=low,
                 processed=processed,
             )
-        with OciSource(self._how, self._oracle) as source:
+        with self._lock, OciSource(self._how, self._oracle) as source:
             source.attach(low)
             yield source
             source.detach()

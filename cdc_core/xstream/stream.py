@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cdc_core.change_stream.files import Place, RecordFiles
+from cdc_core.change_stream.files import RecordFiles
 from cdc_core.change_stream.form import Batch, Wording
 from cdc_core.config import TableConfig, XStreamConfig
 from cdc_core.errors import DecodeError
@@ -83,11 +83,7 @@ class Recordings:
     ) -> Iterator[Callable[[], Iterable[Batch]]]:
         """See :meth:`Stream.open`."""
         files = self._files()
-        start = (
-            files.resume(Place.of(work.reader))
-            if work.reader
-            else files.start(work.record.window.scn_low)
-        )
+        start = files.resume(work.reader, work.record.window.scn_low)
         yield lambda: files.blocks(start)
 
     def release(self, database: OracleDatabase, applied: Scn) -> None:

@@ -67,7 +67,8 @@ class LcrRows:
     def __init__(self, schema: TableSchema, columns: Sequence[Column]) -> None:
         self._names = [one.name for one in columns]
         known = {one.name for one in schema.as_in_rows().in_oracle().columns}
-        self._known = known | {*schema.stored, *schema.excluded, ROW_ARCHIVAL}
+        omitted = {name for name, _ in schema.omitted}
+        self._known = known | omitted | {*schema.stored, *schema.excluded, ROW_ARCHIVAL}
         self._converters = [
             _converter(plan_column(one, schema), is_local=one.is_local_time) for one in columns
         ]
@@ -83,6 +84,11 @@ class LcrRows:
 
     def _row(self, image: RowImage) -> dict[str, Value]:
         row = {one.name: one for one in image.values}
+        if image.is_key_only:
+            raise RefusedValueError(
+                "an LCR has the row's identity alone: the table has columns that XStream does not support, see "
+                "DBA_XSTREAM_OUT_SUPPORT_MODE"
+            )
         if image.is_piece and self._takes_piece(image):
             raise RefusedValueError(
                 "a piece of a LOB was written, whose value no LCR has whole; write whole values, or name the column under "

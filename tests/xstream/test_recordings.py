@@ -103,6 +103,26 @@ def test_the_recorder_and_redolake_are_killed_at_random(
     assert len(created) == len(set(created)) == 20
 
 
+@pytest.mark.parametrize("kept", range(1, 5))
+def test_a_transaction_that_was_recorded_in_part_comes_whole_once(
+    oracle: Oracle, recorder: Recorder, source: Source, kept: int
+) -> None:
+    """The recorder was killed inside of it; the next one gives it again, from its first LCR on."""
+    oracle.run("UPDATE K SET V = 'b'")
+    recorder.write()
+    source.windows()
+    recorder.restart()
+    oracle.run(*(f"INSERT INTO K VALUES ({number}, 'b')" for number in range(2, 6)))
+    recorder.write()
+    lines = newest(recorder).read_bytes().splitlines(keepends=True)
+    newest(recorder).write_bytes(b"".join(lines[: 1 + kept]))
+    recorder.restart(back=2)
+    recorder.write()
+    source.windows()
+    assert source.ops("K") == "ucccc"
+    source.check_exact("K")
+
+
 def test_a_recording_that_is_missing_between_two_is_noticed(
     oracle: Oracle, recorder: Recorder, source: Source
 ) -> None:
@@ -147,6 +167,11 @@ def _of_version_2(line: dict[str, Any]) -> None:
         line.update(position=line["position"][:-2] + "02", commit_scn=line["scn"] + 1)
 
 
+def _no_commit(line: dict[str, Any]) -> None:
+    if line.get("command") == "COMMIT":
+        line["command"] = "START_TX"
+
+
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
@@ -156,6 +181,7 @@ def _of_version_2(line: dict[str, Any]) -> None:
         pytest.param(_of_version_2, DecodeError, "upgraded", id="another-version"),
         pytest.param(_set("flags", 0x20), CdcError, "resnapshot", id="in-flight"),
         pytest.param(_set("command", "MERGE"), DecodeError, "committed_data_only", id="unknown"),
+        pytest.param(_no_commit, DecodeError, "Record the LCRs of COMMIT", id="no-commit"),
         pytest.param(_set("lcr", "other"), DecodeError, "lcr-files", id="another-kind"),
     ],
 )
@@ -215,6 +241,7 @@ def _drop(line: dict[str, Any]) -> None:
         pytest.param(_drop, "an INSERT lacks columns: V", id="drops-a-column"),
         pytest.param(_column(1, flags=0x100), "encrypted", id="encrypted"),
         pytest.param(_set("command", "LOB WRITE"), "a piece of a LOB", id="piece-of-a-lob"),
+        pytest.param(_set("flags", 1), "identity alone", id="key-only"),
     ],
 )
 def test_a_value_that_is_not_understood_stops_its_table_alone(

@@ -1,4 +1,4 @@
-"""OpenLogReplicator's files in Delta tables: the change logs that LogMiner gives, and mirrors that equal Oracle."""
+"""OpenLogReplicator's files and XStream's LCRs in Delta tables: the change logs that LogMiner gives, and mirrors that equal Oracle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from oracle_embedded.openlogreplicator import OpenLogReplicator
 from tests.invariants.compare import Verdict, compare
 from tests.openlogreplicator.olr import olr_capture
 from tests.oracle.embedded import running_oracle
-from tests.sources.test_same_changes import DIFFERENCES
+from tests.sources.test_same_changes import DIFFERENCES, OF_XSTREAM
+from tests.xstream.lcrs import recorded, recorder_of
 
 
 def logged(path: Path) -> list[dict[str, Any]]:
@@ -21,11 +22,13 @@ def logged(path: Path) -> list[dict[str, Any]]:
     rows = deltalake.DeltaTable(str(path / "changelog" / "demo.t")).to_pyarrow_table().to_pylist()
     changes = [row for row in rows if row["_cdc_op"] != "r"]
     changes.sort(key=lambda row: (row["_cdc_commit_scn"], row["_cdc_ordinal"]))
-    return [{name: row[name] for name in row if name not in DIFFERENCES} for row in changes]
+    return [
+        {name: row[name] for name in row if name not in DIFFERENCES | OF_XSTREAM} for row in changes
+    ]
 
 
 @pytest.mark.spark
-def test_both_readers_write_the_same_delta_tables(tmp_path: Path, spark_process: None) -> None:
+def test_all_readers_write_the_same_delta_tables(tmp_path: Path, spark_process: None) -> None:
     """With a DDL between the changes, a change of key, and a TRUNCATE that is followed."""
     with running_oracle() as oracle:
         oracle.run(
@@ -34,7 +37,12 @@ def test_both_readers_write_the_same_delta_tables(tmp_path: Path, spark_process:
         )
         olr = OpenLogReplicator(oracle.database, tmp_path / "olr")
         olr.write()
-        captures = {"logminer": {"close_at": "online"}, "openlogreplicator": olr_capture(olr)}
+        recorder = recorder_of(oracle, tmp_path / "lcrs")
+        captures = {
+            "logminer": {"close_at": "online"},
+            "openlogreplicator": olr_capture(olr),
+            "xstream": recorded(recorder),
+        }
         pipelines = {
             name: Pipeline(
                 oracle.config(
@@ -52,6 +60,7 @@ def test_both_readers_write_the_same_delta_tables(tmp_path: Path, spark_process:
         oracle.run("INSERT INTO T VALUES (1, 0.5, NULL, 'x')", "DELETE FROM T WHERE ID = 1")
         oracle.run("INSERT INTO T VALUES (2, 0.5, NULL, 'x')")
         olr.write()
+        recorder.write()
         for pipeline in pipelines.values():
             list(pipeline.run_once())
         found = {name: logged(tmp_path / name / "lake" / "src") for name in pipelines}
@@ -63,7 +72,7 @@ def test_both_readers_write_the_same_delta_tables(tmp_path: Path, spark_process:
                 mirror = tmp_path / name / "lake" / "src" / "mirror" / "demo.t"
                 assert compare(connection, "T", ("ID",), mirror, scn) == Verdict(1, 1, 0, 0, 0, 0)
     truncations = [[row for row in rows if row["_cdc_op"] == "t"] for rows in found.values()]
-    assert [len(rows) for rows in truncations] == [1, 1]
+    assert [len(rows) for rows in truncations] == [1, 1, 1]
     left = [[row for row in rows if row["_cdc_op"] != "t"] for rows in found.values()]
-    assert left[0] == left[1]
+    assert left[0] == left[1] == left[2]
     assert [row["_cdc_op"] for row in left[0]] == [*"uuuuuu", *"cdc"]
