@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from cdc_core.errors import SnapshotTooOldError
@@ -75,17 +75,20 @@ def went_back(at: datetime, now: datetime, offset: timedelta) -> timedelta:
         now: The present, in UTC.
         offset: What the host's clock is ahead of UTC now.
     """
-    most = timedelta()
-    present, near = now.replace(tzinfo=UTC), (at - offset).replace(tzinfo=UTC)
-    for zone in _zones():
-        if _offset(present, zone) == offset:
-            back = _offset(near - _NEAR, zone) - _offset(near + _NEAR, zone)
-            most = max(most, back)
-    return most
+    near = (at - offset).replace(tzinfo=UTC)
+    zones = _zones(now.replace(second=0, microsecond=0, tzinfo=UTC), offset)
+    steps = (_offset(near - _NEAR, zone) - _offset(near + _NEAR, zone) for zone in zones)
+    return max((timedelta(), *steps))
+
+
+@lru_cache(maxsize=64)
+def _zones(minute: datetime, offset: timedelta) -> tuple[ZoneInfo, ...]:
+    """Zones that are so far ahead of UTC in a minute; clocks are put back between two minutes."""
+    return tuple(one for one in _every_zone() if _offset(minute, one) == offset)
 
 
 @cache
-def _zones() -> tuple[ZoneInfo, ...]:
+def _every_zone() -> tuple[ZoneInfo, ...]:
     return tuple(ZoneInfo(name) for name in sorted(available_timezones()))
 
 

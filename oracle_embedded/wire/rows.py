@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import chain
 from operator import eq
 
@@ -50,7 +51,8 @@ def describe(
     if columns:
         parts.append(b"\x00")
     for position, column in enumerate(columns, 1):
-        parts.append(column_description(column, position, scale_bytes=scale_bytes))
+        describes = column_description if column.shape is not None else _plain_description
+        parts.append(describes(column, position, scale_bytes=scale_bytes))
     parts.append(bytes(6))
     return b"".join(parts)
 
@@ -81,6 +83,10 @@ def column_description(
             ub_bytes(_IS_JSON if column.is_json else 0),
         )
     )
+
+
+_plain_description = lru_cache(maxsize=4096)(column_description)
+"""Clients ask for the same columns again and again; a shape has what cannot be a key."""
 
 
 def cursor_value(description: bytes, cursor_id: int) -> bytes:

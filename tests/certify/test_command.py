@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,13 @@ from typer.testing import CliRunner
 from diagnosis.certify.certifying import TRY_PROBES
 from oracle_embedded.database import ADMIN, CAPTURE
 from pipelines.cli import app
-from tests.oracle.embedded import PASSWORDS, Oracle, running_oracle
+from tests.oracle.embedded import PASSWORDS, Oracle
+from tests.oracle.fixtures import oracle_with
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(10))")
-        yield running
+oracle = oracle_with("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(10))", scope="module")
 
 
 @pytest.fixture

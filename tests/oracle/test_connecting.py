@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,10 @@ from cdc_core.oracle.session import connect
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER
 from oracle_embedded.wire import connect as wire_connect
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 
-
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        yield running
+oracle = oracle_with()
 
 
 def _config(oracle: Oracle, **more: Any) -> OracleConfig:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from pipelines.debezium.connector_file import read_connector
 from pipelines.debezium.converting import Imported, Outcome, imported
 from pipelines.debezium.expressions import columns, listed, table_name
 from pipelines.debezium.properties import PROPERTIES, all_names, property_named
-from tests.oracle.embedded import CAPTURE, Oracle, running_oracle
+from tests.oracle.embedded import CAPTURE, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of, table_id
 
 BASE = {
@@ -459,15 +459,11 @@ def test_what_is_no_connector_is_refused(tmp_path: Path, text: str, said: str) -
 # -- against a database
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ORDERS (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20), SSN VARCHAR2(20))",
-            "CREATE TABLE ITEMS (ID NUMBER(9) PRIMARY KEY)",
-            "CREATE TABLE KEYLESS (ID NUMBER(9))",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE ORDERS (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20), SSN VARCHAR2(20))",
+    "CREATE TABLE ITEMS (ID NUMBER(9) PRIMARY KEY)",
+    "CREATE TABLE KEYLESS (ID NUMBER(9))",
+)
 
 
 def connector_of(oracle: Oracle, folder: Path, **more: str) -> Path:

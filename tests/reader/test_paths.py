@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,8 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from cdc_core.steps.delta_logs import delta_rows
 from redolake.reader import open as open_lake
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.reader.test_reader import _window
 
 ORDERS = TableId(OWNER, "ORDERS")
@@ -28,14 +28,10 @@ LAKE = {
 }
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ORDERS (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "INSERT INTO ORDERS VALUES (1, 'first')",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE ORDERS (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "INSERT INTO ORDERS VALUES (1, 'first')",
+)
 
 
 def _config(oracle: Oracle, path: Path, *tables: str, **lake: str) -> SourceConfig:

@@ -21,7 +21,8 @@ from cdc_core.snapshot.kafka_channel import KafkaChannel
 from cdc_core.snapshot.signal_table import OracleChannel
 from cdc_core.state.store import Store
 from tests.kafka_broker import KafkaBroker
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 
 ASK = {"data-collections": ["HR.EMP"]}
 
@@ -109,11 +110,7 @@ class KafkaPlace:
         return KafkaChannel("src", self.config)
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run("CREATE TABLE EMP (ID NUMBER(9) PRIMARY KEY)")
-        yield running
+oracle = oracle_with("CREATE TABLE EMP (ID NUMBER(9) PRIMARY KEY)", scope="module")
 
 
 @pytest.fixture(params=["file", "landing", "oracle", "kafka"])

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from cdc_core.model.alerts import Alert
 from cdc_core.steps.alerting import alerts, tell_changes
 from tests.oracle.embedded import ADMIN, Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, table_id
 
 T = table_id("T")
 oracle = oracle_with(
@@ -22,12 +18,9 @@ oracle = oracle_with(
 )
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    told = {"alerts": {"lag_minutes": 30}, "notifications": {"channels": ["store"]}}
-    with source_of(oracle, tmp_path, "T", "U", **told) as opened:
-        opened.run()
-        yield opened
+source = capturing(
+    "T", "U", **{"alerts": {"lag_minutes": 30}, "notifications": {"channels": ["store"]}}
+)
 
 
 def kinds(source: Source) -> list[tuple[str, bool]]:

@@ -3,7 +3,6 @@ onto others' names, swapped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ import pytest
 
 from cdc_core.errors import TableStoppedError, WindowFirstError
 from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.ddl_story import CUTS, DdlStory, T, check, rows_of, running_story, tell
-from tests.steps.harness import Source, source_of
+from tests.steps.harness import Source, capturing, source_of
 
 
 def called(old: str, new: str) -> str:
@@ -180,23 +180,15 @@ def test_a_pattern_s_protection_does_not_come_behind_the_values(
 AGAIN = ("ALTER TABLE T DROP COLUMN C", "ALTER TABLE T ADD (C NUMBER(9,1))", "UPDATE T SET C = 77 WHERE ID = 2")  # fmt: skip
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """T's last column is the one that goes and comes, so that its place is the same."""
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, C NUMBER(9,1))",
-            "INSERT INTO T VALUES (1, 1.5)",
-            "INSERT INTO T VALUES (2, 2.5)",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, C NUMBER(9,1))",
+    "INSERT INTO T VALUES (1, 1.5)",
+    "INSERT INTO T VALUES (2, 2.5)",
+)
+"""T's last column is the one that goes and comes, so that its place is the same."""
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T") as opened:
-        opened.run()
-        yield opened
+source = capturing("T")
 
 
 def values(source: Source, *names: str) -> dict[int, tuple[float | None, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from cdc_core.steps.reconciling import _oracle_rows
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps import converters_of_users
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 T = table_id("T")
 HERE = converters_of_users.__name__
@@ -39,12 +38,7 @@ FIRST = (1, True, False, "Y", -7, 7, NOON)
 EMPTY = (2, *[None] * 6)
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, policies={"on_undecodable": "quarantine"}) as opened:
-        opened.configure(CONVERTED)
-        opened.run()
-        yield opened
+source = capturing(CONVERTED, policies={"on_undecodable": "quarantine"})
 
 
 def test_a_class_converts_on_every_way(oracle: Oracle, source: Source) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
-
-import pytest
 
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, table_id
 
 T = table_id("T")
 TYPES_AS = {
@@ -29,13 +25,7 @@ oracle = oracle_with(
 )
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    policies = {"on_undecodable": "quarantine"}
-    with source_of(oracle, tmp_path, policies=policies) as opened:
-        opened.configure({"name": "T", **FORMS})
-        opened.run()
-        yield opened
+source = capturing({"name": "T", **FORMS}, policies={"on_undecodable": "quarantine"})
 
 
 ROW = (1, False, "7", 1.5, "00ff", "P0Y0M1DT0H0M0S", datetime(2001, 2, 3, 4, 5, 6))

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from cdc_core.errors import ConfigError
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
+
+oracle = oracle_with(
+    *(f"CREATE TABLE {one} (ID NUMBER(9) PRIMARY KEY, N NUMBER(9))" for one in ("A", "B")),
+    *(f"INSERT INTO {one} VALUES ({n}, {n})" for one in ("A", "B") for n in (1, 2)),
+)
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            *(f"CREATE TABLE {one} (ID NUMBER(9) PRIMARY KEY, N NUMBER(9))" for one in ("A", "B")),
-            *(f"INSERT INTO {one} VALUES ({n}, {n})" for one in ("A", "B") for n in (1, 2)),
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "A", "B") as source:
-        yield source
+source = capturing("A", "B", runs=False)
 
 
 def start(source: Source, **snapshot: object) -> str:

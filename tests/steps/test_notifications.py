@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from cdc_core.config.notifications import NotificationConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.signals import Signal
 from cdc_core.snapshot.notification_channels import WebhookChannel, open_channels
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of
 
 HEARD: list[tuple[str, dict[str, Any]]] = []
@@ -68,14 +68,10 @@ class Hook:
         self.server.server_close()
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)",
-            "INSERT INTO T SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 150",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)",
+    "INSERT INTO T SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 150",
+)
 
 
 def source_with(oracle: Oracle, path: Path, **notifications: Any) -> Any:

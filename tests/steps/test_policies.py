@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +21,7 @@ from cdc_core.steps.pattern_matching import with_matches
 from cdc_core.steps.policies import answer_to
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 ONE, TWO = table_id("ONE"), table_id("TWO")
 STOPPED = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -36,16 +35,17 @@ oracle = oracle_with(
 )
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    """ONE and TWO, snapshotted, with one window; every trouble has the policy that brings its table back."""
-    policies = {
-        "on_truncate": "resnapshot", "on_drop": "remove", "on_unsupported_ddl": "resnapshot",
+source = capturing(
+    "ONE",
+    "TWO",
+    policies={
+        "on_truncate": "resnapshot",
+        "on_drop": "remove",
+        "on_unsupported_ddl": "resnapshot",
         "on_undecodable": "resnapshot",
-    }  # fmt: skip
-    with source_of(oracle, tmp_path, "ONE", "TWO", policies=policies) as opened:
-        opened.run()
-        yield opened
+    },
+)
+"""ONE and TWO, snapshotted, with one window; every trouble has the policy that brings its table back."""
 
 
 @pytest.mark.parametrize(

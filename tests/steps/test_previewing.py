@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from pipelines.cli import app
 from pipelines.commands import plan as command
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
-from tests.steps.harness import Source, source_of
+from tests.oracle.embedded import OWNER
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing
+
+oracle = oracle_with(
+    *(
+        f"CREATE TABLE {one} (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), X NUMBER(9))"
+        for one in ("A", "B", "C")
+    ),
+    "CREATE TABLE KEYLESS (ID NUMBER(9))",
+)
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            *(
-                f"CREATE TABLE {one} (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), X NUMBER(9))"
-                for one in ("A", "B", "C")
-            ),
-            "CREATE TABLE KEYLESS (ID NUMBER(9))",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "A", "B") as source:
-        yield source
+source = capturing("A", "B", runs=False)
 
 
 def plan(source: Source) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +14,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.stage.quarantine import FOLLOWS
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, table_id
 
 ONE, TWO = table_id("ONE"), table_id("TWO")
 BAD = "unreadable"
@@ -41,12 +40,9 @@ def oracle() -> Iterator[Oracle]:
         yield running
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    policies = {"on_undecodable": "quarantine", "quarantine_rows_max": 4}
-    with source_of(oracle, tmp_path, "ONE", "TWO", policies=policies) as opened:
-        opened.run()
-        yield opened
+source = capturing(
+    "ONE", "TWO", policies={"on_undecodable": "quarantine", "quarantine_rows_max": 4}
+)
 
 
 def translates(oracle: Oracle, *, not_these: tuple[str, ...] = ()) -> None:

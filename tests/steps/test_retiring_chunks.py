@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,9 @@ from cdc_core.errors import LandingDamagedError
 from cdc_core.landing.manifest import moment_of
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.steps.snapshots import retire
-from tests.oracle.embedded import ADMIN, Oracle
+from tests.oracle.embedded import ADMIN
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, table_id
 
 T, U = table_id("T"), table_id("U")
 
@@ -24,12 +22,11 @@ oracle = oracle_with(
 )
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    more = {"snapshot": {"chunk_rows": 100}, "retention": {"chunk_days": 30, "window_days": 30}}
-    with source_of(oracle, tmp_path, "T", "U", **more) as opened:
-        opened.run()
-        yield opened
+source = capturing(
+    "T",
+    "U",
+    **{"snapshot": {"chunk_rows": 100}, "retention": {"chunk_days": 30, "window_days": 30}},
+)
 
 
 @pytest.fixture

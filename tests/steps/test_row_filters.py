@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,17 @@ from rich.console import Console
 
 from cdc_core.steps import Pipeline
 from pipelines.commands.inspect import show_status
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
+
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, STATE VARCHAR2(10), SECRET NUMBER(9))",
+    *(f"INSERT INTO T VALUES ({n}, '{'old' if n % 2 else 'new'}', {n})" for n in range(9)),
+)
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, STATE VARCHAR2(10), SECRET NUMBER(9))",
-            *(f"INSERT INTO T VALUES ({n}, '{'old' if n % 2 else 'new'}', {n})" for n in range(9)),
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T") as source:
-        yield source
+source = capturing("T", runs=False)
 
 
 def begin(source: Source, condition: str | None, **more: Any) -> None:

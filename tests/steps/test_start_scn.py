@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from pydantic import ValidationError
 
@@ -12,25 +9,17 @@ from cdc_core.config.snapshot import SnapshotConfig
 from cdc_core.errors import ConfigError, RedoUnavailableError
 from cdc_core.oracle.database import current_scn
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
-from tests.oracle.embedded import Oracle, running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, table_id
+
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, N NUMBER(9))",
+    "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)",
+    "INSERT INTO T VALUES (1, 1)",
+)
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, N NUMBER(9))",
-            "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)",
-            "INSERT INTO T VALUES (1, 1)",
-        )
-        yield running
-
-
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T", "U") as source:
-        yield source
+source = capturing("T", "U", runs=False)
 
 
 def now(source: Source) -> int:

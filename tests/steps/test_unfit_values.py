@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +17,7 @@ from cdc_core.steps.reconciling import _oracle_rows
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.converters_of_users import __name__ as converters
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 T = table_id("T")
 ENTRY: dict[str, Any] = {
@@ -47,12 +46,7 @@ oracle = oracle_with(
 NOTHING = (None,) * COUNT
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, policies={"on_unfit_value": "null"}) as opened:
-        opened.configure(ENTRY)
-        opened.run()
-        yield opened
+source = capturing(ENTRY, policies={"on_unfit_value": "null"})
 
 
 def test_they_are_null_on_every_way(
