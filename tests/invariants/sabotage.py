@@ -32,14 +32,12 @@ def _mining_from_the_snapshot() -> None:
 def _rollbacks_ignored() -> None:
     """Rule 1 broken: what ROLLBACK TO SAVEPOINT undid stays."""
     from cdc_core.stage import rollback
-    from tests.steps import memory_lake
 
     def wrapped(rows: Any, **_: Any) -> rollback.RolledBackRows:
         undo = rows.filter(rows["rollback"])
         return rollback.RolledBackRows(undo["ordinal"].to_numpy(), {})
 
     rollback.find_undone = wrapped
-    memory_lake.find_undone = wrapped
 
 
 SABOTAGES: dict[str, Callable[[], None]] = {

@@ -8,7 +8,7 @@ asked, in order.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -34,7 +34,6 @@ from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, Table
 from cdc_core.lake.truncating import Truncation
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.operations import Operation
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained
 from cdc_core.model.scn import Scn, ScnWindow
@@ -43,19 +42,10 @@ from cdc_core.schema.partition_bounds import bound_value
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.stage.absent_names import LISTS
-from cdc_core.stage.addresses import with_addresses
-from cdc_core.stage.closing_updates import updates_apart
-from cdc_core.stage.committed import LandedInput, read_committed
+from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.layout import OPTIONAL, change_schema
-from cdc_core.stage.lobs import (
-    lob_transactions,
-    with_calls,
-    with_whole_lobs,
-    without_beginnings,
-)
-from cdc_core.stage.missing_lobs import LandedLobs
 from cdc_core.stage.quarantine import (
     QUARANTINE_SCHEMA,
     Sieve,
@@ -63,11 +53,8 @@ from cdc_core.stage.quarantine import (
     left_out_rows,
     without_text,
 )
-from cdc_core.stage.redo_order import RedoOrder
-from cdc_core.stage.rollback import find_undone
-from cdc_core.stage.statements import without_closes
 from cdc_core.stage.transactions import TRANSACTIONS
-from cdc_core.stage.window import staged_changes
+from cdc_core.stage.window import decodable_rows, staged_changes
 from tests.steps import counted_rows
 
 Key = tuple[Any, ...]
@@ -214,7 +201,7 @@ class MemoryLake:
         *,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        table, window, landed = part.table, part.window, part.landed
+        table, window = part.table, part.window
         position, read_scn, generation = state.position, state.read_scn, state.generation
         found = self._begun(table, generation)
         assert read_scn is None or found.read_scn <= read_scn, "a chunk was read later than that"
@@ -228,8 +215,6 @@ class MemoryLake:
             position is not None and position < window.scn_low
         ):
             raise NotYetError("windows of a table are out of order", table=table)
-        rows = _committed_rows(landed)
-        _hold_against(rows, landed)
         schema = _settled(found, part.schema)
         decoder = ChangeDecoder(
             schema,
@@ -241,11 +226,19 @@ class MemoryLake:
             skipping=rules.skipping,
             replacing=rules.replacing,
         )
-        lobs = LandedLobs(table, landed.redo_paths)
-        if rows and "before" in rows[0]:
-            changes, refused = _typed(landed, decoder), QUARANTINE_SCHEMA.empty_table()
-        else:
-            changes, refused = _decoded(rows, decoder, found, state.covered_scn, rules, lobs)
+        sieve = None
+        if rules.quarantine_max is not None:
+            before = found.in_quarantine
+            sieve = Sieve(
+                decoder,
+                Suspects.of(before["_cdc_row_id"].to_pylist()),
+                covered_scn=state.covered_scn,
+                room=rules.quarantine_max - before.num_rows,
+                keeps_text=rules.keeps_text,
+            )
+        batches = staged_changes(part.landed.rows(part.landed.committed()), decoder, sieve)
+        changes = _in_order(batches, schema)
+        refused = QUARANTINE_SCHEMA.empty_table() if sieve is None else sieve.rows
         self._enter("apply_window", table, window.key, fence)
         found.quarantine.pop(window.scn_high, None)
         if refused.num_rows:
@@ -368,11 +361,10 @@ class MemoryLake:
         del fence
         found, window, covered_scn = self.tables[part.table], part.window, state.covered_scn
         if window.scn_high not in found.quarantine:
-            rows = _committed_rows(part.landed)
             decoder = ChangeDecoder(part.schema, window.scn_high, earlier=tuple(part.earlier))
+            pieces = decodable_rows(part.landed.rows(part.landed.committed()), decoder)
             own = [one for one in found.changes if one["_cdc_window"] == window.scn_high]
             known = np.array([one["_cdc_ordinal"] for one in own], np.int64)
-            pieces = [_table_of(rows)] if rows else []
             left = left_out_rows(pieces, known, decoder, covered_scn=covered_scn)
             left = left if keeps_text else without_text(left)
             if left.num_rows:
@@ -823,102 +815,9 @@ def _in_type_of(column: Column, value: Any) -> Any:
     return value if own.type == kind else widened(own, kind)[0].as_py()
 
 
-def _committed_rows(landed: LandedInput) -> list[dict[str, Any]]:
-    """Redo rows of the table's transactions that commit in the window, or came to light with it."""
-    table, window, late_above = landed.table, landed.window, landed.late_above
-    committed = {
-        row["xid"]: row
-        for path in landed.transactions_paths
-        for row in pq.read_table(path).to_pylist()
-        if row["state"] == "commit"
-        and (
-            window.scn_low < row["commit_scn"] <= window.scn_high
-            or (late_above is not None and row["late"] and row["commit_scn"] > late_above)
-        )
-    }
-    rows = []
-    for path in landed.redo_paths:
-        for row in pq.read_table(path).to_pylist():
-            own = committed.get(row["xid"])
-            if (
-                own is not None
-                and (row["seg_owner"], row["table_name"]) == (table.owner, table.name)
-                and row["operation_code"] not in (Operation.DDL, Operation.RESELECTED)
-                and own["first_ordinal"] <= row["ordinal"] < own["commit_ordinal"]
-            ):
-                extra = (
-                    "commit_scn", "commit_timestamp", "username", "commit_ordinal", "start_scn", "start_timestamp", "client_id",
-                )  # fmt: skip
-                rows.append(row | {name: own[name] for name in extra} | {"problem": None})
-    places = [(row["xid"], row["ordinal"]) for row in rows]
-    if len(set(places)) != len(places):
-        raise LakeError("a landed row was read twice", table=table)
-    rows.sort(key=lambda row: (row["commit_scn"], row["commit_ordinal"], row["ordinal"]))
-    return rows
-
-
-def _hold_against(rows: list[dict[str, Any]], landed: LandedInput) -> None:
-    """The lake itself must find the same rows, and as many as the ledger counted."""
-    batches = list(landed.rows(landed.committed()).batches(["ordinal"]))
-    ordinals = {ordinal for batch in batches for ordinal in batch["ordinal"].to_pylist()}
-    assert ordinals >= {row["ordinal"] for row in rows}
-
-
-def _surviving(rows: list[dict[str, Any]], decoder: ChangeDecoder) -> list[dict[str, Any]]:
-    """Without what transactions took back themselves; the row of which that cannot be said has its problem."""
-    if not rows:
-        return rows
-    order = RedoOrder.of(_table_of([row | {"has_rollback": True} for row in rows]))
-
-    def apart(candidates: Mapping[int, Sequence[int]]) -> set[int]:
-        return updates_apart([order.rows], candidates, decoder.version_at)
-
-    undone = order.undone(find_undone(order.rows, apart=apart, closes_shown=decoder.closes_shown))
-    gone = set(undone.ordinals.tolist())
-    for row in rows:
-        row["problem"] = undone.problems.get(row["ordinal"])
-    return [row for row in rows if row["ordinal"] not in gone]
-
-
-def _typed(landed: LandedInput, decoder: ChangeDecoder) -> list[dict[str, Any]]:
-    """The changes of change files, which have no redo to judge."""
-    batches = list(staged_changes(landed.rows(landed.committed()), decoder))
-    [whole] = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return _in_order(whole, decoder.schema)
-
-
-def _decoded(
-    rows: list[dict[str, Any]],
-    decoder: ChangeDecoder,
-    found: MemoryTable,
-    covered_scn: int,
-    rules: ApplyRules,
-    landed: LandedLobs,
-) -> tuple[list[dict[str, Any]], pa.Table]:
-    """The changes, and the rows for the quarantine."""
-    rows = _surviving(rows, decoder)
-    if not rows:
-        return [], QUARANTINE_SCHEMA.empty_table()
-    whole = _with_whole_lobs(rows, decoder, landed)
-    if whole.num_rows == 0:
-        return [], QUARANTINE_SCHEMA.empty_table()
-    if rules.quarantine_max is None:
-        return _in_order(decoder(whole), decoder.schema), QUARANTINE_SCHEMA.empty_table()
-    before = found.in_quarantine
-    sieve = Sieve(
-        decoder,
-        Suspects.of(before["_cdc_row_id"].to_pylist()),
-        covered_scn=covered_scn,
-        room=rules.quarantine_max - before.num_rows,
-        keeps_text=rules.keeps_text,
-    )
-    batches = list(sieve.take(sieve.split(whole)))
-    changes = pa.Table.from_batches(batches, change_schema(decoder.schema))
-    return _in_order(changes, decoder.schema), sieve.rows
-
-
-def _in_order(rows: pa.Table | pa.RecordBatch, schema: TableSchema) -> list[dict[str, Any]]:
+def _in_order(batches: Iterable[pa.RecordBatch], schema: TableSchema) -> list[dict[str, Any]]:
     """Changes as they are read back from a change log."""
+    rows = pa.Table.from_batches(batches, change_schema(schema))
     names, changes = schema.present_names, rows.to_pylist()
     for change in changes:
         for image in ("before", "after"):
@@ -927,37 +826,6 @@ def _in_order(rows: pa.Table | pa.RecordBatch, schema: TableSchema) -> list[dict
         for lists in LISTS:
             change[lists] = [names.get(name, name) for name in change[lists]]
     return sorted(changes, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"]))
-
-
-def _with_whole_lobs(
-    rows: list[dict[str, Any]], decoder: ChangeDecoder, landed: LandedLobs
-) -> pa.Table:
-    redo = with_calls(_table_of(rows))
-    if decoder.has_placeholders:
-        every = {(row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows}
-        redo = pa.concat_tables(with_addresses([redo], every, decoder.version_at))
-    redo = without_closes(redo)
-    if not any(column.is_lob for column in decoder.schema.columns):
-        return without_beginnings(redo)
-    xids = lob_transactions([redo.select(["xid", "operation_code"])])
-    ends = {
-        (row["xid"], row["commit_scn"]): row["commit_ordinal"] for row in rows if row["xid"] in xids
-    }
-    if not ends:
-        return redo
-    return pa.concat_tables(with_whole_lobs([redo], ends, decoder.version_at, landed))
-
-
-def _table_of(rows: list[dict[str, Any]]) -> pa.Table:
-    kinds = {
-        "operation_code": pa.int32(),
-        "status": pa.int32(),
-        "thread": pa.int32(),
-        "problem": pa.string(),
-    }
-    return pa.table(
-        {name: pa.array([row[name] for row in rows], kinds.get(name)) for name in rows[0]}
-    )
 
 
 def _read_row(values: dict[str, Any] | None, scn: int) -> dict[str, Any]:
