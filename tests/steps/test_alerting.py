@@ -18,9 +18,7 @@ oracle = oracle_with(
 )
 
 
-source = capturing(
-    "T", "U", **{"alerts": {"lag_minutes": 30}, "notifications": {"channels": ["store"]}}
-)
+source = capturing("T", "U", alerts={"lag_minutes": 30}, notifications={"channels": ["store"]})
 
 
 def kinds(source: Source) -> list[tuple[str, bool]]:

@@ -215,10 +215,10 @@ def test_a_table_of_a_pattern_has_its_patterns_policies() -> None:
         "policies": PolicyConfig(),
     }
     config = SourceConfig.model_construct(**given)
-    found = with_matches(config, [FoundTable(TableId("SHOP", "A*B"), columns_exclude=("PIC",))])
+    found = with_matches(config, [FoundTable(TableId("SHOP", "A*B"))])
     [table] = found.tables
     assert isinstance(table, MatchedTable)
-    assert (table.on_drop, table.columns_exclude) == ("remove", ("PIC",))
+    assert (table.on_drop, table.unsupported_columns) == ("remove", "omit")
     assert found.policy(TableId("SHOP", "A*B"), "drop") == "remove"
     assert found.policy(TableId("SHOP", "A*B"), "truncate") == "stop"
 

@@ -25,7 +25,8 @@ oracle = oracle_with(
 source = capturing(
     "T",
     "U",
-    **{"snapshot": {"chunk_rows": 100}, "retention": {"chunk_days": 30, "window_days": 30}},
+    snapshot={"chunk_rows": 100},
+    retention={"chunk_days": 30, "window_days": 30},
 )
 
 
