@@ -75,7 +75,6 @@ def alerts_sensor(names: Translator, open_pipeline: Opener) -> dg.SensorDefiniti
         name=f"{names.source}_alerts_sensor",
         minimum_interval_seconds=options.interval_seconds,
         default_status=on if options.enabled else off,
-        target=dg.AssetSelection.checks_for_assets(names.database_key),
         description="Evaluates the checks of the database: does Oracle answer, can windows be "
         "carried, do archived logs last? Reports what changed, and notifies.",
     )

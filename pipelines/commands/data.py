@@ -370,6 +370,7 @@ def run_all(
     ):
         for pipeline in pipelines.values():
             _begin(pipeline)
+        alarms = {name: _Alarm(one) for name, one in pipelines.items()}
         failures = 0
         while pipelines:
             found = run_together(pipelines)
@@ -397,7 +398,8 @@ def run_all(
             if not loop:
                 codes += [_code_of(exit_unless_finished, one) for one in pipelines.values()]
                 break
-            for pipeline in pipelines.values():
+            for name, pipeline in pipelines.items():
+                alarms[name].look()
                 pipeline.release_sessions()
             if pipelines:
                 time.sleep(_pause(every, failures, retry_max))
