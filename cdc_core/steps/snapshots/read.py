@@ -21,6 +21,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
+from cdc_core.schema.ddl_times import unchanged_since
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.evolution import identified, judge
 from cdc_core.schema.table import TableSchema
@@ -38,6 +39,7 @@ _LOG = logging.getLogger(__name__)
 SNAPSHOT_ATTEMPTS = 3
 """How often a chunk is read, each time at a newer SCN, before ORA-01555, or DDL, stops it."""
 
+_ROW_MOVEMENT = "SELECT ROW_MOVEMENT FROM ALL_TABLES WHERE OWNER = :owner AND TABLE_NAME = :name"
 _ALTERED_SINCE = frozenset({"ORA-01466", "ORA-00904"})
 """What Oracle answers where the table was altered since the SCN, and does not look back over
 that."""
@@ -111,8 +113,8 @@ def _read_at_some_scn(
     """Read the chunk as of its planned SCN, or a newer one if undo is gone, or a DDL came that
     Oracle does not look back over: by the apply rule, either is right. Where equal rows are
     counted, a row that two chunks of different SCNs have counts twice, and nothing tells: there the
-    planned SCN is that of all chunks. So it is for ranges of ROWIDs behind a DDL: it may have moved
-    rows into a range that was read before.
+    planned SCN is that of all chunks. So it is where a row may have come into a range that was read
+    before, and no redo has all of it (:func:`_rows_may_leave`).
 
     Raises:
         SnapshotBrokenError: That one SCN cannot be read any more.
@@ -129,7 +131,7 @@ def _read_at_some_scn(
         _refuse_changed_key(ctx, schema, scn)
         if planned is not None:
             _refuse_altered(record, before or planned, ctx.visible(schema))
-        if is_altered and (schema.is_by_all_columns or _is_of_row_ids(record)):
+        if is_altered and (schema.is_by_all_columns or _rows_may_leave(session, record, schema)):
             raise _altered(record)
         planned = schema
 
@@ -157,7 +159,9 @@ def _read_at_some_scn(
             return read_after_ddl(session, [record.table], read)
         except SnapshotTooOldError as error:
             if schema.is_by_all_columns:
-                raise _broken(record) from error
+                raise _broken(record, "its equal rows are counted") from error
+            if _rows_may_leave(session, record, schema):
+                raise _broken(record, "rows may have come into a range that was read") from error
             if attempt + 1 == SNAPSHOT_ATTEMPTS:
                 raise
             scn = current_scn(session)
@@ -173,12 +177,23 @@ def _read_at_some_scn(
     raise AssertionError("every attempt returns or raises")
 
 
-def _is_of_row_ids(record: ChunkRecord) -> bool:
-    """Is the chunk one of several ranges of ROWIDs?"""
+def _rows_may_leave(session: OracleSession, record: ChunkRecord, schema: TableSchema) -> bool:
+    """May a row have left the chunk's range since its SCN, for one of another chunk, without redo
+    that has all of it?
+
+    Redo does not carry LOBs that an UPDATE leaves alone, and a DDL moves rows without any. A change
+    of key is no question: it is an error where no chunk has the row.
+    """
     part = chunk_part(record.range)
-    if not isinstance(part, ChunkRange) or part.kind != "rowid":
+    if not isinstance(part, ChunkRange) or (part.low, part.high) == (None, None):
         return False
-    return (part.low, part.high) != (None, None)
+    lacks = any(column.is_lob for column in schema.columns)
+    if part.kind != "rowid":
+        return lacks and part.column is not None
+    if record.table not in unchanged_since(session, [record.table], record.scn):
+        return True
+    binds = {"owner": record.table.owner, "name": record.table.name}
+    return lacks and session.fetch_all(_ROW_MOVEMENT, binds) != [("DISABLED",)]
 
 
 def _refuse_altered(record: ChunkRecord, known: TableSchema, now: TableSchema) -> None:
@@ -206,9 +221,10 @@ def _altered(record: ChunkRecord) -> SnapshotBrokenError:
     )
 
 
-def _broken(record: ChunkRecord) -> SnapshotBrokenError:
+def _broken(record: ChunkRecord, why: str) -> SnapshotBrokenError:
     return SnapshotBrokenError(
-        "Oracle has no undo any more for the SCN as of which all chunks of this table are read, since its equal rows are counted",
+        "Oracle has no undo any more for the SCN as of which all chunks of this table are read,"
+        f" since {why}",
         hint="Raise UNDO_RETENTION (and the undo tablespace) to the time that the whole table takes, or read it when little is written. "
         f"`redolake table resnapshot {record.table.argument}` then starts its snapshot again.",
         table=record.table,
