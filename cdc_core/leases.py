@@ -61,6 +61,12 @@ class HeldLease:
             name = f"give back {self._lease.name}"
             threading.Thread(target=self._give_back, daemon=True, name=name).start()
 
+    def give_up(self) -> None:
+        """Give the lease back while the work under it may still go on: at its next effect it is
+        refused, as after a lease that was lost."""
+        self._lost = given_up(self._lease.name)
+        self.release()
+
     def _give_back(self) -> None:
         """Until the lease has expired: this process lives on, so nobody may take it for a dead
         holder's before."""
@@ -80,6 +86,15 @@ class HeldLease:
                 return
             except TransientError as error:
                 _LOG.warning("the lease could not be renewed, trying again: %s", error)
+
+
+def given_up(lease: str) -> FencedError:
+    """What a step is told that goes on in the background of a source that was closed."""
+    return FencedError(
+        "the lease was given back, since the source was closed",
+        hint="Run the same command to continue.",
+        lease=lease,
+    )
 
 
 def _take_from_dead(store: Store, name: str) -> bool:

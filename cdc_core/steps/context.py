@@ -38,7 +38,7 @@ from cdc_core.landing.manifest import (
 )
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
-from cdc_core.leases import HeldLease, held
+from cdc_core.leases import HeldLease, given_up, held
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import FoundTable, Reporter, StepKind, StepReport
@@ -94,6 +94,8 @@ class Context:
         self._lake: Lake | None = None
         self._writer: HeldLease | None = None
         self._leases = ExitStack()
+        self._held: set[HeldLease] = set()
+        self._is_given_up = False
         self.turns = RedoTurns()
 
     @property
@@ -189,8 +191,14 @@ class Context:
 
     @property
     def store(self) -> Store:
-        """The metadata store, migrated."""
+        """The metadata store, migrated.
+
+        Raises:
+            FencedError: The source was closed, and a step in the background goes on.
+        """
         with self._lock:
+            if self._is_given_up:
+                raise given_up(self.source)
             if self._store is None:
                 self._store = Store.open(self._written.state.url_with_password)
             return self._store
@@ -230,6 +238,9 @@ class Context:
         with self._lock:
             self._writer = None
             self._leases.close()
+            for lease in list(self._held):  # of steps in the background, which nobody waits for
+                self._is_given_up = True
+                lease.give_up()
             self.database.close()
             if self._lake is not None:
                 self._lake.close()
@@ -255,7 +266,11 @@ class Context:
             wait_seconds=wait_seconds,
             of_process=of_process,
         ) as lease:
-            yield lease
+            self._held.add(lease)
+            try:
+                yield lease
+            finally:
+                self._held.discard(lease)
 
     @contextmanager
     def writing(self, table: TableId) -> Iterator[HeldLease]:

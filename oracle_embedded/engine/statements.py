@@ -25,15 +25,14 @@ from oracle_embedded.engine.plsql.run import run_block
 from oracle_embedded.engine.run.contracts import LobPlace, SessionState
 from oracle_embedded.engine.run.control import run_control
 from oracle_embedded.engine.run.dml_run import Change, ChangeRunner
+from oracle_embedded.engine.run.locking import locking_query
 from oracle_embedded.engine.run.prepared import PreparedStatement
-from oracle_embedded.engine.run.query_run import ListRows, QueryRows, lob_places, open_query
+from oracle_embedded.engine.run.query_run import ListRows, QueryRows, open_query
 from oracle_embedded.engine.run.statement import compile_plan
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.fitting import fit_object
-from oracle_embedded.engine.storage.transactions import Busy
 
 _CONSTRAINT_CODES = frozenset({1, 2290, 2291, 2292})
-_LOCK_BATCH = 1000
 _LOB_TYPES = frozenset({OraType.CLOB, OraType.BLOB})
 _TEXT_TYPES = frozenset({OraType.VARCHAR, OraType.CHAR, OraType.LONG, OraType.CLOB})
 _NEVER_BATCHED = frozenset({1013})
@@ -143,70 +142,11 @@ def _run_query(
     columns = plan.shown
     rows: QueryRows | ListRows
     if plan.locks:
-        rows = _locking_query(session, statement, plan, row)
+        assert isinstance(statement.node, ast.Query)
+        rows = locking_query(session, statement.node, plan, row)
     else:
         rows = open_query(session, plan, row, columns)
     return Outcome(StatementKind.QUERY, rows=rows)
-
-
-def _locking_query(
-    session: SessionState, statement: PreparedStatement, plan: Plan, binds: list[Value]
-) -> ListRows:
-    """SELECT … FOR UPDATE: lock all rows first, then give them out."""
-    transactions = session.database.transactions
-    query = statement.node
-    assert isinstance(query, ast.Query)
-    assert query.for_update is not None
-    columns = plan.shown
-    width = len(columns)
-    with session.database.store.lock:
-        while True:
-            transaction = session.need_transaction()
-            opened = open_query(session, plan, binds, columns)
-            opened.keep_contents()
-            found: list[Any] = list(_all_rows(opened))
-            try:
-                kept = []
-                for row in found:
-                    keys = [
-                        (use.table, rid)
-                        for use, rid in zip(plan.locks, row[width:], strict=True)
-                        if rid is not None
-                    ]
-                    try:
-                        for table, rid in keys:
-                            transactions.claim(transaction, table, [rid])
-                    except Busy:
-                        if query.for_update.skip_locked:
-                            continue
-                        raise
-                    kept.append((row, keys))
-            except Busy as busy:
-                try:
-                    transactions.wait(
-                        transaction, busy.holder, session.is_interrupted, query.for_update.wait
-                    )
-                except OracleError:
-                    session.drop_empty_transaction()
-                    raise
-                continue
-            for _, keys in kept:
-                for table, rid in keys:
-                    transactions.lock_rows(transaction, table, [rid])
-            transaction.changes += 1
-            lobs = [at for at, column in enumerate(columns) if column.type in _LOB_TYPES]
-            places = [lob_places(plan, row) for row, _ in kept]
-            rows = [row[:width] for row, _ in kept]
-            return ListRows(session.with_handles(rows, lobs, columns, places), columns)
-
-
-def _all_rows(rows: QueryRows) -> list[Sequence[Value]]:
-    found: list[Sequence[Value]] = []
-    while True:
-        batch = rows.fetch(_LOCK_BATCH)
-        found.extend(batch)
-        if len(batch) < _LOCK_BATCH:
-            return found
 
 
 # --- data changes ---------------------------------------------------------------------------------

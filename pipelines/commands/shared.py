@@ -73,8 +73,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def end_at_sigterm() -> None:
-    """From now on SIGTERM ends the command as Ctrl-C does: it says so, and gives leases back. That
-    of a step in the background runs out, or is taken from a dead process of the same machine."""
+    """From now on SIGTERM ends the command as Ctrl-C does: it says so, and gives leases back."""
     signal.signal(signal.SIGTERM, _terminated)
 
 

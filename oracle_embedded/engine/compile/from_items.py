@@ -237,6 +237,8 @@ def _cte(name: str, scope: Scope) -> CteSource | None:
 def _flashback(state: Compilation, item: ast.FromTable, scope: Scope) -> Flashback | None:
     if item.as_of is None:
         return state.flashback
+    if _has_query(item.as_of.value):
+        raise OracleError(22818, "subquery expressions not allowed here", item.pos)
     family = "number" if item.as_of.kind == "SCN" else "timestamp"
     value = convert(
         state.value(item.as_of.value, Scope(parent=None, ctes=scope.ctes)),
@@ -245,6 +247,12 @@ def _flashback(state: Compilation, item: ast.FromTable, scope: Scope) -> Flashba
     )
     state.plan.slots.append(Slot(-1, types.NUMBER))
     return Flashback(item.as_of.kind, value.text, FIRST_SLOT + len(state.plan.slots) - 1)
+
+
+def _has_query(node: ast.Expr) -> bool:
+    """Is there a subquery, which AS OF does not take? Source: SQL Language Reference 19c, SELECT,
+    "Restrictions on Flashback Queries"."""
+    return isinstance(node, ast.Scalar) or any(map(_has_query, children(node)))
 
 
 def _versions(

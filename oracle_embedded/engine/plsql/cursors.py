@@ -31,7 +31,8 @@ from oracle_embedded.engine.plsql.values import (
     type_of_target,
 )
 from oracle_embedded.engine.run.contracts import OpenCursor
-from oracle_embedded.engine.run.query_run import open_query
+from oracle_embedded.engine.run.locking import locking_query
+from oracle_embedded.engine.run.query_run import ListRows, QueryRows, open_query
 from oracle_embedded.engine.run.statement import with_outputs
 from oracle_embedded.engine.sql import ast
 
@@ -44,7 +45,11 @@ def open_text(frame: Frame, query: ast.Query) -> OpenCursor:
     """Open a query of a block."""
     compiled = Compiled(frame, look, is_sql=True)
     plan = with_outputs(compile_select(compiled.state, query))
-    rows = open_query(frame.session, plan, compiled.values, plan.shown)
+    rows: QueryRows | ListRows
+    if plan.locks:
+        rows = locking_query(frame.session, query, plan, compiled.values)
+    else:
+        rows = open_query(frame.session, plan, compiled.values, plan.shown)
     return OpenCursor(rows, list(rows.columns))
 
 

@@ -10,7 +10,7 @@ from oracle_embedded.api import BindMeta, OracleError, OraType
 from oracle_embedded.values import number_from_decimal, text_from_number
 
 if TYPE_CHECKING:
-    from tests.oracle_embedded.engine.conftest import Client
+    from tests.oracle_embedded.engine.conftest import Client, Connect
 
 NUMBER = BindMeta(OraType.NUMBER, 22)
 
@@ -75,6 +75,18 @@ def test_a_wrong_block_is_refused(sql: Client, block: str, code: int, words: str
         sql(block)
     assert raised.value.code == code
     assert words in raised.value.text
+
+
+def test_a_block_locks_the_rows_that_it_selects(sql: Client, connect: Connect) -> None:
+    sql("create table t (id number, n number)")
+    sql("insert into t values (1, 10)")
+    sql("commit")
+    sql("declare x number; begin select n into x from t where id = 1 for update; update t set n = x + 1 where id = 1; end;")  # fmt: skip
+    with pytest.raises(OracleError, match="ORA-00054"):
+        connect()("select n from t where id = 1 for update nowait")
+    sql("rollback")
+    sql("begin for one in (select id, n from t for update) loop update t set n = one.n + 5 where id = one.id; end loop; commit; end;")  # fmt: skip
+    assert sql("select n from t") == [("15",)]
 
 
 def test_a_failed_block_leaves_nothing_behind(sql: Client) -> None:

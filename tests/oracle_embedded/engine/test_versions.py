@@ -61,6 +61,13 @@ def test_a_version_names_its_transaction(sql: Client, connect: Connect, scns: li
     assert sql.one("select versions_starttime from t versions between scn minvalue and maxvalue where versions_operation = 'D'") is not None  # fmt: skip
 
 
+@pytest.mark.parametrize("point", ["scn (select max(id) from t)", "timestamp (select systimestamp from dual)", "scn 1 + (select 1 from dual)"])  # fmt: skip
+@pytest.mark.usefixtures("scns")
+def test_a_point_in_time_is_no_subquery(sql: Client, point: str) -> None:
+    with pytest.raises(OracleError, match="ORA-22818"):
+        sql(f"select * from t as of {point}")
+
+
 @pytest.mark.parametrize(("ends", "code"), [("scn maxvalue and minvalue", 904), ("scn 1 and 2", 8181)])  # fmt: skip
 @pytest.mark.usefixtures("scns")
 def test_ends_that_cannot_be_are_refused(sql: Client, ends: str, code: int) -> None:
