@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.lake.history_table import HistoryTable
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import ChunkRecord, WindowRecord
+from cdc_core.model.records import ChunkRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import (
     Answered,
     SnapshotProgress,
@@ -19,6 +20,7 @@ from cdc_core.model.reports import (
 )
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.database import current_scn
+from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.progress import progress_in_all, progress_of
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.control import partial_tables
@@ -53,65 +55,10 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     evicted = tuple(one for one in ledger if one.state == "displaced")
     ledger = [one for one in ledger if not one.is_over]
     starts = [transaction.start_scn for transaction in ledger if transaction.start_scn is not None]
-    records = {record.table: record for record in ctx.store.tables.all(ctx.source)}
-    positions = {one.mirror_scn for one in records.values() if one.mirror_scn is not None}
-    ends = ctx.store.windows.ending_at(ctx.source, positions)
-    counts_of_chunks = ctx.store.chunks.counts(ctx.source)
-    unfinished = ctx.store.chunks.unfinished(ctx.source)
-    partial = partial_tables(ctx, records.values())
-    schemas = ctx.store.schemas.newest(ctx.source)
-    paused = ctx.store.signals.paused_since(ctx.source)
-    tables = []
+    facts = _Facts.of(ctx, scn, now)
     named = [config.table for config in ctx.config.tables]
-    for table in [*named, *(table for table in records if table not in named)]:
-        record = records.get(table)
-        snapshot_id = record.snapshot_id if record else None
-        applied, planned = counts_of_chunks.get((table, snapshot_id or ""), (0, 0))
-        position = record.mirror_scn if record else None
-        taken = None if position is None else ends.get(position)
-        ahead = (
-            record is not None and position is not None and (record.consistent_scn or 0) > position
-        )
-        is_waiting = record is not None and record.state == "ready" and record.awaits_rows
-        waits = _AWAITS_ROWS if is_waiting else None
-        tables.append(
-            TableStatus(
-                table=str(table),
-                state=record.state if record else "new",
-                position=position,
-                consistent_from=record.consistent_scn if record and ahead else None,
-                lag_scns=scn - position if scn is not None and position is not None else None,
-                lag_seconds=(now - (taken.ended or taken.created)).total_seconds()
-                if taken
-                else None,
-                snapshot_id=snapshot_id,
-                chunks_applied=applied,
-                chunks_planned=planned,
-                last_window=taken.window.key if taken else None,
-                position_time=taken.ended.isoformat() if taken and taken.ended else None,
-                reason=waits or record.reason if record else None,
-                way_out=_READS_ROWS if waits else record.way_out if record else None,
-                since=record.since.isoformat(timespec="seconds")
-                if record and record.since
-                else None,
-                stopped_scn=record.stopped_scn if record else None,
-                asked_by=record.asked_by if record else None,
-                rows_where=record.row_filter if record else None,
-                rest_waits=record.rest_waits if record else None,
-                in_quarantine=record.in_quarantine if record else 0,
-                is_partial=table in partial,
-                history_scn=_history_scn(ctx, table),
-                columns_omitted=tuple(map(" ".join, schemas[table].omitted))
-                if table in schemas
-                else (),
-                progress=_joining(unfinished, table, snapshot_id, now),
-                snapshots=_beside(unfinished, table, snapshot_id, now),
-                read_again=tuple(
-                    Answered(f"on_{one.trouble}", one.at.isoformat(timespec="seconds"), one.reason)
-                    for one in (record.read_again if record else ())
-                ),
-            )
-        )
+    captured = [table for table in facts.records if table not in named]
+    paused = ctx.store.signals.paused_since(ctx.source)
     return SourceStatus(
         source=ctx.source,
         scn_oracle=scn,
@@ -122,15 +69,87 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         open_transactions=len(ledger),
         oldest_open_scn=min(starts, default=None),
         signals_pending=len(ctx.store.signals.pending(ctx.source)),
-        tables=tuple(tables),
+        tables=tuple(_table_status(ctx, table, facts) for table in [*named, *captured]),
         last_error=waiting[0].last_error if waiting else None,
         transactions_released=released,
         transactions_evicted=evicted,
         windows_inexact=ctx.store.windows.inexact_count(ctx.source),
         oldest_open=_oldest_open(ctx, ledger, now),
         snapshot_decision=str(decision(ctx)),
-        progress=progress_in_all(unfinished, now),
+        progress=progress_in_all(facts.unfinished, now),
         snapshots_paused=paused.isoformat(timespec="seconds") if paused else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What the store says of all tables, read once."""
+
+    scn: int | None
+    now: datetime
+    records: Mapping[TableId, TableRecord]
+    ends: Mapping[int, WindowRecord]
+    chunk_counts: Mapping[tuple[TableId, str], tuple[int, int]]
+    unfinished: Mapping[tuple[TableId, str], Sequence[ChunkRecord]]
+    partial: frozenset[TableId]
+    schemas: Mapping[TableId, TableSchema]
+
+    @classmethod
+    def of(cls, ctx: Context, scn: int | None, now: datetime) -> _Facts:
+        records = {record.table: record for record in ctx.store.tables.all(ctx.source)}
+        positions = {one.mirror_scn for one in records.values() if one.mirror_scn is not None}
+        return cls(
+            scn,
+            now,
+            records,
+            ctx.store.windows.ending_at(ctx.source, positions),
+            ctx.store.chunks.counts(ctx.source),
+            ctx.store.chunks.unfinished(ctx.source),
+            partial_tables(ctx, records.values()),
+            ctx.store.schemas.newest(ctx.source),
+        )
+
+
+def _table_status(ctx: Context, table: TableId, facts: _Facts) -> TableStatus:
+    """How one table stands; one without a record is new."""
+    record = facts.records.get(table) or TableRecord(source=ctx.source, table=table)
+    position, snapshot_id = record.mirror_scn, record.snapshot_id
+    applied, planned = facts.chunk_counts.get((table, snapshot_id or ""), (0, 0))
+    taken = None if position is None else facts.ends.get(position)
+    is_ahead = position is not None and (record.consistent_scn or 0) > position
+    waits = record.state == "ready" and record.awaits_rows
+    behind = facts.scn - position if facts.scn is not None and position is not None else None
+    return TableStatus(
+        table=str(table),
+        state=record.state,
+        position=position,
+        consistent_from=record.consistent_scn if is_ahead else None,
+        lag_scns=behind,
+        lag_seconds=(facts.now - (taken.ended or taken.created)).total_seconds() if taken else None,
+        snapshot_id=snapshot_id,
+        chunks_applied=applied,
+        chunks_planned=planned,
+        last_window=taken.window.key if taken else None,
+        position_time=taken.ended.isoformat() if taken and taken.ended else None,
+        reason=_AWAITS_ROWS if waits else record.reason,
+        way_out=_READS_ROWS if waits else record.way_out,
+        since=record.since.isoformat(timespec="seconds") if record.since else None,
+        stopped_scn=record.stopped_scn,
+        asked_by=record.asked_by,
+        rows_where=record.row_filter,
+        rest_waits=record.rest_waits,
+        in_quarantine=record.in_quarantine,
+        is_partial=table in facts.partial,
+        history_scn=_history_scn(ctx, table),
+        columns_omitted=tuple(map(" ".join, facts.schemas[table].omitted))
+        if table in facts.schemas
+        else (),
+        progress=_joining(facts.unfinished, table, snapshot_id, facts.now),
+        snapshots=_beside(facts.unfinished, table, snapshot_id, facts.now),
+        read_again=tuple(
+            Answered(f"on_{one.trouble}", one.at.isoformat(timespec="seconds"), one.reason)
+            for one in record.read_again
+        ),
     )
 
 
