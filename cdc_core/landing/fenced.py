@@ -35,18 +35,10 @@ class FencedLanding:
         return self._inner.read(folder, name)
 
     def writer(
-        self,
-        folder: str,
-        name: str,
-        schema: pa.Schema,
-        *,
-        dictionary: Sequence[str] | None = None,
-        row_group_rows: int = 100_000,
+        self, folder: str, name: str, schema: pa.Schema, *, dictionary: Sequence[str] | None = None
     ) -> LandingWriter:
         """See :class:`LandingStore`."""
-        inner = self._inner.writer(
-            folder, name, schema, dictionary=dictionary, row_group_rows=row_group_rows
-        )
+        inner = self._inner.writer(folder, name, schema, dictionary=dictionary)
         return _FencedWriter(inner, self._fence_here())
 
     def write_manifest(self, folder: str, content: bytes) -> None:

@@ -62,13 +62,7 @@ class LandingStore(Protocol):
         """
 
     def writer(
-        self,
-        folder: str,
-        name: str,
-        schema: pa.Schema,
-        *,
-        dictionary: Sequence[str] | None = None,
-        row_group_rows: int = 100_000,
+        self, folder: str, name: str, schema: pa.Schema, *, dictionary: Sequence[str] | None = None
     ) -> LandingWriter:
         """Begin a Parquet file. ``dictionary`` names the columns that are worth dictionary encoding
         (None: all).

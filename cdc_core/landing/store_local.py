@@ -59,13 +59,7 @@ class LocalLandingStore:
             raise unavailable("a landing file cannot be read", error) from error
 
     def writer(
-        self,
-        folder: str,
-        name: str,
-        schema: pa.Schema,
-        *,
-        dictionary: Sequence[str] | None = None,
-        row_group_rows: int = 100_000,
+        self, folder: str, name: str, schema: pa.Schema, *, dictionary: Sequence[str] | None = None
     ) -> LandingWriter:
         """Begin a Parquet file."""
         self._refuse_landed(folder)
@@ -76,12 +70,7 @@ class LocalLandingStore:
             sync_folder(self._root / folder)
 
         return ParquetLandingWriter(
-            self._root / folder,
-            name,
-            schema,
-            dictionary=dictionary,
-            row_group_rows=row_group_rows,
-            publish=publish,
+            self._root / folder, name, schema, dictionary=dictionary, publish=publish
         )
 
     def write_manifest(self, folder: str, content: bytes) -> None:

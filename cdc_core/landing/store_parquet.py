@@ -23,6 +23,7 @@ from cdc_core.landing.manifest import LandedFile
 from cdc_core.landing.store import LandingWriter
 
 TEMPORARY_SUFFIX = ".part"
+ROW_GROUP_ROWS = 100_000
 _GROUP_BYTES_MAX = 64 * 1024**2
 _READ_BYTES = 1024**2
 _DICTIONARY_BYTES_MAX = 1024**2
@@ -43,13 +44,11 @@ class ParquetLandingWriter(LandingWriter):
         schema: pa.Schema,
         *,
         dictionary: Sequence[str] | None,
-        row_group_rows: int,
         publish: Callable[[Path, LandedFile], None],
     ) -> None:
         self._name = name
         self._schema = schema
         self._publish = publish
-        self._row_group_rows = row_group_rows
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = self._rows = 0
         self._landed: LandedFile | None = None
@@ -84,7 +83,7 @@ class ParquetLandingWriter(LandingWriter):
         self._held.append(rows)
         self._held_rows += rows.num_rows
         self._held_bytes += rows.get_total_buffer_size()
-        if self._held_rows >= self._row_group_rows or self._held_bytes >= _GROUP_BYTES_MAX:
+        if self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= _GROUP_BYTES_MAX:
             self.end_group()
 
     def end_group(self) -> None:
@@ -95,7 +94,7 @@ class ParquetLandingWriter(LandingWriter):
         self._held = []
         self._held_rows = self._held_bytes = 0
         try:
-            self._parquet.write_table(table, row_group_size=self._row_group_rows)
+            self._parquet.write_table(table, row_group_size=ROW_GROUP_ROWS)
         except OSError as error:
             raise unavailable("a landing file cannot be written", error) from error
         self._rows += table.num_rows

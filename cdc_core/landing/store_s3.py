@@ -83,13 +83,7 @@ class S3LandingStore:
             return content
 
     def writer(
-        self,
-        folder: str,
-        name: str,
-        schema: pa.Schema,
-        *,
-        dictionary: Sequence[str] | None = None,
-        row_group_rows: int = 100_000,
+        self, folder: str, name: str, schema: pa.Schema, *, dictionary: Sequence[str] | None = None
     ) -> LandingWriter:
         """Begin a Parquet file."""
         self._refuse_landed(folder)
@@ -101,12 +95,7 @@ class S3LandingStore:
             temporary.replace(self._cache / folder / landed.name)
 
         return ParquetLandingWriter(
-            self._cache / folder,
-            name,
-            schema,
-            dictionary=dictionary,
-            row_group_rows=row_group_rows,
-            publish=publish,
+            self._cache / folder, name, schema, dictionary=dictionary, publish=publish
         )
 
     def write_manifest(self, folder: str, content: bytes) -> None:

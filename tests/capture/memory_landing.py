@@ -51,7 +51,7 @@ class MemoryLanding:
 
     def writer(
         self, folder: str, name: str, schema: pa.Schema, *,
-        dictionary: Sequence[str] | None = None, row_group_rows: int = 100_000,
+        dictionary: Sequence[str] | None = None,
     ) -> MemoryWriter:  # fmt: skip
         assert folder not in self.landed
         written = self.files.setdefault(folder, {})[name] = MemoryWriter(name)

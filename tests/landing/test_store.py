@@ -23,6 +23,7 @@ from cdc_core.errors import (
     OvertakenError,
     StoreUnavailableError,
 )
+from cdc_core.landing import store_parquet
 from cdc_core.landing.kept import (
     KeptTable,
     keep_plan,
@@ -117,8 +118,11 @@ def test_an_exception_gives_the_file_up(store: LandingStore) -> None:
     assert not store.exists(FOLDER, "rows.parquet")
 
 
-def test_rows_are_written_in_groups_of_the_wanted_size(store: LandingStore) -> None:
-    with store.writer(FOLDER, "rows.parquet", SCHEMA, row_group_rows=10) as writer:
+def test_rows_are_written_in_groups_of_the_wanted_size(
+    store: LandingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_parquet, "ROW_GROUP_ROWS", 10)
+    with store.writer(FOLDER, "rows.parquet", SCHEMA) as writer:
         for start in range(0, 25, 5):
             writer.write(rows(*range(start, start + 5)))
     [path] = store.local_paths(FOLDER, [writer.close()])
@@ -206,7 +210,8 @@ def test_rows_leave_memory_with_their_row_group(
         original(self, table, *rest, **more)
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", write_table)
-    with store.writer(FOLDER, "rows.parquet", SCHEMA, row_group_rows=10) as writer:
+    monkeypatch.setattr(store_parquet, "ROW_GROUP_ROWS", 10)
+    with store.writer(FOLDER, "rows.parquet", SCHEMA) as writer:
         for start in range(0, 25, 5):
             writer.write(rows(*range(start, start + 5)))
         assert written == [10, 10]
