@@ -52,10 +52,10 @@ from cdc_core.lake.column_widths import with_widths
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.emptied_partitions import refuse_older
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
-from cdc_core.lake.merge import ReplaceRule
 from cdc_core.lake.merge_audit import SentChunk, check_removed
-from cdc_core.lake.mirror_files import MirrorFiles
-from cdc_core.lake.mirror_write import MirrorChange, write
+from cdc_core.lake.mirror.files import MirrorFiles
+from cdc_core.lake.mirror.merge import ReplaceRule
+from cdc_core.lake.mirror.write import MirrorChange, write
 from cdc_core.lake.multiset import number_copies
 from cdc_core.lake.staging import StagedRows, found_rows
 from cdc_core.lake.table_context import TableWork
@@ -518,8 +518,9 @@ def _later_sql(changelog: str, scn: int, schema: TableSchema) -> str:
 def _replacing_sql(
     changelog: str, name: str, scn: int, schema: TableSchema, *, is_emptied: bool
 ) -> str:
-    """What :func:`cdc_core.lake.merge.replace_sql` needs: each key that the chunk decides once as
-    ``del``, and its row. Where a later TRUNCATE emptied the table, its rows decide nothing."""
+    """What :func:`~cdc_core.lake.mirror.merge.replace_sql` needs: each key that the chunk decides
+    once as ``del``, and its row. Where a later TRUNCATE emptied the table, its rows decide
+    nothing."""
     columns = _listed(schema.column_names, "r")
     nothing = ", ".join(
         f"r.{quote_name(column)}"

@@ -28,7 +28,7 @@ from cdc_core.lake.emptied_partitions import empty_partitions
 from cdc_core.lake.evolution import is_settled, known_schema, settle_schema
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.maintaining import maintain
-from cdc_core.lake.mirror_versions import NoImage, image_at
+from cdc_core.lake.mirror.versions import NoImage, image_at
 from cdc_core.lake.positions import Positions, positions_path, write_positions
 from cdc_core.lake.purging import purge_column
 from cdc_core.lake.quarantine import QuarantineTable

@@ -38,9 +38,9 @@ from cdc_core.lake.column_widths import with_widths
 from cdc_core.lake.defaults import sql_literal
 from cdc_core.lake.deriving import derived_before
 from cdc_core.lake.evolution import in_mirror, known_schema
-from cdc_core.lake.merge import KeyRule
 from cdc_core.lake.merge_audit import check_removed
-from cdc_core.lake.mirror_write import MirrorChange, MirrorCommit, write
+from cdc_core.lake.mirror.merge import KeyRule
+from cdc_core.lake.mirror.write import MirrorChange, MirrorCommit, write
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.staging import FoundRows, found_rows
 from cdc_core.lake.table_context import TableWork

@@ -25,9 +25,9 @@ import pyarrow as pa
 from cdc_core.delta.appending import NewFile, write_file
 from cdc_core.delta.history import filesystem_of
 from cdc_core.delta.storage import storing
-from cdc_core.lake.append_only import write_inserted
 from cdc_core.lake.changes import logged_changes
 from cdc_core.lake.merge_audit import SentRows
+from cdc_core.lake.mirror.append_only import write_inserted
 from cdc_core.lake.staging import write_staged
 from cdc_core.lake.tables import CHANGELOG_INDEXED
 from cdc_core.schema.table import TableSchema

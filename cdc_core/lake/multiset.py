@@ -21,9 +21,9 @@ from cdc_core.delta.history import filesystem_of, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import LakeError
 from cdc_core.lake.changes import files_of, logged_changes, queried
-from cdc_core.lake.merge import ReplaceRule, run_merge
 from cdc_core.lake.merge_audit import SentChunk, SentRows
-from cdc_core.lake.mirror_files import MirrorFiles, without
+from cdc_core.lake.mirror.files import MirrorFiles, without
+from cdc_core.lake.mirror.merge import ReplaceRule, run_merge
 from cdc_core.lake.staging import StagedRows, staged_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name, string_literal

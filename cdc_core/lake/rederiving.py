@@ -21,10 +21,10 @@ from cdc_core.delta.row_counts import count_rows
 from cdc_core.lake.changes import batches_of, files_of, logged_changes, window_sql
 from cdc_core.lake.deriving import rederived
 from cdc_core.lake.evolution import in_mirror
-from cdc_core.lake.merge import TruthRule
 from cdc_core.lake.merge_audit import SentRows
-from cdc_core.lake.mirror_files import MirrorFiles
-from cdc_core.lake.mirror_write import MirrorChange
+from cdc_core.lake.mirror.files import MirrorFiles
+from cdc_core.lake.mirror.merge import TruthRule
+from cdc_core.lake.mirror.write import MirrorChange
 from cdc_core.lake.multiset import CopiesRule, copies_in_hand
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.staging import StagedRows, staged_rows

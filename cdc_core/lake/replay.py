@@ -19,8 +19,8 @@ from cdc_core.lake.deriving import derived
 from cdc_core.lake.emptied_partitions import emptied_scn
 from cdc_core.lake.evolution import in_mirror, known_schema, settle_schema
 from cdc_core.lake.foreign_words import replaced_hint, replaced_words
-from cdc_core.lake.merge import merge_report
-from cdc_core.lake.mirror_write import write
+from cdc_core.lake.mirror.merge import merge_report
+from cdc_core.lake.mirror.write import write
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.rederiving import find_different
 from cdc_core.lake.table_context import TableWork

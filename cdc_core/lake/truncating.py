@@ -27,10 +27,10 @@ from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import RESNAPSHOT_HINT, RowsGoneError
 from cdc_core.lake.column_widths import with_widths
 from cdc_core.lake.evolution import in_mirror, known_schema
-from cdc_core.lake.merge import TruncationRule
 from cdc_core.lake.merge_audit import SentRows
-from cdc_core.lake.mirror_files import MirrorFiles
-from cdc_core.lake.mirror_write import MirrorChange, MirrorCommit, write
+from cdc_core.lake.mirror.files import MirrorFiles
+from cdc_core.lake.mirror.merge import TruncationRule
+from cdc_core.lake.mirror.write import MirrorChange, MirrorCommit, write
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.staging import StagedRows, staged_rows
 from cdc_core.lake.table_context import TableWork

@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.delta.history import read_log
-from cdc_core.lake.append_only import AppendedRows, write_inserted
 from cdc_core.lake.by_key import KeyedChanges
 from cdc_core.lake.by_key import Reduction as KeyReduction
 from cdc_core.lake.carry import carried_sql, carried_view, mirror_origin
@@ -24,7 +23,8 @@ from cdc_core.lake.changes import window_sql
 from cdc_core.lake.evolution import added_columns
 from cdc_core.lake.executors import Reduction
 from cdc_core.lake.merge_audit import SentRows
-from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.mirror.append_only import AppendedRows, write_inserted
+from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.staging import StagedRows, staged_by_executors, staged_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.schema.table import TableSchema
@@ -47,7 +47,7 @@ class WindowRows:
         scn_high: The window.
         schema: The change log's columns …
         mirrored: … and the mirror's, which may have lost dropped ones.
-        read_scn: As of :class:`~cdc_core.lake.merge.KeyRule`.
+        read_scn: As of :class:`~cdc_core.lake.mirror.merge.KeyRule`.
         has_gaps: Changes of the table are in quarantine, or come with a later window.
         facts: Source, table and window, for errors.
     """

@@ -29,8 +29,8 @@ from cdc_core.lake.executors import (
     WindowStaging,
     names_of,
 )
-from cdc_core.lake.merge import KeyRule, merge_report
-from cdc_core.lake.mirror_write import MirrorChange, write
+from cdc_core.lake.mirror.merge import KeyRule, merge_report
+from cdc_core.lake.mirror.write import MirrorChange, write
 from cdc_core.lake.multiset import CopiesRule, CountedRows
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.rederiving import find_different

@@ -16,7 +16,7 @@ from typing import Any
 
 from cdc_core.delta.history import DeltaCommit
 from cdc_core.errors import ConfigError, LakeError
-from cdc_core.lake.mirror_versions import IN_ORDER
+from cdc_core.lake.mirror.versions import IN_ORDER
 from redolake.reader.rows import Rows, literal
 
 _CHUNKS = frozenset({"chunk", "gone"})

@@ -11,7 +11,7 @@ from typing import Any
 
 from cdc_core.delta.history import DeltaCommit
 from cdc_core.errors import ConfigError, LakeError, NotYetError
-from cdc_core.lake.mirror_versions import NoImage, image_at
+from cdc_core.lake.mirror.versions import NoImage, image_at
 from cdc_core.lake.positions import Positions, TablePosition, positions_path
 from cdc_core.model.identifiers import TableId
 from redolake.reader.changes import ChangePosition, Changes, changes_between, key_condition

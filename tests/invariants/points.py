@@ -154,8 +154,8 @@ def _between_deltas(reached: Callable[[], None]) -> None:
 
 def _in_merge(reached: Callable[[], None]) -> None:
     """When a MERGE has written a file of the mirror and not committed it."""
-    from cdc_core.lake import mirror_write
-    from cdc_core.lake.merge import run_merge as original
+    from cdc_core.lake.mirror import write as mirror_write
+    from cdc_core.lake.mirror.merge import run_merge as original
 
     def wrapped(work: Any, *args: Any, **kwargs: Any) -> Any:
         folder = Path(work.mirror)
@@ -177,7 +177,7 @@ def _in_merge(reached: Callable[[], None]) -> None:
 
 def _before_the_exchange(reached: Callable[[], None]) -> None:
     """When a window's rows are in a new file of the mirror, and no commit names it."""
-    from cdc_core.lake import copy_on_write as rewriting
+    from cdc_core.lake.mirror import copy_on_write as rewriting
 
     _before(rewriting, "commit_files", reached)
 

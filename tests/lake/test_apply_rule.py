@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from cdc_core.errors import CdcError, NotYetError, WindowConflictError
-from cdc_core.lake.merge import KeyRule, merge_sql
+from cdc_core.lake.mirror.merge import KeyRule, merge_sql
 from cdc_core.lake.windows import _check_order
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn

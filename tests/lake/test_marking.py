@@ -21,11 +21,11 @@ from cdc_core.delta.commits import put_commit
 from cdc_core.delta.deletion_vectors import Deleted, Vector, places_of, read_vector, write_vectors
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import FencedError, LakeError, StoreUnavailableError
-from cdc_core.lake import copy_on_write as rewriting
-from cdc_core.lake import mirror_files
-from cdc_core.lake.copy_on_write import rewrite_files
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.mirror import copy_on_write as rewriting
+from cdc_core.lake.mirror import files as mirror_files
+from cdc_core.lake.mirror.copy_on_write import rewrite_files
+from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.multiset import _present_in
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_DIGEST

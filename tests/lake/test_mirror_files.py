@@ -18,10 +18,10 @@ from deltalake import DeltaTable, write_deltalake
 from cdc_core.config import LakeConfig
 from cdc_core.delta.added_files import AddedFile
 from cdc_core.delta.deletion_vectors import Deleted, Vector, write_vectors
-from cdc_core.lake import mirror_files
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.mirror_files import MirrorFiles, MirrorVersion
+from cdc_core.lake.mirror import files as mirror_files
+from cdc_core.lake.mirror.files import MirrorFiles, MirrorVersion
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn

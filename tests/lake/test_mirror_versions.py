@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_core.delta.history import DeltaCommit
-from cdc_core.lake.mirror_versions import NoImage, image_at, version_at
+from cdc_core.lake.mirror.versions import NoImage, image_at, version_at
 
 
 @pytest.mark.parametrize(

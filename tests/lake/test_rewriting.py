@@ -32,13 +32,13 @@ from cdc_core.errors import (
     RowCountError,
     StoreUnavailableError,
 )
-from cdc_core.lake import copy_on_write as rewriting
-from cdc_core.lake.copy_on_write import rewrite_files, why_merged
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.merge import KeyRule, run_merge
 from cdc_core.lake.merge_audit import SentRows
-from cdc_core.lake.mirror_files import MirrorFiles, MirrorVersion
+from cdc_core.lake.mirror import copy_on_write as rewriting
+from cdc_core.lake.mirror.copy_on_write import rewrite_files, why_merged
+from cdc_core.lake.mirror.files import MirrorFiles, MirrorVersion
+from cdc_core.lake.mirror.merge import KeyRule, run_merge
 from cdc_core.lake.multiset import CopiesRule
 from cdc_core.lake.staging import staged_rows
 from cdc_core.lake.table_context import TableWork, no_fence

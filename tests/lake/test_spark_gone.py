@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from cdc_core.errors import LakeError, SparkMemoryError, SparkUnavailableError
-from cdc_core.lake.merge import merge_sql
+from cdc_core.lake.mirror.merge import merge_sql
 from cdc_core.spark.session import translated
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_another_jvm_takes_the_place_of_one_that_ended(
         )
 
     with monkeypatch.context() as patched:
-        patched.setattr("cdc_core.lake.merge.merge_sql", too_large)
+        patched.setattr("cdc_core.lake.mirror.merge.merge_sql", too_large)
         with pytest.raises(SparkMemoryError, match="ran out of memory") as out:
             large.apply(lake)
     assert "lake.driver_memory" in out.value.hint

@@ -187,6 +187,6 @@ def test_a_key_that_another_writer_brings_meanwhile_stops_the_append(
         DeltaTable(path).alter.set_table_properties({"delta.checkpointInterval": "20"})
         return file
 
-    monkeypatch.setattr("cdc_core.lake.append_only.write_file", slow)
+    monkeypatch.setattr("cdc_core.lake.mirror.append_only.write_file", slow)
     with pytest.raises(CommitConflictError):
         _window(source, *_named(10)).apply(lake)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from cdc_core.delta.appending import CommitInfo, FileChanges, NewFile, commit_files, write_file
 from cdc_core.delta.commits import PLAIN_FEATURES
 from cdc_core.lake.merge_audit import SentRows
-from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.schema.table import TableSchema

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from cdc_core.delta.appending import CommitInfo
 from cdc_core.errors import CommitConflictError
-from cdc_core.lake.append_only import AppendedRows, unseen_keys
-from cdc_core.lake.copy_on_write import files_near, marks_rows, rewrite_files, why_merged
-from cdc_core.lake.merge import ArrowRule, KeyRule, MergeRule, run_merge
 from cdc_core.lake.merge_audit import SentRows
-from cdc_core.lake.mirror_files import MirrorFiles
+from cdc_core.lake.mirror.append_only import AppendedRows, unseen_keys
+from cdc_core.lake.mirror.copy_on_write import files_near, marks_rows, rewrite_files, why_merged
+from cdc_core.lake.mirror.files import MirrorFiles
+from cdc_core.lake.mirror.merge import ArrowRule, KeyRule, MergeRule, run_merge
 from cdc_core.lake.staging import StagedRows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.model.reports import MirrorWrite

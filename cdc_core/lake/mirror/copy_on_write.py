@@ -59,8 +59,8 @@ from cdc_core.delta.deletion_vectors import (
     write_vectors,
 )
 from cdc_core.delta.history import filesystem_of, read_log
-from cdc_core.lake.merge import counts_as_metadata
-from cdc_core.lake.mirror_files import KEYS_READ_MAX, MirrorFiles, are_own_names, without
+from cdc_core.lake.mirror.files import KEYS_READ_MAX, MirrorFiles, are_own_names, without
+from cdc_core.lake.mirror.merge import counts_as_metadata
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds, Rows
