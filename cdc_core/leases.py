@@ -16,10 +16,11 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from cdc_core.errors import FencedError, LeaseHeldError, TransientError
+from cdc_core.model.records import Lease
+from cdc_core.model.reports import Holder
 from cdc_core.state.machine import this_process
 
 if TYPE_CHECKING:
-    from cdc_core.model.records import Lease
     from cdc_core.state.store import Store
 
 _LOG = logging.getLogger(__name__)
@@ -139,3 +140,27 @@ def held(
             yield holding
     finally:
         holding.release()
+
+
+def holders(store: Store, source: str, work: str) -> list[Holder]:
+    """The holders of ``<source>/<work>`` and of what is below it (``…/``)."""
+    name = f"{source}/{work}"
+    return [
+        Holder(lease, _death(store, lease))
+        for lease in store.leases.all()
+        if f"{lease.name}/".startswith(f"{name}/")
+    ]
+
+
+def is_abandoned(store: Store, lease: Lease) -> bool:
+    """Does nobody hold the lease any more, whatever the store says?"""
+    return _death(store, lease) is not None
+
+
+def _death(store: Store, lease: Lease) -> str | None:
+    """Why a lease's holder counts as dead; None while it lives."""
+    if store.machine.is_dead(lease.holder):
+        return "the process that ran it is gone"
+    if lease.is_expired:
+        return f"no sign of life since {lease.heartbeat:%Y-%m-%d %H:%M:%S} UTC"
+    return None

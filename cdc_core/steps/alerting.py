@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from cdc_core.errors import CdcError
+from cdc_core.leases import holders
 from cdc_core.model.alerts import Alert, LogHeadroom
 from cdc_core.model.notifications import ALERT, Notification
 from cdc_core.model.reports import SourceStatus, TableStatus
@@ -16,7 +17,6 @@ from cdc_core.model.scn import Scn
 from cdc_core.snapshot.notification_channels import open_channels, send_to
 from cdc_core.source import ReadsLogs
 from cdc_core.steps.context import Context
-from cdc_core.steps.lease_holders import holders
 from cdc_core.steps.snapshots.rows import streams
 from cdc_core.steps.status import status
 

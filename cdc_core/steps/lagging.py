@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import CdcError, OracleUnavailableError
+from cdc_core.leases import is_abandoned
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.lag import LagFacts, LagPart, RecentWork, Stretch, TableWork, WaitingTable
 from cdc_core.model.records import TableRecord, WindowRecord
@@ -18,7 +19,6 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.times import times_of
 from cdc_core.source import NextWindow
 from cdc_core.steps.context import Context
-from cdc_core.steps.lease_holders import is_abandoned
 from cdc_core.steps.snapshots.rows import streams
 from cdc_core.steps.status import status
 

@@ -17,6 +17,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from cdc_core.config import SourceConfig
 from cdc_core.errors import CdcError, ConfigError, OvertakenError
 from cdc_core.lake.delta_lake import DeltaLake
+from cdc_core.leases import holders as holders_of
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
@@ -31,7 +32,6 @@ from cdc_core.steps import (
     current_views,
     history,
     lagging,
-    lease_holders,
     maintaining,
     measuring,
     planning,
@@ -159,8 +159,8 @@ class Pipeline(Context):
 
     def holders(self, work: str) -> list[Holder]:
         """Who holds ``<source>/<work>`` and what is below it, and who of them is dead
-        (:func:`lease_holders.holders`)."""
-        return lease_holders.holders(self.store, self.source, work)
+        (:func:`cdc_core.leases.holders`)."""
+        return holders_of(self.store, self.source, work)
 
     def release(self, holder: Holder) -> None:
         """Give back what a dead holder held."""

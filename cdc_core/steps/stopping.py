@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from cdc_core.errors import (
     ANY_TABLE,
+    MEMORY_HINT,
     TRACEBACKS,
     CdcError,
     ConfigError,
@@ -21,6 +23,7 @@ from cdc_core.errors import (
     SchemaMismatchError,
     SnapshotBrokenError,
     SnapshotTooOldError,
+    SparkMemoryError,
     TableStoppedError,
     UnsupportedTypeError,
 )
@@ -29,6 +32,8 @@ from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.steps.context import Context
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 _TRACEBACKS = logging.getLogger(TRACEBACKS)
@@ -141,3 +146,25 @@ def _refuse_joining(ctx: Context, record: TableRecord, error: CdcError) -> Strea
     _LOG.warning("table cannot join table=%s reason=%s", record.table, error.message)
     _TRACEBACKS.debug("table cannot join table=%s", record.table, exc_info=error)
     return StreamEnd(record.table, scn, error.what_happened, way_out)
+
+
+def out_of_memory_alone(error: SparkMemoryError) -> LakeError:
+    """The error of a table for whose work alone Spark has not enough memory; this one stops it."""
+    return LakeError(f"{error.message}, for this table alone", hint=MEMORY_HINT, **error.facts)
+
+
+def retried_out_of_memory(work: Callable[[], T]) -> T:
+    """Do a table's work once more where Spark ran out of memory: other work at the same time may
+    have taken it.
+
+    Raises:
+        LakeError: It ran out of memory again.
+    """
+    try:
+        return work()
+    except SparkMemoryError as error:
+        _LOG.warning("Spark ran out of memory, and starts again: %s", error.message)
+    try:
+        return work()
+    except SparkMemoryError as error:
+        raise out_of_memory_alone(error) from error

@@ -30,8 +30,7 @@ from cdc_core.steps.snapshots.shared import (
     need_windows,
     refuse_mixed,
 )
-from cdc_core.steps.spark_memory import retried_out_of_memory
-from cdc_core.steps.stopping import stop_alone
+from cdc_core.steps.stopping import retried_out_of_memory, stop_alone
 
 
 def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:

@@ -34,6 +34,7 @@ from cdc_core.landing.manifest import (
     digest_of,
     read_chunk_manifest,
 )
+from cdc_core.leases import is_abandoned
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import StateRebuilt
@@ -42,7 +43,6 @@ from cdc_core.state.images import Image
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
-from cdc_core.steps.lease_holders import is_abandoned
 from cdc_core.steps.state.positions import position_of
 from cdc_core.steps.windows.chain import LandedWindow, proved
 from cdc_core.steps.windows.side_tables import lacks_beside

@@ -26,8 +26,7 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_window, overtaken_where_forgotten
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.positions import publish_positions
-from cdc_core.steps.spark_memory import out_of_memory_alone
-from cdc_core.steps.stopping import TABLE_ERRORS, stop_table
+from cdc_core.steps.stopping import TABLE_ERRORS, out_of_memory_alone, stop_table
 from cdc_core.steps.windows.missing_in_lake import lost_parts
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
 from cdc_core.steps.windows.side_tables import count_transactions, keep_beside
