@@ -1,6 +1,6 @@
 """What does a window make of rows of its mirror? MERGE's rule, by columns.
 
-``lake.merge.merge_sql`` is the same rule for Spark; one test holds both to each other
+``lake.mirror.merge.merge_sql`` is the same rule for Spark; one test holds both to each other
 (``tests/lake/test_rewriting.py``).
 
 Keys are equal as in Spark: 0 and -0 are one key, NaN is equal to itself, NULL to nothing.
@@ -138,9 +138,9 @@ class WindowMerge(Merge):
     Args:
         rows: One row per key, in the columns of ``stage.reducing.merge_source``.
         schema: The table.
-        absent: As for ``lake.merge.merge_sql``.
-        covered_scn: As for ``lake.merge.merge_sql``.
-        read_scn: As for ``lake.merge.merge_sql``.
+        absent: As for ``lake.mirror.merge.merge_sql``.
+        covered_scn: As for ``lake.mirror.merge.merge_sql``.
+        read_scn: As for ``lake.mirror.merge.merge_sql``.
     """
 
     def __init__(
