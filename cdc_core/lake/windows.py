@@ -64,14 +64,12 @@ def apply_window(
     """Append the window's changes to the change log and merge them into the mirror.
 
     Where commits came to light with this window that belong to earlier ones, newer changes of their
-    keys may be in the mirror, or
-    have deleted them: the window's keys are then derived from the whole change log, as when a
-    window is replayed.
+    keys may be in the mirror, or have deleted them: the window's keys are then derived from the
+    whole change log, as when a window is replayed.
 
     Where commits that belong to this window came to light with a later one (``part.is_inexact``),
-    its changes may meet rows whose
-    delete is there, or none where an insert is: they are merged as far as they go, and the later
-    window derives the keys concerned.
+    its changes may meet rows whose delete is there, or none where an insert is: they are merged as
+    far as they go, and the later window derives the keys concerned.
 
     Repeating it at any point gives the same tables: each of the commits carries the window in its
     transaction identifier, and what is merged is read back from the change log's files.
@@ -98,17 +96,7 @@ def apply_window(
     unfit = 0
     if not files:
         decoder = _decoder(work, part, rules, schema, decode)
-        sieve = None
-        if rules.quarantine_max is not None:
-            suspects = quarantine.suspects()
-            room = rules.quarantine_max - quarantine.count_unresolved()
-            sieve = Sieve(
-                decoder,
-                suspects,
-                covered_scn=state.covered_scn,
-                room=room,
-                keeps_text=rules.keeps_text,
-            )
+        sieve = _sieve(decoder, quarantine, rules, state.covered_scn)
         staging = WindowStaging(part.landed, decoder, work.changelog, work.task_rows)
         staged = _staged(work, staging, committed, sieve)
         _append_changes(work, window, decoder.schema, staged, quarantine, sieve)
@@ -140,6 +128,21 @@ def apply_window(
         unfit_values=unfit,
         stage_seconds=staged_at - started,
         merge_seconds=time.monotonic() - staged_at,
+    )
+
+
+def _sieve(
+    decoder: ChangeDecoder, quarantine: QuarantineTable, rules: ApplyRules, covered_scn: int
+) -> Sieve | None:
+    """What keeps rows apart that cannot be decoded; None where the table has no quarantine."""
+    if rules.quarantine_max is None:
+        return None
+    return Sieve(
+        decoder,
+        quarantine.suspects(),
+        covered_scn=covered_scn,
+        room=rules.quarantine_max - quarantine.count_unresolved(),
+        keeps_text=rules.keeps_text,
     )
 
 

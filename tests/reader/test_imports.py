@@ -53,6 +53,7 @@ def test_reading_loads_arrow_and_delta_rs_alone(tmp_path: Path) -> None:
         "cdc_core.model",
     }
     assert {one for one in ours if one.startswith("cdc_core.lake.")} == {
+        "cdc_core.lake.mirror",
         "cdc_core.lake.mirror.versions",
         "cdc_core.lake.positions",
     }
