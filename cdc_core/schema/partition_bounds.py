@@ -280,7 +280,7 @@ def rows_condition(
 
 def _check_column(column: Column) -> None:
     is_native = column.data_type in _NATIVE or column.data_type.startswith("TIMESTAMP(")
-    kind = arrow_type(column) if is_native and not column.form else pa.null()
+    kind = arrow_type(column) if is_native and not column.held_as else pa.null()
     holds = pa.types.is_timestamp(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)
     if not (holds or column.data_type == "VARCHAR2") or pa.types.is_null(kind):
         raise _unknown(

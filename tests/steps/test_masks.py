@@ -297,7 +297,7 @@ def keyed(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
     oracle.run(
         "CREATE TABLE K (ID VARCHAR2(40), N NUMBER(3), V VARCHAR2(20), PRIMARY KEY (ID, N))",
         "INSERT INTO K VALUES ('hidden1', 1, 'a')",
-        "INSERT INTO K SELECT 'many' || LEVEL, 1, 'x' FROM DUAL CONNECT BY LEVEL <= 250",
+        "INSERT INTO K SELECT 'hidden-' || LEVEL, 1, 'x' FROM DUAL CONNECT BY LEVEL <= 250",
         "INSERT INTO K VALUES ('hidden2', 1, 'b')",
         "INSERT INTO K VALUES ('hidden2', 2, 'c')",
     )

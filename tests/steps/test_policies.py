@@ -224,7 +224,7 @@ def test_a_table_of_a_pattern_has_its_patterns_policies() -> None:
 
 
 @pytest.mark.parametrize(
-    "policies", [{"on_drop": "ignore"}, {"on_truncate": "remove"}, {"on_undecodable": "skip"}]
+    "policies", [{"on_drop": "ignore"}, {"on_truncate": "remove"}, {"on_undecodable": "drop"}]
 )
 def test_a_policy_without_sense_is_refused(policies: dict[str, Any]) -> None:
     for model in (PolicyConfig, TableConfig):
