@@ -15,6 +15,7 @@ from contextlib import suppress
 from ctypes import byref, c_char_p, c_int, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from types import TracebackType
 from typing import Any, NoReturn, Protocol
 
@@ -122,7 +123,7 @@ class OciSource:
         self._is_receiving = self._is_attached = False
 
     def __enter__(self) -> OciSource:
-        _LOG.warning(UNPROVED)
+        _say_once()
         try:
             self._connect()
         except BaseException:
@@ -411,6 +412,12 @@ class OciSource:
         for kind in (_SESSION, _SVCCTX, _SERVER, _ERROR, _ENV):
             if handle := self._handles.pop(kind, None):
                 self._oci.OCIHandleFree(handle, kind)
+
+
+@cache
+def _say_once() -> None:
+    """Once a process is enough."""
+    _LOG.warning(UNPROVED)
 
 
 class _Arrays:

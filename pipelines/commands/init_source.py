@@ -56,6 +56,14 @@ def init(
             "Its configuration is written next to the file.",
         ),
     ] = None,
+    xstream: Annotated[
+        str | None,
+        typer.Option(
+            "--xstream",
+            metavar="FOLDER|SERVER",
+            help="Read through XStream: from recordings in this folder, or an outbound server.",
+        ),
+    ] = None,
     file: Annotated[
         Path, typer.Option("--file", "-f", help="File to write; it must not exist.")
     ] = Path("defs.yaml"),
@@ -107,7 +115,7 @@ def init(
             user=user,
             password_env=password_env,
             tables=_patterns(table, proposal) if as_patterns else _tables(proposal),
-            capture=[] if openlogreplicator is None else capture_lines(openlogreplicator, name),
+            capture=capture_lines(openlogreplicator, xstream, name),
         )
     )
     if openlogreplicator is not None:
@@ -204,8 +212,13 @@ def configuration_text(
     return "\n".join(lines) + "\n"
 
 
-def capture_lines(written_to: str, name: str) -> list[str]:
-    """``capture`` of a source that reads through OpenLogReplicator."""
+def capture_lines(written_to: str | None, xstream: str | None, name: str) -> list[str]:
+    """``capture`` of a source that reads through OpenLogReplicator, or XStream."""
+    if xstream is not None:
+        key = "folder" if "/" in xstream else "server"
+        return ["type: xstream", f"{key}: {_quoted(xstream)}"]
+    if written_to is None:
+        return []
     host, port = _listens_at(written_to)
     lines = ["type: openlogreplicator"]
     if host:

@@ -94,6 +94,15 @@ def test_openlogreplicators_configuration_is_written_too(
     assert source["reader"]["password"] == ""
 
 
+@pytest.mark.parametrize(("given", "key"), [("/data/lcrs", "folder"), ("XOUT", "server")])
+def test_a_source_on_xstream(oracle: Oracle, tmp_path: Path, given: str, key: str) -> None:
+    file = tmp_path / "defs.yaml"
+    result = init(oracle, file, "DEMO.*", extra=["--xstream", given])
+    assert result.exit_code == 0, result.output
+    capture = load_config(file, environ={PASSWORD: "capture"}).capture
+    assert (capture.type, getattr(capture, key)) == ("xstream", given)
+
+
 def test_the_patterns_themselves_can_be_written(oracle: Oracle, tmp_path: Path) -> None:
     """What they name is then looked up by every run; the file says what that is now."""
     file = tmp_path / "defs.yaml"

@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from cdc_core.errors import CdcError, DecodeError, PreflightError, RedoUnavailableError
+from cdc_core.errors import (
+    CdcError,
+    ConfigError,
+    DecodeError,
+    PreflightError,
+    RedoUnavailableError,
+)
 from cdc_core.xstream.lcrs import DECODER, Lcr, line_of
 from oracle_embedded.xstream import Recorder
 from tests.oracle.embedded import Oracle
@@ -300,6 +306,30 @@ def test_a_lob_that_is_not_captured_may_be_written_in_pieces(
         source.windows()
         assert source.record("L").state == "ready"
         assert source.lake.image(table_id("L")) == [(1, "b")]
+
+
+def test_lcrs_of_two_databases_need_the_name_of_one(
+    oracle: Oracle, recorder: Recorder, source: Source
+) -> None:
+    oracle.run("INSERT INTO K VALUES (2, 'b')")
+    oracle.run("INSERT INTO K VALUES (3, 'b')")
+    recorder.restart()
+    recorder.write()
+
+    def change(line: dict[str, Any]) -> None:
+        if any(one["value"] == "c103" for one in line.get("new", ())[:1]):
+            change.other = line["transaction"]  # type: ignore[attr-defined]
+        if line.get("transaction") == getattr(change, "other", None):
+            line["database"] = "OTHER"
+
+    edit(recorder, change)
+    with pytest.raises(ConfigError, match="more than one database"):
+        source.windows()
+    name = oracle.database.engine.container_name
+    source.more = {"capture": recorded(recorder, database=name)}
+    source.configure("K")
+    source.windows()
+    assert ids_of(source) == [3]
 
 
 def test_doctor_looks_at_the_lcrs(oracle: Oracle, recorder: Recorder, source: Source) -> None:

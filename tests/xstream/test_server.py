@@ -241,6 +241,17 @@ def test_recordings_of_the_server_are_what_capture_reads(
     assert outbound.mark == mark
 
 
+def test_it_says_that_it_was_never_run_against_oracles_library(
+    oracle: Oracle, outbound: Outbound, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once a process."""
+    client._say_once.cache_clear()
+    for _ in range(2):
+        with OciSource(*settings(oracle, outbound)):
+            pass
+    assert [one.message for one in caplog.records].count(client.UNPROVED) == 1
+
+
 def test_the_command_records(oracle: Oracle, outbound: Outbound, tmp_path: Path) -> None:
     login = oracle.login("C##REDOLAKE")
     attributes = {
