@@ -39,8 +39,9 @@ def check_tables(session: OracleSession, tables: Sequence[TableConfig]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class OutboundFacts:
-    """What Oracle's views say of an outbound server: what ``begins`` it, up to where it was
-    ``processed``, and the SCN whose redo it still ``needs``; None where they do not say."""
+    """What Oracle's views say of an outbound server: from where on it has transactions whole
+    (``begins``), up to which commits it was ``processed``, and the SCN whose redo it still
+    ``needs``; None where they do not say."""
 
     begins: Scn | None
     processed: Scn | None
@@ -71,9 +72,8 @@ def outbound_server(session: OracleSession, name: str) -> OutboundFacts:
             server=name,
         )
     start, processed, needs, status, error_number = rows[0]
-    begins = max((one for one in (start, processed) if one is not None), default=None)
     return OutboundFacts(
-        None if begins is None else Scn(int(begins)),
+        None if start is None else Scn(int(start)),
         None if processed is None else Scn(int(processed)),
         None if needs is None else int(needs),
         status,

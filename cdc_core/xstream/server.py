@@ -71,7 +71,8 @@ class OutboundServer:
         return [*check_tables(session, tables), *check_server(session, self._how)]
 
     def begins_at(self, low: Scn, *, is_first: bool) -> Scn | None:  # noqa: ARG002
-        """See :meth:`Stream.begins_at`: behind what the server let go of."""
+        """See :meth:`Stream.begins_at`: of a transaction that commits above the watermark, the
+        server keeps all, wherever it began."""
         with self._database.session() as session:
             return outbound_server(session, self._name).begins
 

@@ -129,6 +129,26 @@ def test_the_watermark_moves_behind_the_commits_only(
     source.check_exact("K")
 
 
+def test_a_table_joins_while_a_transaction_is_open_that_began_below_the_watermark(
+    oracle: Oracle, outbound: Outbound, source: Source
+) -> None:
+    oracle.run("CREATE TABLE LATE (ID NUMBER(9) PRIMARY KEY)")
+    with oracle.owner() as connection:
+        connection.cursor().execute("INSERT INTO LATE VALUES (1)")
+        for number in (2, 3, 4):
+            oracle.run(f"INSERT INTO K VALUES ({number}, 'b')")
+            outbound.write()
+            source.windows()
+        assert outbound.mark
+        source.configure("K", "LATE")
+        source.run()
+        connection.commit()
+    outbound.write()
+    source.windows()
+    source.check_exact("K", "LATE")
+    assert source.ops("LATE") == "c"
+
+
 def test_a_watermark_that_moves_before_the_commit_is_noticed(
     oracle: Oracle, outbound: Outbound, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
