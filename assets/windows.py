@@ -155,6 +155,7 @@ def lake_tables(
                     work.report_beside(partition)
             work.keep_history()
             has_views = bool(partitions) and work.keep_views(partitions[-1][1])
+            work.register()
         taken = work.having_all(partitions)
         for table in chosen:
             if table in taken:
@@ -269,14 +270,22 @@ def _changelog_spec(config: SourceConfig, names: Translator, table: TableId) -> 
             dg.AssetDep(names.redo_key),
             dg.AssetDep(names.key("snapshot", table), partition_mapping=dg.AllPartitionMapping()),
         ],
-    ).merge_attributes(metadata={"dagster/uri": delta_uri(config, "changelog", table)})
+    ).merge_attributes(metadata=_place(config, "changelog", table))
 
 
 def _mirror_spec(config: SourceConfig, names: Translator, table: TableId) -> dg.AssetSpec:
     spec = names.spec("mirror", table)
     return spec.replace_attributes(
         skippable=True, deps=[names.key("changelog", table)]
-    ).merge_attributes(metadata={"dagster/uri": delta_uri(config, "mirror", table)})
+    ).merge_attributes(metadata=_place(config, "mirror", table))
+
+
+def _place(config: SourceConfig, layer: DeltaLayer, table: TableId) -> dict[str, str]:
+    """Where a Delta table is, and its name in a catalog."""
+    catalog = config.lake.catalog
+    name = None if catalog is None else catalog.name_of(layer, config.name, table)
+    found = {"dagster/uri": delta_uri(config, layer, table)}
+    return found if name is None else {**found, "dagster/table_name": name}
 
 
 def _beside_specs(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]:
@@ -363,6 +372,14 @@ class _Application:
             return False
         finished(self.context, self.names.views_key, partition, metadata.of_cut(cut))
         return True
+
+    def register(self) -> None:
+        """Let Spark's catalog follow the tables; say which do not get there."""
+        if self.pipeline.config.lake.catalog is None:
+            return
+        for found in self.pipeline.register_tables(list(self.tables)):
+            if found.failed is not None:
+                self.context.log.error(f"{found.table} in the catalog: {found.failed}")
 
     def _report(
         self,

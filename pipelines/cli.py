@@ -9,6 +9,7 @@ import typer
 
 from cdc_core.errors import ConfigError
 from pipelines.commands import (
+    catalog,
     certify,
     compare_events,
     data,
@@ -148,6 +149,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     metrics.metrics: "Serve numbers for Prometheus.",
     publish.publish: "Send events to Kafka.",
     history.history: "Bring histories up to their change logs.",
+    catalog.catalog: "Register the tables in Spark's catalog.",
     listings.windows: "List windows: times, states, changes.",
     row.row: "Show the life of one row.",
     listings.at: "Show the Delta versions of one consistent cut.",
@@ -173,6 +175,7 @@ CLASSES: dict[Callable[..., None], type[PdbCommand]] = {
     maintain.maintain: EachPdbCommand,
     publish.publish: EachPdbCommand,
     history.history: EachPdbCommand,
+    catalog.catalog: EachPdbCommand,
     data.snapshot: together(data.snapshot_all),
     data.capture: together(data.capture_all),
     data.run: together(data.run_all),

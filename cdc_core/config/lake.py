@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, checked
 from cdc_core.config.history import HistoryConfig, HistoryKind
-from cdc_core.model.templates import DEFAULT_PATHS, PathTemplates, check_path
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.templates import (
+    DEFAULT_PATHS,
+    LakeLayer,
+    PathTemplates,
+    check_path,
+    check_table_name,
+    filled,
+)
 
 
 class LocalLandingConfig(ConfigModel):
@@ -82,6 +91,33 @@ class CurrentViewsConfig(ConfigModel):
         return self.spark or self.duckdb is not None
 
 
+NameTemplate = Annotated[str, AfterValidator(lambda text: checked(text, check_table_name))]
+
+
+class CatalogConfig(ConfigModel):
+    """Names under which the catalog of Spark's session knows the Delta tables. Fields are those of
+    ``lake.mirror_path``, and ``{catalog}``."""
+
+    catalog: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")] = "spark_catalog"
+    """What ``{catalog}`` stands for: the session's own catalog, or another one that its
+    configuration names."""
+
+    mirror_name: NameTemplate = "{catalog}.{owner_lower}.{table_lower}"
+    """Name of a table's mirror."""
+
+    changelog_name: NameTemplate | None = None
+    """Name of a table's change log, such as ``{catalog}.{owner_lower}.{table_lower}_changes``; by
+    default it is not registered."""
+
+    history_name: NameTemplate | None = None
+    """Name of a table's history, likewise."""
+
+    def name_of(self, layer: LakeLayer, source: str, table: TableId) -> str | None:
+        """The name of one Delta table; None if it is not registered."""
+        template: str | None = getattr(self, f"{layer}_name")
+        return None if template is None else filled(template, source, table, catalog=self.catalog)
+
+
 class LakeConfig(ConfigModel):
     """Where the Delta tables are, and how Spark is started."""
 
@@ -102,6 +138,11 @@ class LakeConfig(ConfigModel):
 
     history_path: PathTemplate = DEFAULT_PATHS.history
     """Where a table's history is, likewise."""
+
+    catalog: CatalogConfig | None = None
+    """Register the Delta tables in the catalog of Spark's session (Hive's metastore, Unity Catalog,
+    Glue), with Oracle's comments of tables and columns. ``catalog: {}`` takes the default names. By
+    default tables have paths alone. Needs Spark."""
 
     spark_master: str = "local[2]"
     """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as
@@ -203,6 +244,11 @@ class LakeConfig(ConfigModel):
                     f"spark_config.{name}: with this log store, commits to S3 overwrite each other without an error; leave it out"
                 )
         return self
+
+    @property
+    def root(self) -> str:
+        """``path``, absolute where it is a folder."""
+        return self.path if "://" in self.path else str(Path(self.path).absolute())
 
     @property
     def paths(self) -> PathTemplates:

@@ -254,14 +254,16 @@ class SourceConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _folders_differ(self) -> SourceConfig:
-        paths = self.lake.paths
-        if self.oracle.pdbs and (
-            alike := [
-                f"lake.{layer}_path"
+        paths, catalog = self.lake.paths, self.lake.catalog
+        templates = {f"lake.{layer}_path": getattr(paths, layer) for layer in get_args(LakeLayer)}
+        if catalog is not None:
+            templates |= {
+                f"lake.catalog.{layer}_name": template
                 for layer in get_args(LakeLayer)
-                if "{source}" not in getattr(paths, layer)
-            ]
-        ):
+                if (template := getattr(catalog, f"{layer}_name")) is not None
+            }
+        alike = [name for name, template in templates.items() if "{source}" not in template]
+        if self.oracle.pdbs and alike:
             raise ValueError(
                 f"each pluggable database is a source: name {{source}} in {', '.join(alike)}"
             )

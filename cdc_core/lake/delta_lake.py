@@ -21,6 +21,7 @@ from cdc_core.delta.history import read_commits, read_log
 from cdc_core.delta.missing_files import gone_files
 from cdc_core.errors import LakeError
 from cdc_core.lake.applied_in_delta import AppliedInDelta, read_taken
+from cdc_core.lake.catalog import Registration, register
 from cdc_core.lake.chunk_prewrite import ChunkAhead, begin_chunk
 from cdc_core.lake.chunks import apply_chunk, holds_alone, remove_gone
 from cdc_core.lake.comparing import MirrorComparison, of_mirror
@@ -29,11 +30,12 @@ from cdc_core.lake.evolution import is_settled, known_schema, settle_schema
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.maintaining import maintain
 from cdc_core.lake.mirror.versions import NoImage, image_at
-from cdc_core.lake.positions import Positions, positions_path, write_positions
+from cdc_core.lake.positions import Positions, positions_path
 from cdc_core.lake.purging import purge_column
 from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.replay import rebuild_mirror, replay_window, restore_quarantine
 from cdc_core.lake.side_tables import BesideName, BesideTable, count_events
+from cdc_core.lake.small_files import replace_text
 from cdc_core.lake.table_context import DeltaPosition, ExecutorPython, Fence, TableWork, no_fence
 from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
 from cdc_core.lake.truncating import Truncation, truncate
@@ -286,11 +288,23 @@ class DeltaLake(Lake):
 
     def publish(self, positions: Positions) -> None:
         if positions != self._published:
-            write_positions(positions_path(self._root, self._source), positions)
+            replace_text(positions_path(self._config.root, self._source), positions.as_text())
             self._published = positions
 
+    def register(
+        self,
+        table: TableId,
+        wanted: Registration,
+        known: Registration | None,
+        *,
+        fence: Fence = no_fence,
+    ) -> None:
+        """Let Spark's catalog have the names of the table's Delta tables, and the mirror its
+        comments."""
+        register(self._work(table, 0, fence), wanted, known)
+
     def beside(self, name: BesideName, *, fence: Fence = no_fence) -> BesideTable:
-        return BesideTable(self._root, self._source, name, fence)
+        return BesideTable(self._config.root, self._source, name, fence)
 
     def count_events(self, table: TableId, window: ScnWindow) -> pa.Table:
         return count_events(self._work(table, 0, no_fence), window.scn_low, window.scn_high)
@@ -314,11 +328,6 @@ class DeltaLake(Lake):
     def taken(self, table: TableId, generation: int = 0) -> AppliedInDelta:
         return read_taken(self._work(table, generation, no_fence))
 
-    @property
-    def _root(self) -> str:
-        root = self._config.path
-        return root if "://" in root else str(Path(root).absolute())
-
     def _work(
         self, table: TableId, generation: int, fence: Fence, *, drops_columns: bool = False
     ) -> TableWork:
@@ -326,7 +335,7 @@ class DeltaLake(Lake):
         session = cache(self._open_session)
         executors_from = self._config.stage_on_executors_from_rows
         return TableWork(
-            root=self._root,
+            root=self._config.root,
             source=self._source,
             table=table,
             generation=generation,

@@ -26,7 +26,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -114,7 +113,7 @@ class HistoryTable:
         fence: Fence = no_fence,
         layout: HistoryLayout | None = None,
     ) -> None:
-        root = config.path if "://" in config.path else str(Path(config.path).absolute())
+        root = config.root
         self._work = TableWork(
             root=root,
             source=source,

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from cdc_core.config import MaintenanceConfig
 from cdc_core.lake.applied_in_delta import AppliedInDelta
+from cdc_core.lake.catalog import Registration
 from cdc_core.lake.chunk_prewrite import ChunkAhead
 from cdc_core.lake.comparing import MirrorComparison
 from cdc_core.lake.positions import Positions
@@ -337,6 +338,22 @@ class Lake(Protocol):
 
         Raises:
             StoreUnavailableError: The storage refuses.
+        """
+
+    def register(
+        self,
+        table: TableId,
+        wanted: Registration,
+        known: Registration | None,
+        *,
+        fence: Fence = no_fence,
+    ) -> None:
+        """Let Spark's catalog have the names of the table's Delta tables, and the mirror its
+        comments (:func:`cdc_core.lake.catalog.register`). Repeatable.
+
+        Raises:
+            ConfigError: The catalog has another table under a name.
+            LakeError: The catalog refuses.
         """
 
     def beside(self, name: BesideName, *, fence: Fence = no_fence) -> SideTable:

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import get_args
 
 from cdc_core.config import LakeConfig
-from cdc_core.delta.history import filesystem_of, folder_exists
-from cdc_core.delta.storage import storing
+from cdc_core.delta.history import folder_exists
 from cdc_core.errors import ConfigError, LakeError
 from cdc_core.lake.positions import Positions, TablePosition, positions_path
+from cdc_core.lake.small_files import read_text
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.templates import LakeLayer
 
@@ -47,12 +47,8 @@ def refuse_moved(config: LakeConfig, source: str) -> None:
 def _positions_in(path: str) -> Mapping[str, TablePosition]:
     """What an earlier step wrote; nothing where there is no file, or none that can be read, which
     the next step writes anew."""
-    filesystem, file = filesystem_of(path)
     try:
-        with (
-            storing("reading the positions of the tables", path=path),
-            filesystem.open_input_stream(file) as stream,
-        ):
-            return Positions.parse(bytes(stream.read()).decode()).tables
-    except (FileNotFoundError, LakeError):
+        text = read_text(path)
+        return {} if text is None else Positions.parse(text).tables
+    except LakeError:
         return {}

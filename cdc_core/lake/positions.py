@@ -9,16 +9,10 @@ move. An older file says less and nothing wrong: what it says of a generation st
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-import pyarrow.fs as pafs
-
-from cdc_core.delta.history import filesystem_of
-from cdc_core.delta.storage import storing
 from cdc_core.errors import LakeError
 
 
@@ -76,22 +70,3 @@ class Positions:
 def positions_path(root: str, source: str) -> str:
     """The file, below the folder of the lake."""
     return f"{root.rstrip('/')}/{source}/positions.json"
-
-
-def write_positions(path: str, positions: Positions) -> None:
-    """Put the file in the place of the one that is there; a reader sees the one or the other.
-
-    Raises:
-        StoreUnavailableError: The storage refuses.
-    """
-    filesystem, file = filesystem_of(path)
-    content = positions.as_text().encode()
-    with storing("writing the positions of the tables", path=path):
-        if isinstance(filesystem, pafs.LocalFileSystem):
-            own = Path(f"{file}.{uuid.uuid4().hex}")
-            own.parent.mkdir(parents=True, exist_ok=True)
-            own.write_bytes(content)
-            own.replace(file)
-        else:  # an object store shows an object when it is whole
-            with filesystem.open_output_stream(file) as stream:
-                stream.write(content)

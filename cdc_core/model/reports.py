@@ -299,6 +299,16 @@ class TableHistory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableRegistered:
+    """What became of a table in Spark's catalog: the ``names`` that it has there, or why it has
+    not (``failed``)."""
+
+    table: TableId
+    names: tuple[str, ...] = ()
+    failed: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventDifference:
     """A change that one of two readers has alone (``only here``, ``only there``), or that
     ``differs`` in some ``fields``. ``line`` is that of Debezium's file, None where only Redolake

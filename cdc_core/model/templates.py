@@ -31,8 +31,16 @@ FIELDS: Mapping[str, str] = {
 characters stand there, each that is no letter or digit as ``_xx``: :attr:`TableId.path`."""
 
 _OF_TABLE = frozenset({"table", "table_lower", "digest"})
+_WORD = re.compile(r"\w+", re.ASCII)
 _STEP = re.compile(r"[A-Za-z0-9_.=-]+")
-_BESIDE = ("staging", "quarantine", "transactions", "schema_changes", "positions.json")
+_BESIDE = (
+    "staging",
+    "quarantine",
+    "transactions",
+    "schema_changes",
+    "positions.json",
+    "catalog.json",
+)
 """What else stands in the folder of a source."""
 
 
@@ -92,6 +100,23 @@ def check_path(template: str) -> None:
                 "empty, and no '..'.",
                 template=template[:200],
             )
+
+
+def check_table_name(template: str) -> None:
+    """Refuse what is no template of a name in a catalog: ``schema.table``, with a catalog in front
+    or without.
+
+    Raises:
+        ConfigError: An unknown field, or a part that not every catalog takes.
+    """
+    check_fields(template, ["catalog"])
+    parts = re.sub(r"\{\w+\}", "x", template).split(".")
+    if len(parts) not in (2, 3) or not all(map(_WORD.fullmatch, parts)):
+        raise ConfigError(
+            "the template is no name of a table in a catalog",
+            hint="Write two or three parts with dots between them, such as '{catalog}.{owner_lower}.{table_lower}', of letters, digits and _.",
+            template=template[:200],
+        )
 
 
 def _refused(what: str, template: str, fields: Iterable[str]) -> ConfigError:

@@ -38,7 +38,7 @@ def cut_at(ctx: Context, scn: int | None = None) -> Cut:
         ConfigError: The given SCN is not the end of an applied window.
         NotYetError: No mirror is exact as of it.
     """
-    tables = [one.table for one in ctx.config.tables]
+    lake, tables = ctx.config.lake, [one.table for one in ctx.config.tables]
     at, not_exact, ahead = _judged(ctx, tables, scn)
     versions: list[MirrorVersion] = []
     left_out: list[LeftOut] = []
@@ -55,9 +55,7 @@ def cut_at(ctx: Context, scn: int | None = None) -> Cut:
             # lowest of their positions may be inside the window that another has taken.
             left_out.append(found or LeftOut(str(table), error.message, error.hint))
             continue
-        path = ctx.config.lake.paths.path(
-            "mirror", _absolute(ctx.config.lake.path), ctx.source, table
-        )
+        path = lake.paths.path("mirror", lake.root, ctx.source, table)
         versions.append(MirrorVersion(str(table), version, path))
     if not versions:
         raise _none_exact(at, left_out)
@@ -127,10 +125,6 @@ def _loads_delta(database: Any) -> bool:
     except duckdb.Error:
         return False
     return True
-
-
-def _absolute(root: str) -> str:
-    return root if "://" in root else str(Path(root).absolute())
 
 
 def exact_tables(

@@ -28,6 +28,7 @@ from cdc_core.source import OpenSource, Recorder
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import (
     alerting,
+    cataloging,
     consistent_cut,
     current_views,
     history,
@@ -315,6 +316,7 @@ class Pipeline(Context):
     redo_profile = profiling.redo_profile
     publish = publishing.publish
     keep_history = history.keep_history
+    register_tables = cataloging.register_tables
     rebuild_state = state_rebuild.rebuild_state
 
     def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:

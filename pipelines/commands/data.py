@@ -347,6 +347,7 @@ def _round(pipeline: Pipeline, view: View) -> str:
     done += _historied(pipeline, done)
     if done:
         _keep_views(pipeline)
+    _registered(pipeline)
     return done + _published(pipeline, done)
 
 
@@ -386,6 +387,7 @@ def run_all(
                         done += _historied(pipelines[name], done)
                         if done:
                             _keep_views(pipelines[name])
+                        _registered(pipelines[name])
                         done += _published(pipelines[name], done)
                     except CdcError as error:
                         print_stopped(name, error)
@@ -434,6 +436,16 @@ def _keep_views(pipeline: Pipeline) -> None:
         pipeline.keep_current_views()
     except NotYetError as error:
         out().print(f"[yellow]no views yet:[/] {escape(error.message)}", soft_wrap=True)
+
+
+def _registered(pipeline: Pipeline) -> None:
+    """Let Spark's catalog follow the tables, where there is one; say what failed."""
+    if pipeline.config.lake.catalog is None:
+        return
+    for one in pipeline.register_tables():
+        if one.failed is not None:
+            text = f"[red]{one.table} is not in the catalog:[/] {escape(one.failed)}"
+            out().print(text, soft_wrap=True)
 
 
 def _published(pipeline: Pipeline, done: str) -> str:

@@ -23,6 +23,7 @@ from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.decode.widened import widened
 from cdc_core.errors import CdcError, LakeError, NotYetError, RowsGoneError, SchemaMismatchError
 from cdc_core.lake.applied_in_delta import AppliedInDelta
+from cdc_core.lake.catalog import Registration
 from cdc_core.lake.chunk_prewrite import ChunkAhead
 from cdc_core.lake.comparing import MirrorComparison
 from cdc_core.lake.emptied_partitions import refuse_stale
@@ -611,6 +612,17 @@ class MemoryLake:
     def publish(self, positions: Positions) -> None:
         """Nobody reads it from elsewhere."""
         self.published = positions
+
+    def register(
+        self,
+        table: TableId,
+        wanted: Registration,
+        known: Registration | None,
+        *,
+        fence: Fence = no_fence,
+    ) -> None:
+        """No catalog has what is in memory."""
+        raise LakeError("a lake in memory has no names", table=table)
 
     def gone_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
         """What has no files lacks none."""

@@ -1,0 +1,162 @@
+"""Tables have names in a Hive metastore: shown, described and queried there, through DDL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pydantic import ValidationError
+
+from cdc_core.config import LakeConfig, SourceConfig
+from cdc_core.errors import ConfigError
+from cdc_core.spark.session import start_session, stop_spark
+from cdc_core.steps import Pipeline
+from oracle_embedded.database import ADMIN
+from tests.oracle.embedded import OWNER, Oracle, running_oracle
+
+SCHEMA = OWNER.lower()
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with running_oracle() as running:
+        running.run(
+            "CREATE TABLE ORDERS (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+            "COMMENT ON TABLE ORDERS IS 'Orders of customers'",
+            "COMMENT ON COLUMN ORDERS.V IS 'What the customer''s order says'",
+            "INSERT INTO ORDERS VALUES (1, 'first')",
+            "CREATE TABLE OTHER (ID NUMBER(9) PRIMARY KEY)",
+        )
+        yield running
+
+
+@pytest.fixture
+def hive(tmp_path: Path, spark_process: None) -> Iterator[dict[str, str]]:
+    """Spark's settings for a metastore of its own; a JVM has one for life."""
+    stop_spark()
+    metastore = f"jdbc:derby:;databaseName={tmp_path / 'metastore'};create=true"
+    yield {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": metastore,
+        "spark.hadoop.datanucleus.schema.autoCreateAll": "true",
+        "spark.hadoop.hive.metastore.schema.verification": "false",
+        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={tmp_path / 'derby.log'}",
+    }
+    stop_spark()
+
+
+def _config(oracle: Oracle, path: Path, *tables: str, **lake: Any) -> SourceConfig:
+    catalog = {"changelog_name": "{owner_lower}.{table_lower}_changes"}
+    place = {"path": str(path / "lake"), "rewrite_mirrors_up_to_mb": 64, "catalog": catalog}
+    return oracle.config(path, *(tables or ("ORDERS",)), lake={**place, **lake})
+
+
+def _rows(config: SourceConfig, sql: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in start_session(config.lake).sql(sql).collect()]
+
+
+def _window(oracle: Oracle, pipeline: Pipeline, *statements: str) -> None:
+    oracle.run(*statements)
+    oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
+    list(pipeline.run_once())
+
+
+def test_tables_are_named_and_followed(
+    oracle: Oracle, hive: dict[str, str], tmp_path: Path
+) -> None:
+    config = _config(oracle, tmp_path, "ORDERS", "OTHER", spark_config=hive)
+    with Pipeline(config) as pipeline:
+        list(pipeline.run_once())
+        found = {str(one.table): one.names for one in pipeline.register_tables()}
+        assert found[f"{OWNER}.ORDERS"] == (
+            f"spark_catalog.{SCHEMA}.orders",
+            f"{SCHEMA}.orders_changes",
+        )
+        assert list(pipeline.register_tables()) == [], "nothing is new"
+        shown = {row[1] for row in _rows(config, f"SHOW TABLES IN {SCHEMA}")}
+        assert shown == {"orders", "orders_changes", "other", "other_changes"}
+        described = _rows(config, f"DESCRIBE EXTENDED {SCHEMA}.orders")
+        assert ("V", "string", "VARCHAR2(20): What the customer's order says") in described
+        assert ("Comment", "Orders of customers", "") in described
+        properties = dict(_rows(config, f"SHOW TBLPROPERTIES {SCHEMA}.orders"))
+        assert (properties["redolake.source"], properties["redolake.key"]) == ("src", '["ID"]')
+        _window(
+            oracle,
+            pipeline,
+            "ALTER TABLE ORDERS ADD (W NUMBER(5))",
+            "ALTER TABLE ORDERS RENAME COLUMN V TO TEXT",
+            "COMMENT ON COLUMN ORDERS.W IS 'Weight in grams'",
+            "INSERT INTO ORDERS VALUES (2, 'second', 7)",
+        )
+        assert [one.names[0] for one in pipeline.register_tables()] == [
+            f"spark_catalog.{SCHEMA}.orders"
+        ]
+        queried = f"SELECT ID, TEXT, W FROM {SCHEMA}.orders ORDER BY ID"
+        assert _rows(config, queried) == [(1, "first", None), (2, "second", 7)]
+        described = _rows(config, f"DESCRIBE {SCHEMA}.orders")
+        assert ("W", "bigint", "NUMBER(5,0): Weight in grams") in described
+        assert ("TEXT", "string", "VARCHAR2(20): What the customer's order says") in described
+        assert [one.differences for one in pipeline.reconcile().tables] == [0, 0]
+        _window(oracle, pipeline, "UPDATE ORDERS SET W = 8 WHERE ID = 2")
+        assert _rows(config, f"SELECT W FROM {SCHEMA}.orders WHERE ID = 2") == [(8,)]
+    fewer = _config(oracle, tmp_path, spark_config=hive)
+    with Pipeline(fewer) as pipeline:
+        list(pipeline.run_once())
+        assert list(pipeline.register_tables()) == []
+    assert _rows(config, f"SELECT count(*) FROM {SCHEMA}.other") == [(0,)], "it stays where it is"
+
+
+def test_a_name_of_somebody_else_is_left_alone(
+    oracle: Oracle, hive: dict[str, str], tmp_path: Path
+) -> None:
+    config = _config(oracle, tmp_path, spark_config=hive)
+    _rows(config, f"CREATE SCHEMA {SCHEMA}")
+    _rows(config, f"CREATE TABLE {SCHEMA}.orders (A INT) USING delta")
+    with Pipeline(config) as pipeline:
+        list(pipeline.run_once())
+        [refused] = pipeline.register_tables()
+        assert "another table under this name" in (refused.failed or "")
+        _rows(config, f"DROP TABLE {SCHEMA}.orders")
+        assert [one.failed for one in pipeline.register_tables()] == [None]
+        version = DeltaTable(str(tmp_path / "lake/src/mirror/demo.orders")).version()
+    (tmp_path / "lake" / "src" / "catalog.json").unlink()
+    with Pipeline(config) as pipeline:
+        assert [one.failed for one in pipeline.register_tables()] == [None], "registered again"
+    assert DeltaTable(str(tmp_path / "lake/src/mirror/demo.orders")).version() == version
+    moved = _config(oracle, tmp_path, spark_config=hive, mirror_path="now/{table}")
+    (tmp_path / "lake" / "now").mkdir()
+    (tmp_path / "lake/src/mirror/demo.orders").rename(tmp_path / "lake/now/ORDERS")
+    with Pipeline(moved) as pipeline:
+        assert [one.failed for one in pipeline.register_tables()] == [None]
+    assert _rows(moved, f"SELECT V FROM {SCHEMA}.orders") == [("first",)]
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    [
+        ("{table}", "no name of a table"),
+        ("a.b.c.{table}", "no name of a table"),
+        ("a.{tabel}", "no field {tabel}"),
+        ("a-b.{table}", "no name of a table"),
+        ("{catalog}.{owner}", "all tables alike"),
+    ],
+)
+def test_a_template_that_is_no_name_is_refused(template: str, says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        LakeConfig.model_validate({"path": "/l", "catalog": {"mirror_name": template}})
+
+
+def test_tables_of_one_name_are_told_apart(oracle: Oracle, tmp_path: Path) -> None:
+    catalog = {"mirror_name": "all.{table_lower}"}
+    with Pipeline(_config(oracle, tmp_path, catalog=catalog)) as pipeline:
+        assert pipeline.config.lake.catalog is not None
+        assert list(pipeline.register_tables()) == [], "there are no Delta tables yet"
+    with (
+        Pipeline(_config(oracle, tmp_path, catalog=None)) as pipeline,
+        pytest.raises(ConfigError, match="no catalog is configured"),
+    ):
+        list(pipeline.register_tables())
