@@ -392,6 +392,8 @@ class HistoryTable:
     def _properties(self, schema: TableSchema) -> dict[str, str]:
         return {
             "delta.enableDeletionVectors": "false",
+            # The end of a state stands behind the table's columns, however many they are.
+            "delta.dataSkippingNumIndexedCols": "-1",
             # Each update lists the files: it reads the commits since the newest checkpoint.
             "delta.checkpointInterval": "20",
             "redolake.source": self._work.source,

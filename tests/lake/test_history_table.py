@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from deltalake import DeltaTable
 from cdc_core.config import HistoryConfig, LakeConfig
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.lake import history_table
+from cdc_core.lake.history_files import HistoryFiles
 from cdc_core.lake.history_layout import HistoryLayout
 from cdc_core.lake.history_table import HistoryTable
 from cdc_core.lake.lake import Lake
@@ -438,6 +440,29 @@ def test_an_update_opens_what_is_new_and_what_it_meets(
     history.maintain(None)
     assert len(files(history, "history")) == 2
     assert [one for one in states(history) if not one[-2]] == ended
+
+
+def test_ended_states_are_known_by_the_log_in_a_table_of_many_columns(
+    make_source: Any, columns: Any, lake: Lake, history: HistoryTable
+) -> None:
+    """Delta's statistics end with the first 32 columns where a table says nothing."""
+    narrow = orders_schema()
+    more = tuple(columns.number(f"N{number}", 9, 0) for number in range(40))
+    wide = replace(narrow, columns=(*narrow.columns, *more))
+    source = make_source(wide)
+    tx = source.begin()
+    ids = [tx.insert({**order(key), **dict.fromkeys(f"N{number}" for number in range(40))}) for key in (1, 2)]  # fmt: skip
+    tx.commit()
+    source.cut().apply(lake, position=None)
+    history.follow()
+    tx = source.begin()
+    tx.update(ids[0], {"N39": 7})
+    tx.commit()
+    source.cut().apply(lake, position=None)
+    history.follow()
+    layout = HistoryLayout.of(HistoryConfig())
+    own = HistoryFiles(history.path, layout.columns(wide), wide.key, layout.ends, {})
+    assert sorted(one.has_current for one in own.listed()) == [False, True]
 
 
 def files(history: HistoryTable, layer: str) -> list[str]:
