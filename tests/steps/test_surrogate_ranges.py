@@ -3,7 +3,6 @@ of its columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,38 +10,41 @@ import pytest
 from cdc_core.errors import TableStoppedError
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import running_oracle
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import source_of, table_id
 
 BIG = "RPAD(TO_CLOB('x'), 3000, 'y') || RPAD(TO_CLOB('z'), 3000, 'w')"
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Iterator[Source]:
+@pytest.mark.parametrize(
+    ("how", "row", "before", "after"),
+    [
+        pytest.param({"surrogate_key": "G"}, 140, 140, 0, id="from-one-range-to-another"),
+        pytest.param({"select_overrides": {"DEMO.T": "G < 1000"}}, 1, 5000, 1, id="into-the-filter"),
+    ],
+)  # fmt: skip
+def test_a_row_that_no_chunk_has_is_not_lost(
+    tmp_path: Path, how: dict[str, object], row: int, before: int, after: int
+) -> None:
+    """When the first chunk is read, the row is none of its rows; then it is, and there is no undo for the second chunk."""
     with running_oracle() as oracle:
         oracle.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, G NUMBER(9), C CLOB)")
         oracle.run(
-            "INSERT INTO T (ID, G) SELECT LEVEL, LEVEL FROM DUAL CONNECT BY LEVEL <= 150",
-            f"UPDATE T SET C = {BIG} WHERE ID IN (1, 140)",
+            "INSERT INTO T (ID, G) SELECT LEVEL, LEVEL FROM DUAL CONNECT BY LEVEL <= 250",
+            f"UPDATE T SET C = {BIG}, G = {before} WHERE ID = {row}",
         )
-        how = {"snapshot": {"surrogate_key": "G", "chunk_rows": 100}}
-        with source_of(oracle, tmp_path, "T", **how) as source:
-            yield source
-
-
-def test_a_row_that_no_chunk_has_is_not_lost(source: Source) -> None:
-    """It was in the second range, and comes into the first one when that was read; there is no undo for the second then."""
-    first, _second = source.pipeline.start_snapshot([table_id("T")])
-    source.pipeline.snapshot_chunk(first)
-    source.oracle.run("UPDATE T SET G = 0 WHERE ID = 140")
-    source.pipeline.apply_chunk(first)
-    source.oracle.server.faults.arm(
-        Fault(FaultKind.ORA_ERROR, sql_contains='FROM "DEMO"."T" AS OF SCN', code=1555)
-    )
-    source.run()
-    [again] = source.record("T").read_again
-    assert again.trouble == "snapshot_too_old"
-    source.check_current("T")
-    assert len(source.lake.image(table_id("T"))) == 150
+        with source_of(oracle, tmp_path, "T", snapshot={"chunk_rows": 100, **how}) as source:
+            first, *_others = source.pipeline.start_snapshot([table_id("T")])
+            source.pipeline.snapshot_chunk(first)
+            source.pipeline.apply_chunk(first)
+            oracle.run(f"UPDATE T SET G = {after} WHERE ID = {row}")
+            oracle.server.faults.arm(
+                Fault(FaultKind.ORA_ERROR, sql_contains='FROM "DEMO"."T" AS OF SCN', code=1555)
+            )
+            source.run()
+            [again] = source.record("T").read_again
+            assert again.trouble == "snapshot_too_old"
+            source.check_current("T")
+            assert len(source.lake.image(table_id("T"))) == 250
 
 
 @pytest.mark.parametrize("moves", [False, True], ids=["rows-stay", "row-movement"])

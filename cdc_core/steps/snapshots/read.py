@@ -131,7 +131,9 @@ def _read_at_some_scn(
         _refuse_changed_key(ctx, schema, scn)
         if planned is not None:
             _refuse_altered(record, before or planned, ctx.visible(schema))
-        if is_altered and (schema.is_by_all_columns or _rows_may_leave(session, record, schema)):
+        if is_altered and (
+            schema.is_by_all_columns or _rows_may_leave(ctx, session, record, schema)
+        ):
             raise _altered(record)
         planned = schema
 
@@ -160,7 +162,7 @@ def _read_at_some_scn(
         except SnapshotTooOldError as error:
             if schema.is_by_all_columns:
                 raise _broken(record, "its equal rows are counted") from error
-            if _rows_may_leave(session, record, schema):
+            if _rows_may_leave(ctx, session, record, schema):
                 raise _broken(record, "rows may have come into a range that was read") from error
             if attempt + 1 == SNAPSHOT_ATTEMPTS:
                 raise
@@ -177,9 +179,11 @@ def _read_at_some_scn(
     raise AssertionError("every attempt returns or raises")
 
 
-def _rows_may_leave(session: OracleSession, record: ChunkRecord, schema: TableSchema) -> bool:
-    """May a row have left the chunk's range since its SCN, for one of another chunk, without redo
-    that has all of it?
+def _rows_may_leave(
+    ctx: Context, session: OracleSession, record: ChunkRecord, schema: TableSchema
+) -> bool:
+    """May a row have left the chunk's range since its SCN, for one of another chunk, or have come
+    among those that the table's snapshots read, without redo that has all of it?
 
     Redo does not carry LOBs that an UPDATE leaves alone, and a DDL moves rows without any. A change
     of key is no question: it is an error where no chunk has the row.
@@ -188,6 +192,8 @@ def _rows_may_leave(session: OracleSession, record: ChunkRecord, schema: TableSc
     if not isinstance(part, ChunkRange) or (part.low, part.high) == (None, None):
         return False
     lacks = any(column.is_lob for column in schema.columns)
+    if lacks and ctx.table_record(record.table).row_filter is not None:
+        return True
     if part.kind != "rowid":
         return lacks and part.column is not None
     if record.table not in unchanged_since(session, [record.table], record.scn):
