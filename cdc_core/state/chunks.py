@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, case, func, insert, or_, select, update
@@ -26,6 +27,17 @@ _OPEN_SNAPSHOTS = select(*_PLACE).where(_OF_SOURCE, CHUNKS.c.state.not_in(_SETTL
 _OF_TABLE = (CHUNKS.c.owner == bindparam("owned"), CHUNKS.c.name == bindparam("named"))
 _SNAPSHOTS_OF_TABLE = _SNAPSHOTS.where(*_OF_TABLE)
 _OPEN_SNAPSHOTS_OF_TABLE = _OPEN_SNAPSHOTS.where(*_OF_TABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTally:
+    """How far a snapshot of a table is: of so many ``chunks`` so many are ``settled``, applied or
+    dropped, and those that are applied have so many ``rows``; ``signal_id`` asked for it."""
+
+    chunks: int
+    settled: int
+    rows: int
+    signal_id: str | None
 
 
 class Chunks(StorePart):
@@ -181,6 +193,30 @@ class Chunks(StorePart):
         return {
             TableId(owner, name): (int(read), float(seconds)) for owner, name, read, seconds in rows
         }
+
+    def tally(self, source: str, table: TableId, snapshot_id: str) -> ChunkTally:
+        """How far one snapshot of a table is, counted by the database."""
+        mine = of(CHUNKS, source, table, snapshot_id=snapshot_id)
+        settled = func.sum(case((CHUNKS.c.state.in_(_SETTLED), 1), else_=0))
+        rows = func.sum(case((CHUNKS.c.state == "applied", CHUNKS.c.rows), else_=0))
+        query = select(func.count(), settled, rows, func.max(CHUNKS.c.signal_id)).where(mine)
+        with self._database.reading() as connection:
+            chunks, done, read, signal = connection.execute(query).one()
+        return ChunkTally(int(chunks), int(done or 0), int(read or 0), signal)
+
+    def begun_together(
+        self, source: str, snapshot_id: str, signal_id: str | None
+    ) -> tuple[list[TableId], bool]:
+        """The tables of the snapshots that one signal asked for, or without one those of one id;
+        and is nothing left to do with any of their chunks?"""
+        mine = of(CHUNKS, source, signal_id=signal_id)
+        if signal_id is None:
+            mine = and_(mine, CHUNKS.c.snapshot_id == snapshot_id)
+        tables = select(CHUNKS.c.owner, CHUNKS.c.name).where(mine).distinct()
+        left = select(CHUNKS.c.number).where(mine, CHUNKS.c.state.not_in(_SETTLED)).limit(1)
+        with self._database.reading() as connection:
+            found = sorted(TableId(*row) for row in connection.execute(tables))
+            return found, connection.execute(left).first() is None
 
     def signal_progress(self, source: str) -> dict[str, tuple[int, int]]:
         """Every signal that planned chunks: how many of them are applied, and how many there are,

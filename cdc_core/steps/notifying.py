@@ -21,7 +21,6 @@ _BY_SIGNAL = {
     "resume-snapshot": "RESUMED",
     "stop-snapshot": "ABORTED",
 }
-_SETTLED = frozenset({"applied", "dropped"})
 
 
 class Notifier:
@@ -128,26 +127,26 @@ def _of_chunk(
     """Progress with each chunk; the end of a table's snapshot, and of all that began together."""
     assert report.table is not None
     snapshot_id, _, number = report.key.rpartition(":")
-    chunks = ctx.store.chunks.find(ctx.source)
-    own = [one for one in chunks if (one.table, one.snapshot_id) == (report.table, snapshot_id)]
-    if not own:
+    own = ctx.store.chunks.tally(ctx.source, report.table, snapshot_id)
+    if not own.chunks:
         return
-    [(key, about, tables)] = _groups(ctx, [one for one in chunks if _together(one, own[0])])
-    done = [one for one in own if one.state in _SETTLED]
-    rows = sum(one.rows or 0 for one in own if one.state == "applied")
-    every = _names(tables)
+    tables, is_over = ctx.store.chunks.begun_together(ctx.source, snapshot_id, own.signal_id)
+    record = ctx.store.tables.get(ctx.source, report.table)
+    is_first = own.signal_id is None and record is not None and record.snapshot_id == snapshot_id
+    key, about = own.signal_id or snapshot_id, INITIAL if is_first else INCREMENTAL
+    every, rows = _names(tables), own.rows
     yield told(
         about, "IN_PROGRESS", key, data_collections=every,
         current_collection_in_progress=report.table, chunk_index=int(number) + 1,
-        total_chunks=len(own), total_rows_scanned=rows,
+        total_chunks=own.chunks, total_rows_scanned=rows,
     )  # fmt: skip
-    if len(done) < len(own):
+    if own.settled < own.chunks:
         return
     yield told(
         about, "TABLE_SCAN_COMPLETED", key, data_collections=every, scanned_collection=report.table,
         total_rows_scanned=rows, status="SUCCEEDED" if rows else "EMPTY",
     )  # fmt: skip
-    if all(one.state in _SETTLED for one in chunks if _together(one, own[0])):
+    if is_over:
         yield told(about, "COMPLETED", key, data_collections=every)
 
 

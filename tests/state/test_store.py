@@ -41,6 +41,7 @@ from cdc_core.model.signals import Signal
 from cdc_core.model.streams import ReadAgain
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.state.chunks import ChunkTally
 from cdc_core.state.database import VERSION_TABLE, open_database
 from cdc_core.state.lease_queries import Leases
 from cdc_core.state.machine import Machine, this_process
@@ -428,6 +429,24 @@ def chunk(number: int, table: TableId = EMP, snapshot: str = "s1") -> ChunkRecor
         condition="ID > 1",
         signal_id="sig",
     )
+
+
+def test_how_far_snapshots_are_is_counted(store: Store) -> None:
+    of_signal = [replace(chunk(number), rows=10 * number) for number in (1, 2, 3)]
+    of_signal[0] = replace(of_signal[0], state="applied")
+    of_signal[1] = replace(of_signal[1], state="dropped")
+    other = replace(chunk(1, DEPT, "s2"), state="applied", rows=5)
+    first = [replace(chunk(1, table, "s9"), signal_id=None) for table in (EMP, DEPT)]
+    store.chunks.restore([*of_signal, other, *first])
+    assert store.chunks.tally("src", EMP, "s1") == ChunkTally(3, 2, 10, "sig")
+    assert store.chunks.tally("src", EMP, "s2") == ChunkTally(0, 0, 0, None)
+    assert store.chunks.begun_together("src", "s1", "sig") == ([DEPT, EMP], False)
+    assert store.chunks.begun_together("src", "s9", None) == ([DEPT, EMP], False)
+    assert store.chunks.begun_together("src", "s2", None) == ([], True)
+    store.chunks.record_landed(replace(chunk_manifest(3), rows=1), "x")
+    store.chunks.record_applied("src", EMP, "s1", 3)
+    assert store.chunks.tally("src", EMP, "s1") == ChunkTally(3, 3, 11, "sig")
+    assert store.chunks.begun_together("src", "s1", "sig") == ([DEPT, EMP], True)
 
 
 def chunk_manifest(number: int = 1, scn: int = 100) -> ChunkManifest:
