@@ -47,6 +47,7 @@ def test_a_demo_that_was_killed_goes_on_and_ends_without_a_difference(tmp_path: 
     assert ended.returncode == 0, said
     assert "Continuing where the demo stopped" in said
     assert "Every table equals Oracle." in said
+    assert "The life of flight" in said
     assert "window (" in said
     rows = [
         line.split() for line in said.splitlines() if line.split()[:1] and line.split()[0].isupper()
