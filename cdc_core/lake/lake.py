@@ -38,8 +38,10 @@ class SideTable(Protocol):
     def position(self) -> int | None:
         """The upper end of the newest window that brought rows; None where none did."""
 
-    def read(self, columns: Sequence[str], window: int | None = None) -> pa.Table:
-        """Some columns of all rows, or of those of one window."""
+    def read(
+        self, columns: Sequence[str], window: int | None = None, *, since: int = 0
+    ) -> pa.Table:
+        """Some columns of all rows, or of those of one window, or of definitions from an SCN on."""
 
     def put(self, rows: pa.Table, window: int) -> None:
         """Let these be the window's rows. Repeatable; makes no commit where they are there, or

@@ -64,16 +64,19 @@ class BesideTable:
         log = read_log(self.path)
         return None if log is None else log.transactions.get(self._app)
 
-    def read(self, columns: Sequence[str], window: int | None = None) -> pa.Table:
-        """Some columns of all rows, or of those of one window."""
+    def read(
+        self, columns: Sequence[str], window: int | None = None, *, since: int = 0
+    ) -> pa.Table:
+        """Some columns of all rows, or of those of one window, or of definitions from an SCN on."""
         if read_log(self.path) is None:
             return self.schema.empty_table().select(columns)
         from deltalake import DeltaTable
 
-        filters = None if window is None else [(WINDOW, "=", window)]
+        filters = [(WINDOW, "=", window)] if window is not None else []
+        filters += [("scn", ">=", since)] if since else []
         with at_work(self._reading, self._facts):
             table = DeltaTable(self.path)
-            found = table.to_pyarrow_table(columns=list(columns), filters=filters)
+            found = table.to_pyarrow_table(columns=list(columns), filters=filters or None)
         return pa.table(found).cast(pa.schema([self.schema.field(name) for name in columns]))
 
     def rows_by_window(self, windows: ScnWindow) -> Counter[int]:

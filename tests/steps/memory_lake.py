@@ -119,8 +119,11 @@ class MemoryBeside:
     def position(self) -> int | None:
         return max(self.puts, default=None)
 
-    def read(self, columns: Sequence[str], window: int | None = None) -> pa.Table:
+    def read(
+        self, columns: Sequence[str], window: int | None = None, *, since: int = 0
+    ) -> pa.Table:
         rows = [one for one in self.rows if window is None or one["scn_high"] == window]
+        rows = [one for one in rows if not since or one["scn"] >= since]
         return pa.Table.from_pylist(rows, self.schema).select(list(columns))
 
     def put(self, rows: pa.Table, window: int) -> None:

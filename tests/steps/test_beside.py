@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -16,6 +17,7 @@ from cdc_core.lake.table_context import no_fence
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
+from tests.steps.memory_lake import MemoryBeside
 
 ALL = {"lake": {"path": "unused", "transactions": True}}
 
@@ -168,6 +170,33 @@ def test_definitions_are_told_from_the_first_one_on(oracle: Oracle, tmp_path: Pa
         assert (truncated["ddl"], truncated["is_followed"]) == ("TRUNCATE TABLE TWO;", False)
         assert truncated["columns"] is None
         assert [one["ddl"] for one in rows if one["type"] == "CREATE"] == [None, None]
+
+
+def test_a_definition_costs_the_same_however_many_came_before(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the newest window that brought rows, older ones are not read again."""
+    make_tables(oracle)
+    found: list[int] = []
+    read = MemoryBeside.read
+
+    def counting(self: MemoryBeside, *given: Any, **named: Any) -> pa.Table:
+        rows = read(self, *given, **named)
+        found.append(rows.num_rows)
+        return rows
+
+    monkeypatch.setattr(MemoryBeside, "read", counting)
+    with source_of(oracle, tmp_path, "ONE", "TWO") as source:
+        source.run()
+        for number in range(4):
+            oracle.run(f"ALTER TABLE ONE ADD (X{number} NUMBER(9))", f"INSERT INTO ONE (ID) VALUES ({number})")  # fmt: skip
+            source.windows()
+        rows = source.lake.besides["schema_changes"].rows
+        assert sorted((one["table_name"], one["type"]) for one in rows) == [
+            *[("ONE", "ALTER")] * 4, ("ONE", "CREATE"), ("TWO", "CREATE"),
+        ]  # fmt: skip
+    assert len(found) >= 4
+    assert max(found) <= 1
 
 
 def test_independent_readers_see_the_same(tmp_path: Path, oracle: Oracle) -> None:

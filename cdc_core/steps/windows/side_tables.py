@@ -43,9 +43,12 @@ def keep_beside(ctx: Context, manifest: WindowManifest) -> None:
     if ctx.config.lake.schema_changes and _has_definitions(manifest):
         with ctx.writing_beside("schema_changes") as lease:
             beside = ctx.lake.beside("schema_changes", fence=lease.check)
-            known = beside.read(["owner", "table_name", "scn", "type", "scn_high"])
-            rows = list(_definitions(ctx, manifest, known))
-            beside.put(pa.Table.from_pylist(rows, SCHEMA_CHANGES), manifest.window.scn_high)
+            end, done = manifest.window.scn_high, beside.position()
+            # Behind the newest window that brought rows, what is older is there.
+            since = 0 if done is None or done >= end else done
+            known = beside.read(["owner", "table_name", "scn", "type", "scn_high"], since=since)
+            rows = list(_definitions(ctx, manifest, known, since))
+            beside.put(pa.Table.from_pylist(rows, SCHEMA_CHANGES), end)
     count_transactions(ctx, manifest)
 
 
@@ -100,9 +103,10 @@ class _DdlText:
 
 
 def _definitions(
-    ctx: Context, manifest: WindowManifest, known: pa.Table
+    ctx: Context, manifest: WindowManifest, known: pa.Table, since: int
 ) -> Iterator[dict[str, object]]:
-    """The window's rows, and those of definitions from before that nobody has written yet."""
+    """The window's rows, and those of definitions from ``since`` on that nobody has written yet;
+    ``known`` are those from there on."""
     window = manifest.window
     of_others = known.filter(pc.not_equal(known["scn_high"], int(window.scn_high))).to_pylist()
     there = {(one["owner"], one["table_name"], one["scn"], one["type"]) for one in of_others}
@@ -132,7 +136,7 @@ def _definitions(
                 **_described(schema),
             }
             before = schema
-            if _place(row) not in there:
+            if schema.scn_from >= since and _place(row) not in there:
                 yield row
     followed = {one.ordinal for one in manifest.schema_changes}
     for end in _ended(manifest):
