@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from urllib.parse import quote
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -34,17 +34,22 @@ from cdc_core.config.publish import PublishConfig
 from cdc_core.config.signals import SignalConfig
 from cdc_core.config.snapshot import SnapshotConfig
 from cdc_core.config.tables import (
+    HeldAs,
+    Mask,
     MatchedTable,
     Policy,
     PolicyConfig,
     TableConfig,
     UnsupportedColumns,
 )
-from cdc_core.model.identifiers import TableId
-from cdc_core.model.patterns import check_name
+from cdc_core.errors import ConfigError
+from cdc_core.model.identifiers import TableId, split_container
+from cdc_core.model.patterns import ColumnPattern, TablePattern, check_name
 from cdc_core.model.streams import Trouble
 from cdc_core.model.templates import LakeLayer
 from cdc_core.model.texts import NOTHING_REPLACED, Replacing
+
+P = TypeVar("P", bound=Iterable[str])
 
 
 class StateConfig(ConfigModel):
@@ -149,6 +154,47 @@ def source_name_of(name: str, pdb: str) -> str:
     return f"{name}_{pdb.lower()}"
 
 
+_RULES = ("columns_exclude", "columns_mask", "columns_as")
+
+
+def _with_rules(entry: Any, rules: Mapping[str, Any]) -> Any:
+    """An entry that names a table, with what the source says of its columns. A pattern's tables get
+    it when they are found; what cannot be read is refused where it stands."""
+    given = entry if isinstance(entry, dict) else dict(entry)
+    try:
+        own = split_container(str(given.get("name")))[1]
+        if TablePattern.is_in(own):
+            return entry
+        found = merged_rules(given, TableId.parse(own), rules)
+    except (ConfigError, TypeError, ValueError):
+        return entry
+    return found if isinstance(entry, dict) else entry.model_copy(update=found)
+
+
+def merged_rules(
+    entry: Mapping[str, Any], table: TableId, rules: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The entry of a table, whose own words count first, with the rules that fit it."""
+
+    def fitting(name: str) -> list[tuple[str, str]]:
+        found = ((text, ColumnPattern.parse(text)) for text in rules.get(name) or ())
+        return [(text, one.column) for text, one in found if one.tables.matches(table)]
+
+    merged = dict(entry)
+    excluded = [column for _, column in fitting("columns_exclude")]
+    if excluded and not entry.get("columns_include"):
+        merged["columns_exclude"] = tuple(
+            dict.fromkeys([*entry.get("columns_exclude", ()), *excluded])
+        )
+    for name in ("columns_mask", "columns_as"):
+        said = dict(entry.get(name) or {})
+        for text, column in fitting(name):
+            said.setdefault(column, rules[name][text])
+        if said:
+            merged[name] = said
+    return merged
+
+
 def _with_defaults(table: Any, defaults: dict[str, Any]) -> Any:
     if isinstance(table, TableConfig):
         lacking = {name: one for name, one in defaults.items() if getattr(table, name) is None}
@@ -178,6 +224,19 @@ class SourceConfig(ConfigModel):
     for all other types. A table that a pattern took in always leaves them out. LogMiner shows no
     row of a table with a JSON, BOOLEAN or VECTOR column, or with a nested table: with its first
     change such a table stops all the same."""
+
+    columns_exclude: tuple[str, ...] = ()
+    """Columns of any table that are not captured, by ``OWNER.TABLE.COLUMN``: each part with ``*``
+    and ``?``, as ``SHOP.*.PASSWORD`` or ``*.*.SSN``; the last may be a regular expression,
+    ``SHOP.CUSTOMERS.re:(HOME|WORK)_PHONE``. They count beside what a table's entry says, and a
+    table with ``columns_include`` takes none."""
+
+    columns_mask: dict[str, Mask] = Field(default_factory=dict)
+    """How columns of any table are masked, by patterns as in ``columns_exclude``. What a table's
+    entry says of a column counts first."""
+
+    columns_as: dict[str, HeldAs] = Field(default_factory=dict)
+    """As what columns of any table are held, likewise."""
 
     masks: MaskConfig = MaskConfig()
     policies: PolicyConfig = PolicyConfig()
@@ -209,7 +268,20 @@ class SourceConfig(ConfigModel):
             "on_unfit_value": of_policies.get("on_unfit_value"),
         }
         defaults = {name: value for name, value in given.items() if value is not None}
-        return {**data, "tables": [_with_defaults(one, defaults) for one in data["tables"]]}
+        rules = {name: data.get(name) for name in _RULES}
+        tables = [_with_defaults(one, defaults) for one in data["tables"]]
+        return {**data, "tables": [_with_rules(one, rules) for one in tables]}
+
+    @field_validator("columns_exclude", "columns_mask", "columns_as")
+    @classmethod
+    def _are_column_patterns(cls, patterns: P) -> P:
+        for pattern in patterns:
+            checked(pattern, ColumnPattern.parse)
+        return patterns
+
+    def with_rules(self, entry: Mapping[str, Any], table: TableId) -> dict[str, Any]:
+        """A table's entry with what the source says of its columns."""
+        return merged_rules(entry, table, {name: getattr(self, name) for name in _RULES})
 
     @model_validator(mode="after")
     def _tables_differ(self) -> SourceConfig:

@@ -107,6 +107,42 @@ class TablePattern:
         return _fits(self.owner, table.owner) and _fits(self.name, table.name)
 
 
+_OF_TABLES = re.compile(rf"((?:{_PART.pattern})\.(?:{_PART.pattern}))\.(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPattern:
+    """Columns of tables, by ``OWNER.TABLE.COLUMN``: a pattern of tables, and a name or pattern of
+    columns."""
+
+    tables: TablePattern
+    column: str
+
+    @classmethod
+    @lru_cache(maxsize=1024)
+    def parse(cls, text: str) -> ColumnPattern:
+        """Read ``OWNER.TABLE.COLUMN``, of which each part may have ``*`` and ``?``, folds to upper
+        case unless it stands in double quotes, and the last may be a regular expression, ``re:…``.
+
+        Raises:
+            ConfigError: The text is not such a pattern.
+        """
+        found = _OF_TABLES.fullmatch(text.strip())
+        column = found[found.re.groups] if found else ""
+        is_quoted = len(column) > 2 and column[0] == column[-1] == '"'
+        if found is None or ("." in column and not is_quoted and not column.startswith(EXPRESSION)):
+            raise ConfigError(
+                "this is no pattern of columns",
+                hint="Write OWNER.TABLE.COLUMN, for example 'SHOP.*.PASSWORD', '*.*.SSN' or 'SHOP.CUSTOMERS.re:(HOME|WORK)_PHONE'.",
+                pattern=text[:200],
+            )
+        if is_quoted:
+            column = column[1:-1]
+        elif not column.startswith(EXPRESSION):
+            column = column.upper()
+        return cls(TablePattern.parse(found[1]), check_name(column))
+
+
 def check_name(pattern: str) -> str:
     """A name or a pattern of names as it is.
 

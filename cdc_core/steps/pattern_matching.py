@@ -115,7 +115,7 @@ def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:
                 "exclude": (),
                 "unsupported_columns": "omit",
             }
-            named.append(MatchedTable(**own))
+            named.append(MatchedTable(**config.with_rules(own, one.table)))
     return config.model_copy(update={"tables": tuple(named)})
 
 

@@ -334,7 +334,7 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         ),
         ("table.exclude.list table.blacklist", TAKEN, "tables[].exclude", "See `table.include.list`."),
         (
-            "column.exclude.list column.blacklist", TAKEN, "tables[].columns_exclude",
+            "column.exclude.list column.blacklist", TAKEN, "tables[].columns_exclude columns_exclude",
             "Each column goes to the entries whose tables it names; expressions become `re:` patterns.",
         ),
         (
