@@ -267,8 +267,9 @@ def test_what_nobody_knows_is_named_without_its_words(
     assert "a value of a row" in redolake("--debug", "run").stderr
 
 
+@pytest.mark.parametrize(("options", "longer"), [((), 10.0), (("--retry-max", "7"), 7.0)])
 def test_run_in_a_loop_waits_out_what_goes_away(
-    source: StandIn, monkeypatch: pytest.MonkeyPatch
+    source: StandIn, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], longer: float
 ) -> None:
     rounds: list[int] = []
 
@@ -284,12 +285,12 @@ def test_run_in_a_loop_waits_out_what_goes_away(
     monkeypatch.setattr(source, "run_once", run_once, raising=False)
     clock = SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic)
     monkeypatch.setattr(following, "time", clock)  # the loop's alone: threads of others sleep too
-    result = redolake("run", "--loop", "--every", "5")
+    result = redolake("run", "--loop", "--every", "5", *options)
     assert "cannot connect" in result.stderr
     assert "1 change in 1 window applied" in result.stdout
     assert result.exit_code == 130
     assert "Run the same command to continue" in result.stderr
-    assert pauses == [10.0, 5.0], "longer after an error"
+    assert pauses == [longer, 5.0], "longer after an error"
     assert source.calls == 2 * [("release_sessions", "")], "no session is kept over a pause"
     assert len(rounds) == 3
 
