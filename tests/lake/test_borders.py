@@ -20,7 +20,7 @@ CORE = Path(__file__).parents[2] / "cdc_core"
 MODULES = sorted(
     path
     for room in ("delta", "lake", "spark", "landing", "stage")
-    for path in (CORE / room).glob("*.py")
+    for path in (CORE / room).rglob("*.py")
 )
 
 CALLS = {
@@ -38,6 +38,7 @@ BLOCKS = (
 INSIDE = {
     # Their callers stand in a block, in the same module.
     "_InDeltaRs.commit", "_opened", "_require_files", "write_file",  # appending.py
+    "files_within",  # added_files.py: lake/changes.py asks in reading_layer
     "begin_chunk",  # chunk_prewrite.py: applying the chunk meets the same, and says it
     "_columns",  # checkpoints.py: reading_file
     "_execute",  # changes.py: reading_layer
@@ -48,6 +49,7 @@ INSIDE = {
     "_content",  # log_files.py: reading_file
     "_remove",  # log_retention.py: clean_up_log
     "write_staged",  # staging.py
+    "_PartFiles._flush",  # spread_changes.py: spread
     "LoggedChanges.__init__",  # changes.py: its caller opens files of the lake, in reading_layer
     "_train",  # class_archive.py: a JVM that ends there trains nobody
 }  # fmt: skip
