@@ -227,6 +227,8 @@ class ExcludedValues:
             if named:
                 name = named[named.lastindex or 0]
                 is_moved = moved is not None and row["scn"] > moved and name not in told
+                # A name that no DDL may have given away says which column it is; a place does not.
+                is_moved &= place in self._is_in_doubt or name not in others
                 self._masked[slot] = is_moved or _lob_named(name, table) not in others
             found[at] = self._masked.get(slot, True)
         return found
