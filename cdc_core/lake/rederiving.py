@@ -1,4 +1,5 @@
-"""How does a mirror get what its whole change log says of a window's keys?
+"""Replay: which rows of a mirror differ from what its whole change log says of a window's keys,
+and how are they put right? (Rule 6, backward.)
 
 Where both Delta tables are small, everything is done in hand, by columns (``stage.reducing``,
 ``stage.differing``), and Spark has to do with it only if the mirror is to be mended. Where they are

@@ -1,4 +1,4 @@
-"""What is a request from outside?"""
+"""What is a signal?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked for from outside?
+"""Which types of signals are there, and what data does each carry?
 
 The JSON has the form of Debezium's. A signal has an id, a type and data: the type is one of
 :data:`KNOWN_TYPES`, or one that ``signals.actions`` names; the data are an object whose keys depend

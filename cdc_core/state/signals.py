@@ -1,4 +1,4 @@
-"""Which requests came from outside, and what became of them?"""
+"""Which signals arrived, and what became of them?"""
 
 from __future__ import annotations
 

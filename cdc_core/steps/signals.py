@@ -1,4 +1,4 @@
-"""How does a request from outside get its answer, exactly once?
+"""How is a signal read from its channels and acted on, exactly once?
 
 What the channels bring is kept in the metadata store first, under its id. A signal is then taken
 under a lease; the chunks planned for it carry its id. A process that dies between taking and
