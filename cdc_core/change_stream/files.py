@@ -103,6 +103,13 @@ class RecordFiles:
                 return block.records[0]
         return None
 
+    def newest_number(self) -> int:
+        """The highest number in a file's name, -1 where none has one: files from the front may have
+        been removed, and one with a higher number is read behind all that are left."""
+        return max(
+            (int(part) for one in self._paths for part in _DIGITS.findall(one.name)), default=-1
+        )
+
     def newest(self) -> Sequence[Any]:
         """Some of the newest records, in order.
 

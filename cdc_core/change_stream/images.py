@@ -6,6 +6,7 @@ that can be read in two ways.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
@@ -16,12 +17,13 @@ import msgspec
 import pyarrow as pa
 
 from cdc_core.change_stream.form import StreamForm
-from cdc_core.decode.held import held
+from cdc_core.decode.held import held_or_null
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.errors import DecodeError
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type, as_read, is_snapshot_only
 
+_LOG = logging.getLogger(__name__)
 ABSENT = msgspec.UNSET
 """Stands for a column that an image does not carry."""
 
@@ -84,8 +86,13 @@ class ImageReader:
                     for value, kept in zip(values, old[at], strict=True)
                 ]
         deleted = [a and not b for a, b in zip(has_old, has_new, strict=True)]
-        olds = self._struct(old, has_old)
-        news = self._struct(new, has_new)
+        olds, _ = self._struct(old, has_old)
+        news, unfit = self._struct(new, has_new)
+        if unfit:
+            _LOG.warning(
+                "values that their columns do not hold are NULL table=%s values=%d",
+                self._table, unfit,
+            )  # fmt: skip
         before_absent = self._absent(old, has_old)
         after_absent = self._absent(new, has_new)
         if any(deleted):
@@ -115,10 +122,14 @@ class ImageReader:
                         found[at].append(column.stored_as)
         return found
 
-    def _struct(self, columns: Sequence[list[Any]], is_there: Sequence[bool]) -> pa.StructArray:
+    def _struct(
+        self, columns: Sequence[list[Any]], is_there: Sequence[bool]
+    ) -> tuple[pa.StructArray, int]:
+        """The rows, and how many of their values are NULL because no form holds them."""
+        unfit = 0
         if not any(is_there):
             row = pa.struct([pa.field(one.stored_as, arrow_type(one)) for one in self._all])
-            return pa.nulls(len(is_there), row)
+            return pa.nulls(len(is_there), row), unfit
         known: dict[str, pa.Array] = {}
         for at, (column, values) in enumerate(zip(self._columns, columns, strict=True)):
             given = (
@@ -128,7 +139,10 @@ class ImageReader:
                 array = self._rows.convert(at, given)
             except (RefusedValueError, pa.ArrowException, OverflowError) as error:
                 raise RefusedValueError(f"{column.name}: {_reason(error)}") from error
-            known[column.name] = array if as_read(column) == column else held(array, column)
+            if as_read(column) != column:
+                array, lost = held_or_null(array, column)
+                unfit += lost
+            known[column.name] = array
         arrays = [
             known.get(one.name, pa.nulls(len(is_there), arrow_type(one))) for one in self._all
         ]
@@ -137,7 +151,7 @@ class ImageReader:
             arrays = masked(batch, self._masks).columns
         fields = [pa.field(one.stored_as, arrow_type(one)) for one in self._all]
         absent = pa.array([not one for one in is_there])
-        return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent)
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent), unfit
 
     def _located(
         self,

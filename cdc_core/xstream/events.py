@@ -133,12 +133,12 @@ class LcrEvents:
     Args:
         window: Whose events are read.
         database: The database whose LCRs count; None where there is one only.
-        state: The position up to which windows before have read.
+        state: The position up to which windows before have read, and the database of their LCRs.
     """
 
     def __init__(self, window: ScnWindow, database: str | None, state: Mapping[str, Any]) -> None:
         self._low, self._wanted = window.scn_low, database
-        self._database: str | None = None
+        self._database: str | None = state.get("database")
         self._position = bytes.fromhex(state.get("position", ""))
         self._open: str | None = None
 
@@ -149,7 +149,8 @@ class LcrEvents:
             DecodeError: The window's last transaction has no COMMIT.
         """
         self._refuse_open()
-        return {"position": self._position.hex()}
+        found = {"position": self._position.hex()}
+        return found if self._database is None else {**found, "database": self._database}
 
     def events(self, lcr: Lcr, ordinals: Iterator[int]) -> Iterator[LcrEvent]:
         """See :meth:`EventReader.events`.

@@ -124,7 +124,7 @@ class OutboundServer:
         with self._database.session() as session:
             now = current_scn(session)
         begins = Scn(low or recorded.newest_proof() or now)
-        path = folder / f"lcrs_{len(list(folder.glob('*.jsonl'))):06d}.jsonl"
+        path = folder / f"lcrs_{recorded.newest_number() + 1:06d}.jsonl"
         count = 0
         with self._attached(begins) as source, path.open("xb") as file:
             start = Lcr(kind="start", position=source.position_of(begins).hex(), scn=begins)

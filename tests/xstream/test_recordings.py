@@ -332,6 +332,42 @@ def test_lcrs_of_two_databases_need_the_name_of_one(
     assert ids_of(source) == [3]
 
 
+def test_a_later_window_has_lcrs_of_the_same_database(
+    oracle: Oracle, recorder: Recorder, source: Source
+) -> None:
+    """Each window may have those of one alone: the first one says which."""
+    oracle.run("INSERT INTO K VALUES (2, 'b')")
+    recorder.write()
+    source.windows()
+    oracle.run("INSERT INTO K VALUES (3, 'b')")
+    recorder.restart()
+    recorder.write()
+
+    def change(line: dict[str, Any]) -> None:
+        if "database" in line:
+            line["database"] = "OTHER"
+
+    edit(recorder, change)
+    with pytest.raises(ConfigError, match="more than one database"):
+        source.windows()
+    assert ids_of(source) == [2]
+
+
+def test_values_that_do_not_fit_are_null_and_told(
+    oracle: Oracle, recorder: Recorder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    oracle.run("CREATE TABLE B (ID NUMBER(9) PRIMARY KEY, N NUMBER(1))")
+    entry = {"name": "B", "columns_as": {"N": "boolean"}, "on_unfit_value": "null"}
+    with source_of(oracle, tmp_path / "b", capture=recorded(recorder)) as source:
+        source.configure(entry)
+        source.run()
+        oracle.run("INSERT INTO B VALUES (1, 7)", "INSERT INTO B VALUES (2, 1)")
+        recorder.write()
+        source.windows()
+        assert source.lake.image(table_id("B")) == [(1, None), (2, True)]
+    assert "values that their columns do not hold are NULL table=DEMO.B values=1" in caplog.text
+
+
 def test_doctor_looks_at_the_lcrs(oracle: Oracle, recorder: Recorder, source: Source) -> None:
     check = source.pipeline.redo_source.check
     tables = source.pipeline.config.tables
