@@ -199,7 +199,10 @@ def _with_defaults(table: Any, defaults: dict[str, Any]) -> Any:
     if isinstance(table, TableConfig):
         lacking = {name: one for name, one in defaults.items() if getattr(table, name) is None}
         return table.model_copy(update=lacking) if lacking else table
-    return {**defaults, **table} if isinstance(table, dict) else table
+    if not isinstance(table, dict):
+        return table
+    lacking = {name: one for name, one in defaults.items() if table.get(name) is None}
+    return {**table, **lacking}
 
 
 class SourceConfig(ConfigModel):

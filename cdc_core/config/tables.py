@@ -120,8 +120,9 @@ class PolicyConfig(ConfigModel):
     """Oracle has a value that the column's form does not hold: a day that Delta's calendar lacks, a
     number that does not fit a ``decimal(p,s)``, a value that a converter refuses. ``refuse`` treats
     a redo row with such a value as undecodable (``on_undecodable``); in a snapshot it stops the
-    table. ``null`` stores NULL in place of the value, in snapshots, in the log and where Redolake
-    compares, and counts it (``redolake_unfit_values_total``); never in columns of the key."""
+    table. ``null`` (in quotes, since a bare null is nothing in YAML) stores NULL in place of the
+    value, in snapshots, in the log and where Redolake compares, and counts it
+    (``redolake_unfit_values_total``); never in columns of the key."""
 
     on_invalid_text: Literal["refuse", "replace"] = "refuse"
     """A text has bytes that are not UTF-8: Oracle keeps what a client with a wrong character set

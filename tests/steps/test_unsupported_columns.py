@@ -41,7 +41,7 @@ def test_they_are_left_out_and_named(
     oracle: Oracle, tmp_path: Path, of_source: Any, of_table: Any
 ) -> None:
     """Also one that is added later; doctor and status say so, and the table is captured around them."""
-    own = {"name": "T", **({} if of_table is None else {"unsupported_columns": of_table})}
+    own = {"name": "T", "unsupported_columns": of_table}  # None, too: as the source's
     with source_of(oracle, tmp_path, unsupported_columns=of_source) as source:
         source.configure(own)
         findings, _ = oracle_findings(source.written())
