@@ -86,6 +86,7 @@ def create_duckdb_views(_ctx: Context, cut: Cut, file: Path) -> Cut:
     Raises:
         PreflightError: DuckDB is not installed.
         ConfigError: DuckDB cannot open the file.
+        LakeError: DuckDB cannot read a mirror.
     """
     try:
         import duckdb
@@ -108,7 +109,16 @@ def create_duckdb_views(_ctx: Context, cut: Cut, file: Path) -> Cut:
             if sql is None:
                 left_out.append(LeftOut(one.table, _NOT_PLAIN, "`INSTALL delta` in DuckDB."))
                 continue
-            database.execute(sql)
+            try:
+                database.execute(sql)
+            except duckdb.Error as error:
+                raise LakeError(
+                    "DuckDB cannot read a mirror, so it makes no view of it",
+                    hint="DuckDB reads the folder itself: give it access, for example by a secret "
+                    "for S3 that it keeps (CREATE PERSISTENT SECRET).",
+                    table=one.table,
+                    cause=type(error).__name__,
+                ) from error
             made.append(one)
         database.commit()
     return replace(cut, tables=tuple(made), left_out=tuple(left_out))

@@ -29,9 +29,10 @@ def keep_current_views(ctx: Context) -> Cut | None:
 
     Raises:
         ConfigError: Spark's catalog forgets views with its session, or DuckDB cannot open the file.
+        ConfigError: The file cannot be written.
         PreflightError: DuckDB is not installed, or Spark cannot be started.
         NotYetError: No mirror is exact as of one SCN, or a table has no snapshot yet.
-        LakeError: Spark refused.
+        LakeError: Spark refused, or DuckDB cannot read a mirror.
     """
     wanted = ctx.config.lake.current_views
     if not wanted.is_any:
@@ -71,10 +72,18 @@ def _create_in_spark(ctx: Context, cut: Cut) -> None:
 
 def _replace_duckdb(ctx: Context, cut: Cut, file: Path) -> Cut:
     new = file.with_name(f"{file.name}.{os.getpid()}.new")
-    new.unlink(missing_ok=True)
     try:
-        made = create_duckdb_views(ctx, cut, new)
-        new.replace(file)
-    finally:
         new.unlink(missing_ok=True)
+        try:
+            made = create_duckdb_views(ctx, cut, new)
+            new.replace(file)
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            "the file of views cannot be written",
+            hint="Name a file in a folder that Redolake may write under lake.current_views.duckdb.",
+            file=str(file),
+            cause=type(error).__name__,
+        ) from error
     return made

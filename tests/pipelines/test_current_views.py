@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from cdc_core.errors import ConfigError
+from cdc_core.errors import ConfigError, LakeError
 from cdc_core.steps import Pipeline
 from pipelines.commands.data import _keep_views
 from tests.oracle.embedded import Oracle, running_oracle
@@ -61,6 +61,26 @@ def test_views_in_duckdb_follow_each_round_and_let_readers_finish(
             assert both(reader) == (1, 1)
         with duckdb.connect(str(file), read_only=True) as newer:
             assert both(newer) == (2, 2)
+        assert [one.name for one in tmp_path.glob("current*")] == [file.name]
+
+
+def test_a_file_of_views_that_cannot_be_made_is_an_error_that_says_so(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """It is a folder, or DuckDB cannot read a mirror: what was there before stays."""
+    file = tmp_path / "current.duckdb"
+    lake = {"path": str(tmp_path / "lake"), "current_views": {"duckdb": str(file)}}
+    with Pipeline(oracle.config(tmp_path, "ONE", "TWO", lake=lake)) as pipeline:
+        list(pipeline.run_once())
+        (file / "taken").mkdir(parents=True)
+        with pytest.raises(ConfigError, match="cannot be written"):
+            pipeline.keep_current_views()
+        cut = pipeline.cut_at()
+        for one in Path(cut.tables[0].path).rglob("*.parquet"):
+            one.unlink()
+        with pytest.raises(LakeError, match="cannot read a mirror") as refused:
+            pipeline.keep_current_views()
+        assert refused.value.facts["table"] == "DEMO.ONE"
         assert [one.name for one in tmp_path.glob("current*")] == [file.name]
 
 
