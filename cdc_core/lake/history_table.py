@@ -142,7 +142,7 @@ class HistoryTable:
                 that a plain Delta table does not hold.
             DecodeError: It cannot be said which row a key had.
             CommitConflictError: Another writer committed.
-            LakeError: Delta refused, or a file is gone.
+            LakeError: Delta refused, a file is gone, or the folder is another table's.
         """
         started, work = time.monotonic(), self._work
         log = read_log(work.changelog)
@@ -225,6 +225,7 @@ class HistoryTable:
         log, work = read_log(self.path), self._work
         if log is None:
             return None
+        work.refuse_other(self.path, log)
         found = work.known_generation(log, self.path)
         if found == work.generation:
             return log

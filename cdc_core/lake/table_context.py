@@ -277,7 +277,7 @@ class TableWork:
         check_names(schema)
         for path in (self.changelog, self.mirror):
             log = read_log(path)
-            self._refuse_other(path, log)
+            self.refuse_other(path, log)
             found = self.generation if log is None else self.known_generation(log, path)
             if found < self.generation:
                 self.fence()
@@ -307,7 +307,7 @@ class TableWork:
         moved = []
         for path in (self.changelog, self.mirror):
             if folder_exists(path) and self._generation_of(path) != self.generation:
-                self._refuse_other(path, self._readable_log(path))
+                self.refuse_other(path, self._readable_log(path))
                 self.fence()
                 moved.append(move_aside(path, f".before-g{self.generation}"))
         return moved
@@ -334,8 +334,12 @@ class TableWork:
         except LakeError:
             return None
 
-    def _refuse_other(self, path: str, log: DeltaLog | None) -> None:
-        """A template of paths may lead to a folder of another table or source."""
+    def refuse_other(self, path: str, log: DeltaLog | None) -> None:
+        """A template of paths may lead to a folder of another table or source.
+
+        Raises:
+            LakeError: It does.
+        """
         said = {} if log is None else log.properties
         owner = (said.get("redolake.source"), said.get("redolake.table"))
         if None not in owner and owner != (self.source, str(self.table)):

@@ -34,10 +34,14 @@ def keep_history(
     it: it is yielded with the reason. Repeatable.
 
     Raises:
-        ConfigError: A table is not captured, or has no history by the configuration.
+        ConfigError: A table is not captured, or has no history by the configuration; or the
+            templates of paths have changed since its Delta tables were made.
         TransientError: The storage does not answer.
     """
-    for table in ctx.configured(tables):
+    wanted = ctx.configured(tables)
+    if any(map(ctx.config.has_history, wanted)):
+        ctx.check_paths()
+    for table in wanted:
         if not ctx.config.has_history(table):
             if tables is not None:
                 raise ConfigError(

@@ -90,6 +90,38 @@ def test_a_folder_of_another_table_is_left_alone(oracle: Oracle, tmp_path: Path)
     assert read_log(str(tmp_path / "lake/src/mirror/demo.other")) is not None
 
 
+def test_a_history_of_another_source_is_left_alone(oracle: Oracle, tmp_path: Path) -> None:
+    """Two sources of one lake, whose template names neither."""
+    lake = {"history_path": "states/{table_lower}", "history": "scd2"}
+    with Pipeline(_config(oracle, tmp_path, **lake)) as pipeline:
+        list(pipeline.run_once())
+        assert [one.failed for one in pipeline.keep_history()] == [None]
+    there = read_log(str(tmp_path / "lake" / "states" / "orders"))
+    other = oracle.config(
+        tmp_path / "other", "ORDERS", lake={"path": str(tmp_path / "lake"), **lake}
+    )
+    with Pipeline(other.model_copy(update={"name": "other"})) as pipeline:
+        list(pipeline.run_once())
+        [kept] = pipeline.keep_history()
+    assert "another table's Delta table" in (kept.failed or "")
+    now = read_log(str(tmp_path / "lake" / "states" / "orders"))
+    assert there is not None
+    assert now is not None
+    assert now.version == there.version
+
+
+def test_a_template_of_histories_that_changes_begins_no_second_one(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    with Pipeline(_config(oracle, tmp_path, history="scd2")) as pipeline:
+        list(pipeline.run_once())
+        list(pipeline.keep_history())
+    moved = _config(oracle, tmp_path, history="scd2", history_path="states/{table}")
+    with Pipeline(moved) as pipeline, pytest.raises(ConfigError, match="move these"):
+        list(pipeline.keep_history())
+    assert not (tmp_path / "lake" / "states").exists()
+
+
 def test_tables_of_one_folder_are_refused_or_left_out(oracle: Oracle, tmp_path: Path) -> None:
     oracle.run(
         'CREATE TABLE "Twin" (ID NUMBER(9) PRIMARY KEY)',
