@@ -142,11 +142,12 @@ class MessageEvents:
 
     Args:
         database: The pluggable database whose messages count; None where there is one only.
+        state: The database of the messages of windows before.
     """
 
-    def __init__(self, database: str | None) -> None:
+    def __init__(self, database: str | None, state: Mapping[str, Any]) -> None:
         self._wanted = database
-        self._database: str | None = None
+        self._database: str | None = database or state.get("database")
         self._thread: int | None = None
 
     def events(self, message: Message, ordinals: Iterator[int]) -> Iterator[MessageEvent]:
@@ -158,8 +159,8 @@ class MessageEvents:
                 yield MessageEvent(ordinal, op, _commit_scn(message, payload), message, payload)
 
     def state(self) -> Mapping[str, Any]:
-        """See :meth:`EventReader.state`: a message says all of itself."""
-        return {}
+        """See :meth:`EventReader.state`."""
+        return {} if self._database is None else {"database": self._database}
 
     def _counts(self, message: Message) -> bool:
         """Is the message of the captured database? All are of one redo thread."""

@@ -52,7 +52,7 @@ class MessageForm:
 
     def reader(self, window: ScnWindow, state: Mapping[str, Any]) -> MessageEvents:  # noqa: ARG002
         """See :meth:`StreamForm.reader`."""
-        return MessageEvents(self._how.database)
+        return MessageEvents(self._how.database, state)
 
     def rows(self, schema: TableSchema, columns: Sequence[Column]) -> RowReader:
         """See :meth:`StreamForm.rows`."""

@@ -138,7 +138,7 @@ class LcrEvents:
 
     def __init__(self, window: ScnWindow, database: str | None, state: Mapping[str, Any]) -> None:
         self._low, self._wanted = window.scn_low, database
-        self._database: str | None = state.get("database")
+        self._database: str | None = database or state.get("database")
         self._position = bytes.fromhex(state.get("position", ""))
         self._open: str | None = None
 

@@ -20,7 +20,7 @@ from oracle_embedded.openlogreplicator import OlrSettings, OpenLogReplicator
 from tests.openlogreplicator.olr import olr_capture
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import Source, source_of
+from tests.steps.harness import Source, source_of, table_id
 
 oracle = oracle_with(
     "CREATE TABLE K (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))", "INSERT INTO K VALUES (1, 'a')"
@@ -208,6 +208,31 @@ def test_messages_that_lack_something_are_refused_with_the_lines_to_set(
     with pytest.raises(error) as caught:
         source.windows()
     assert says in caught.value.hint
+
+
+def test_a_later_window_has_messages_of_the_same_database(
+    oracle: Oracle, olr: OpenLogReplicator, source: Source
+) -> None:
+    """Each window may have those of one alone: the first one says which, until the configuration does."""
+    oracle.run("INSERT INTO K VALUES (2, 'b')")
+    olr.write()
+    source.windows()
+    path, name = newest(olr), oracle.database.engine.container_name.encode()
+    before = path.read_bytes()
+    oracle.run("INSERT INTO K VALUES (3, 'b')")
+    olr.write()
+    more = path.read_bytes()[len(before) :]
+    path.write_bytes(before + more.replace(b'"db":"%s"' % name, b'"db":"OTHER"'))
+    with pytest.raises(ConfigError, match="more than one database"):
+        source.windows()
+    assert source.ops("K") == "c"
+    source.more = {"capture": olr_capture(olr, database="OTHER")}
+    source.configure("K")
+    source.windows()
+    oracle.run("INSERT INTO K VALUES (4, 'b')")
+    olr.write()
+    source.windows()
+    assert [row[0] for row in source.lake.image(table_id("K"))] == [1, 2, 3]
 
 
 def test_what_is_no_json_is_refused(oracle: Oracle, olr: OpenLogReplicator, source: Source) -> None:

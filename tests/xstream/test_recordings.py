@@ -335,7 +335,7 @@ def test_lcrs_of_two_databases_need_the_name_of_one(
 def test_a_later_window_has_lcrs_of_the_same_database(
     oracle: Oracle, recorder: Recorder, source: Source
 ) -> None:
-    """Each window may have those of one alone: the first one says which."""
+    """Each window may have those of one alone: the first one says which, until the configuration does."""
     oracle.run("INSERT INTO K VALUES (2, 'b')")
     recorder.write()
     source.windows()
@@ -351,6 +351,13 @@ def test_a_later_window_has_lcrs_of_the_same_database(
     with pytest.raises(ConfigError, match="more than one database"):
         source.windows()
     assert ids_of(source) == [2]
+    source.more = {"capture": recorded(recorder, database="OTHER")}
+    source.configure("K")
+    source.windows()
+    oracle.run("INSERT INTO K VALUES (4, 'b')")
+    recorder.write()
+    source.windows()
+    assert ids_of(source) == [2, 3]
 
 
 def test_values_that_do_not_fit_are_null_and_told(
