@@ -145,7 +145,7 @@ class MaskConfig(ConfigModel):
 
     def salt_of(self, mask: str) -> SecretStr | None:
         """The salt with which a mask hashes; None where there is none."""
-        named = mask.rstrip(")").partition("salt=")[2]
+        named = mask.partition("#")[0].rstrip(")").partition("salt=")[2]
         return self.salts.get(named) if named else self.salt
 
 

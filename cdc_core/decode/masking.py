@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -35,7 +35,11 @@ Masking: TypeAlias = Callable[[str], str]
 Masks: TypeAlias = Mapping[str, Masking]
 """A table's masked columns, by name; perhaps by patterns of names (:func:`masks_among`)."""
 
-_MASK = re.compile(r"(stars|truncate|hash|hash_v1)\((\w+)(?:, ?(\d+))?(?:, ?salt=\w+)?\)")
+_MASK = re.compile(
+    r"(stars|truncate|hash|hash_v1)\((\w+)(?:, ?(\d+))?(?:, ?salt=\w+)?\)(?:#[0-9a-f]{8})?"
+)
+_MARK_ROUNDS = 100_000
+"""To guess a salt by its mark is no easier than by a hash of a value that one knows."""
 _STRING, _LONG_STRING = b"\xac\xed\x00\x05t", b"\xac\xed\x00\x05|"
 """How Java's serialized form of a text begins, by its length."""
 _STRING_BYTES_MAX = 0xFFFF
@@ -54,6 +58,34 @@ def masks_by_table(config: SourceConfig) -> dict[TableId, Masks]:
         for one in config.tables
         if one.columns_mask and not one.is_pattern
     }
+
+
+def with_marked_salts(config: SourceConfig) -> SourceConfig:
+    """The configuration with a mark of its salt behind each mask that hashes
+    (``hash(sha256)#5f0c33a1``). Definitions keep masks as they are here, so another salt is noticed
+    as another mask is: rows that are keyed by hashes would be there twice.
+
+    Raises:
+        ConfigError: A column is hashed, and there is no salt.
+    """
+
+    def marked(mask: str) -> str:
+        return f"{mask}#{_mark(_salt(mask, config))}" if mask.startswith("hash") else mask
+
+    tables = tuple(
+        one.model_copy(
+            update={"columns_mask": {name: marked(mask) for name, mask in one.columns_mask.items()}}
+        )
+        if one.columns_mask
+        else one
+        for one in config.tables
+    )
+    return config.model_copy(update={"tables": tables}) if tables != config.tables else config
+
+
+@lru_cache(maxsize=64)
+def _mark(salt: bytes) -> str:
+    return hashlib.pbkdf2_hmac("sha256", salt, b"redolake", _MARK_ROUNDS, 4).hex()
 
 
 class PatternMasks(dict[str, Masking]):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from cdc_core.config import LakeConfig, SourceConfig, refuse_several
-from cdc_core.decode.masking import Masks, masks_by_table
+from cdc_core.decode.masking import Masks, masks_by_table, with_marked_salts
 from cdc_core.errors import (
     RESNAPSHOT,
     ConfigError,
@@ -110,7 +110,7 @@ class Context:
             if self._config is None:
                 written = self._written
                 found = self.store.matches.get(self.source) if written.has_patterns else []
-                self._config = with_matches(written, found)
+                self._config = with_marked_salts(with_matches(written, found))
             return self._config
 
     @property
@@ -169,7 +169,8 @@ class Context:
             self.store.matches.save(self.source, kept)
         with self._lock:
             if self._config is None or self._matched != kept:
-                self._config, self._matched = with_matches(self._written, kept), kept
+                matched = with_matches(self._written, kept)
+                self._config, self._matched = with_marked_salts(matched), kept
         if not self._config.tables:
             raise ConfigError(
                 "no captured table matches the patterns",

@@ -353,6 +353,35 @@ def test_another_mask_of_a_key_asks_for_new_delta_tables(keyed: Source) -> None:
     assert (hashed("hidden1", "sha512"), 1) in keys(keyed)
 
 
+def test_another_salt_of_a_key_asks_for_new_delta_tables(oracle: Oracle, keyed: Source) -> None:
+    """Rows would be there twice: under the hash with the old salt, and with the new one."""
+    before = keys(keyed)
+    keyed.more["masks"] = {"salt": "another"}
+    keyed.configure({"name": "K", "columns_mask": {"ID": "hash(sha256)"}})
+    oracle.run("UPDATE K SET V = 'new' WHERE ID = 'hidden1'")
+    keyed.run()
+    assert keyed.record("K").state == "failed"
+    assert "columns_mask masks columns of the key otherwise: ID" in str(keyed.record("K").reason)
+    assert keys(keyed) == before
+    keyed.pipeline.resnapshot_tables([K], fresh=True)
+    keyed.run()
+    assert sorted(keys(keyed).values()) == ["b", "c", "new"]
+    assert keys(keyed).keys().isdisjoint(before)
+
+
+def test_another_salt_of_a_column_is_told(oracle: Oracle, tmp_path: Path) -> None:
+    entry = {"name": "T", "columns_mask": {"EMAIL": "hash(sha256)", "NOTE": "stars(3)"}}
+    with source_of(oracle, tmp_path, masks={"salt": SALT}) as source:
+        source.configure(entry)
+        source.run()
+        source.more["masks"] = {"salt": "another"}
+        source.configure(entry)
+        source.run()
+        assert source.record("T").state == "ready"
+        assert "columns masked differently since SCN" in str(source.record("T").reason)
+        assert "EMAIL;" in str(source.record("T").reason)
+
+
 @pytest.mark.parametrize("lobs", ["reselect", "redo"])
 def test_a_clob_is_masked(oracle: Oracle, tmp_path: Path, lobs: str) -> None:
     """What lies in its row by the redo; what is written in pieces by a look at Oracle as of the commit, without which the table stops."""
