@@ -44,7 +44,13 @@ from cdc_core.config.tables import (
 )
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId, split_container
-from cdc_core.model.patterns import ColumnPattern, TablePattern, check_name
+from cdc_core.model.patterns import (
+    ColumnPattern,
+    ColumnRule,
+    TablePattern,
+    check_name,
+    is_name_pattern,
+)
 from cdc_core.model.streams import Trouble
 from cdc_core.model.templates import LakeLayer
 from cdc_core.model.texts import NOTHING_REPLACED, Replacing
@@ -174,7 +180,8 @@ def _with_rules(entry: Any, rules: Mapping[str, Any]) -> Any:
 def merged_rules(
     entry: Mapping[str, Any], table: TableId, rules: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The entry of a table, whose own words count first, with the rules that fit it."""
+    """The entry of a table, whose own words count first, with the rules that fit it. What is left
+    out needs no mask."""
 
     def fitting(name: str) -> list[tuple[str, str]]:
         found = ((text, ColumnPattern.parse(text)) for text in rules.get(name) or ())
@@ -186,11 +193,24 @@ def merged_rules(
         merged["columns_exclude"] = tuple(
             dict.fromkeys([*entry.get("columns_exclude", ()), *excluded])
         )
+    own = ColumnRule(
+        tuple(entry.get("columns_include") or ()), tuple(entry.get("columns_exclude") or ())
+    )
+    rule = ColumnRule(own.include, tuple(merged.get("columns_exclude") or ()))
+
+    def is_moot(column: str) -> bool:
+        """Is the one column left out that has a mask? Where the entry itself says both, that is
+        refused; a pattern may fit others, too."""
+        says_both = column in (entry.get("columns_mask") or {}) and own.excludes(column)
+        return rule.excludes(column) and not says_both and not is_name_pattern(column)
+
     for name in ("columns_mask", "columns_as"):
         said = dict(entry.get(name) or {})
         for text, column in fitting(name):
             said.setdefault(column, rules[name][text])
-        if said:
+        if name == "columns_mask":
+            said = {one: mask for one, mask in said.items() if not is_moot(one)}
+        if said or entry.get(name):
             merged[name] = said
     return merged
 

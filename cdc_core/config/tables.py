@@ -12,7 +12,13 @@ from cdc_core.config.history import HistoryKind
 from cdc_core.config.snapshot import Cut
 from cdc_core.model.character_sets import check_character_set
 from cdc_core.model.identifiers import TableId, split_container
-from cdc_core.model.patterns import ColumnRule, TablePattern, check_name, fitting
+from cdc_core.model.patterns import (
+    ColumnRule,
+    TablePattern,
+    check_name,
+    fitting,
+    is_name_pattern,
+)
 
 N = TypeVar("N", bound=Iterable[str])
 
@@ -337,7 +343,8 @@ class TableConfig(ConfigModel):
             )
         if self.columns_include and self.columns_exclude:
             raise ValueError("columns_include and columns_exclude: leave one of them out")
-        if both := sorted(filter(self.column_rule.excludes, self.columns_mask)):
+        masked = (name for name in self.columns_mask if not is_name_pattern(name))
+        if both := sorted(filter(self.column_rule.excludes, masked)):
             raise ValueError(f"columns are both excluded and masked: {', '.join(both)}")
         if self.exclude and not self.is_pattern:
             raise ValueError("only a pattern excludes tables, for example the name 'SHOP.*'")

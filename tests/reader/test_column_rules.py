@@ -82,3 +82,26 @@ def test_what_is_no_pattern_of_columns_is_refused(
         ColumnPattern.parse(text)
     with pytest.raises(ValidationError, match="columns_exclude"):
         oracle.config(tmp_path, "T", columns_exclude=[text])
+
+
+@pytest.mark.parametrize(
+    ("own", "rules", "masked"),
+    [
+        pytest.param({"columns_exclude": ["NAME"]}, {"columns_mask": {"*.*.NAME": "stars(3)"}}, {}, id="excluded-by-the-entry"),
+        pytest.param({"columns_include": ["AMOUNT"]}, {"columns_mask": {"*.*.NAME": "stars(3)"}}, {}, id="not-included"),
+        pytest.param({"columns_mask": {"NAME": "stars(3)"}}, {"columns_exclude": ["*.*.NAME"]}, {}, id="excluded-by-the-source"),
+        pytest.param(
+            {"columns_include": ["NAME"]}, {"columns_mask": {"*.*.NA*": "stars(3)"}}, {"NA*": "stars(3)"}, id="a-pattern-may-fit-others"
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["T", "*"])
+def test_what_is_left_out_needs_no_mask(
+    oracle: Oracle, tmp_path: Path, own: Any, rules: Any, masked: Any, name: str
+) -> None:
+    entry = {"name": f"{OWNER}.{name}", **own}
+    with Pipeline(oracle.config(tmp_path, tables=[entry], **rules)) as pipeline:
+        pipeline.find_tables()
+        found = pipeline.config.table(TableId(OWNER, "T"))
+        assert dict(found.columns_mask) == masked
+        assert found.excludes("NAME") == (not masked)
