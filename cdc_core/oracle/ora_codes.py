@@ -130,8 +130,6 @@ _AGAIN = frozenset(
 _MEMORY = frozenset({"ORA-04030", "ORA-04036"})
 _LIMITS = frozenset({"ORA-00040", "ORA-02393", "ORA-02395", "ORA-56720", "ORA-56735"})
 """A limit of a profile, or of a plan of the Resource Manager, has ended one call."""
-_ELSEWHERE = frozenset({"ORA-01306", "ORA-01307", "ORA-08186"})
-"""Answers to questions of Redolake's own: no LogMiner session, no SCN of a time."""
 _ENCRYPTED = frozenset({"ORA-12660", "ORA-12650", "DPY-3001"})
 """The two sides do not agree on native network encryption or checksums."""
 _TOO_OLD = (
@@ -284,7 +282,7 @@ def extra_codes(retriable: Iterable[str], resnapshot: Iterable[str]) -> MoreCode
     if not more.retriable and not more.resnapshot:
         return NO_MORE
     known = _LOST | _NOT_A_DSN | _TIMED_OUT | _LOGS | _CHANGED | _UNREADABLE | _AGAIN | _MEMORY
-    known |= _LIMITS | _ENCRYPTED | _ELSEWHERE | {*_UNREACHABLE, *_KNOWN}
+    known |= _LIMITS | _ENCRYPTED | {*_UNREACHABLE, *_KNOWN}
     if taken := sorted((more.retriable | more.resnapshot) & known):
         raise ConfigError(
             "codes under oracle.retriable_ora_codes or resnapshot_ora_codes have a meaning already",
