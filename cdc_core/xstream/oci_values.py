@@ -86,7 +86,14 @@ def from_oci(
         case Given.ZONED | Given.LOCAL:  # a wall clock, and the zone in which it is
             date, clock = moment()
             hours, minutes = ask("OCIDateTimeGetTimeZoneOffset", c_int8(), c_int8())
-            utc = datetime(*date, *clock[:3]) - timedelta(hours=hours, minutes=minutes)  # type: ignore[arg-type]
+            try:
+                wall = datetime(*date, *clock[:3])  # type: ignore[arg-type]
+                utc = wall - timedelta(hours=hours, minutes=minutes)
+            except (ValueError, OverflowError) as reason:
+                raise DecodeError(
+                    "a time with time zone is outside of the years 1 to 9999 in UTC",
+                    hint="Name the column under columns_exclude of its table.",
+                ) from reason
             stored = stored_date(*utc.timetuple()[:6]) + clock[3].to_bytes(4, "big")
             zone = (0, 0) if kind == Given.LOCAL else (hours, minutes)
             return ZONED, stored + bytes([zone[0] + 20, zone[1] + 60])

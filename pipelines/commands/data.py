@@ -430,12 +430,14 @@ def _historied(pipeline: Pipeline, done: str) -> str:
 
 
 def _keep_views(pipeline: Pipeline) -> None:
-    """Let the views of ``lake.current_views`` show what was done. That no mirror is exact yet keeps
-    nobody from anything."""
+    """Let the views of ``lake.current_views`` show what was done. That no mirror is exact yet, or
+    that the views cannot be written, ends no loop: the next round tries again."""
     try:
         pipeline.keep_current_views()
     except NotYetError as error:
         out().print(f"[yellow]no views yet:[/] {escape(error.message)}", soft_wrap=True)
+    except CdcError as error:
+        out().print(f"[red]the views are as they were:[/] {escape(str(error))}", soft_wrap=True)
 
 
 def _registered(pipeline: Pipeline) -> None:

@@ -283,7 +283,9 @@ class _Kept(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep one line."""
-        self._kept.append(f"{datetime.now(UTC):%H:%M:%S} {record.getMessage().splitlines()[0]}")
+        self._kept.append(
+            f"{datetime.now(UTC):%H:%M:%S} {next(iter(record.getMessage().splitlines()), '')}"
+        )
 
 
 def view_of(pipeline: Pipeline, console: Console, *, loop: bool) -> View:

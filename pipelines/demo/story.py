@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from rich.markup import escape
 
 from cdc_core.config import LocalLandingConfig, SourceConfig
 from cdc_core.model.identifiers import TableId
@@ -58,7 +59,10 @@ def _life(config: SourceConfig, flights: Table, key: tuple[str, ...], command: s
     when, carrier, number = key
     lines = [f"[bold]The life of flight {carrier} {number}, scheduled {when[:16]}[/]"]
     if redo := _redo(config, found):
-        lines += ["  Oracle's redo, by LogMiner, of its last change:", f"    [dim]{redo}[/]"]
+        lines += [
+            "  Oracle's redo, by LogMiner, of its last change:",
+            f"    [dim]{escape(redo)}[/]",
+        ]
     lines.append("  the change log, every change in commit order:")
     lines += [
         f"    SCN {one.commit_scn}  {_OPS[one.op]:<7} {_said(one)}".rstrip()

@@ -65,9 +65,10 @@ def test_views_in_duckdb_follow_each_round_and_let_readers_finish(
 
 
 def test_a_file_of_views_that_cannot_be_made_is_an_error_that_says_so(
-    oracle: Oracle, tmp_path: Path
+    oracle: Oracle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is a folder, or DuckDB cannot read a mirror: what was there before stays."""
+    """It is a folder, or DuckDB cannot read a mirror: what was there before stays, and the loop
+    goes on."""
     file = tmp_path / "current.duckdb"
     lake = {"path": str(tmp_path / "lake"), "current_views": {"duckdb": str(file)}}
     with Pipeline(oracle.config(tmp_path, "ONE", "TWO", lake=lake)) as pipeline:
@@ -75,6 +76,8 @@ def test_a_file_of_views_that_cannot_be_made_is_an_error_that_says_so(
         (file / "taken").mkdir(parents=True)
         with pytest.raises(ConfigError, match="cannot be written"):
             pipeline.keep_current_views()
+        _keep_views(pipeline)
+        assert "the views are as they were" in capsys.readouterr().out
         cut = pipeline.cut_at()
         for one in Path(cut.tables[0].path).rglob("*.parquet"):
             one.unlink()

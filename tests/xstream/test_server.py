@@ -16,6 +16,7 @@ from cdc_core.config import OracleConfig, XStreamConfig
 from cdc_core.errors import (
     CdcError,
     ConfigError,
+    DecodeError,
     LeaseHeldError,
     LogsNotReadyError,
     OracleError,
@@ -338,6 +339,16 @@ def test_values_of_descriptors(library: Path) -> None:
     )  # fmt: skip
     kind, stored = from_oci(oci, None, None, Given.LOCAL, ctypes.addressof(packed), 13)
     assert (kind, stored) == (181, bytes((120, 126, 7, 1, 24, 5, 6, 0, 0, 0, 123, 20, 60)))
+
+
+@pytest.mark.parametrize("year", [-4712, 1])
+def test_a_time_before_the_first_year_in_utc_is_undecodable(library: Path, year: int) -> None:
+    oci = load_library(str(library))
+    packed = ctypes.create_string_buffer(
+        year.to_bytes(2, "little", signed=True) + bytes((1, 1, 0, 30, 0)) + bytes(4) + bytes((2, 0))
+    )
+    with pytest.raises(DecodeError, match="outside of the years"):
+        from_oci(oci, None, None, Given.ZONED, ctypes.addressof(packed), 13)
 
 
 @pytest.mark.parametrize("value", [0, 1, 99, 100, 12345, 10**12, 2**63])
