@@ -22,6 +22,7 @@ from cdc_core.delta.log_retention import clean_up_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.delta.storage import storing
 from cdc_core.lake.column_widths import kept_widths
+from cdc_core.lake.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import FORGETS_PROPERTY, delta, properties_sql, quote_name
 from cdc_core.model.reports import DeltaLayer, TableMaintained
@@ -97,13 +98,14 @@ def _count(merge: DeltaCommit, what: str) -> int:
 def maintain(
     work: TableWork, options: MaintenanceConfig, key: tuple[str, ...]
 ) -> list[TableMaintained]:
-    """Maintain mirror and change log, as far as they are there; what became of each. Repeatable,
-    and safe to stop anywhere.
+    """Maintain mirror and change log, as far as they are there, and the quarantine; what became of
+    the first two. Repeatable, and safe to stop anywhere.
 
     Raises:
         CommitConflictError: Another writer committed meanwhile.
         LakeError: Spark or Delta refused.
     """
+    QuarantineTable(work).maintain(options.vacuum_hours)
     there = [one for one in _layers(work) if read_log(one[1]) is not None]
     return [_Maintenance(work, layer, path, options, key).run() for layer, path in there]
 

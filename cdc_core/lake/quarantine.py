@@ -111,6 +111,22 @@ class QuarantineTable:
         self._update({"sql_redo": "NULL"}, "sql_redo IS NOT NULL", "purge", 0)
         return True
 
+    def maintain(self, vacuum_hours: int | None) -> None:
+        """Put the windows' small files together, and remove files that no version of so many hours
+        has (None: keep them): each window looks through the whole table. No row changes."""
+        if not self.exists:
+            return
+        from deltalake import DeltaTable
+
+        with self._committing("maintenance", 0) as properties:
+            DeltaTable(self.path).optimize.compact(commit_properties=properties)
+        if vacuum_hours is not None:
+            self._work.fence()
+            with committing(self.path, _DOING, self._work.facts(path=self.path)):
+                DeltaTable(self.path).vacuum(
+                    vacuum_hours, dry_run=False, enforce_retention_duration=False
+                )
+
     def _create(self) -> None:
         properties = {
             "delta.enableDeletionVectors": "false",

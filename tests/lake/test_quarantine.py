@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cdc_core.config import MaintenanceConfig
 from cdc_core.errors import DecodeError
 from cdc_core.lake.table_part import MirrorState
 from cdc_core.stage.quarantine import FOLLOWS, LEFT_OUT
@@ -87,6 +88,12 @@ def second_window(source: Source, row: Callable[..., Row]) -> Window:
     return source.cut()
 
 
+def files_of_quarantine(path: Path) -> int:
+    from deltalake import DeltaTable
+
+    return len(DeltaTable(str(path / "lake" / "shop" / "quarantine" / "shop.orders")).file_uris())
+
+
 def quarantine(path: Path, *columns: str) -> list[tuple[Any, ...]]:
     from deltalake import DeltaTable
 
@@ -126,6 +133,12 @@ def test_the_mirror_is_right_but_for_the_rows_in_quarantine(
     assert (stale["NAME"], str(stale["AMOUNT"])) == ("n", "1.50")  # not a mixture
 
     before = mirror(source.schema, hidden=True)
+    noted = quarantine(tmp_path, "operation", "sql_redo", "_cdc_window")
+    table = source.schema.table
+    assert files_of_quarantine(tmp_path) == 2
+    lake.maintain(table, MaintenanceConfig(vacuum_hours=None), source.schema.key)
+    assert files_of_quarantine(tmp_path) == 1
+    assert quarantine(tmp_path, "operation", "sql_redo", "_cdc_window") == noted
     assert two.replay(lake).skipped
     assert one.replay(lake).skipped
     lake.rebuild_mirror(source.schema.table, source.schema)
