@@ -355,7 +355,13 @@ def _commit(version: int, actions: list[dict[str, Any]]) -> DeltaCommit:
 
 
 def filesystem_of(path: str) -> tuple[pafs.FileSystem, str]:
+    """The file system of a path, and the path in it.
+
+    Raises:
+        StoreUnavailableError: The bucket does not say in which region it is.
+    """
     if "://" not in path:
         return pafs.LocalFileSystem(), path.rstrip("/")
-    filesystem, root = pafs.FileSystem.from_uri(re.sub(r"^s3[an]://", "s3://", path))
+    with storing("opening the lake's storage", path=path):
+        filesystem, root = pafs.FileSystem.from_uri(re.sub(r"^s3[an]://", "s3://", path))
     return filesystem, root.rstrip("/")

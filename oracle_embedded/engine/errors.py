@@ -84,6 +84,11 @@ def ora(code: int, *names: object, offset: int = 0) -> OracleError:
     return OracleError(code, _TEXTS[code].format(*names), offset)
 
 
+def too_deep() -> OracleError:
+    """ORA-03001 of an expression that is nested deeper than the engine's own stacks hold."""
+    return unsupported("so many operators in one expression")
+
+
 def unsupported(what: str, offset: int = 0) -> OracleError:
     """ORA-03001 that names what this engine does not have."""
     return OracleError(3001, f"unimplemented feature: {what}", offset)

@@ -268,6 +268,7 @@ class WorldSession:
     ones."""
 
     user, container = "CAPTURE", "ORCL"
+    dbid = container_dbid = 7
 
     def __init__(self, world: World, *, is_lively: bool = False, is_cdb: bool = False) -> None:
         self.world = world
@@ -304,7 +305,7 @@ class WorldSession:
         if "SELECT CURRENT_SCN" in sql:
             return [(world.scn,)]
         if "RESETLOGS_CHANGE#, NAME" in sql:
-            return [(1, "ORCL", 7)]
+            return [(1, "ORCL")]
         if "COUNT(*), MIN(LAST_REDO_CHANGE#)" in sql:
             threads = [one for one in world.threads if f"'{one.enabled}'" in sql]
             return [(len(threads), min(one.last_redo for one in threads))]

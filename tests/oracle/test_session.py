@@ -128,7 +128,8 @@ def test_a_lost_session_is_unavailable_and_closes_quietly(
 
 
 def container_of(engine: FakeEngine, cdb: bytes, name: bytes) -> None:
-    engine.on_query("SELECT CDB", [TEXT, TEXT], [(cdb, name)])
+    number = number_from_decimal(7)
+    engine.on_query("SELECT CDB", [TEXT, TEXT, NUMBER, NUMBER], [(cdb, name, number, number)])
 
 
 def test_mining_happens_in_the_root_with_settings_applied_again(

@@ -166,6 +166,8 @@ def test_rows_that_a_later_snapshot_cannot_replace_are_waited_for(
 ) -> None:
     """A snapshot was read further than windows were planned, and the clone was made in between: a snapshot of it would lose against
     those rows."""
+    source.oracle.run("UPDATE ONE SET N = N + 1")
+    source.run()
     end = source.pipeline.records.windows()[-1].window.scn_high
     for _ in range(10):
         source.oracle.run("UPDATE ONE SET N = N + 1")

@@ -15,7 +15,7 @@ from oracle_embedded.engine.datatypes import numbers, temporal
 from oracle_embedded.engine.datatypes.rowids import packed_from_text
 from oracle_embedded.engine.datatypes.scns import SCN_MAX
 from oracle_embedded.engine.datatypes.types import SqlType
-from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.errors import ora, too_deep
 from oracle_embedded.engine.run.contracts import LobPlace, OpenCursor, SessionState
 from oracle_embedded.engine.storage.catalog import TableDef
 from oracle_embedded.engine.storage.store import Connection
@@ -43,7 +43,7 @@ def translated(error: Exception, connection: Connection) -> OracleError:
     if isinstance(error, sqlite3.OperationalError) and "interrupted" in str(error):
         return ora(1013)
     if any(words in str(error) for words in _TOO_DEEP):
-        return OracleError(3001, "unimplemented feature: so many operators in one expression")
+        return too_deep()
     return OracleError(600, f"internal error code, arguments: [{inner or error}]")
 
 

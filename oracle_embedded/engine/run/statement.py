@@ -13,6 +13,7 @@ from oracle_embedded.engine.compile.plan import Plan, Sql
 from oracle_embedded.engine.compile.policies import as_shown
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes.types import SqlType, bind_type
+from oracle_embedded.engine.errors import too_deep
 from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.run.prepared import PreparedStatement
@@ -89,7 +90,10 @@ def compile_plan(
     if plan is None:
         if len(statement.plans) >= _PLANS_MAX:
             statement.plans.clear()
-        plan = _compile(session, statement, types, tells_places=tells_places)
+        try:
+            plan = _compile(session, statement, types, tells_places=tells_places)
+        except RecursionError:
+            raise too_deep() from None
         statement.plans[key] = plan
     return plan
 
