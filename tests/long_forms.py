@@ -56,6 +56,9 @@ STAYS: dict[str, tuple[str, ...]] = {
         "False-renamed*",
         "True-made*",
     ),
+    f"{_STEPS}lobs_and_keys_delta.py::test_lobs_follow_their_rows_through_keys_in_delta": (
+        "merge",
+    ),
     "tests/invariants/test_rollbacks.py::test_a_lob_transaction_that_windows_cut_at_every_row_is_the_same": (
         "blocks",
     ),
