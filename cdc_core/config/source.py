@@ -166,6 +166,8 @@ _RULES = ("columns_exclude", "columns_mask", "columns_as")
 def _with_rules(entry: Any, rules: Mapping[str, Any]) -> Any:
     """An entry that names a table, with what the source says of its columns. A pattern's tables get
     it when they are found; what cannot be read is refused where it stands."""
+    if not isinstance(entry, dict | TableConfig):
+        return entry
     given = entry if isinstance(entry, dict) else dict(entry)
     try:
         own = split_container(str(given.get("name")))[1]

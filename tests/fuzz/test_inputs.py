@@ -33,9 +33,9 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.ddl_reading import moves_rows, removes_rows, removes_table
 from cdc_core.schema.ddl_text import version_after
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.collections import tables_of_collections
+from cdc_core.signals.data_collections import tables_of_collections
+from cdc_core.signals.signal_types import ExecuteSnapshot, conditions_asked, parse_signal
 from cdc_core.snapshot.conditions import checked_condition
-from cdc_core.snapshot.signals import ExecuteSnapshot, conditions_asked, parse_signal
 from tests.decode.golden_table import GOLDEN
 from tests.landing.facts import LANDED, PLANNED
 from tests.stage.landed import orders_schema
@@ -229,6 +229,8 @@ def test_what_is_no_manifest_is_refused(content: bytes) -> None:
         st.sampled_from(sorted(SourceConfig.model_fields)) | names, anything, max_size=6
     )
 )
+@example({"tables": [None]})
+@example({"tables": ["SHOP.ORDERS"], "columns_exclude": ["*.*.PHOTO"]})
 def test_a_configuration_is_understood_or_refused(values: dict[str, Any]) -> None:
     """Pydantic's error is what the reader of files tells; nothing else comes out, and nothing unknown is passed over."""
     try:
