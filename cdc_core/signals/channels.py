@@ -19,7 +19,7 @@ from cdc_core.landing.manifest import MANIFEST_NAME
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn
 from cdc_core.model.signals import SIGNAL_TYPE_MAX, Signal
-from cdc_core.snapshot.signal_data import refusal_of_id, shortened_id
+from cdc_core.signals.data import refusal_of_id, shortened_id
 from cdc_core.state.texts import storable
 
 FILE_CHANNEL = "file"

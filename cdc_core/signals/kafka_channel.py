@@ -16,7 +16,7 @@ from typing import Any
 from cdc_core.config.signals import SignalConfig
 from cdc_core.errors import PreflightError, SignalsUnavailableError
 from cdc_core.model.signals import Signal
-from cdc_core.snapshot.channels import KnownSignals, signal_of_json
+from cdc_core.signals.channels import KnownSignals, signal_of_json
 
 KAFKA_CHANNEL = "kafka"
 WAIT_SECONDS = 10.0

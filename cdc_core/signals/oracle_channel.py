@@ -21,7 +21,7 @@ from cdc_core.model.signals import Signal
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.segments import PAST_ERRORS
-from cdc_core.snapshot.channels import KnownSignals, json_data, signal_from, used_before
+from cdc_core.signals.channels import KnownSignals, json_data, signal_from, used_before
 from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.texts import storable
 

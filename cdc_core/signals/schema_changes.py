@@ -16,8 +16,8 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SCN_MAX, Scn
 from cdc_core.model.signals import Signal
 from cdc_core.schema.signalled_definitions import GivenColumn, GivenTable, check_given
-from cdc_core.snapshot.collections import table_from_collection
-from cdc_core.snapshot.signal_data import SignalData, said
+from cdc_core.signals.data import SignalData, said
+from cdc_core.signals.data_collections import table_from_collection
 
 
 class _HistoryModel(BaseModel):

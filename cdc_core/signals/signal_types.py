@@ -15,9 +15,9 @@ from pydantic import Field, ValidationError, field_validator
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
-from cdc_core.snapshot.collections import tables_of_collections
-from cdc_core.snapshot.schema_changes import SchemaChanges, parse_schema_changes
-from cdc_core.snapshot.signal_data import SignalData, said
+from cdc_core.signals.data import SignalData, said
+from cdc_core.signals.data_collections import tables_of_collections
+from cdc_core.signals.schema_changes import SchemaChanges, parse_schema_changes
 
 EXECUTE_SNAPSHOT = "execute-snapshot"
 STOP_SNAPSHOT = "stop-snapshot"

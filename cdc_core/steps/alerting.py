@@ -14,7 +14,7 @@ from cdc_core.model.alerts import Alert, LogHeadroom
 from cdc_core.model.notifications import ALERT, Notification
 from cdc_core.model.reports import SourceStatus, TableStatus
 from cdc_core.model.scn import Scn
-from cdc_core.snapshot.notification_channels import open_channels, send_to
+from cdc_core.signals.notification_channels import open_channels, send_to
 from cdc_core.source import ReadsLogs
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.rows import streams

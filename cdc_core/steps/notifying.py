@@ -12,7 +12,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.notifications import INCREMENTAL, INITIAL, TABLE, WINDOW, Notification
 from cdc_core.model.records import ChunkRecord
 from cdc_core.model.reports import Reporter, StepReport
-from cdc_core.snapshot.notification_channels import NotificationChannel, open_channels, send_to
+from cdc_core.signals.notification_channels import NotificationChannel, open_channels, send_to
 from cdc_core.steps.context import Context
 
 _LOG = logging.getLogger(__name__)

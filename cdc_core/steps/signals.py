@@ -31,14 +31,14 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
 from cdc_core.oracle.database import current_scn
 from cdc_core.schema.signalled_definitions import GivenTable
-from cdc_core.snapshot.actions import run_action
-from cdc_core.snapshot.channels import Channel, FileChannel, LandingChannel, used_before
-from cdc_core.snapshot.collections import is_plain_name, tables_of_collections
-from cdc_core.snapshot.kafka_channel import KafkaChannel
-from cdc_core.snapshot.schema_changes import SchemaChanges, definitions_of
-from cdc_core.snapshot.signal_data import refusal_of_id
-from cdc_core.snapshot.signal_table import OracleChannel, committed_scn
-from cdc_core.snapshot.signals import (
+from cdc_core.signals.actions import run_action
+from cdc_core.signals.channels import Channel, FileChannel, LandingChannel, used_before
+from cdc_core.signals.data import refusal_of_id
+from cdc_core.signals.data_collections import is_plain_name, tables_of_collections
+from cdc_core.signals.kafka_channel import KafkaChannel
+from cdc_core.signals.oracle_channel import OracleChannel, committed_scn
+from cdc_core.signals.schema_changes import SchemaChanges, definitions_of
+from cdc_core.signals.signal_types import (
     SCHEMA_CHANGES,
     CustomAction,
     DropTransaction,

@@ -10,7 +10,7 @@ from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId, split_container
 from cdc_core.model.patterns import TablePattern
-from cdc_core.snapshot.collections import table_from_collection
+from cdc_core.signals.data_collections import table_from_collection
 
 TABLES = [
     pytest.param(TableId("HR", "EMP"), "HR.EMP", "hr.emp", id="plain"),

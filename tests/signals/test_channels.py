@@ -16,9 +16,9 @@ from cdc_core.config.signals import SignalConfig
 from cdc_core.landing.open import open_landing
 from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal
-from cdc_core.snapshot.channels import Channel, FileChannel, LandingChannel
-from cdc_core.snapshot.kafka_channel import KafkaChannel
-from cdc_core.snapshot.signal_table import OracleChannel
+from cdc_core.signals.channels import Channel, FileChannel, LandingChannel
+from cdc_core.signals.kafka_channel import KafkaChannel
+from cdc_core.signals.oracle_channel import OracleChannel
 from cdc_core.state.store import Store
 from tests.kafka_broker import KafkaBroker
 from tests.oracle.embedded import OWNER, Oracle

@@ -10,9 +10,8 @@ from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.snapshot.collections import table_from_collection, tables_of_collections
-from cdc_core.snapshot.filters import checked_filter
-from cdc_core.snapshot.signals import (
+from cdc_core.signals.data_collections import table_from_collection, tables_of_collections
+from cdc_core.signals.signal_types import (
     CustomAction,
     DropTransaction,
     ExecuteSnapshot,
@@ -23,6 +22,7 @@ from cdc_core.snapshot.signals import (
     conditions_asked,
     parse_signal,
 )
+from cdc_core.snapshot.filters import checked_filter
 
 EMP, DEPT = TableId("HR", "EMP"), TableId("HR", "Dept")
 

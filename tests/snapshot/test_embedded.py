@@ -30,12 +30,12 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
+from cdc_core.signals.oracle_channel import OracleChannel
 from cdc_core.snapshot import cutting
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import read_chunk
-from cdc_core.snapshot.signal_table import OracleChannel
 from cdc_core.state.store import Store
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.backends import BACKENDS, Database, open_backend

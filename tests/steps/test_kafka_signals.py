@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from cdc_core.errors import PreflightError
-from cdc_core.snapshot import kafka_channel
+from cdc_core.signals import kafka_channel
 from cdc_core.steps import signals
 from tests.kafka_broker import KafkaBroker
 from tests.oracle.embedded import OWNER, running_oracle

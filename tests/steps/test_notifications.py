@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from cdc_core.config.notifications import NotificationConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.signals import Signal
-from cdc_core.snapshot.notification_channels import WebhookChannel, open_channels
+from cdc_core.signals.notification_channels import WebhookChannel, open_channels
 from tests.oracle.embedded import OWNER, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of

@@ -13,7 +13,7 @@ import pytest
 from cdc_core.errors import ConfigError, NotYetError, SnapshotPausedError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.signals import Signal
-from cdc_core.snapshot.channels import FileChannel
+from cdc_core.signals.channels import FileChannel
 from cdc_core.steps import Pipeline
 from cdc_core.steps.consistent_cut import exact_tables
 from tests.oracle.embedded import OWNER, Oracle
