@@ -23,7 +23,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.steps.context import Context
 from cdc_core.steps.readable import readable_spans, within
 from cdc_core.steps.snapshots.control import partial_tables
-from cdc_core.views.consistent_cut import files_view_sql, view_sql
+from cdc_core.views.consistent_cut import files_view_sql, refuse_shared_names, view_sql
 
 
 def cut_at(ctx: Context, scn: int | None = None) -> Cut:
@@ -72,6 +72,7 @@ def cut_sql(
 ) -> tuple[str, ...]:
     """The statements that make a view of each table of a cut, in an engine's SQL
     (:func:`view_sql`)."""
+    refuse_shared_names(cut.tables, view)
     return tuple(view_sql(engine, one, view=view, table=table) for one in cut.tables)
 
 
@@ -102,6 +103,7 @@ def create_duckdb_views(_ctx: Context, cut: Cut, file: Path) -> Cut:
         ) from error
     made, left_out = [], list(cut.left_out)
     with closing(database):
+        refuse_shared_names(cut.tables)
         has_extension = _loads_delta(database)
         database.begin()
         for one in cut.tables:

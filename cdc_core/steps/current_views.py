@@ -14,7 +14,7 @@ from cdc_core.model.reports import Cut
 from cdc_core.spark.session import start_session, translated
 from cdc_core.steps.consistent_cut import create_duckdb_views, cut_at
 from cdc_core.steps.context import Context
-from cdc_core.views.consistent_cut import view_sql
+from cdc_core.views.consistent_cut import refuse_shared_names, view_sql
 
 _DOING = "making views of the newest consistent cut"
 
@@ -63,6 +63,7 @@ def _create_in_spark(ctx: Context, cut: Cut) -> None:
                 "another catalog of your platform there; or set lake.current_views.duckdb.",
                 source=ctx.source,
             )
+        refuse_shared_names(cut.tables)
         schema = f"{ctx.source}_current"
         session.sql(f"CREATE SCHEMA IF NOT EXISTS `{schema}`")
         for one in cut.tables:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cdc_core.delta.errors import at_work
 from cdc_core.errors import ConfigError
 from cdc_core.lake.tables import delta, quote_name
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import CutEngine, MirrorVersion
+
+_TEMPLATE = "{owner}_{table}"
 
 _NOT_PLAIN = frozenset({"deletionVectors", "columnMapping"})
 """Features with which a table's rows are not those of its files."""
@@ -28,7 +32,7 @@ def view_sql(
         ConfigError: A template has another placeholder than ``{owner}`` and ``{table}``, or Trino
             got none.
     """
-    name = _named(view or "{owner}_{table}", one)
+    name = _named(view or _TEMPLATE, one)
     if engine == "duckdb":
         uri = one.path if "://" in one.path else f"file://{one.path}"
         source = f"delta_scan({_text(uri)}, version => {one.version})"
@@ -52,6 +56,25 @@ def view_sql(
     )
 
 
+def refuse_shared_names(tables: Iterable[MirrorVersion], view: str | None = None) -> None:
+    """Two tables whose views have one name would be one view, of whichever came last.
+
+    Raises:
+        ConfigError: There are such tables, as ``A_B.C`` and ``A.B_C`` by the default template.
+    """
+    names: dict[str, str] = {}
+    for one in tables:
+        name = _named(view or _TEMPLATE, one).lower()
+        if name in names:
+            raise ConfigError(
+                "the views of two tables would have the same name",
+                hint="Name the views apart: `redolake at --views '{owner}__{table}'`.",
+                tables=f"{names[name]}, {one.table}",
+                view=name,
+            )
+        names[name] = one.table
+
+
 def files_view_sql(one: MirrorVersion) -> str | None:
     """The same for DuckDB without its Delta extension, by the list of the version's files. None for
     a table with deletion vectors or column mapping: its rows are not those of its files.
@@ -68,7 +91,7 @@ def files_view_sql(one: MirrorVersion) -> str | None:
         columns = [field.name for field in found.schema().fields]
     if _NOT_PLAIN & set(protocol.reader_features or ()):
         return None
-    name = _dotted(_named("{owner}_{table}", one))
+    name = _dotted(_named(_TEMPLATE, one))
     if not files:
         listed = ", ".join(f"NULL AS {_quoted(column)}" for column in columns)
         return f"CREATE OR REPLACE VIEW {name} AS SELECT {listed} WHERE false;"
