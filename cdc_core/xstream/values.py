@@ -123,6 +123,7 @@ def _converter(plan: ColumnPlan, *, is_local: bool) -> Callable[[list[Any]], pa.
     types = frozenset({NUMBER}) if plan.is_number else _TYPES[plan.kind]
     is_lob = plan.kind in (Kind.CLOB, Kind.BLOB)
     known: dict[tuple[str, int, int | None, int], Any] = {}
+    plans = _Plans(plan)
 
     def read(value: Value | None) -> Any:
         if value is None:
@@ -141,7 +142,7 @@ def _converter(plan: ColumnPlan, *, is_local: bool) -> Callable[[list[Any]], pa.
         if key not in known:
             if len(known) >= _KNOWN_MAX:
                 known.clear()
-            found = _read(value, plan, is_local=is_local)
+            found = _read(value, plans, is_local=is_local)
             if is_lob:
                 return found
             known[key] = found
@@ -150,21 +151,36 @@ def _converter(plan: ColumnPlan, *, is_local: bool) -> Callable[[list[Any]], pa.
     return lambda values: pa.array(list(map(read, values)), plan.type)
 
 
-def _read(value: Value, plan: ColumnPlan, *, is_local: bool) -> Any:
+class _Plans:
+    """A column's plan for each character set in which its values come, made once."""
+
+    def __init__(self, plan: ColumnPlan) -> None:
+        self._plan = plan
+        self._known: dict[tuple[str | None, bool], ColumnPlan] = {}
+
+    def of(self, value: Value, *, is_in_utc: bool) -> ColumnPlan:
+        """The plan by which a value is read; a time that ``is_in_utc`` has no zone of its own."""
+        charset = self._plan.charset
+        if value.flags & AL16UTF16:
+            charset = "AL16UTF16"
+        elif value.charset:
+            charset = CHARSETS.get(value.charset, str(value.charset))
+        key = charset, is_in_utc
+        if key not in self._known:
+            plan = replace(self._plan, charset=charset)
+            self._known[key] = replace(plan, time_zone=None) if is_in_utc else plan
+        return self._known[key]
+
+
+def _read(value: Value, plans: _Plans, *, is_local: bool) -> Any:
     try:
         stored = bytes.fromhex(value.value or "")
     except ValueError:
         raise RefusedValueError("bytes are not in hexadecimal digits") from None
-    charset = plan.charset
-    if value.flags & AL16UTF16:
-        charset = "AL16UTF16"
-    elif value.charset:
-        charset = CHARSETS.get(value.charset, str(value.charset))
-    plan = replace(plan, charset=charset)
-    if is_local and value.type == ZONED:
-        if stored[11:] != _UTC:
-            raise RefusedValueError("a local time is not in UTC")
-        plan = replace(plan, time_zone=None)
+    is_in_utc = is_local and value.type == ZONED
+    if is_in_utc and stored[11:] != _UTC:
+        raise RefusedValueError("a local time is not in UTC")
+    plan = plans.of(value, is_in_utc=is_in_utc)
     try:
         return value_of(named_literal(stored, plan), plan)
     except LiteralRefusedError as error:
