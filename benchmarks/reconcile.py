@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.common import Form, Result, measured
 from cdc_core.config import LakeConfig
-from cdc_core.lake.comparing import added, suspects, total
+from cdc_core.lake.comparison import added, suspects, total
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.identifiers import TableId

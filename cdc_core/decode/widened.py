@@ -2,8 +2,8 @@
 MODIFY?
 
 By whole columns and exactly: the numbers and moments stay what they were, and text is the one that
-both paths write for a column that was wide from the beginning. ``lake.widening`` has the same rules
-in SQL; a test holds both to each other.
+both paths write for a column that was wide from the beginning.
+``lake.definitions.type_widening`` has the same rules in SQL; a test holds both to each other.
 """
 
 from __future__ import annotations

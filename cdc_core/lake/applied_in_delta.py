@@ -12,11 +12,11 @@ from cdc_core.delta.history import (
     read_commits,
     read_log,
 )
-from cdc_core.lake.emptied_partitions import emptied_scn as partitions_scn
-from cdc_core.lake.evolution import known_schema
-from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.apply.emptied_partitions import emptied_scn as partitions_scn
+from cdc_core.lake.apply.truncation import truncated_scn
+from cdc_core.lake.definitions.evolution import known_schema
+from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.truncating import truncated_scn
 from cdc_core.model.reports import TableApplied
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cdc_core.errors import ConfigError, LakeError
-from cdc_core.lake.small_files import read_text, replace_text
+from cdc_core.lake.side_tables.small_files import read_text, replace_text
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.spark.session import translated

@@ -21,25 +21,25 @@ from cdc_core.delta.history import read_commits, read_log
 from cdc_core.delta.missing_files import gone_files
 from cdc_core.errors import LakeError
 from cdc_core.lake.applied_in_delta import AppliedInDelta, read_taken
+from cdc_core.lake.apply.chunk_prewrite import ChunkAhead, begin_chunk
+from cdc_core.lake.apply.chunks import apply_chunk, holds_alone, remove_gone
+from cdc_core.lake.apply.emptied_partitions import empty_partitions
+from cdc_core.lake.apply.replay import rebuild_mirror, replay_window, restore_quarantine
+from cdc_core.lake.apply.truncation import Truncation, truncate
+from cdc_core.lake.apply.windows import apply_window
 from cdc_core.lake.catalog import Registration, register
-from cdc_core.lake.chunk_prewrite import ChunkAhead, begin_chunk
-from cdc_core.lake.chunks import apply_chunk, holds_alone, remove_gone
-from cdc_core.lake.comparing import MirrorComparison, of_mirror
-from cdc_core.lake.emptied_partitions import empty_partitions
-from cdc_core.lake.evolution import is_settled, known_schema, settle_schema
+from cdc_core.lake.comparison import MirrorComparison, of_mirror
+from cdc_core.lake.definitions.evolution import is_settled, known_schema, settle_schema
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.maintaining import maintain
+from cdc_core.lake.maintenance.column_purge import purge_column
+from cdc_core.lake.maintenance.housekeeping import maintain
 from cdc_core.lake.mirror.versions import NoImage, image_at
-from cdc_core.lake.positions import Positions, positions_path
-from cdc_core.lake.purging import purge_column
-from cdc_core.lake.quarantine import QuarantineTable
-from cdc_core.lake.replay import rebuild_mirror, replay_window, restore_quarantine
-from cdc_core.lake.side_tables import BesideName, BesideTable, count_events
-from cdc_core.lake.small_files import replace_text
+from cdc_core.lake.side_tables.positions import Positions, positions_path
+from cdc_core.lake.side_tables.quarantine import QuarantineTable
+from cdc_core.lake.side_tables.small_files import replace_text
+from cdc_core.lake.side_tables.source_tables import BesideName, BesideTable, count_events
 from cdc_core.lake.table_context import DeltaPosition, ExecutorPython, Fence, TableWork, no_fence
 from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
-from cdc_core.lake.truncating import Truncation, truncate
-from cdc_core.lake.windows import apply_window
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained

@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from cdc_core.config import MaintenanceConfig
 from cdc_core.lake.applied_in_delta import AppliedInDelta
+from cdc_core.lake.apply.chunk_prewrite import ChunkAhead
+from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.catalog import Registration
-from cdc_core.lake.chunk_prewrite import ChunkAhead
-from cdc_core.lake.comparing import MirrorComparison
-from cdc_core.lake.positions import Positions
-from cdc_core.lake.side_tables import BesideName
+from cdc_core.lake.comparison import MirrorComparison
+from cdc_core.lake.side_tables.positions import Positions
+from cdc_core.lake.side_tables.source_tables import BesideName
 from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
 from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
-from cdc_core.lake.truncating import Truncation
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained

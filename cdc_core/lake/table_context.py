@@ -27,7 +27,7 @@ from cdc_core.delta.foreign_changes import ForeignChanges
 from cdc_core.delta.history import DeltaLog, folder_exists, move_aside, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import LakeError, PreflightError
-from cdc_core.lake.merge_audit import check_written
+from cdc_core.lake.mirror.merge_audit import check_written
 from cdc_core.lake.tables import (
     FORGETS_PROPERTY,
     GENERATION_PROPERTY,

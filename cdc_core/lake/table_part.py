@@ -11,7 +11,7 @@ from cdc_core.model.scn import ScnWindow
 from cdc_core.model.texts import NOTHING_REPLACED, Replacing
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.committed import LandedInput
-from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
+from cdc_core.stage.skipped_operations import NOTHING_SKIPPED, Skipping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from cdc_core.errors import CdcError
 from cdc_core.model.operations import LOB_OPERATIONS, Operation
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Flags, Rows
-from cdc_core.stage.differing import are_same
+from cdc_core.stage.difference import are_same
 from cdc_core.stage.statements import (
     Statements,
     codes_of,

@@ -47,7 +47,7 @@ from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.multiset.digests import row_digests
 from cdc_core.stage.redo_order import DISORDERED
 from cdc_core.stage.rollback import AMBIGUOUS, ROW_ID_UNKNOWN, UNMATCHED
-from cdc_core.stage.skipping import NOTHING_SKIPPED, Skipping
+from cdc_core.stage.skipped_operations import NOTHING_SKIPPED, Skipping
 from cdc_core.stage.statements import UNKNOWN_ROW_ID, known_row_ids
 
 _OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}

@@ -1,7 +1,7 @@
 """Which states has each row had? One row per state, from all changes of whole keys, or from newer
 changes and the states that they meet.
 
-The rule of :mod:`cdc_core.stage.reducing` is asked as if each commit SCN were a window of its own:
+The rule of :mod:`cdc_core.stage.reduction` is asked as if each commit SCN were a window of its own:
 it leaves one row per key and commit, the last of its transactions, and says which columns no change
 of the commit carries. These have their value from the state before. So a table's current states are
 what its mirror holds, and the states as of an SCN what it held then.
@@ -32,10 +32,10 @@ import pyarrow.compute as pc
 
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.stage.carrying import NOTHING_CARRIED, CarriedValues
+from cdc_core.stage.carried_columns import NOTHING_CARRIED, CarriedValues
 from cdc_core.stage.changes import Flags, Images, LightChanges, Rows, key_codes
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
-from cdc_core.stage.reducing import ReducedChanges, merge_source, reduce_changes
+from cdc_core.stage.reduction import ReducedChanges, merge_source, reduce_changes
 
 FROM_SCN = "_cdc_valid_from_scn"
 TO_SCN = "_cdc_valid_to_scn"
@@ -201,7 +201,7 @@ class _Steps:
     def of(
         cls, source: pa.Table, reduced: ReducedChanges, current: pa.Table, schema: TableSchema
     ) -> _Steps:
-        """Those of what was reduced, in the columns of ``stage.reducing.merge_source``, behind
+        """Those of what was reduced, in the columns of ``stage.reduction.merge_source``, behind
         current states."""
         count, more = current.num_rows, len(reduced)
         names = [*schema.column_names, "_cdc_missing"]

@@ -26,7 +26,7 @@ from cdc_core.errors import (
     TransientError,
 )
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.moved_tables import refuse_moved
+from cdc_core.lake.side_tables.moved_tables import refuse_moved
 from cdc_core.landing.definitions import KeptDefinitions
 from cdc_core.landing.fenced import FencedLanding
 from cdc_core.landing.layout import window_folder

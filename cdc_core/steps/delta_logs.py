@@ -8,8 +8,8 @@ from collections import Counter
 from cdc_core.config import SourceConfig
 from cdc_core.delta.history import read_commits
 from cdc_core.delta.row_counts import count_rows
-from cdc_core.lake.changes import size_of_files
-from cdc_core.lake.side_tables import BesideName, BesideTable, beside_path
+from cdc_core.lake.rows.logged_changes import size_of_files
+from cdc_core.lake.side_tables.source_tables import BesideName, BesideTable, beside_path
 from cdc_core.lake.table_context import no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer

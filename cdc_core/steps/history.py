@@ -12,8 +12,8 @@ from cdc_core.errors import (
     LeaseHeldError,
     TransientError,
 )
-from cdc_core.lake.history_layout import HistoryLayout
-from cdc_core.lake.history_table import HistoryTable
+from cdc_core.lake.history.layout import HistoryLayout
+from cdc_core.lake.history.table import HistoryTable
 from cdc_core.lake.table_context import Fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord

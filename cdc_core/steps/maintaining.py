@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdc_core.errors import CdcError, SparkUnavailableError
-from cdc_core.lake.side_tables import BESIDE_NAMES
+from cdc_core.lake.side_tables.source_tables import BESIDE_NAMES
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import Maintenance

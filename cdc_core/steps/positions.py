@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from cdc_core.errors import LakeError, StoreUnavailableError
-from cdc_core.lake.positions import Positions, TablePosition
+from cdc_core.lake.side_tables.positions import Positions, TablePosition
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.steps.context import Context

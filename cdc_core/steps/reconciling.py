@@ -15,7 +15,7 @@ from cdc_core.errors import (
     SnapshotTooOldError,
     TerminalError,
 )
-from cdc_core.lake.comparing import (
+from cdc_core.lake.comparison import (
     Differences,
     MirrorComparison,
     Side,

@@ -11,8 +11,8 @@ from importlib.metadata import version as installed_version
 from cdc_core.config import SourceConfig
 from cdc_core.delta.history import read_log
 from cdc_core.errors import ConfigError
-from cdc_core.lake.column_widths import widths_in
-from cdc_core.lake.evolution import known_schema
+from cdc_core.lake.definitions.column_widths import widths_in
+from cdc_core.lake.definitions.evolution import known_schema
 from cdc_core.lake.table_context import moved_aside
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.notifications import Notification

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from cdc_core.errors import OracleUnavailableError
-from cdc_core.lake.history_table import HistoryTable
+from cdc_core.lake.history.table import HistoryTable
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord, WindowRecord

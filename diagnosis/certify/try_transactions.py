@@ -210,7 +210,7 @@ TRANSACTION_PROBES: tuple[TryProbe, ...] = (
     _probe(
         "key-change", "An UPDATE of a key is one UPDATE row.",
         ["INSERT INTO {t} VALUES (1, 'a')", "UPDATE {t} SET ID = 2 WHERE ID = 1"], _key_change,
-        depends="cdc_core/stage/reducing.py",
+        depends="cdc_core/stage/reduction.py",
         otherwise="Key changes are a delete and an insert, which is applied as well.",
         is_needed=False, source="Debezium reads key changes so",
     ),
@@ -221,7 +221,7 @@ TRANSACTION_PROBES: tuple[TryProbe, ...] = (
             "UPDATE {t} SET ID = 9 WHERE ID = 1", "UPDATE {t} SET ID = 1 WHERE ID = 2",
             "UPDATE {t} SET ID = 2 WHERE ID = 9",
         ],
-        equal(2), depends="cdc_core/stage/reducing.py", otherwise=_LOST,
+        equal(2), depends="cdc_core/stage/reduction.py", otherwise=_LOST,
     ),
     _probe(
         "many-rows", "An UPDATE of several rows is one row of the redo for each.",
@@ -247,7 +247,7 @@ TRANSACTION_PROBES: tuple[TryProbe, ...] = (
             "INSERT INTO {t} VALUES (1, 'b')", "DELETE FROM {t} WHERE ID = 1",
             "INSERT INTO {t} VALUES (1, 'c')",
         ],
-        equal(1), depends="cdc_core/stage/reducing.py", otherwise=_LOST,
+        equal(1), depends="cdc_core/stage/reduction.py", otherwise=_LOST,
     ),
     _probe(
         "nested-savepoints",

@@ -12,7 +12,7 @@ from typing import Any
 from cdc_core.delta.history import DeltaCommit
 from cdc_core.errors import ConfigError, LakeError, NotYetError
 from cdc_core.lake.mirror.versions import NoImage, image_at
-from cdc_core.lake.positions import Positions, TablePosition, positions_path
+from cdc_core.lake.side_tables.positions import Positions, TablePosition, positions_path
 from cdc_core.model.identifiers import TableId
 from redolake.reader.changes import ChangePosition, Changes, changes_between, key_condition
 from redolake.reader.rows import Rows

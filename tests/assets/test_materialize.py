@@ -17,7 +17,7 @@ from assets.settings import DagsterConfig, RetriesConfig
 from assets.streams import show_streams
 from assets.translator import Translator
 from cdc_core.errors import CdcError, LogsNotReadyError, RedoUnavailableError
-from cdc_core.lake.side_tables import BesideTable
+from cdc_core.lake.side_tables.source_tables import BesideTable
 from cdc_core.lake.table_context import no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import LeftOut

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from cdc_core.config import LakeConfig
 from cdc_core.errors import SchemaMismatchError
-from cdc_core.lake.history_table import HistoryTable
+from cdc_core.lake.history.table import HistoryTable
 from cdc_core.lake.tables import GENERATION_PROPERTY
 from cdc_core.model.identifiers import TableId
 from tests.invariants.changelog import (

@@ -147,7 +147,7 @@ def _before_statement(reached: Callable[[], None]) -> None:
 
 
 def _between_deltas(reached: Callable[[], None]) -> None:
-    from cdc_core.lake import windows
+    from cdc_core.lake.apply import windows
 
     _before(windows, "write", reached)
 
@@ -197,7 +197,7 @@ def _before_the_link(reached: Callable[[], None]) -> None:
 def _before_the_append(reached: Callable[[], None]) -> None:
     """When the commit has read the change log, found no other one there, and is about to ask the fence."""
     from cdc_core.delta import appending
-    from cdc_core.lake import windows
+    from cdc_core.lake.apply import windows
 
     def is_of_a_window(*_: Any, **__: Any) -> bool:
         commit, caller = sys._getframe(2), sys._getframe(3)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cdc_core.lake import executors
+from cdc_core.lake.rows import executors
 from cdc_core.spark.session import stop_spark
 from cdc_core.spark.tasks import run_tasks
 from cdc_core.steps import Pipeline

@@ -13,7 +13,7 @@ import pytest
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import SecondWriterError
-from cdc_core.lake import windows as lake_windows
+from cdc_core.lake.apply import windows as lake_windows
 from cdc_core.spark.session import stop_spark
 from cdc_core.steps import Pipeline
 from tests.steps.harness import table_id

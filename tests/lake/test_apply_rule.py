@@ -10,8 +10,8 @@ from contextlib import closing
 import pytest
 
 from cdc_core.errors import CdcError, NotYetError, WindowConflictError
+from cdc_core.lake.apply.windows import _check_order
 from cdc_core.lake.mirror.merge import KeyRule, merge_sql
-from cdc_core.lake.windows import _check_order
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema

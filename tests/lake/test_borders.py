@@ -38,10 +38,10 @@ BLOCKS = (
 INSIDE = {
     # Their callers stand in a block, in the same module.
     "_InDeltaRs.commit", "_opened", "_require_files", "write_file",  # appending.py
-    "files_within",  # added_files.py: lake/changes.py asks in reading_layer
+    "files_within",  # added_files.py: lake/rows/logged_changes.py asks in reading_layer
     "begin_chunk",  # chunk_prewrite.py: applying the chunk meets the same, and says it
     "_columns",  # checkpoints.py: reading_file
-    "_execute",  # changes.py: reading_layer
+    "_execute",  # logged_changes.py: reading_layer
     "_read",  # mirror_files.py: MirrorFiles.read
     "_numbers_in", "_rows_in", "_batches",  # mirror_files.py, copy_on_write.py: MirrorFiles.reading
     "read_vector", "write_vectors",  # deletion_vectors.py: MirrorFiles.reading
@@ -50,7 +50,7 @@ INSIDE = {
     "_remove",  # log_retention.py: clean_up_log
     "write_staged",  # staging.py
     "_PartFiles._flush",  # spread_changes.py: spread
-    "LoggedChanges.__init__",  # changes.py: its caller opens files of the lake, in reading_layer
+    "LoggedChanges.__init__",  # logged_changes.py: its caller opens files of the lake, in reading_layer
     "_train",  # class_archive.py: a JVM that ends there trains nobody
 }  # fmt: skip
 

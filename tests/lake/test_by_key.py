@@ -14,8 +14,8 @@ import pytest
 
 from cdc_core.config import LakeConfig
 from cdc_core.errors import DecodeError
-from cdc_core.lake import by_key
-from cdc_core.lake.by_key import Counting, KeyedChanges, Reduction, whole_keys
+from cdc_core.lake.rows import by_key
+from cdc_core.lake.rows.by_key import Counting, KeyedChanges, Reduction, whole_keys
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST
 from cdc_core.spark.session import start_session

@@ -20,8 +20,8 @@ from cdc_core.delta import history
 from cdc_core.delta.history import read_commits
 from cdc_core.delta.log_files import Action, actions_of
 from cdc_core.errors import DuplicateKeyError, FencedError
-from cdc_core.lake.chunk_prewrite import ChunkAhead
-from cdc_core.lake.chunks import holds_alone
+from cdc_core.lake.apply.chunk_prewrite import ChunkAhead
+from cdc_core.lake.apply.chunks import holds_alone
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.stage.snapshot import ChunkRows

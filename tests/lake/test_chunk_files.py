@@ -15,9 +15,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.config import LakeConfig
 from cdc_core.errors import FencedError, LakeError
-from cdc_core.lake import multiset
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.mirror.files import MirrorFiles
+from cdc_core.lake.rows import multiset
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_DIGEST, ROW_DIGEST_COLUMN
 from tests.stage.landed import Chunk, Source, order, orders_schema

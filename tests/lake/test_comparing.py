@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from cdc_core.errors import LakeError, LandingDamagedError
-from cdc_core.lake.comparing import Differences, Sums, added, suspects, total
+from cdc_core.lake.comparison import Differences, Sums, added, suspects, total
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema

@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable
 
 from cdc_core.errors import RowsGoneError
-from cdc_core.lake import emptied_partitions
+from cdc_core.lake.apply import emptied_partitions
+from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.merge_audit import check_removed
-from cdc_core.lake.truncating import Truncation
+from cdc_core.lake.mirror.merge_audit import check_removed
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.schema.table import TableSchema
 from cdc_core.steps import Pipeline

@@ -17,7 +17,7 @@ from cdc_core.lake.tables import changelog_properties
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
 from cdc_core.stage.layout import change_schema
-from cdc_core.stage.skipping import Skipping
+from cdc_core.stage.skipped_operations import Skipping
 from cdc_core.views.envelope import LoggedTable, Origin, events_sql
 from tests.oracle.embedded import running_oracle
 from tests.steps.harness import Source as OracleSource

@@ -27,13 +27,13 @@ from cdc_core.errors import (
     RowCountError,
     SparkMemoryError,
 )
+from cdc_core.lake.apply.windows import _staged
 from cdc_core.lake.delta_lake import DeltaLake
-from cdc_core.lake.executors import Reduction, StagedWindow, WindowStaging, names_of
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.merge_audit import SentRows
-from cdc_core.lake.staging import staged_by_executors
+from cdc_core.lake.mirror.merge_audit import SentRows
+from cdc_core.lake.rows.executors import Reduction, StagedWindow, WindowStaging, names_of
+from cdc_core.lake.rows.staging import staged_by_executors
 from cdc_core.lake.table_context import TableWork, no_fence
-from cdc_core.lake.windows import _staged
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.tasks import run_tasks
@@ -41,7 +41,7 @@ from cdc_core.stage.changes import LoggedChanges, of_window
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.quarantine import Sieve, Suspects
-from cdc_core.stage.reducing import merge_sources
+from cdc_core.stage.reduction import merge_sources
 from cdc_core.stage.window import staged_changes
 from tests.stage.landed import Row, Source, Window, order, orders_schema, varchar
 

@@ -14,12 +14,12 @@ from deltalake import DeltaTable
 
 from cdc_core.config import HistoryConfig, LakeConfig
 from cdc_core.errors import SchemaMismatchError
-from cdc_core.lake import history_table
-from cdc_core.lake.history_files import HistoryFiles
-from cdc_core.lake.history_layout import HistoryLayout
-from cdc_core.lake.history_table import HistoryTable
+from cdc_core.lake.history import table as history_table
+from cdc_core.lake.history.files import HistoryFiles
+from cdc_core.lake.history.layout import HistoryLayout
+from cdc_core.lake.history.spread_changes import spread
+from cdc_core.lake.history.table import HistoryTable
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.spread_changes import spread
 from tests.lake.test_rewriting import SparkAskedError, _filled, _lake
 from tests.stage.landed import Source, order, orders_schema
 
@@ -160,7 +160,7 @@ def test_a_large_change_log_is_looked_through_once_for_all_parts_of_the_keys(
     whole = rows(soft)
     with monkeypatch.context() as patch:
         patch.setattr("cdc_core.stage.changes.PART_CHANGES_MAX", 5)
-        patch.setattr("cdc_core.lake.spread_changes._HELD_BYTES", 2000)
+        patch.setattr("cdc_core.lake.history.spread_changes._HELD_BYTES", 2000)
         patch.setattr(history_table, "spread", counted)
         history.follow(anew=True)
         check(history, source, chunk)

@@ -12,10 +12,10 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.errors import CdcError, RowsGoneError
+from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.delta_lake import DeltaLake
-from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import no_fence
-from cdc_core.lake.truncating import Truncation
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA
 from tests.delta.vectors import with_vectors

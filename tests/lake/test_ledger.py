@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.delta.appending import write_file
-from cdc_core.lake.chunks import apply_chunk
-from cdc_core.lake.column_widths import widths_in
-from cdc_core.lake.executors import StagedWindow
-from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.apply.chunks import apply_chunk
+from cdc_core.lake.apply.windows import _append_changes
+from cdc_core.lake.definitions.column_widths import widths_in
+from cdc_core.lake.rows.executors import StagedWindow
+from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import CHANGELOG_INDEXED
-from cdc_core.lake.windows import _append_changes
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow

@@ -16,7 +16,7 @@ from cdc_core.config import MaintenanceConfig
 from cdc_core.delta.history import newest_metadata, read_commits, read_log
 from cdc_core.delta.log_retention import clean_up_log, expired_names
 from cdc_core.errors import FencedError
-from cdc_core.lake.maintaining import _Maintenance, log_properties
+from cdc_core.lake.maintenance.housekeeping import _Maintenance, log_properties
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer

@@ -13,7 +13,7 @@ from pyspark import SparkContext
 
 from cdc_core.config import DeletionVectors, MaintenanceConfig
 from cdc_core.delta.history import DeltaCommit, newest_metadata, read_commits, read_log
-from cdc_core.lake.maintaining import VECTORS_ROWS_MIN, wants_vectors
+from cdc_core.lake.maintenance.housekeeping import VECTORS_ROWS_MIN, wants_vectors
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.table_context import TableWork, no_fence
 

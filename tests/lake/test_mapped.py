@@ -12,8 +12,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.delta.appending import CommitInfo, FileChanges, NewFile, commit_files, write_file
 from cdc_core.errors import LakeError
-from cdc_core.lake.changes import files_of, logged_changes, ordinals_of
-from cdc_core.lake.side_tables import count_events
+from cdc_core.lake.rows.logged_changes import files_of, logged_changes, ordinals_of
+from cdc_core.lake.side_tables.source_tables import count_events
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn

@@ -26,13 +26,13 @@ from cdc_core.lake.mirror import copy_on_write as rewriting
 from cdc_core.lake.mirror import files as mirror_files
 from cdc_core.lake.mirror.copy_on_write import rewrite_files
 from cdc_core.lake.mirror.files import MirrorFiles
-from cdc_core.lake.multiset import _present_in
+from cdc_core.lake.rows.multiset import _present_in
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_DIGEST
 from cdc_core.stage.layout import mirror_schema
-from cdc_core.stage.merging import WindowMerge
-from cdc_core.stage.multiset.merging import CopiesMerge
-from cdc_core.stage.reducing import source_schema
+from cdc_core.stage.merge import WindowMerge
+from cdc_core.stage.multiset.merge import CopiesMerge
+from cdc_core.stage.reduction import source_schema
 from tests.delta.vectors import with_vectors
 from tests.lake.test_rewriting import (
     Mirror,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from cdc_core.delta.history import read_log
-from cdc_core.lake.quarantine import QuarantineTable
+from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
 from cdc_core.model.identifiers import TableId
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA

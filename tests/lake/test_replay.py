@@ -143,7 +143,7 @@ def test_small_tables_are_looked_through_in_hand(
     second = source.cut()
     sessions: list[object] = []
     with monkeypatch.context() as patched:
-        patched.setattr("cdc_core.lake.rederiving.rederived", sessions.append)
+        patched.setattr("cdc_core.lake.apply.mirror_repair.rederived", sessions.append)
         second.apply(lake, late_above=first.manifest.window.scn_low)
         assert mirror(source.schema) == source.state(second.scn_high)
         before = mirror(source.schema, hidden=True)
@@ -159,7 +159,7 @@ def test_small_tables_are_looked_through_in_hand(
     done = second.replay(lake)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 2, 0)
     assert mirror(source.schema, hidden=True) == before
-    monkeypatch.setattr("cdc_core.lake.rederiving.IN_HAND_ROWS_MAX", 0)
+    monkeypatch.setattr("cdc_core.lake.apply.mirror_repair.IN_HAND_ROWS_MAX", 0)
     assert second.replay(lake).skipped
 
 

@@ -34,18 +34,18 @@ from cdc_core.errors import (
 )
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.merge_audit import SentRows
 from cdc_core.lake.mirror import copy_on_write as rewriting
 from cdc_core.lake.mirror.copy_on_write import rewrite_files, why_merged
 from cdc_core.lake.mirror.files import MirrorFiles, MirrorVersion
 from cdc_core.lake.mirror.merge import KeyRule, run_merge
-from cdc_core.lake.multiset import CopiesRule
-from cdc_core.lake.staging import staged_rows
+from cdc_core.lake.mirror.merge_audit import SentRows
+from cdc_core.lake.rows.multiset import CopiesRule
+from cdc_core.lake.rows.staging import staged_rows
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.spark.session import start_session
 from cdc_core.stage.layout import mirror_schema
-from cdc_core.stage.merging import WindowMerge
-from cdc_core.stage.reducing import source_schema
+from cdc_core.stage.merge import WindowMerge
+from cdc_core.stage.reduction import source_schema
 from tests.lake.test_foreign_writer import append_foreign
 from tests.stage import test_copies as copies
 from tests.stage.landed import Row, Source, Window, order, orders_schema

@@ -12,13 +12,13 @@ import pytest
 
 from cdc_core.config import LakeConfig
 from cdc_core.errors import RowCountError
-from cdc_core.lake.chunks import _without
+from cdc_core.lake.apply.chunks import _without
+from cdc_core.lake.apply.windows import _check_appended
 from cdc_core.lake.delta_lake import DeltaLake
-from cdc_core.lake.merge_audit import SentChunk, SentRows, check_removed
 from cdc_core.lake.mirror.merge import ReplaceRule, run_merge
-from cdc_core.lake.staging import StagedRows
+from cdc_core.lake.mirror.merge_audit import SentChunk, SentRows, check_removed
+from cdc_core.lake.rows.staging import StagedRows
 from cdc_core.lake.table_context import TableWork, no_fence
-from cdc_core.lake.windows import _check_appended
 from tests.stage.landed import Source, order, orders_schema
 
 READ = 100

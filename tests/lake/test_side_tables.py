@@ -21,7 +21,7 @@ from cdc_core.delta.appending import (
     create_table,
     write_file,
 )
-from cdc_core.lake.side_tables import BesideTable, count_events
+from cdc_core.lake.side_tables.source_tables import BesideTable, count_events
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn

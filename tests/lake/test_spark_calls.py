@@ -14,12 +14,12 @@ from cdc_core.errors import SparkUnavailableError
 from cdc_core.spark.session import configure
 
 CORE = Path(__file__).parents[2] / "cdc_core"
-MODULES = sorted(path for room in ("lake", "spark") for path in (CORE / room).glob("*.py"))
+MODULES = sorted(path for room in ("lake", "spark") for path in (CORE / room).rglob("*.py"))
 CALLS = {
     "createOrReplaceTempView", "createDataFrame", "collect", "localCheckpoint", "mapInArrow", "sql", "toArrow",
 }  # fmt: skip
 ELSEWHERE = {
-    "_collected", "_make_oracle_rows", "_make_wanted",  # comparing.py: their callers say it
+    "_collected", "_make_oracle_rows", "_make_wanted",  # comparison.py: their callers say it
     "of_frame",  # sent.py: so do theirs
     "_train",  # training.py: a JVM that ends there trains nobody
 }  # fmt: skip

@@ -16,7 +16,7 @@ from cdc_core.delta.appending import CommitInfo, FileChanges, commit_files, crea
 from cdc_core.delta.history import read_log
 from cdc_core.delta.storage import refused_by_storage
 from cdc_core.errors import StoreUnavailableError, TransientError
-from cdc_core.lake.side_tables import BesideTable
+from cdc_core.lake.side_tables.source_tables import BesideTable
 from tests.lake.full_disk import room_for
 from tests.stage.landed import Window
 

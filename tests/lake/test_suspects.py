@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_core.lake.comparing import Side, Sums, Suspects, added, suspects, total
+from cdc_core.lake.comparison import Side, Sums, Suspects, added, suspects, total
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from deltalake import DeltaTable, write_deltalake
 from cdc_core.config import MaintenanceConfig
 from cdc_core.decode.widened import widened
 from cdc_core.errors import CommitConflictError, RowCountError
-from cdc_core.lake import widening
-from cdc_core.lake.defaults import sql_literal
-from cdc_core.lake.widening import exact_sql
+from cdc_core.lake.definitions import type_widening as widening
+from cdc_core.lake.definitions.defaults import sql_literal
+from cdc_core.lake.definitions.type_widening import exact_sql
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column

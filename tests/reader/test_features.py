@@ -11,7 +11,7 @@ import pytest
 from cdc_core.config import LakeConfig
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.positions import Positions, TablePosition
+from cdc_core.lake.side_tables.positions import Positions, TablePosition
 from cdc_core.model.templates import DEFAULT_PATHS
 from redolake.reader import NotYetError
 from redolake.reader import open as open_lake

@@ -55,7 +55,8 @@ def test_reading_loads_arrow_and_delta_rs_alone(tmp_path: Path) -> None:
     assert {one for one in ours if one.startswith("cdc_core.lake.")} == {
         "cdc_core.lake.mirror",
         "cdc_core.lake.mirror.versions",
-        "cdc_core.lake.positions",
+        "cdc_core.lake.side_tables",
+        "cdc_core.lake.side_tables.positions",
     }
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from cdc_core.config import SourceConfig
-from cdc_core.lake.positions import positions_path
+from cdc_core.lake.side_tables.positions import positions_path
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import ADMIN

@@ -16,8 +16,8 @@ from cdc_core.errors import DecodeError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.stage import carrying
-from cdc_core.stage.carrying import CarriedValues, carry_columns
+from cdc_core.stage import carried_columns as carrying
+from cdc_core.stage.carried_columns import CarriedValues, carry_columns
 from cdc_core.stage.changes import LoggedChanges, of_window
 from cdc_core.stage.layout import change_schema, mirror_schema
 

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.stage.changes import LightChanges, LoggedChanges, OwnRows, of_window, up_to
-from cdc_core.stage.differing import different_rows, rows_of_keys, touching
+from cdc_core.stage.difference import different_rows, rows_of_keys, touching
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, change_schema, mirror_schema
-from cdc_core.stage.reducing import merge_source, reduce_changes
+from cdc_core.stage.reduction import merge_source, reduce_changes
 from tests.stage.test_reducing import SCHEMA, Key, Row, Table
 
 WINDOWS = 4
@@ -193,7 +193,7 @@ def test_a_column_that_no_change_carries_is_not_compared() -> None:
 
 
 def test_not_a_number_equals_itself_and_null_is_a_value(tmp_path: Path) -> None:
-    from cdc_core.stage.differing import are_same
+    from cdc_core.stage.difference import are_same
 
     one = pa.array([1.0, float("nan"), None, None, float("nan"), -0.0])
     other = pa.array([1.0, float("nan"), None, 1.0, 1.0, 0.0])

@@ -12,8 +12,8 @@ import pytest
 
 from cdc_core.errors import CdcError, DecodeError, DuplicateKeyError, LakeError
 from cdc_core.stage.layout import mirror_schema
-from cdc_core.stage.merging import TruncationMerge, WindowMerge
-from cdc_core.stage.reducing import source_schema
+from cdc_core.stage.merge import TruncationMerge, WindowMerge
+from cdc_core.stage.reduction import source_schema
 from tests.stage.merges import ABSENT, COVERED, KINDS, READ, Case, keyed, random_case
 
 Row = dict[str, Any]

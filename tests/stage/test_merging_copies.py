@@ -12,7 +12,7 @@ from cdc_core.errors import LakeError
 from cdc_core.schema.table import ROW_DIGEST
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.multiset.copies import copies_source, count_copies
-from cdc_core.stage.multiset.merging import CopiesMerge
+from cdc_core.stage.multiset.merge import CopiesMerge
 from tests.stage.test_copies import READ_SCN, SCHEMA, counts_of, image, landed, piled, played
 
 Row = dict[str, Any]

@@ -20,10 +20,10 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.stage import changes as stage_changes
-from cdc_core.stage import reducing
+from cdc_core.stage import reduction as reducing
 from cdc_core.stage.changes import AddedColumn, LoggedChanges, of_window
 from cdc_core.stage.layout import change_schema
-from cdc_core.stage.reducing import merge_sources
+from cdc_core.stage.reduction import merge_sources
 
 Key = tuple[int, str]
 Row = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.stage.skipping import NameFilter, Skipping
+from cdc_core.stage.skipped_operations import NameFilter, Skipping
 
 ROW = pa.struct(
     [("ID", pa.int64()), ("V", pa.string()), ("F", pa.float64()), ("L", pa.list_(pa.int64()))]

@@ -23,16 +23,16 @@ from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.decode.widened import widened
 from cdc_core.errors import CdcError, LakeError, NotYetError, RowsGoneError, SchemaMismatchError
 from cdc_core.lake.applied_in_delta import AppliedInDelta
+from cdc_core.lake.apply.chunk_prewrite import ChunkAhead
+from cdc_core.lake.apply.emptied_partitions import refuse_stale
+from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.catalog import Registration
-from cdc_core.lake.chunk_prewrite import ChunkAhead
-from cdc_core.lake.comparing import MirrorComparison
-from cdc_core.lake.emptied_partitions import refuse_stale
+from cdc_core.lake.comparison import MirrorComparison
 from cdc_core.lake.lake import Lake
-from cdc_core.lake.positions import Positions
-from cdc_core.lake.side_tables import BesideName
+from cdc_core.lake.side_tables.positions import Positions
+from cdc_core.lake.side_tables.source_tables import BesideName
 from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
 from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
-from cdc_core.lake.truncating import Truncation
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.partition_rows import PartitionRows
@@ -735,7 +735,7 @@ def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema) -> 
 
 
 def _settled(found: MemoryTable, schema: TableSchema) -> TableSchema:
-    """The version that the tables have from here on, as ``lake.evolution`` settles it."""
+    """The version that the tables have from here on, as ``lake.definitions.evolution`` settles it."""
     known = found.schema
     if known is None:
         return schema

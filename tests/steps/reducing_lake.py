@@ -1,5 +1,5 @@
-"""A lake in memory that merges as the lake does without Spark: one row per key and window by ``stage.reducing``, what changes of key carry along by
-``stage.carrying``, and the mirror's rows by ``stage.merging``."""
+"""A lake in memory that merges as the lake does without Spark: one row per key and window by ``stage.reduction``, what changes of key carry along by
+``stage.carried_columns``, and the mirror's rows by ``stage.merge``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.carrying import NOTHING_CARRIED, carry_columns
+from cdc_core.stage.carried_columns import NOTHING_CARRIED, carry_columns
 from cdc_core.stage.changes import LoggedChanges, of_window
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema, mirror_schema
-from cdc_core.stage.merging import WindowMerge
-from cdc_core.stage.reducing import merge_sources
+from cdc_core.stage.merge import WindowMerge
+from cdc_core.stage.reduction import merge_sources
 from tests.steps.memory_lake import MemoryLake, MemoryTable
 
 

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from cdc_core.errors import LakeError
-from cdc_core.lake.side_tables import BesideTable
+from cdc_core.lake.side_tables.source_tables import BesideTable
 from cdc_core.lake.table_context import no_fence
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with

@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 
 from cdc_core.config import LakeConfig
 from cdc_core.delta.appending import commit_files
-from cdc_core.lake import multiset
 from cdc_core.lake.mirror import copy_on_write as rewriting
+from cdc_core.lake.rows import multiset
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import read_delta, version_at
 from tests.oracle.embedded import Oracle, running_oracle

@@ -13,7 +13,7 @@ import oracledb
 import pytest
 
 from cdc_core.model.scn import SLACK_SECONDS
-from cdc_core.stage.reducing import UNKNOWN_ROW
+from cdc_core.stage.reduction import UNKNOWN_ROW
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id

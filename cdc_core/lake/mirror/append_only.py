@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from cdc_core.delta.appending import CommitInfo, FileChanges, NewFile, commit_files, write_file
 from cdc_core.delta.commits import PLAIN_FEATURES
-from cdc_core.lake.merge_audit import SentRows
 from cdc_core.lake.mirror.files import MirrorFiles
+from cdc_core.lake.mirror.merge_audit import SentRows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.schema.table import TableSchema
@@ -72,7 +72,7 @@ def write_inserted(
     Args:
         mirror: The folder.
         schema: The table.
-        parts: The source of the MERGE, in the columns of ``stage.reducing.merge_source``.
+        parts: The source of the MERGE, in the columns of ``stage.reduction.merge_source``.
         covered_scn: As for ``merge.merge_sql``.
     """
     columns = mirror_schema(schema)

@@ -65,7 +65,7 @@ from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds, Rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
-from cdc_core.stage.merging import Effects, Merge
+from cdc_core.stage.merge import Effects, Merge
 
 ROWS_MAX = 5_000_000
 """So many rows are looked through at most: ten bytes of each are held until they are written, and

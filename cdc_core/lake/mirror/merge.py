@@ -2,7 +2,7 @@
 
 The rule is the same for windows and chunks: a matched row changes only where the source's position
 is greater than the row's own. A window or chunk that is applied twice therefore changes nothing the
-second time. ``stage.merging`` is the same rule in Arrow, for windows whose part of the mirror is
+second time. ``stage.merge`` is the same rule in Arrow, for windows whose part of the mirror is
 small.
 """
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cdc_core.delta.appending import CommitInfo
 from cdc_core.errors import CdcError, CommitConflictError
-from cdc_core.lake.staging import StagedRows
+from cdc_core.lake.rows.staging import StagedRows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name, string_literal
 from cdc_core.model.identifiers import TableId
@@ -26,7 +26,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import packed_error, translated
 from cdc_core.stage.changes import Bounds
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
-from cdc_core.stage.merging import (
+from cdc_core.stage.merge import (
     Merge,
     TruncationMerge,
     WindowMerge,
@@ -237,7 +237,7 @@ def counts_as_metadata(counts: Mapping[str, int]) -> dict[str, int]:
 def merge_sql(
     mirror: str, source: str, rule: KeyRule, *, force: bool = False, inserts: bool = True
 ) -> str:
-    """MERGE of ``source`` (columns as ``stage.reducing.merge_source`` gives them) into the Delta
+    """MERGE of ``source`` (columns as ``stage.reduction.merge_source`` gives them) into the Delta
     table at ``mirror``.
 
     Args:

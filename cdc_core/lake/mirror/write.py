@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 
 from cdc_core.delta.appending import CommitInfo
 from cdc_core.errors import CommitConflictError
-from cdc_core.lake.merge_audit import SentRows
 from cdc_core.lake.mirror.append_only import AppendedRows, unseen_keys
 from cdc_core.lake.mirror.copy_on_write import files_near, marks_rows, rewrite_files, why_merged
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.mirror.merge import ArrowRule, KeyRule, MergeRule, run_merge
-from cdc_core.lake.staging import StagedRows
+from cdc_core.lake.mirror.merge_audit import SentRows
+from cdc_core.lake.rows.staging import StagedRows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.model.reports import MirrorWrite
 from cdc_core.stage.changes import Bounds
@@ -33,7 +33,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class ChangeRows(Protocol):
-    """Makes a change's rows, one per key, in the columns of ``stage.reducing.merge_source`` (of
+    """Makes a change's rows, one per key, in the columns of ``stage.reduction.merge_source`` (of
     counted rows: ``multiset.copies.copies_source``;
     of a chunk: ``merge.replace_sql``), where and when they are wanted."""
 

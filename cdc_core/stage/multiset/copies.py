@@ -21,7 +21,7 @@ row. Nothing happens then, and the later window, which brings the row, derives t
 whole change log.
 
 Where the changes are too many for this process, the same functions run in Spark's tasks
-(:mod:`cdc_core.lake.by_key`).
+(:mod:`cdc_core.lake.rows.by_key`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.changes import Flags, Images, LightChanges, Rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
-from cdc_core.stage.reducing import source_schema
+from cdc_core.stage.reduction import source_schema
 
 TOO_FEW = "a change deletes or updates a row that the mirror does not have"
 TOO_FEW_HINT = (
@@ -197,7 +197,7 @@ def different_copies(wanted: Copies, mirror: pa.Table) -> Copies | None:
 
 
 def copies_source(changes: Images, copies: Copies, schema: TableSchema) -> pa.Table:
-    """What is merged into the mirror, in the columns of ``stage.reducing.merge_source`` of its
+    """What is merged into the mirror, in the columns of ``stage.reduction.merge_source`` of its
     version; of a copy that goes only digest and number are there."""
     columns = [
         copies.digests

@@ -2,8 +2,8 @@
 itself?
 
 Reading a chunk and applying it are steps of their own, and any process may do either. Whoever
-carries chunks through both keeps the files that :mod:`cdc_core.lake.chunk_prewrite` writes here in
-between. They save time and decide nothing: a chunk without them is applied from landing.
+carries chunks through both keeps the files that :mod:`cdc_core.lake.apply.chunk_prewrite` writes
+here in between. They save time and decide nothing: a chunk without them is applied from landing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from cdc_core.lake.chunk_prewrite import ChunkAhead
+from cdc_core.lake.apply.chunk_prewrite import ChunkAhead
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_core.lake.side_tables import BesideName
+from cdc_core.lake.side_tables.source_tables import BesideName
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import RowsGoneError
+from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.table_part import ApplyRules, MirrorState, TablePart
-from cdc_core.lake.truncating import Truncation
 from cdc_core.landing.manifest import SchemaChange, WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
@@ -21,7 +21,7 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.committed import LandedInput
-from cdc_core.stage.skipping import OPERATION, NameFilter, Skipping
+from cdc_core.stage.skipped_operations import OPERATION, NameFilter, Skipping
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.shared import refuse_mixed
 from cdc_core.steps.windows.new_rows import awaits_rows

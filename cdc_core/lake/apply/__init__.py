@@ -1,0 +1,2 @@
+"""How does each thing that landed get into change log and mirror, each once? Windows, chunks,
+TRUNCATE, emptied partitions, and windows again (``replay``, ``mirror_repair``)."""

@@ -1,0 +1,400 @@
+"""How do both Delta tables of a captured table follow its definition?
+
+The change log's images have a field per column, called what it is stored as for life
+(:attr:`cdc_core.schema.table.Column.stored_as`): fields are added and never renamed. The mirror
+shows the names that columns have now, by Delta's column mapping; ``redolake.columns`` says which of
+its columns is which, by what files call it. Added columns come behind the others, as ALTER TABLE …
+ADD makes them; dropped ones stay in the change log, and by policy go from the mirror
+(``redolake.gone`` of the change log says so first; :func:`in_mirror` is what the mirror has then).
+A column with a wider type has both tables written anew (``widening``). A column whose name a plain
+table cannot hold turns column mapping on.
+
+Each takes several commits, so the change log's properties first say what is to be reached
+(``redolake.schema``, ``redolake.added``, ``redolake.widened``); whoever works on the table next
+brings it there. The default of a new column goes into the mirror's existing rows in a commit with
+its own transaction identifier, before any later change is merged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from cdc_core.decode.defaults import scalar_of_older_rows
+from cdc_core.decode.widened import widened as widened_values
+from cdc_core.delta.history import DeltaLog, read_log
+from cdc_core.errors import (
+    DEBUG_HINT,
+    FROM_LANDING_HINT,
+    MIRROR_HINT,
+    LakeError,
+    SchemaMismatchError,
+)
+from cdc_core.lake.definitions.defaults import default_of, default_text, sql_literal
+from cdc_core.lake.definitions.type_widening import are_wide, widen_tables
+from cdc_core.lake.table_context import TableWork
+from cdc_core.lake.tables import (
+    ADDED_PROPERTY,
+    COLUMNS_PROPERTY,
+    GONE_PROPERTY,
+    KEY_PROPERTY,
+    MAPPED,
+    SCHEMA_PROPERTY,
+    WIDENED_PROPERTY,
+    column_ddl,
+    columns_of,
+    delta,
+    delta_type,
+    key_text,
+    properties_sql,
+    quote_name,
+    spark_type,
+    string_literal,
+)
+from cdc_core.schema.evolution import Evolution, holding, judge
+from cdc_core.schema.names import check_names, need_mapping
+from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.types import arrow_type
+from cdc_core.stage.changes import AddedColumn
+
+_IMAGES = ("before", "after")
+
+TIMESTAMPS = "'delta.feature.timestampNtz'"
+"""The table feature of columns without a time zone. Delta adds it by itself when a table is made,
+and not for a later column."""
+
+
+def known_schema(log: DeltaLog | None) -> TableSchema | None:
+    """The newest version of the table that the change log's properties name; None without a change
+    log."""
+    if log is None or SCHEMA_PROPERTY not in log.properties:
+        return None
+    return TableSchema.from_json(json.loads(log.properties[SCHEMA_PROPERTY]))
+
+
+def added_columns(log: DeltaLog | None) -> dict[str, AddedColumn]:
+    """Columns that were added after the table was created."""
+    known = known_schema(log)
+    if known is None:
+        return {}
+    names = {one: known.held(one).name for one in _added(log)}
+    return {
+        names[one]: AddedColumn(known.column_names.index(names[one]), default)
+        for one, default in _added(log).items()
+    }
+
+
+def widened_columns(log: DeltaLog | None) -> tuple[str, ...]:
+    """The columns that were given wider types, or are being given them."""
+    known = known_schema(log)
+    if known is None:
+        return ()
+    return tuple(known.held(one).name for one in _listed(log, WIDENED_PROPERTY))
+
+
+def gone_columns(log: DeltaLog | None) -> tuple[str, ...]:
+    """The dropped columns that the mirror has lost, or is losing, by what they are stored as."""
+    return _listed(log, GONE_PROPERTY)
+
+
+def in_mirror(work: TableWork, schema: TableSchema) -> TableSchema:
+    """The version with the columns that the mirror has: without the dropped ones that it has lost,
+    and with the number of equal rows where they are counted."""
+    gone = gone_columns(read_log(work.changelog))
+    names = [one.name for one in schema.columns if one.stored_as in gone]
+    return schema.lacking(names).with_copies()
+
+
+def _added(log: DeltaLog | None) -> dict[str, pa.Scalar]:
+    """The added columns' defaults, by what the columns are stored as."""
+    known = known_schema(log)
+    if log is None or known is None:
+        return {}
+    texts: dict[str, str | None] = json.loads(log.properties.get(ADDED_PROPERTY, "{}"))
+    return {one: default_of(text, arrow_type(known.held(one))) for one, text in texts.items()}
+
+
+def _listed(log: DeltaLog | None, name: str) -> tuple[str, ...]:
+    return tuple(json.loads(log.properties.get(name, "[]"))) if log else ()
+
+
+def _going(work: TableWork, schema: TableSchema, gone: Sequence[str]) -> tuple[str, ...]:
+    """Those with what the policy lets go now."""
+    if not work.drops_columns:
+        return tuple(gone)
+    held = schema.stored_names.values()
+    return tuple(dict.fromkeys((*gone, *(one for one in schema.dropped if one in held))))
+
+
+def is_settled(work: TableWork, schema: TableSchema) -> bool:
+    """Do both tables have all columns of ``schema``, with nothing left to finish? Needs no Spark.
+
+    Raises:
+        SchemaMismatchError: ``schema.evolution`` says that the way there cannot be followed.
+    """
+    log, mirror = read_log(work.changelog), read_log(work.mirror)
+    known = known_schema(log)
+    if log is None or known is None or mirror is None or _followed(known, schema) is not None:
+        return False
+    if not are_wide(known, widened_columns(log), mirror, log):
+        return False
+    gone = gone_columns(log)
+    names = _names_in(mirror, known)
+    return not (
+        _going(work, known, gone) != gone
+        or any(one in names for one in gone)
+        or any(known.held(one).name != name for one, name in names.items())
+        or mirror.properties.get(KEY_PROPERTY) != key_text(known)
+        or _comments(known, log)
+        or any(
+            one not in names
+            or (default.is_valid and _column_app(work, one) not in mirror.transactions)
+            for one, default in _added(log).items()
+            if one not in gone
+        )
+    )
+
+
+def _column_app(work: TableWork, column: str) -> str:
+    return f"redolake/{work.source}/{work.table.path}/column/{column}"
+
+
+def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
+    """Bring both tables to ``schema`` if it is newer than theirs, finish what a crash left, and
+    return the newest version.
+
+    A column that was left out or dropped after the tables were made is in the version that is
+    returned: it stays in the change log, and in the mirror unless the policy lets it go.
+
+    Raises:
+        SchemaMismatchError: ``schema.evolution`` says that the way there cannot be followed.
+    """
+    log = read_log(work.changelog)
+    known = known_schema(log)
+    if log is None or known is None:
+        return schema
+    followed = _followed(known, schema)
+    if followed is not None:
+        evolution, newest = followed
+        check_names(newest)
+        _reach(
+            work, known
+        )  # what a crash left, as long as the mirror's names are those of this version
+        _remember_columns(work, known, newest)
+        properties = _properties(log, evolution, newest)
+        _alter(work, work.changelog, f"SET TBLPROPERTIES {properties_sql(properties)}")
+        known = newest
+    gone = gone_columns(log)
+    if (going := _going(work, known, gone)) != gone:
+        named = properties_sql({GONE_PROPERTY: json.dumps(going)})
+        _alter(work, work.changelog, f"SET TBLPROPERTIES {named}")
+    _reach(work, known)
+    return known
+
+
+def _properties(log: DeltaLog, evolution: Evolution, newest: TableSchema) -> dict[str, str]:
+    """What the change log's properties say before the tables follow a step."""
+    wider = [newest.column(name).stored_as for name in evolution.widened]
+    added = {
+        one: widened_values(pa.array([default], default.type), arrow_type(newest.held(one)))[0]
+        for one, default in _added(log).items()
+    }
+    for column in (newest.column(one.name) for one in evolution.added):
+        default = scalar_of_older_rows(column)
+        added[column.stored_as] = pa.scalar(None) if default is None else default
+    widened = tuple(dict.fromkeys((*_listed(log, WIDENED_PROPERTY), *wider)))
+    return {
+        SCHEMA_PROPERTY: json.dumps(newest.as_json()),
+        ADDED_PROPERTY: json.dumps({one: default_text(default) for one, default in added.items()}),
+        WIDENED_PROPERTY: json.dumps(widened),
+    }
+
+
+def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, TableSchema] | None:
+    """What leads from the tables' version to another one, and what the tables hold then; None if
+    that is not newer or asks for nothing.
+
+    Raises:
+        SchemaMismatchError: The way there cannot be followed.
+    """
+    other = holding(schema, known)
+    has_all = {*other.stored_names.values()} <= {*known.stored_names.values()}
+    if other.scn_from <= known.scn_from and has_all:
+        return None
+    evolution = judge(known, other)
+    if evolution.refusal is not None:
+        raise SchemaMismatchError(
+            f"the table's definition cannot be followed: {evolution.refusal}",
+            hint=f"`redolake table resnapshot {known.table.argument} --fresh` puts it into new Delta tables, and the old ones aside.",
+            table=known.table,
+        )
+    if not evolution.is_new_version:
+        return None
+    return evolution, holding(evolution.followed(known, schema), known)
+
+
+def _names_in(mirror: DeltaLog, schema: TableSchema) -> dict[str, str]:
+    """The names of the mirror's columns by what they are stored as. Where the mirror does not say
+    which they are, they have their own names."""
+    kept: dict[str, str] = json.loads(mirror.properties.get(COLUMNS_PROPERTY, "{}"))
+    own = {column.name: column.stored_as for column in schema.columns}
+    found = (
+        (kept.get(mirror.file_names.of(name)) or own.get(name), name) for name in mirror.columns
+    )
+    return {stored_as: name for stored_as, name in found if stored_as}
+
+
+def _remember_columns(work: TableWork, known: TableSchema, newest: TableSchema) -> None:
+    """Before names change, let the mirror say which of its columns is which, by what files call it:
+    that stays."""
+    mirror = read_log(work.mirror)
+    if mirror is None or all(newest.held(one.stored_as).name == one.name for one in known.columns):
+        return
+    names = _names_in(mirror, known)
+    found = json.dumps({mirror.file_names.of(name): one for one, name in names.items()})
+    if mirror.properties.get(COLUMNS_PROPERTY) != found:
+        named = properties_sql({COLUMNS_PROPERTY: found})
+        _alter(work, work.mirror, f"SET TBLPROPERTIES {named}")
+
+
+def _reach(work: TableWork, schema: TableSchema) -> None:
+    """Bring both tables to ``schema``, each step only if it is not done yet."""
+    log, mirror = read_log(work.changelog), read_log(work.mirror)
+    added, gone, widened = _added(log), gone_columns(log), widened_columns(log)
+    if mirror is None:
+        if not (added or gone or widened):
+            return
+        mirror = work.require_mirror()
+    _reach_changelog(work, schema)
+    names = _names_in(mirror, schema)
+    going = [names.pop(one) for one in gone if one in names]
+    renames = _renames({name: schema.held(one).name for one, name in names.items()})
+    added = {one: default for one, default in added.items() if one not in gone}
+    missing = [schema.held(one) for one in added if one not in names]
+    if renames or going or need_mapping(column.name for column in missing):
+        _map(work, work.mirror, mirror)
+    if going:
+        _alter(work, work.mirror, f"DROP COLUMNS ({', '.join(map(quote_name, going))})")
+    for old, new in renames:
+        _alter(work, work.mirror, f"RENAME COLUMN {quote_name(old)} TO {quote_name(new)}", schema)
+    if mirror.properties.get(KEY_PROPERTY) != key_text(schema):
+        named = properties_sql({KEY_PROPERTY: key_text(schema)})
+        _alter(work, work.mirror, f"SET TBLPROPERTIES {named}", schema)
+    if missing:
+        if any(arrow_type(column) == pa.timestamp("us") for column in missing):
+            _alter(work, work.mirror, f"SET TBLPROPERTIES ({TIMESTAMPS} = 'supported')")
+        ddl = ", ".join(column_ddl(schema, column) for column in missing)
+        _alter(work, work.mirror, f"ADD COLUMNS ({ddl})", schema)
+    if widened:
+        widen_tables(work, schema, widened)
+    for column, default in added.items():
+        app = _column_app(work, column)
+        if app in mirror.transactions or not default.is_valid:
+            continue
+        metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "default"})
+        session = work.session_for()
+        with work.commit(session, "filling a new column's default", metadata, (app, 1)):
+            name = quote_name(schema.held(column).name)
+            value = sql_literal(default.as_py(), default.type)
+            session.sql(f"UPDATE {delta(work.mirror)} SET {name} = {value}")
+
+
+def _renames(wanted: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What is renamed to what, in order, until each name of ``wanted`` is the one that it maps to:
+    names are unique at each time, so one of columns that change places waits under a name of its
+    own."""
+    left, renames = {old: new for old, new in wanted.items() if old != new}, []
+    while left:
+        old = next((one for one, new in left.items() if new not in left), None)
+        if old is None:
+            old, new = next(iter(left.items()))
+            waiting = f"{new}__renaming"
+            renames.append((old, waiting))
+            left = {waiting if one == old else one: new for one, new in left.items()}
+        else:
+            renames.append((old, left.pop(old)))
+    return renames
+
+
+def _reach_changelog(work: TableWork, schema: TableSchema) -> None:
+    """The change log's structs get their fields before the mirror gets its columns, with a comment
+    where Oracle calls the column otherwise."""
+    log = read_log(work.changelog)
+    if log is None:
+        return
+    logged = schema.as_logged()
+    missing = [one for one in columns_of(logged) if one[0] not in log.fields[_IMAGES[1]]]
+    if need_mapping(name for name, _ in missing):
+        _map(work, work.changelog, log)
+    if missing:
+        fields = [
+            f"{image}.{quote_name(name)} {spark_type(kind)}"
+            for name, kind in missing
+            for image in _IMAGES
+        ]
+        _alter(work, work.changelog, f"ADD COLUMNS ({', '.join(fields)})")
+    for (image, stored_as), comment in _comments(schema, log).items():
+        column = f"{image}.{quote_name(stored_as)}"
+        _alter(work, work.changelog, f"ALTER COLUMN {column} COMMENT {string_literal(comment)}")
+
+
+def _comments(schema: TableSchema, log: DeltaLog) -> dict[tuple[str, str], str]:
+    """What is to be said still of fields that are not called what the mirror calls the column."""
+    return {
+        (image, one.stored_as): comment
+        for one in schema.columns
+        for image in _IMAGES
+        if log.comments.get(image, {}).get(one.stored_as, "") != (comment := _comment(schema, one))
+    }
+
+
+def _comment(schema: TableSchema, column: Column) -> str:
+    if column.name == column.stored_as:
+        return ""
+    if column.stored_as in schema.dropped:
+        return f"dropped; {column.name} in the mirror"
+    return f"Oracle column {column.name}"
+
+
+def _map(work: TableWork, path: str, log: DeltaLog) -> None:
+    """Turn column mapping on. The columns that are there keep their names in files."""
+    if not log.is_mapped:
+        _alter(work, path, f"SET TBLPROPERTIES {properties_sql(MAPPED)}")
+
+
+def _alter(work: TableWork, path: str, change: str, reached: TableSchema | None = None) -> None:
+    """Alter a Delta table; ``reached`` is the definition whose columns the mirror has
+    afterwards."""
+    facts = {"source": work.source, "table": str(work.table), "kind": "schema"}
+    since = {} if reached is None else {"definition_scn": reached.scn_from}
+    metadata = json.dumps({**facts, **since})
+    session = work.session_for()
+    try:
+        with work.commit(session, "altering a Delta table", metadata):
+            session.sql(f"ALTER TABLE {delta(path)} {change}")
+    except LakeError as error:
+        if error.hint != DEBUG_HINT:
+            raise
+        # Another writer renamed a column: its name in files is taken, so none of that name can
+        # come.
+        hint = FROM_LANDING_HINT if path == work.changelog else MIRROR_HINT
+        raise LakeError(error.message, hint=hint, **error.facts) from error
+
+
+def check_mirror(work: TableWork, schema: TableSchema, log: DeltaLog) -> None:
+    """The mirror must have the columns and types that windows are merged into.
+
+    Raises:
+        SchemaMismatchError: Someone else changed the mirror.
+    """
+    wrong = [
+        column for column, kind in columns_of(schema) if log.columns.get(column) != delta_type(kind)
+    ]
+    if wrong:
+        raise SchemaMismatchError(
+            "the mirror lacks columns, or has them with other types",
+            hint="Move the mirror's folder aside; `redolake table rebuild OWNER.TABLE` writes it from the change log.",
+            **work.facts(columns=", ".join(wrong)),
+        )

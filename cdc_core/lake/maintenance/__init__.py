@@ -1,0 +1,1 @@
+"""How do Delta tables stay quick, and how do values leave them for good?"""

@@ -1,0 +1,250 @@
+"""How do Delta tables stay quick? Small files are put together, deletion vectors follow size and
+work, old files and commits go.
+
+Nothing here changes a row. Each commit names itself ``maintenance`` in its user metadata and leaves
+the table's position where it was. Facts about Delta: OPTIMIZE, VACUUM and REORG of Delta 4; the
+thresholds are measured (``benchmarks``, local disk, two cores).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from cdc_core.config import DeletionVectors, MaintenanceConfig
+from cdc_core.delta.commits import GUARD_FEATURE
+from cdc_core.delta.history import DeltaCommit, filesystem_of, read_commits, read_log
+from cdc_core.delta.log_retention import clean_up_log
+from cdc_core.delta.row_counts import count_rows
+from cdc_core.delta.storage import storing
+from cdc_core.lake.definitions.column_widths import kept_widths
+from cdc_core.lake.side_tables.quarantine import QuarantineTable
+from cdc_core.lake.table_context import TableWork
+from cdc_core.lake.tables import FORGETS_PROPERTY, delta, properties_sql, quote_name
+from cdc_core.model.reports import DeltaLayer, TableMaintained
+from cdc_core.spark.session import configure, translated
+
+VECTORS_ROWS_MIN = 500_000
+"""A mirror gets deletion vectors by itself from so many rows on; below half of them it loses them
+again. In a small one they cost more than they save."""
+
+COPIED_PER_CHANGE_MIN = 20
+"""And only if recent merges, by Spark or without it, copied so many rows for each row that they
+changed: changes at the end of the table copy few."""
+
+RECENT_WINDOWS = 20
+
+_DELTAS_RETENTION_HOURS = 168
+
+_LOG_RETENTION = "delta.logRetentionDuration"
+_FILE_RETENTION = "delta.deletedFileRetentionDuration"
+_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
+_BY_DEFAULT = {
+    _LOG_RETENTION: "interval 720 hours",
+    _FILE_RETENTION: f"interval {_DELTAS_RETENTION_HOURS} hours",
+    _LOG_CLEANUP: "true",
+}
+"""How Delta cleans up a table that says nothing."""
+
+
+def log_properties(log_hours: int | None, properties: Mapping[str, str]) -> dict[str, str]:
+    """Which of a Delta table's properties must change so that Delta's own clean-up keeps commits as
+    long as ``maintenance.log_hours`` says.
+
+    Delta refuses a log that is kept for less time than the names of removed files, which no version
+    needs that has left the log.
+    """
+    wanted = {_LOG_CLEANUP: "false"}
+    if log_hours is not None:
+        wanted = {
+            _LOG_CLEANUP: "true",
+            _LOG_RETENTION: f"interval {log_hours} hours",
+            _FILE_RETENTION: f"interval {min(log_hours, _DELTAS_RETENTION_HOURS)} hours",
+        }
+    now = {**_BY_DEFAULT, **properties}
+    return {name: value for name, value in wanted.items() if now[name] != value}
+
+
+def wants_vectors(
+    setting: DeletionVectors, rows: int | None, commits: Iterable[DeltaCommit], *, has_them: bool
+) -> bool:
+    """Shall a mirror of so many rows have deletion vectors? ``commits`` are its own, oldest first;
+    unknown ``rows`` change nothing."""
+    if setting != "auto":
+        return setting == "always"
+    if rows is None:
+        return has_them
+    if has_them:
+        return rows >= VECTORS_ROWS_MIN / 2
+    windows = [one for one in commits if one.metadata.get("kind") == "window"]
+    merges = [one for one in windows if one.metrics or "copied" in one.metadata]
+    copied = changed = 0
+    for one in merges[-RECENT_WINDOWS:]:
+        copied += _count(one, "Copied")
+        changed += sum(_count(one, what) for what in ("Inserted", "Updated", "Deleted"))
+    return rows >= VECTORS_ROWS_MIN and copied >= COPIED_PER_CHANGE_MIN * max(changed, 1)
+
+
+def _count(merge: DeltaCommit, what: str) -> int:
+    """Of a MERGE by Spark's metrics, of one without Spark by its own metadata."""
+    said = merge.metadata.get(what.lower())
+    return int(merge.metrics.get(f"numTargetRows{what}", 0) if said is None else said)
+
+
+def maintain(
+    work: TableWork, options: MaintenanceConfig, key: tuple[str, ...]
+) -> list[TableMaintained]:
+    """Maintain mirror and change log, as far as they are there, and the quarantine; what became of
+    the first two. Repeatable, and safe to stop anywhere.
+
+    Raises:
+        CommitConflictError: Another writer committed meanwhile.
+        LakeError: Spark or Delta refused.
+    """
+    QuarantineTable(work).maintain(options.vacuum_hours)
+    there = [one for one in _layers(work) if read_log(one[1]) is not None]
+    return [_Maintenance(work, layer, path, options, key).run() for layer, path in there]
+
+
+def _layers(work: TableWork) -> tuple[tuple[DeltaLayer, str], tuple[DeltaLayer, str]]:
+    return ("mirror", work.mirror), ("changelog", work.changelog)
+
+
+@dataclass(frozen=True, slots=True)
+class _Maintenance:
+    """The maintenance of one Delta table."""
+
+    work: TableWork
+    layer: DeltaLayer
+    path: str
+    options: MaintenanceConfig
+    key: tuple[str, ...]
+
+    def run(self) -> TableMaintained:
+        started = time.monotonic()
+        session = self.work.session_for()
+        before = self._detail(session)
+        had_vectors = _has_vectors(before)
+        has_vectors = had_vectors
+        if self.layer == "mirror":  # delta-rs, which appends to the change log, knows neither
+            has_vectors = self._follow_vectors(session, has_them=had_vectors)
+            self._follow_clustering(session, list(before["clusteringColumns"] or []))
+        self._follow_log_retention(session, before["properties"])
+        self._optimize(session)
+        removed = self._vacuum(session)
+        commits_removed = self._clean_up_log()
+        after = self._detail(session)
+        return TableMaintained(
+            table=self.work.table,
+            layer=self.layer,
+            files_before=before["numFiles"],
+            files_after=after["numFiles"],
+            bytes_before=before["sizeInBytes"],
+            bytes_after=after["sizeInBytes"],
+            files_removed=removed,
+            commits_removed=commits_removed,
+            had_vectors=had_vectors,
+            has_vectors=has_vectors,
+            seconds=time.monotonic() - started,
+        )
+
+    def _follow_vectors(self, session: Any, *, has_them: bool) -> bool:
+        rows, setting = count_rows(self.path), self.options.deletion_vectors
+        commits = read_commits(self.path) if setting == "auto" and not has_them else ()
+        wanted = wants_vectors(setting, rows, commits, has_them=has_them)
+        log = read_log(self.path)
+        is_guarded = log is not None and GUARD_FEATURE in log.writer_features
+        if wanted != has_them or (wanted and not is_guarded):
+            changed = {"delta.enableDeletionVectors": str(wanted).lower()}
+            if wanted:
+                changed[f"delta.feature.{GUARD_FEATURE}"] = "supported"
+            sql = f"ALTER TABLE {delta(self.path)} SET TBLPROPERTIES {properties_sql(changed)}"
+            self._commit(session, sql, "switching deletion vectors")
+        if not wanted and has_them:
+            self._commit(
+                session,
+                f"REORG TABLE {delta(self.path)} APPLY (PURGE)",
+                "writing deletion vectors into files",
+            )
+        return wanted
+
+    def _follow_clustering(self, session: Any, columns: list[str]) -> None:
+        wanted = list(self.key) if self.options.cluster_by_key else []
+        log = read_log(self.path)
+        if log is None or not set(wanted) <= set(log.columns):
+            return  # A window that renames a column of the key was captured, and is not applied yet.
+        if columns != wanted:
+            by = f"({', '.join(map(quote_name, wanted))})" if wanted else "NONE"
+            sql = f"ALTER TABLE {delta(self.path)} CLUSTER BY {by}"
+            self._commit(session, sql, "clustering a mirror by its key")
+
+    def _optimize(self, session: Any) -> None:
+        size = str(self.options.target_file_mb * 1024 * 1024)
+        of_files = "spark.databricks.delta.optimize"
+        configure(session, {f"{of_files}.minFileSize": size, f"{of_files}.maxFileSize": size})
+        self._commit(session, f"OPTIMIZE {delta(self.path)}", "putting small files together")
+
+    def _vacuum(self, session: Any) -> int:
+        """Remove files that no version of the last hours has; how many went."""
+        hours = self.options.vacuum_hours
+        if hours is None:
+            return 0
+        is_checked = str(hours >= _DELTAS_RETENTION_HOURS).lower()
+        settings = {
+            "spark.databricks.delta.retentionDurationCheck.enabled": is_checked,
+            # The listing of the one folder is cut into so many tasks; Spark's default of 10,000
+            # takes half a minute.
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+        }
+        configure(session, settings)
+        before = _data_files(self.path)
+        self._commit(
+            session, f"VACUUM {delta(self.path)} RETAIN {hours} HOURS", "removing old files"
+        )
+        return before - _data_files(self.path)
+
+    def _follow_log_retention(self, session: Any, properties: Mapping[str, str]) -> None:
+        if FORGETS_PROPERTY in properties:
+            sql = f"ALTER TABLE {delta(self.path)} UNSET TBLPROPERTIES ('{FORGETS_PROPERTY}')"
+            self._commit(session, sql, "keeping the position of a Delta table")
+        if changed := log_properties(self.options.log_hours, properties):
+            sql = f"ALTER TABLE {delta(self.path)} SET TBLPROPERTIES {properties_sql(changed)}"
+            self._commit(session, sql, "setting how long a Delta table's log reaches back")
+
+    def _clean_up_log(self) -> int:
+        hours = self.options.log_hours
+        log = read_log(self.path)
+        if hours is None or (log is not None and log.foreign.replacing):
+            return 0  # the log alone says who took rows away
+        return clean_up_log(self.path, time.time() - hours * 3600, self.work.fence)
+
+    def _commit(self, session: Any, sql: str, doing: str) -> None:
+        position = self.work.position()
+        is_mirror = self.layer == "mirror"
+        scn = position.mirror_scn if is_mirror else position.changelog_scn
+        # The commit that had them may leave the log before another window comes.
+        widths = {} if is_mirror else kept_widths(self.path)
+        with self.work.commit(
+            session, doing, self.work.metadata("maintenance", scn or 0, **widths)
+        ):
+            session.sql(sql).collect()
+
+    def _detail(self, session: Any) -> Any:
+        with translated("looking at a Delta table", **self.work.facts(path=self.path)):
+            return session.sql(f"DESCRIBE DETAIL {delta(self.path)}").collect()[0]
+
+
+def _has_vectors(detail: Any) -> bool:
+    return bool(detail["properties"].get("delta.enableDeletionVectors") == "true")
+
+
+def _data_files(path: str) -> int:
+    """Files in a Delta table's folder but for its log, whether a version has them or not."""
+    filesystem, root = filesystem_of(path)
+    with storing("counting the files of a Delta table", path=path):
+        found = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
+    return sum(one.is_file and "/_delta_log/" not in one.path for one in found)

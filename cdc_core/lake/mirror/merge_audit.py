@@ -1,0 +1,291 @@
+"""What was sent to a MERGE, and did the mirror take all of it?
+
+Two counts that cost next to nothing and notice what a window's apply could lose or double: keys
+against rows before the MERGE, and MERGE's own counts after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.errors import REPORT_HINT, RowCountError
+from cdc_core.lake.tables import quote_name
+from cdc_core.schema.table import TableSchema
+from cdc_core.stage.layout import COMMIT_SCN
+
+
+class Audit(Protocol):
+    """What was sent to a MERGE."""
+
+    def check(self, counts: Sequence[Any]) -> None:
+        """Hold MERGE's own counts against it; there are none if Delta skipped a repeated
+        transaction.
+
+        Raises:
+            RowCountError: The mirror took less or more.
+        """
+
+
+class SentRows:
+    """The source of one MERGE, counted while it is handed over.
+
+    ``rows`` are keys that have a row afterwards, ``gone`` those that have none. ``surely`` of the
+    rows are newer than all that the
+    mirror can have: MERGE inserts or updates each of them, and deletes the ``surely_gone``. A row
+    that a chunk read ahead of the window may be newer than the window's.
+
+    Args:
+        schema: The table.
+        read_scn: Highest SCN as of which a chunk of the mirror was read; None if the caller does
+            not know.
+        facts: Source and table, for errors.
+    """
+
+    def __init__(
+        self, schema: TableSchema, read_scn: int | None, facts: Mapping[str, object]
+    ) -> None:
+        self._key, self._read_scn, self._facts = list(schema.key), read_scn, facts
+        self.rows = self.gone = self.surely = self.surely_gone = 0
+
+    @classmethod
+    def of_table(cls, rows: pa.Table, schema: TableSchema, facts: Mapping[str, object]) -> SentRows:
+        """The source that a table in hand holds: the mirror has none of its rows and all of its
+        deleted keys, and MERGE takes it as the truth.
+
+        Raises:
+            RowCountError: A key is there twice.
+        """
+        found = cls(schema, None, facts)
+        found._check_keys(_count_keys(rows, found._key), len(rows))
+        found.rows = pc.sum(pc.equal(rows["_cdc_kind"], "row")).as_py() or 0
+        found.gone = len(rows) - found.rows
+        found.surely, found.surely_gone = found.rows, found.gone
+        return found
+
+    @classmethod
+    def of_frame(
+        cls,
+        frame: Any,
+        schema: TableSchema,
+        read_scn: int | None,
+        facts: Mapping[str, object],
+        *,
+        are_different: bool = False,
+    ) -> SentRows:
+        """The source that a DataFrame holds, which is computed already.
+
+        Args:
+            are_different: The mirror has none of these rows and all of these deleted keys, and
+                MERGE takes the source as the truth.
+
+        Raises:
+            RowCountError: A key is there twice.
+        """
+        is_newer = "FALSE" if read_scn is None else f"{COMMIT_SCN} > {read_scn}"
+        [counts] = frame.selectExpr(
+            "COUNT_IF(_cdc_kind = 'row') AS rows_sent",
+            "COUNT_IF(_cdc_kind <> 'row') AS keys_gone",
+            f"COUNT_IF(_cdc_kind = 'row' AND {is_newer}) AS rows_newer",
+            f"COUNT(DISTINCT STRUCT({', '.join(map(quote_name, schema.key))})) AS keys",
+        ).collect()
+        found = cls(schema, read_scn, facts)
+        found.take(counts.asDict(), are_different=are_different)
+        return found
+
+    def take(self, counts: Mapping[str, int], *, are_different: bool) -> None:
+        """Learn what a DataFrame holds: ``rows_sent``, ``keys_gone``, ``rows_newer`` (of the rows)
+        and ``keys``.
+
+        Raises:
+            RowCountError: A key is there twice.
+        """
+        self.rows, self.gone = counts["rows_sent"], counts["keys_gone"]
+        self._check_keys(counts["keys"], self.rows + self.gone)
+        self.surely = self.rows if are_different else counts["rows_newer"]
+        self.surely_gone = self.gone if are_different else 0
+
+    def counting(self, parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """The same parts, in the columns of ``stage.reduction.merge_source``.
+
+        Raises:
+            RowCountError: A part has a key twice.
+        """
+        for part in parts:
+            self._check_keys(_count_keys(part, self._key), part.num_rows)
+            is_row = pc.equal(part["_cdc_kind"], "row")
+            rows = pc.sum(is_row).as_py() or 0
+            self.rows += rows
+            self.gone += part.num_rows - rows
+            if self._read_scn is not None:
+                is_newer = pc.greater(part[COMMIT_SCN], self._read_scn)
+                self.surely += pc.sum(pc.and_(is_row, is_newer)).as_py() or 0
+            yield part
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was counted so far, for :meth:`add`."""
+        return {"rows": self.rows, "gone": self.gone, "surely": self.surely}
+
+    def add(self, rows: int, gone: int, surely: int) -> None:
+        """Learn what another process has counted of other keys."""
+        self.rows += rows
+        self.gone += gone
+        self.surely += surely
+
+    def check(self, counts: Sequence[Any]) -> None:
+        """Hold MERGE's own counts against what was sent; there are none if Delta skipped a repeated
+        transaction.
+
+        Raises:
+            RowCountError: The mirror took less or more than what was sent.
+        """
+        if not counts:
+            return
+        [row] = counts
+        written = row["num_inserted_rows"] + row["num_updated_rows"]
+        deleted = row["num_deleted_rows"]
+        took_rows = self.surely <= written <= self.rows
+        if not (took_rows and self.surely_gone <= deleted <= self.gone):
+            raise RowCountError(
+                "MERGE reported other row counts than Redolake sent",
+                hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,
+                **self._facts,
+                rows=self.rows,
+                surely=self.surely,
+                written=written,
+                gone=self.gone,
+                deleted=deleted,
+            )  # fmt: skip
+
+    def _check_keys(self, keys: int, rows: int) -> None:
+        if keys != rows:
+            raise RowCountError(
+                "reducing changes left more than one row of a key; the mirror was not changed",
+                hint=REPORT_HINT,
+                **self._facts,
+                rows=rows,
+                keys=keys,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SentChunk:
+    """The source of a MERGE that replaces a chunk's keys: ``rows`` come, whatever the mirror has of
+    ``keys`` goes; ``gone`` rows where that is known before."""
+
+    rows: int
+    keys: int
+    facts: Mapping[str, object]
+    gone: int | None = None
+
+    @classmethod
+    def of_frame(
+        cls, frame: Any, schema: TableSchema, landed: int, facts: Mapping[str, object]
+    ) -> SentChunk:
+        """What a DataFrame holds, which is computed already; ``landed`` rows are in the chunk's
+        manifest.
+
+        Raises:
+            RowCountError: It has more rows than landed, a key twice, or a row whose key it does not
+                replace.
+        """
+        key = f"STRUCT({', '.join(map(quote_name, schema.key))})"
+        [found] = frame.selectExpr(
+            "COUNT_IF(_cdc_kind = 'row') AS rows_sent",
+            "COUNT_IF(_cdc_kind = 'del') AS keys_sent",
+            f"COUNT(DISTINCT IF(_cdc_kind = 'del', {key}, NULL)) AS keys",
+            f"COUNT(DISTINCT {key}) AS keys_in_all",
+        ).collect()
+        return cls.counted(found.asDict(), landed, facts)
+
+    @classmethod
+    def counted(
+        cls, found: Mapping[str, int], landed: int, facts: Mapping[str, object]
+    ) -> SentChunk:
+        """The same of its counts: ``rows_sent``, ``keys_sent`` to replace, and how many of these,
+        and of all, differ.
+
+        Raises:
+            RowCountError: As for :meth:`of_frame`.
+        """
+        rows, keys = found["rows_sent"], found["keys_sent"]
+        is_right = rows <= min(landed, keys) and found["keys"] == found["keys_in_all"] == keys
+        if not is_right:
+            raise RowCountError(
+                "the rows of a chunk that are to be replaced are not those that landed; the mirror was not changed",
+                hint=REPORT_HINT,
+                **facts,
+                landed=landed,
+                **found,
+            )
+        return cls(rows, keys, facts)
+
+    def check(self, counts: Sequence[Any]) -> None:
+        """Hold MERGE's own counts against what was sent; there are none if Delta skipped a repeated
+        transaction. How many rows went is not
+        known before: a mirror may lack keys, and may have rows that are double.
+
+        Raises:
+            RowCountError: The mirror took less or more rows than were sent.
+        """
+        if not counts:
+            return
+        inserted, updated = counts[0]["num_inserted_rows"], counts[0]["num_updated_rows"]
+        other = self.gone is not None and counts[0]["num_deleted_rows"] != self.gone
+        if updated or other or inserted != self.rows:
+            raise RowCountError(
+                "MERGE reported other row counts than Redolake sent",
+                hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,
+                **self.facts,
+                rows=self.rows,
+                inserted=inserted,
+                updated=updated,
+            )  # fmt: skip
+
+
+def check_removed(counts: Sequence[Any], keys: int | None, facts: Mapping[str, object]) -> None:
+    """Hold what a MERGE that only deletes reports against the keys that it was sent; None where
+    they were found by an earlier attempt, so that windows may have deleted some since.
+
+    Raises:
+        RowCountError: Rows stay that were found to be gone, or others came or changed.
+    """
+    if not counts:
+        return
+    [row] = counts
+    came = row["num_inserted_rows"] + row["num_updated_rows"]
+    if came or row["num_deleted_rows"] < (keys or 0):
+        raise RowCountError(
+            "MERGE reported other row counts than Redolake sent",
+            hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,
+            **facts,
+            keys=keys,
+            deleted=row["num_deleted_rows"],
+            came=came,
+        )  # fmt: skip
+
+
+def check_written(what: str, wanted: int, written: int, facts: Mapping[str, object]) -> None:
+    """Hold the rows that went into a file of a Delta table, before a commit names it, against those
+    that landed.
+
+    Raises:
+        RowCountError: They differ.
+    """
+    if wanted != written:
+        raise RowCountError(
+            f"{what}: other rows were written than landed; nothing was committed",
+            hint=REPORT_HINT,
+            **facts,
+            landed=wanted,
+            written=written,
+        )
+
+
+def _count_keys(rows: pa.Table, key: list[str]) -> int:
+    return int(rows.select(key).group_by(key).aggregate([]).num_rows)

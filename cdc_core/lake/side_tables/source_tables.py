@@ -1,0 +1,258 @@
+"""What is in the Delta tables that a source has beside change logs and mirrors, and how do they
+change? Without Spark.
+
+There are two: the transactions whose changes the change logs have, and the changes of the tables'
+definitions. A window's rows come when all tables have the window that take it, before the metadata
+store says so. Each commit has its own transaction identifier, whose
+version is the position: ``scn_high`` of the newest window that brought rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cdc_core.delta.appending import (
+    CommitInfo,
+    FileChanges,
+    commit_files,
+    create_table,
+    write_file,
+)
+from cdc_core.delta.errors import at_work, committing
+from cdc_core.delta.history import DeltaCommit, filesystem_of, newest_files, read_log
+from cdc_core.lake.rows.logged_changes import queried, reading_layer
+from cdc_core.lake.table_context import TableWork
+from cdc_core.model.scn import ScnWindow
+from cdc_core.stage.definitions import SCHEMA_CHANGES
+from cdc_core.stage.transactions import TRANSACTIONS
+
+BesideName = Literal["transactions", "schema_changes"]
+BESIDE_NAMES: tuple[BesideName, ...] = get_args(BesideName)
+
+WINDOW = "scn_high"
+"""The column that names the window that brought a row."""
+
+_SCHEMAS = {"transactions": TRANSACTIONS, "schema_changes": SCHEMA_CHANGES}
+_INDEXED = {"transactions": (WINDOW, "commit_scn"), "schema_changes": (WINDOW, "scn")}
+
+
+def beside_path(root: str, source: str, name: BesideName) -> str:
+    """The folder of one of the tables."""
+    return f"{root.rstrip('/')}/{source}/{name}"
+
+
+class BesideTable:
+    """One of the tables; empty where its Delta table is not there. ``fence`` is called right before
+    each commit."""
+
+    def __init__(self, root: str, source: str, name: BesideName, fence: Callable[[], None]) -> None:
+        self._source, self._name, self._fence = source, name, fence
+        self.path = beside_path(root, source, name)
+        self.schema = _SCHEMAS[name]
+
+    def position(self) -> int | None:
+        """The upper end of the newest window that brought rows; None where none did."""
+        log = read_log(self.path)
+        return None if log is None else log.transactions.get(self._app)
+
+    def read(
+        self, columns: Sequence[str], window: int | None = None, *, since: int = 0
+    ) -> pa.Table:
+        """Some columns of all rows, or of those of one window, or of definitions from an SCN on."""
+        if read_log(self.path) is None:
+            return self.schema.empty_table().select(columns)
+        from deltalake import DeltaTable
+
+        filters = [(WINDOW, "=", window)] if window is not None else []
+        filters += [("scn", ">=", since)] if since else []
+        with at_work(self._reading, self._facts):
+            table = DeltaTable(self.path)
+            found = table.to_pyarrow_table(columns=list(columns), filters=filters or None)
+        return pa.table(found).cast(pa.schema([self.schema.field(name) for name in columns]))
+
+    def rows_by_window(self, windows: ScnWindow) -> Counter[int]:
+        """How many rows each window of a range of SCNs brought, by the window's upper end."""
+        if read_log(self.path) is None:
+            return Counter()
+        from deltalake import DeltaTable
+
+        filters = [(WINDOW, ">", windows.scn_low), (WINDOW, "<=", windows.scn_high)]
+        with at_work(self._reading, self._facts):
+            found = DeltaTable(self.path).to_pyarrow_table(columns=[WINDOW], filters=filters)
+        return Counter(
+            {
+                one["values"]: one["counts"]
+                for one in found[WINDOW].value_counts().to_pylist()  # one per window
+            }
+        )
+
+    def put(self, rows: pa.Table, window: int) -> None:
+        """Let these be the window's rows. Repeatable; makes no commit where they are there, or
+        where there are none.
+
+        A window behind the newest one has no rows yet: they are appended, and no file is read.
+        """
+        done = self.position()
+        if done is None or window > done:
+            self._append(rows, window, is_first=done is None)
+            return
+        order = [
+            (name, "ascending") for name in self.schema.names if not _is_list(self.schema, name)
+        ]
+        there = self.read(self.schema.names, window)
+        if there.sort_by(order).equals(rows.sort_by(order)):
+            return
+        from deltalake import write_deltalake
+
+        with self._committing(window, done) as properties:
+            write_deltalake(
+                self.path,
+                rows,
+                mode="overwrite" if there.num_rows else "append",
+                predicate=f"{WINDOW} = {window}" if there.num_rows else None,
+                commit_properties=properties,
+            )
+
+    def _append(self, rows: pa.Table, window: int, *, is_first: bool) -> None:
+        if rows.num_rows == 0:
+            return
+        if is_first:
+            self._create()
+        file = write_file(self.path, self.schema, rows.to_batches(), _INDEXED[self._name])
+        assert file is not None
+        info = CommitInfo(
+            doing=self._doing,
+            metadata=self._metadata(window),
+            txn=(self._app, window),
+            facts=self._facts,
+        )
+        files = FileChanges(schema=self.schema, added=[file])
+        commit_files(self.path, files, info, fence=self._fence)
+
+    def maintain(self, vacuum_hours: int | None) -> None:
+        """Put the windows' small files together, and remove files that no version of so many hours
+        has (None: keep them). No row changes."""
+        position = self.position()
+        if position is None:
+            return
+        from deltalake import DeltaTable
+
+        with self._committing(position, position, "maintenance") as properties:
+            DeltaTable(self.path).optimize.compact(commit_properties=properties)
+        if vacuum_hours is not None:
+            with committing(self.path, self._doing, self._facts):
+                DeltaTable(self.path).vacuum(
+                    vacuum_hours, dry_run=False, enforce_retention_duration=False
+                )
+
+    @property
+    def _app(self) -> str:
+        return f"redolake/{self._source}/{self._name}"
+
+    def _create(self) -> None:
+        properties = {
+            "delta.enableDeletionVectors": "false",
+            "delta.dataSkippingStatsColumns": ",".join(_INDEXED[self._name]),
+            "redolake.source": self._source,
+            "redolake.role": self._name,
+        }
+        self._fence()
+        create_table(self.path, self.schema, properties, doing=self._doing, facts=self._facts)
+
+    @property
+    def _doing(self) -> str:
+        return f"writing to the table of {self._name.replace('_', ' ')}"
+
+    @property
+    def _reading(self) -> str:
+        return f"reading the table of {self._name.replace('_', ' ')}"
+
+    @property
+    def _facts(self) -> dict[str, object]:
+        return {"source": self._source, "path": self.path}
+
+    def _metadata(self, window: int, kind: str | None = None) -> str:
+        metadata = {"source": self._source, "kind": kind or self._name, "scn_high": window}
+        return json.dumps(metadata, sort_keys=True)
+
+    @contextmanager
+    def _committing(self, window: int, position: int, kind: str | None = None) -> Iterator[Any]:
+        """What every commit must carry: fence, user metadata, transaction identifier."""
+        from deltalake import CommitProperties, Transaction
+
+        properties = CommitProperties(
+            custom_metadata={"userMetadata": self._metadata(window, kind)},
+            max_commit_retries=0,
+            app_transactions=[Transaction(self._app, position)],
+        )
+        self._fence()
+        with committing(self.path, self._doing, self._facts):
+            yield properties
+
+
+def _is_list(schema: pa.Schema, name: str) -> bool:
+    return bool(pa.types.is_nested(schema.field(name).type))
+
+
+_EVENTS = pa.schema([("xid", pa.string()), ("commit_scn", pa.int64()), ("events", pa.int64())])
+_OF_TRANSACTION = ["_cdc_xid", "_cdc_commit_scn"]
+_COUNTED = [*_OF_TRANSACTION, "_cdc_window", "_cdc_snapshot", "_cdc_op", "_cdc_skipped"]
+
+
+def count_events(work: TableWork, scn_low: int, scn_high: int) -> pa.Table:
+    """How many changes, without skipped ones, of which transactions the change log has of one
+    window (``xid, commit_scn, events``); needs no Spark. Of a window that the change log took last,
+    its own files alone are read."""
+    if read_log(work.changelog) is None:
+        return _EVENTS.empty_table()
+
+    def is_earlier(commit: DeltaCommit) -> bool:
+        said = commit.metadata
+        return said.get("kind") == "window" and int(said["scn_high"]) <= scn_low
+
+    names = newest_files(work.changelog, is_earlier)
+    found = None if names is None else _counted_in(work, names, scn_low, scn_high)
+    if found is not None:
+        return found
+    wanted = (
+        f"_cdc_window > {scn_low} AND _cdc_window <= {scn_high} AND _cdc_snapshot IS NULL AND _cdc_op <> 't' "
+        "AND _cdc_skipped IS NULL"
+    )
+    asked = queried(
+        work,
+        "changelog",
+        "SELECT _cdc_xid AS xid, _cdc_commit_scn AS commit_scn, COUNT(*) AS events FROM changelog "
+        f"WHERE {wanted} GROUP BY _cdc_xid, _cdc_commit_scn",
+    )
+    return asked.cast(_EVENTS)
+
+
+def _counted_in(
+    work: TableWork, names: Sequence[str], scn_low: int, scn_high: int
+) -> pa.Table | None:
+    """The same out of some files; None where one calls its columns otherwise, or lacks some."""
+    filesystem, root = filesystem_of(work.changelog)
+    window = pc.field("_cdc_window")
+    wanted = (window > scn_low) & (window <= scn_high) & pc.field("_cdc_snapshot").is_null()
+    wanted &= (pc.field("_cdc_op") != "t") & pc.field("_cdc_skipped").is_null()
+    counts = [_EVENTS.empty_table()]
+    with reading_layer(work, "changelog"):
+        for name in names:
+            with pq.ParquetFile(f"{root}/{unquote(name)}", filesystem=filesystem) as file:
+                if not set(_COUNTED) <= set(file.schema_arrow.names):
+                    return None
+                for group in range(file.num_row_groups):
+                    rows = file.read_row_group(group, columns=_COUNTED).filter(wanted)
+                    of_group = rows.group_by(_OF_TRANSACTION).aggregate([([], "count_all")])
+                    counts.append(of_group.rename_columns(_EVENTS.names).cast(_EVENTS))
+    summed = pa.concat_tables(counts).group_by(["xid", "commit_scn"]).aggregate([("events", "sum")])
+    return summed.rename_columns(_EVENTS.names)

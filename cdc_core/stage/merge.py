@@ -1,0 +1,381 @@
+"""What does a window make of rows of its mirror? MERGE's rule, by columns.
+
+``lake.mirror.merge.merge_sql`` is the same rule for Spark; one test holds both to each other
+(``tests/lake/test_rewriting.py``).
+
+Keys are equal as in Spark: 0 and -0 are one key, NaN is equal to itself, NULL to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_core.errors import (
+    ANY_TABLE,
+    RESNAPSHOT_HINT,
+    CdcError,
+    DecodeError,
+    DuplicateKeyError,
+    LakeError,
+)
+from cdc_core.schema.table import TableSchema
+from cdc_core.stage.changes import Flags, Rows
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
+
+_NEVER = np.iinfo(np.int64).max
+_MINE, _THEIRS = "mine", "theirs"
+
+
+def double_key(schema: TableSchema) -> CdcError:
+    """An insert meets a row that no change has deleted."""
+    return DuplicateKeyError(
+        "an insert meets a row of its key that nothing has deleted: the key is not unique, or the mirror has a row that "
+        "Oracle does not have",
+        hint="`redolake reconcile` shows whether the mirror is right. If it is not, run `redolake repair`, then `redolake table resume "
+        f"{ANY_TABLE}`. If the key is not unique, name unique columns under the table's key and run `redolake table resnapshot "
+        f"--fresh {ANY_TABLE}`.",
+        table=schema.table,
+        key=", ".join(schema.key),
+    )
+
+
+def lost_columns(schema: TableSchema) -> CdcError:
+    """A row that came from another key lacks columns, and the mirror's row of its new key is not
+    its own."""
+    return DecodeError(
+        "a key change does not carry all columns, and the mirror has no row of the old key to "
+        "take them from",
+        hint=RESNAPSHOT_HINT,
+        table=schema.table,
+    )
+
+
+def lacking_row(schema: TableSchema) -> CdcError:
+    """A change lacks columns, and there is no row to take them from."""
+    return LakeError(
+        "a change does not carry all columns, and the mirror does not have its row",
+        hint=RESNAPSHOT_HINT,
+        table=schema.table,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What becomes of so many rows of a mirror, in their order.
+
+    ``source`` is the number of the window's row that has the same key, -1 without one; ``updates``
+    and ``deletes`` are the rows that change.
+    """
+
+    source: Rows
+    updates: Flags
+    deletes: Flags
+
+    @property
+    def change_something(self) -> bool:
+        """Does any row change?"""
+        return bool(self.updates.any() or self.deletes.any())
+
+    def of(self, start: int, rows: int) -> Effects:
+        """Those of some rows."""
+        own = slice(start, start + rows)
+        return Effects(self.source[own], self.updates[own], self.deletes[own])
+
+
+class Merge(Protocol):
+    """A window's rows, on their way into a mirror: first all rows of the mirror that can have one
+    of its keys are looked at, then rows are made."""
+
+    rows_updated: int
+    rows_deleted: int
+    least_scn: int
+    """The lowest commit SCN of its rows."""
+
+    @property
+    def kept_columns(self) -> Sequence[str]:
+        """Columns of which a row of the mirror that changes may keep its value; all others get the
+        window's."""
+        ...
+
+    def near(self, there: pa.Table) -> Rows:
+        """The places of the rows that can have one of the window's keys, ascending: all that have
+        one, and few others. By key columns."""
+        ...
+
+    def effects(self, there: pa.Table) -> Effects:
+        """What becomes of rows of the mirror, by key columns, ``_cdc_commit_scn`` and
+        ``_cdc_ordinal``."""
+        ...
+
+    def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
+        """The rows of the mirror as they are after the window, in their order."""
+        ...
+
+    @property
+    def rows_inserted(self) -> int:
+        """How many rows are new, when all of the mirror's are looked at."""
+        ...
+
+    def inserted(self) -> pa.Table:
+        """The rows that are new."""
+        ...
+
+
+class WindowMerge(Merge):
+    """The rows of a window, on their way into a mirror.
+
+    All rows of the mirror that can have one of the window's keys are looked at first
+    (:meth:`effects`); then their rows can be made (:meth:`merged`), and those that are new
+    (:meth:`inserted`).
+
+    Args:
+        rows: One row per key, in the columns of ``stage.reduction.merge_source``.
+        schema: The table.
+        absent: As for ``lake.mirror.merge.merge_sql``.
+        covered_scn: As for ``lake.mirror.merge.merge_sql``.
+        read_scn: As for ``lake.mirror.merge.merge_sql``.
+    """
+
+    def __init__(
+        self,
+        rows: pa.Table,
+        schema: TableSchema,
+        absent: Sequence[str],
+        *,
+        covered_scn: int,
+        read_scn: int | None,
+    ) -> None:
+        self._schema, self._columns = schema, mirror_schema(schema)
+        self._rows = rows.combine_chunks()
+        self._absent, self._covered_scn, self._read_scn = tuple(absent), covered_scn, read_scn
+        self._scn, self._ordinal = (rows[one].to_numpy() for one in (COMMIT_SCN, ORDINAL))
+        self.least_scn = int(self._scn.min(initial=_NEVER))
+        self._is_row: Flags = pc.equal(rows["_cdc_kind"], "row").to_numpy()
+        self._is_new, self._is_lost = (rows[one].to_numpy() for one in ("_cdc_new", "_cdc_lost"))
+        self._lacks = _lacking(self._rows, absent)
+        self._lacks_some: Flags = np.logical_or.reduce(
+            [np.zeros(rows.num_rows, dtype=np.bool_), *self._lacks.values()]
+        )
+        self._keys = _comparable(self._rows, schema.key)
+        self._is_there = np.zeros(rows.num_rows, dtype=np.bool_)
+        self._inserted: Flags | None = None
+        self.rows_updated = self.rows_deleted = 0
+
+    @property
+    def kept_columns(self) -> Sequence[str]:
+        """Those of the key, and those that changes lack."""
+        return [*self._schema.key, *(one for one in self._lacks if one not in self._schema.key)]
+
+    def near(self, there: pa.Table) -> Rows:
+        """The places of the rows that can have one of the window's keys, ascending. By key
+        columns."""
+        return places_among(_comparable(there, self._schema.key), self._keys)
+
+    def effects(self, there: pa.Table) -> Effects:
+        """What becomes of rows of the mirror, by key columns, ``_cdc_commit_scn`` and
+        ``_cdc_ordinal``: a row changes only where the window's position is greater than its own.
+
+        Raises:
+            DuplicateKeyError: An insert meets a row.
+            DecodeError: A moved row lacks columns.
+        """
+        source = places_of(_comparable(there, self._schema.key), self._keys)
+        found = source >= 0
+        self._is_there[source[found]] = True
+        if not found.any():
+            nothing = np.zeros(there.num_rows, dtype=np.bool_)
+            return Effects(source, nothing, nothing)
+        own_scn, own_ordinal = self._scn[source], self._ordinal[source]
+        scn, ordinal = (
+            pc.fill_null(there[one], _NEVER).to_numpy() for one in (COMMIT_SCN, ORDINAL)
+        )
+        is_newer = found & ((own_scn > scn) | ((own_scn == scn) & (own_ordinal > ordinal)))
+        updates = is_newer & self._is_row[source]
+        deletes = is_newer & ~self._is_row[source]
+        changed = source[updates]
+        if self._is_new[changed].any():
+            raise double_key(self._schema)
+        if (self._is_lost & self._lacks_some)[changed].any():
+            raise lost_columns(self._schema)
+        self.rows_updated += int(updates.sum())
+        self.rows_deleted += int(deletes.sum())
+        return Effects(source, updates, deletes)
+
+    def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
+        """The rows of the mirror as they are after the window, in their order. A column that the
+        window's row lacks keeps its value."""
+        if not effects.change_something:
+            return there
+        as_is = np.arange(there.num_rows)
+        anew = as_is.copy()
+        anew[effects.updates] = there.num_rows + np.arange(int(effects.updates.sum()))
+        sent = pa.array(effects.source[effects.updates])
+        kept = ~effects.deletes
+        columns = []
+        for field in self._columns:
+            values = there[field.name].combine_chunks()
+            places = as_is if field.name in self._schema.key else anew
+            if field.name in self._lacks:
+                places = np.where(self._lacks[field.name][effects.source], as_is, anew)
+            own = self._rows[field.name].combine_chunks().take(sent)
+            columns.append(pa.concat_arrays([values, own]).take(pa.array(places[kept])))
+        return pa.Table.from_arrays(columns, schema=self._columns)
+
+    @property
+    def rows_inserted(self) -> int:
+        """How many rows are new, when all of the mirror's are looked at.
+
+        Raises:
+            LakeError: One of them lacks columns.
+        """
+        return int(self._comes().sum())
+
+    def inserted(self) -> pa.Table:
+        """The rows that are new.
+
+        Raises:
+            LakeError: One of them lacks columns.
+        """
+        found = self._rows.filter(pa.array(self._comes()))
+        return found.select(self._columns.names).cast(self._columns)
+
+    def _comes(self) -> Flags:
+        if self._inserted is None:
+            comes = ~self._is_there & self._is_row & (self._scn > self._covered_scn)
+            if self._read_scn is not None:
+                comes &= ~self._lacks_some | self._is_lost | (self._scn > self._read_scn)
+            if (comes & self._lacks_some).any():
+                raise lacking_row(self._schema)
+            self._inserted = comes
+        return self._inserted
+
+
+class TruncationMerge(Merge):
+    """A TRUNCATE on its way into a mirror: the rows from before its SCN go, and none come."""
+
+    rows_updated = rows_inserted = 0
+
+    def __init__(self, scn: int, schema: TableSchema) -> None:
+        self.least_scn, self._columns = scn, mirror_schema(schema)
+        self.rows_deleted = 0
+
+    @property
+    def kept_columns(self) -> Sequence[str]:
+        """All: rows that stay are as they were."""
+        return list(self._columns.names)
+
+    def near(self, there: pa.Table) -> Rows:
+        """The places of the rows from before the TRUNCATE; all where their positions were not
+        read, since none is newer."""
+        if COMMIT_SCN not in there.column_names:
+            return np.arange(there.num_rows)
+        return np.flatnonzero(self._are_older(there))
+
+    def effects(self, there: pa.Table) -> Effects:
+        """The rows that go, by ``_cdc_commit_scn``."""
+        deletes = self._are_older(there)
+        self.rows_deleted += int(deletes.sum())
+        return Effects(np.where(deletes, 0, -1), np.zeros_like(deletes), deletes)
+
+    def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
+        """The rows that stay."""
+        return there.filter(pa.array(~effects.deletes))
+
+    def inserted(self) -> pa.Table:
+        """None."""
+        return self._columns.empty_table()
+
+    def _are_older(self, there: pa.Table) -> Flags:
+        older: Flags = pc.fill_null(pc.less(there[COMMIT_SCN], self.least_scn), False).to_numpy()
+        return older
+
+
+def places_of(there: pa.Table, keys: pa.Table) -> Rows:
+    """Of each row of ``there``: which of the ``keys``, in equal columns, it has; -1 if none. Keys
+    differ; NULL is equal to nothing."""
+    numbered = there.append_column(_THEIRS, pa.array(np.arange(there.num_rows)))
+    mine = keys.append_column(_MINE, pa.array(np.arange(keys.num_rows)))
+    met = numbered.join(mine, keys.column_names, join_type="inner", use_threads=False)
+    source: npt.NDArray[np.int64] = np.full(there.num_rows, -1, dtype=np.int64)
+    source[met[_THEIRS].to_numpy()] = met[_MINE].to_numpy()
+    return source
+
+
+def places_among(there: pa.Table, keys: pa.Table) -> Rows:
+    """The places of the rows that have in each column, by itself, a value of the ``keys``,
+    ascending."""
+    names = keys.column_names
+    if (
+        len(names) == 1
+        and (places := _places_in_order(there[names[0]], keys[names[0]])) is not None
+    ):
+        return places
+    return np.flatnonzero(
+        np.logical_and.reduce([_is_among(there[name], keys[name]) for name in names])
+    )
+
+
+def _places_in_order(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> Rows | None:
+    """Of whole numbers that ascend, as in the files of a table that was read by its key: the few
+    that are wanted are looked up; None of others. Measured: of 3 million 0.2 ms after 0.6 ms to see
+    their order, and 34 ms by a hash of the wanted ones."""
+    if not pa.types.is_integer(values.type) or values.null_count:
+        return None
+    numbers = values.to_numpy()
+    if not (numbers[1:] > numbers[:-1]).all():
+        return None
+    own = np.unique(wanted.drop_null().to_numpy())
+    places = np.searchsorted(numbers, own)
+    is_within = places < len(numbers)
+    places, own = places[is_within], own[is_within]
+    found: Rows = places[numbers[places] == own]
+    return found
+
+
+def _is_among(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> Flags:
+    """Of whole numbers, by their last bits: one in thousands too many is found, in a third of the
+    time of a hash."""
+    if pa.types.is_integer(values.type) and not values.null_count:
+        own = wanted.drop_null().to_numpy()
+        bits = max(_BITS_MIN, min(_BITS_MAX, len(own).bit_length() + _BITS_MORE))
+        is_end: Flags = np.zeros(1 << bits, dtype=np.bool_)
+        last = (1 << bits) - 1
+        is_end[own & last] = True
+        near: Flags = is_end[values.to_numpy() & last]
+        return near
+    found: Flags = pc.is_in(values, wanted.combine_chunks()).to_numpy()
+    return found
+
+
+_BITS_MIN, _BITS_MORE, _BITS_MAX = 16, 10, 24
+
+
+def _comparable(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The key columns, of which equal ones have equal bytes, under names of their own."""
+    return pa.table({f"k{at}": _same_bytes(rows[name]) for at, name in enumerate(key)})
+
+
+def _same_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_floating(column.type):
+        return column
+    nan = pa.scalar(float("nan"), column.type)
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
+
+
+def _lacking(rows: pa.Table, absent: Sequence[str]) -> dict[str, Flags]:
+    """Of each column that changes lack: which rows lack it."""
+    missing = rows["_cdc_missing"].combine_chunks()
+    names, parents = pc.list_flatten(missing), pc.list_parent_indices(missing)
+    found = {}
+    for column in absent:
+        flags = np.zeros(rows.num_rows, dtype=np.bool_)
+        flags[parents.filter(pc.equal(names, column)).to_numpy()] = True
+        found[column] = flags
+    return found
