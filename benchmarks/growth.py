@@ -24,6 +24,7 @@ from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.schema.types import arrow_schema
+from tests.landing.facts import LANDED
 from tests.stage.landed import Source, order, orders_schema
 
 SMALL = 100_000
@@ -112,6 +113,7 @@ class _Table:
                 rows=min(CHUNK_ROWS, count - low),
                 condition=None,
                 seconds=0.0,
+                landed=LANDED,
             )
             self.lake.apply_chunk(manifest, [str(path)])
 

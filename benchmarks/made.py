@@ -34,6 +34,7 @@ from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.committed import LandedInput
+from tests.landing.facts import LANDED, PLANNED
 
 SOURCE = "bench"
 OWNER = "BENCH"
@@ -368,6 +369,7 @@ class MadeSource:
             rows=len(ids),
             condition=None,
             seconds=0.0,
+            landed=LANDED,
         )
         return manifest, self._landing.local_paths(folder, (file,))
 
@@ -468,6 +470,9 @@ class MadeSource:
             schema_changes=(),
             resetlogs_change=1,
             seconds=0.0,
+            positions=(),
+            planned=PLANNED,
+            landed=LANDED,
         )
 
     def is_right(self, lake_path: str) -> bool:

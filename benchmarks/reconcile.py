@@ -28,6 +28,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
+from tests.landing.facts import LANDED
 
 ROWS = {Form.QUICK: 300_000, Form.NORMAL: 1_000_000, Form.LONG: 5_000_000}
 CHUNK_ROWS = 250_000
@@ -91,6 +92,7 @@ def _measure(count: int) -> tuple[float, float, bool]:
                 rows=min(CHUNK_ROWS, count - number * CHUNK_ROWS),
                 condition=None,
                 seconds=0.0,
+                landed=LANDED,
             )
             lake.apply_chunk(manifest, [path])
         with measured() as watch:
