@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark import SparkContext
@@ -77,6 +78,13 @@ def test_only_recent_windows_count() -> None:
     assert not wants_vectors("auto", LARGE, [*old, *new], has_them=False)
 
 
+def _codecs(path: str) -> set[str]:
+    """How the columns of a Delta table's live files are compressed."""
+    footers = [pq.read_metadata(name) for name in DeltaTable(path).file_uris()]
+    groups = [one.row_group(at) for one in footers for at in range(one.num_row_groups)]
+    return {one.column(at).compression for one in groups for at in range(one.num_columns)}
+
+
 @pytest.mark.spark
 def test_a_maintained_table_is_the_same_and_goes_on(
     open_lake: Callable[..., Lake],
@@ -145,6 +153,8 @@ def test_a_maintained_table_is_the_same_and_goes_on(
     assert keys == [True, False, False, True], "rows that a deletion vector names are not there"
     assert lake.mirror_version_at(table, one.scn_high) < lake.mirror_version_at(table, two.scn_high)
     assert two.replay(lake).skipped
+
+    assert {*_codecs(files.work.mirror), *_codecs(files.work.changelog)} == {"ZSTD"}
 
     last, _ = maintain(deletion_vectors="never")
     assert (last.had_vectors, last.has_vectors) == (True, False)
