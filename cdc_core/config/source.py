@@ -160,7 +160,7 @@ def source_name_of(name: str, pdb: str) -> str:
     return f"{name}_{pdb.lower()}"
 
 
-_RULES = ("columns_exclude", "columns_mask", "columns_as")
+_RULES = ("columns_include", "columns_exclude", "columns_mask", "columns_as", "key")
 
 
 def _with_rules(entry: Any, rules: Mapping[str, Any]) -> Any:
@@ -189,16 +189,21 @@ def merged_rules(
         found = ((text, ColumnPattern.parse(text)) for text in rules.get(name) or ())
         return [(text, one.column) for text, one in found if one.tables.matches(table)]
 
+    def columns(of: Mapping[str, Any], name: str) -> tuple[str, ...]:
+        return tuple(of.get(name) or ())
+
     merged = dict(entry)
-    excluded = [column for _, column in fitting("columns_exclude")]
-    if excluded and not entry.get("columns_include"):
-        merged["columns_exclude"] = tuple(
-            dict.fromkeys([*entry.get("columns_exclude", ()), *excluded])
-        )
-    own = ColumnRule(
-        tuple(entry.get("columns_include") or ()), tuple(entry.get("columns_exclude") or ())
-    )
-    rule = ColumnRule(own.include, tuple(merged.get("columns_exclude") or ()))
+    own = ColumnRule(columns(entry, "columns_include"), columns(entry, "columns_exclude"))
+    if not own.include:
+        for name in ("columns_include", "columns_exclude"):
+            said = (*columns(entry, name), *(column for _, column in fitting(name)))
+            if said:
+                merged[name] = tuple(dict.fromkeys(said))
+    if not entry.get("key") and entry.get("identity", "key") == "key":
+        keys = ((TablePattern.parse(text), key) for text, key in (rules.get("key") or {}).items())
+        if key := next((key for one, key in keys if one.matches(table)), None):
+            merged["key"] = key
+    rule = ColumnRule(columns(merged, "columns_include"), columns(merged, "columns_exclude"))
 
     def is_moot(column: str) -> bool:
         """Is the one column left out that has a mask? Where the entry itself says both, that is
@@ -207,13 +212,13 @@ def merged_rules(
         return rule.excludes(column) and not says_both and not is_name_pattern(column)
 
     for name in ("columns_mask", "columns_as"):
-        said = dict(entry.get(name) or {})
+        given = dict(entry.get(name) or {})
         for text, column in fitting(name):
-            said.setdefault(column, rules[name][text])
+            given.setdefault(column, rules[name][text])
         if name == "columns_mask":
-            said = {one: mask for one, mask in said.items() if not is_moot(one)}
-        if said or entry.get(name):
-            merged[name] = said
+            given = {one: mask for one, mask in given.items() if not is_moot(one)}
+        if given or entry.get(name):
+            merged[name] = given
     return merged
 
 
@@ -250,11 +255,17 @@ class SourceConfig(ConfigModel):
     row of a table with a JSON, BOOLEAN or VECTOR column, or with a nested table: with its first
     change such a table stops all the same."""
 
+    columns_include: tuple[str, ...] = ()
+    """The only columns that are captured of the tables that these patterns name, written as in
+    ``columns_exclude``; those of the key must be among them. Of a table that none of them names,
+    all columns are. A column that is added later and fits none is not captured, and the log says
+    so. A table with ``columns_include`` of its own takes none."""
+
     columns_exclude: tuple[str, ...] = ()
     """Columns of any table that are not captured, by ``OWNER.TABLE.COLUMN``: each part with ``*``
     and ``?``, as ``SHOP.*.PASSWORD`` or ``*.*.SSN``; the last may be a regular expression,
-    ``SHOP.CUSTOMERS.re:(HOME|WORK)_PHONE``. They count beside what a table's entry says, and a
-    table with ``columns_include`` takes none."""
+    ``SHOP.CUSTOMERS.re:(HOME|WORK)_PHONE``. They count beside what a table's entry says and before
+    ``columns_include`` of the source; a table with ``columns_include`` of its own takes none."""
 
     columns_mask: dict[str, Mask] = Field(default_factory=dict)
     """How columns of any table are masked, by patterns as in ``columns_exclude``. What a table's
@@ -262,6 +273,12 @@ class SourceConfig(ConfigModel):
 
     columns_as: dict[str, HeldAs] = Field(default_factory=dict)
     """As what columns of any table are held, likewise."""
+
+    key: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    """Columns that identify the rows of tables, by patterns of tables as in ``tables[].name``, for
+    example ``{SHOP.LOG_*: [LOGGED_AT, SEQ]}``; Debezium's ``message.key.columns``. The first
+    pattern that names a table counts, and the table must have all these columns, NOT NULL. A table
+    whose entry has ``key`` or ``identity`` takes none."""
 
     masks: MaskConfig = MaskConfig()
     policies: PolicyConfig = PolicyConfig()
@@ -297,7 +314,14 @@ class SourceConfig(ConfigModel):
         tables = [_with_defaults(one, defaults) for one in data["tables"]]
         return {**data, "tables": [_with_rules(one, rules) for one in tables]}
 
-    @field_validator("columns_exclude", "columns_mask", "columns_as")
+    @field_validator("key")
+    @classmethod
+    def _are_table_patterns(cls, keys: P) -> P:
+        for pattern in keys:
+            checked(pattern, TablePattern.parse)
+        return keys
+
+    @field_validator("columns_include", "columns_exclude", "columns_mask", "columns_as")
     @classmethod
     def _are_column_patterns(cls, patterns: P) -> P:
         for pattern in patterns:

@@ -186,9 +186,9 @@ class TableConfig(ConfigModel):
     """Of a pattern: tables, or patterns of tables, that it leaves out."""
 
     columns_include: tuple[str, ...] = ()
-    """The only columns that are captured, by name or pattern as in ``columns_exclude``; those of
-    the key must be among them. A column that is added later and fits none is not captured. Empty,
-    the default: all columns. Not together with ``columns_exclude``."""
+    """The only columns that are captured, by name or pattern as in ``columns_exclude``, which
+    counts first; those of the key must be among them. A column that is added later and fits none is
+    not captured, and the log says so. Empty, the default: all columns."""
 
     columns_exclude: tuple[str, ...] = ()
     """Columns that are not captured, for example of types that are not supported: names, patterns
@@ -232,8 +232,8 @@ class TableConfig(ConfigModel):
     first that fits does. Of a pattern: in every table that has them."""
 
     key: tuple[str, ...] = ()
-    """Columns that identify a row, all NOT NULL; by default the primary key, else a unique index
-    over NOT NULL columns. Not for a pattern."""
+    """Columns that identify a row, all NOT NULL; by default what the source's ``key`` says of the
+    table, else the primary key, else a unique index over NOT NULL columns. Not for a pattern."""
 
     identity: Literal["key", "rowid", "all_columns"] = "key"
     """What identifies a row. ``key``, the default: its key. ``rowid``: its ROWID, for a table that
@@ -336,13 +336,14 @@ class TableConfig(ConfigModel):
     @model_validator(mode="after")
     def _fits_what_is_named(self) -> Self:
         if self.is_pattern and (self.key or self.identity != "key"):
-            raise ValueError("a pattern has no key or identity: give the table an entry of its own")
+            raise ValueError(
+                "a pattern has no key or identity: name the columns under the source's `key`, or "
+                "give the table an entry of its own"
+            )
         if self.key and self.identity != "key":
             raise ValueError(
                 "key names columns, and identity says that rows have none: leave one of them out"
             )
-        if self.columns_include and self.columns_exclude:
-            raise ValueError("columns_include and columns_exclude: leave one of them out")
         masked = (name for name in self.columns_mask if not is_name_pattern(name))
         if both := sorted(filter(self.column_rule.excludes, masked)):
             raise ValueError(f"columns are both excluded and masked: {', '.join(both)}")
@@ -366,7 +367,11 @@ class TableConfig(ConfigModel):
     @property
     def leaving_out(self) -> str:
         """What an error says of a column that is left out, in front of which one it is."""
-        return "columns_include lacks" if self.columns_include else "columns_exclude names"
+        said = {
+            "columns_include lacks": self.columns_include,
+            "columns_exclude names": self.columns_exclude,
+        }
+        return " or ".join(text for text, names in said.items() if names)
 
     def excludes(self, column: str) -> bool:
         """Does it leave a column out, whether or not the table has it yet?"""

@@ -157,7 +157,8 @@ class TableStatus:
     repairs) that have chunks to apply; ``rows_where`` is the condition of the rows that its
     snapshots read, None for all. A table ``is_partial`` when it takes windows and no snapshot
     has read all its rows. ``columns_omitted`` are left out for their types, each with its
-    type. ``history_scn`` is the last window that its history has, None without one."""
+    type; ``columns_left_out`` by the configuration. ``history_scn`` is the last window that its
+    history has, None without one."""
 
     table: str
     state: str
@@ -184,6 +185,7 @@ class TableStatus:
     is_partial: bool = False
     history_scn: int | None = None
     columns_omitted: tuple[str, ...] = ()
+    columns_left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from cdc_core.config import MatchedTable
+from cdc_core.config import MatchedTable, TableConfig
 from cdc_core.errors import CdcError, PreflightError
 from cdc_core.model.identifiers import TableId, can_be_named
 from cdc_core.model.patterns import whose_tool
@@ -37,10 +37,16 @@ _EXISTING = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE NVL(DROPPED, 'NO') =
 _OF_ORACLE = "SELECT USERNAME FROM ALL_USERS WHERE ORACLE_MAINTAINED = 'Y'"
 
 
+def _of_its_own(table: TableId) -> TableConfig:
+    """A table of which nobody has said anything."""
+    return MatchedTable(name=table.sql)
+
+
 def find_tables(
     session: UserQueries,
     wanted: Callable[[TableId], bool],
     known: Sequence[FoundTable] = (),
+    entry: Callable[[TableId], TableConfig] = _of_its_own,
 ) -> list[FoundTable]:
     """The tables that are wanted, by name: among those that the session's user may see, and not
     Oracle's own.
@@ -49,6 +55,7 @@ def find_tables(
         session: In the container of the tables.
         wanted: Is it among those that the patterns name?
         known: Tables that were found before. One that could be captured then is not examined again.
+        entry: What the configuration says of a table's key and columns.
     """
     taken = {one.table: one for one in known if not one.left_out and not whose_tool(one.table.name)}
     of_oracle = {owner for (owner,) in session.fetch_all(_OF_ORACLE)}
@@ -66,9 +73,7 @@ def find_tables(
     listed += [(table, None, reason) for table, reason in special.items() if table not in shown]
     listed.sort(key=lambda one: one[0])
     reasons = {table: special.get(table, kind) for table, _, kind in listed}
-    examined = [
-        MatchedTable(name=one.sql) for one in reasons if one not in taken and not reasons[one]
-    ]
+    examined = [entry(one) for one in reasons if one not in taken and not reasons[one]]
     schemas = read_each_schema(session, examined)
     found = []
     for table, rows, _ in listed:

@@ -24,8 +24,14 @@ def changes_between(before: TableSchema | None, schema: TableSchema) -> tuple[st
     evolution = judge(before.without(left_out), schema)
     if evolution.refusal is not None:
         return (f"read into new Delta tables: {evolution.refusal}",)
+    left_out += new_and_left_out(before, schema)
     said = (*map(_step_text, evolution.steps), *(f"{name} is left out" for name in left_out))
     return said or ("read again as it was",)
+
+
+def new_and_left_out(before: TableSchema, schema: TableSchema) -> list[str]:
+    """Columns that came, and that are not captured."""
+    return [name for name in schema.stored if name in schema.excluded and name not in before.stored]
 
 
 def _step_text(step: Step) -> str:

@@ -42,7 +42,12 @@ def look_up(
             names again.
     """
     kept = [one for one in known if pattern_of(config, one.table) is not None]
-    found = find_tables(session, lambda table: pattern_of(config, table) is not None, known=kept)
+    found = find_tables(
+        session,
+        lambda table: pattern_of(config, table) is not None,
+        known=kept,
+        entry=lambda table: _examined_as(config, table),
+    )
     shown = {one.table for one in found}
     found += [one for one in kept if one.table not in shown | left and not one.left_out]
     found = _without_collisions(config, known, found)
@@ -108,15 +113,28 @@ def with_matches(config: SourceConfig, found: list[FoundTable]) -> SourceConfig:
     for one in found:
         pattern = None if one.left_out else pattern_of(config, one.table)
         if pattern is not None:
-            own = {
-                **dict(pattern),
-                "name": one.table.sql,
-                "matched_by": pattern.identity_in_file,
-                "exclude": (),
-                "unsupported_columns": "omit",
-            }
-            named.append(MatchedTable(**config.with_rules(own, one.table)))
+            named.append(_matched(config, pattern, one.table))
     return config.model_copy(update={"tables": tuple(named)})
+
+
+def _matched(config: SourceConfig, pattern: TableConfig, table: TableId) -> MatchedTable:
+    own = {
+        **dict(pattern),
+        "name": table.sql,
+        "matched_by": pattern.identity_in_file,
+        "exclude": (),
+        "unsupported_columns": "omit",
+    }
+    return MatchedTable(**config.with_rules(own, table))
+
+
+def _examined_as(config: SourceConfig, table: TableId) -> TableConfig:
+    """A table with what its pattern and the source say of its key and of the columns among which it
+    must be; all of another one's."""
+    if (pattern := pattern_of(config, table)) is None:
+        return MatchedTable(name=table.sql)
+    entry = _matched(config, pattern, table)
+    return MatchedTable(name=table.sql, key=entry.key, columns_include=entry.columns_include)
 
 
 def pattern_of(config: SourceConfig, table: TableId) -> TableConfig | None:

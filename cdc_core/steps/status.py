@@ -119,6 +119,7 @@ def _table_status(ctx: Context, table: TableId, facts: _Facts) -> TableStatus:
     is_ahead = position is not None and (record.consistent_scn or 0) > position
     waits = record.state == "ready" and record.awaits_rows
     behind = facts.scn - position if facts.scn is not None and position is not None else None
+    schema, entry = facts.schemas.get(table), ctx.config.entries.get(table)
     return TableStatus(
         table=str(table),
         state=record.state,
@@ -141,9 +142,8 @@ def _table_status(ctx: Context, table: TableId, facts: _Facts) -> TableStatus:
         in_quarantine=record.in_quarantine,
         is_partial=table in facts.partial,
         history_scn=_history_scn(ctx, table),
-        columns_omitted=tuple(map(" ".join, facts.schemas[table].omitted))
-        if table in facts.schemas
-        else (),
+        columns_omitted=tuple(map(" ".join, schema.omitted)) if schema else (),
+        columns_left_out=tuple(filter(entry.excludes, schema.stored)) if schema and entry else (),
         progress=_joining(facts.unfinished, table, snapshot_id, facts.now),
         snapshots=_beside(facts.unfinished, table, snapshot_id, facts.now),
         read_again=tuple(

@@ -314,6 +314,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
                 f"{escape(', '.join(one.columns_omitted))}",
                 soft_wrap=True,
             )
+        if one.columns_left_out:
+            console.print(
+                f"{one.table}: columns left out by the configuration: "
+                f"{escape(', '.join(one.columns_left_out))}",
+                soft_wrap=True,
+            )
         if one.is_partial:
             console.print(
                 f"[yellow]{one.table}[/] holds a part of its rows: no snapshot has read them all. "

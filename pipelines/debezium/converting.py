@@ -329,15 +329,16 @@ def _keys(made: Imported, name: str, value: str) -> None:
     for one in filter(None, (part.strip() for part in value.split(";"))):
         table, _, columns = one.rpartition(":")
         key = [column.strip().upper() for column in columns.split(",") if column.strip()]
-        places = [
-            entry for entry in _entries_of(made, table) if not _is_pattern(entry["name"])
-        ] if expressions.dotted(table) else []  # fmt: skip
-        if not places or not key:
-            said = f"{one}: give each of its tables an entry of its own with `key`"
-            made.remark(name, Outcome.NOT_TAKEN, said)
-        for entry in places:
-            entry["key"] = key
-            made.remark(name, Outcome.TAKEN, f"key of {entry['name']}: {', '.join(key)}")
+        parts = expressions.dotted(table)[-2:]
+        try:
+            pattern = expressions.table_name(r"\.".join(parts) or table)
+        except ValueError:
+            pattern = ""
+        if not (table and pattern and key):
+            made.remark(name, Outcome.NOT_TAKEN, f"{one}: name tables and their columns under key")
+            continue
+        made.attributes.setdefault("key", {}).setdefault(pattern, key)
+        made.remark(name, Outcome.TAKEN, f"key of {pattern}: {', '.join(key)}")
 
 
 def _converters(made: Imported) -> None:

@@ -338,7 +338,7 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "Each column goes to the entries whose tables it names; expressions become `re:` patterns.",
         ),
         (
-            "column.include.list column.whitelist", DIFFERS, "tables[].columns_include",
+            "column.include.list column.whitelist", DIFFERS, "tables[].columns_include columns_include",
             "As `column.exclude.list`. The columns of the key must be among them. A table of which "
             "the list names no column stops the import.",
         ),
@@ -347,8 +347,8 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "A pattern takes in no schema and no table of Oracle's own.",
         ),
         (
-            "message.key.columns", TAKEN, "tables[].key",
-            "The columns must be NOT NULL. A table that a pattern names needs an entry of its own.",
+            "message.key.columns", TAKEN, "key tables[].key",
+            "The columns must be NOT NULL, and each table that an expression names must have them.",
         ),
         (
             "column.truncate.to.{length}.chars", TAKEN, "tables[].columns_mask",

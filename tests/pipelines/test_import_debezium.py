@@ -182,16 +182,16 @@ def test_columns_go_to_the_entries_of_their_tables() -> None:
             "column.exclude.list": r".*\.SSN,SHOP.ORDERS.NOTE,HR\.EMP\.SALARY",
             "column.mask.with.4.chars": r"HR\..*\.PHONE",
             "column.mask.hash.v2.SHA-256.with.salt.pepper": "SHOP.ORDERS.NAME",
-            "message.key.columns": "SHOP.ORDERS:ORDER_NO,LINE",
+            "message.key.columns": r"CDB.SHOP.ORDERS:ORDER_NO,LINE;HR\..*:ID",
         }
     )
     assert made.is_whole
+    assert made.attributes["key"] == {"SHOP.ORDERS": ["ORDER_NO", "LINE"], "HR.*": ["ID"]}
     entries = {one["name"]: one for one in made.attributes["tables"]}
     assert entries["SHOP.ORDERS"] == {
         "name": "SHOP.ORDERS",
         "columns_exclude": ["SSN", "NOTE"],
         "columns_mask": {"NAME": "hash(sha256)"},
-        "key": ["ORDER_NO", "LINE"],
     }
     assert entries["HR.*"]["columns_mask"] == {"PHONE": "stars(4)"}
     own = entries["HR.EMP"]
@@ -281,7 +281,8 @@ def test_the_guard_rail_is_taken_where_it_stops(action: str) -> None:
         pytest.param({"column.exclude.list": r"SHOP\..*"}, id="columns-of-no-table"),
         pytest.param({"column.exclude.list": r"OTHER\.T\.A"}, id="of-no-entry"),
         pytest.param({"column.mask.hash.v2.MD2.with.salt.x": r"SHOP\.A\.N"}, id="md2"),
-        pytest.param({"message.key.columns": r"SHOP\..*:ID"}, id="keys-by-expression"),
+        pytest.param({"message.key.columns": r"SHOP\.(:ID"}, id="keys-of-no-expression"),
+        pytest.param({"message.key.columns": r"SHOP\.A"}, id="keys-of-no-columns"),
         pytest.param({"table.include.list": r"SHOP\.\p{Lu}+"}, id="not-an-expression-of-python"),
         pytest.param({"snapshot.mode": "a_mode_of_tomorrow"}, id="an-unknown-mode"),
     ],

@@ -88,10 +88,10 @@ def test_what_is_no_pattern_of_columns_is_refused(
     ("own", "rules", "masked"),
     [
         pytest.param({"columns_exclude": ["NAME"]}, {"columns_mask": {"*.*.NAME": "stars(3)"}}, {}, id="excluded-by-the-entry"),
-        pytest.param({"columns_include": ["AMOUNT"]}, {"columns_mask": {"*.*.NAME": "stars(3)"}}, {}, id="not-included"),
+        pytest.param({"columns_include": ["ID", "AMOUNT"]}, {"columns_mask": {"*.*.NAME": "stars(3)"}}, {}, id="not-included"),
         pytest.param({"columns_mask": {"NAME": "stars(3)"}}, {"columns_exclude": ["*.*.NAME"]}, {}, id="excluded-by-the-source"),
         pytest.param(
-            {"columns_include": ["NAME"]}, {"columns_mask": {"*.*.NA*": "stars(3)"}}, {"NA*": "stars(3)"}, id="a-pattern-may-fit-others"
+            {"columns_include": ["ID", "NAME"]}, {"columns_mask": {"*.*.NA*": "stars(3)"}}, {"NA*": "stars(3)"}, id="a-pattern-may-fit-others"
         ),
     ],
 )  # fmt: skip

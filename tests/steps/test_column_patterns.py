@@ -176,7 +176,6 @@ def test_the_key_must_be_named(oracle: Oracle, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        pytest.param({"columns_include": ["A"], "columns_exclude": ["B"]}, "leave one of them out", id="both"),
         pytest.param({"columns_exclude": ["re:("]}, "regular expression", id="no expression"),
         pytest.param({"columns_include": ["A"], "columns_mask": {"B": "stars(1)"}}, "both excluded and masked", id="masked"),
     ],
@@ -195,6 +194,10 @@ def test_what_cannot_be_is_refused(given: dict[str, Any], said: str) -> None:
         pytest.param(ColumnRule(include=("A?",)), "AB", False, id="included"),
         pytest.param(ColumnRule(include=("A?",)), "ABC", True, id="not included"),
         pytest.param(ColumnRule(include=("A",)), "_cdc_row_id", False, id="of our own"),
+        pytest.param(ColumnRule(include=("A*",), exclude=("AB",)), "AB", True, id="both"),
+        pytest.param(
+            ColumnRule(include=("A*",), exclude=("AB",)), "AC", False, id="both, included"
+        ),
         pytest.param(ColumnRule(), "A", False, id="no rule"),
     ],
 )

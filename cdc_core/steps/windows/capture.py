@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.source import PrefetchedRedo, Prefetcher, WindowWork
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.definition_changes import new_and_left_out
 from cdc_core.steps.overtaken import overtaken_at_window
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.signals import definitions_given
@@ -39,6 +41,8 @@ from cdc_core.steps.windows.gap import begin_incarnation, begun_anew, land_gap, 
 from cdc_core.steps.windows.prefetch import Prefetches
 from cdc_core.steps.windows.reselecting import with_reselected
 from cdc_core.steps.windows.shared import verify_files
+
+_LOG = logging.getLogger(__name__)
 
 
 def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
@@ -68,6 +72,7 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
         if record.state == "planned":
             ledger = ledger_from_landing(ctx.landing, manifest)
             ctx.store.windows.record_captured(ctx.source, manifest, sha256, ledger)
+            _tell_left_out(ctx, manifest)
             answer_policies(ctx)
         files = (*manifest.redo_files, manifest.transactions_file)
         return ctx.reported(
@@ -84,6 +89,18 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
                 stopped=manifest.left,
             )
         )
+
+
+def _tell_left_out(ctx: Context, manifest: WindowManifest) -> None:
+    """Tell which columns came that are not captured."""
+    for change in manifest.schema_changes:
+        table = change.schema.table
+        before = ctx.store.schemas.at(ctx.source, table, Scn(change.scn - 1))
+        if before is not None and (came := new_and_left_out(before, change.schema)):
+            _LOG.warning(
+                "new columns are not captured table=%s scn=%d columns=%s",
+                table, change.scn, ", ".join(came),
+            )  # fmt: skip
 
 
 def _read_in_turn(ctx: Context, record: WindowRecord) -> None:
