@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from cdc_core.capture.source import LogMinerSource
+from cdc_core.capture.source import LogMinerReader
+from cdc_core.change_reader import ChangeReader
 from cdc_core.config import LogMinerConfig, SourceConfig, XStreamConfig
 from cdc_core.errors import ConfigError
 from cdc_core.oracle.database import OracleDatabase
-from cdc_core.source import Source
 
 
-def open_source(config: SourceConfig, database: OracleDatabase) -> Source:
+def open_reader(config: SourceConfig, database: OracleDatabase) -> ChangeReader:
     """The reader that ``capture.type`` names; it connects to nothing before the first question.
 
     Raises:
@@ -19,7 +19,7 @@ def open_source(config: SourceConfig, database: OracleDatabase) -> Source:
     """
     capture = config.capture
     if isinstance(capture, LogMinerConfig):
-        return LogMinerSource(config, database)
+        return LogMinerReader(config, database)
     if find_spec("msgspec") is None:
         raise ConfigError(
             f"capture.type {capture.type} needs a package that is not installed",
@@ -27,17 +27,17 @@ def open_source(config: SourceConfig, database: OracleDatabase) -> Source:
             package="msgspec",
         )
     # Most sources do without the package.
-    from cdc_core.change_stream.source import RecordedStreamSource, StreamSource
+    from cdc_core.change_stream.source import RecordedStreamReader, StreamReader
 
     if isinstance(capture, XStreamConfig):
         if capture.server is not None:
             from cdc_core.xstream.server import OutboundServer
 
             outbound = OutboundServer(capture, config.oracle, database)
-            return RecordedStreamSource(config, database, outbound)
+            return RecordedStreamReader(config, database, outbound)
         from cdc_core.xstream.stream import Recordings
 
-        return StreamSource(config, database, Recordings(capture))
+        return StreamReader(config, database, Recordings(capture))
     from cdc_core.openlogreplicator.stream import MessageStream
 
-    return StreamSource(config, database, MessageStream(capture))
+    return StreamReader(config, database, MessageStream(capture))

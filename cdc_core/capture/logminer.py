@@ -29,6 +29,7 @@ from cdc_core.capture.stream_ends.detectors import MinedWindow, stream_ends
 from cdc_core.capture.transactions.ledger import TransactionLedger
 from cdc_core.capture.transactions.orphans import judged, read_living
 from cdc_core.capture.window_rows import LandedWindow, WindowRows
+from cdc_core.change_reader import WindowWork
 from cdc_core.errors import LogsChangedError
 from cdc_core.landing.definitions import keep_definitions
 from cdc_core.landing.layout import window_folder
@@ -39,7 +40,6 @@ from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
-from cdc_core.source import WindowWork
 
 _LOG = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ from cdc_core.capture.passes.prefetch import prefetch
 from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.capture.passes.shared import Share, can_share, read_shared
 from cdc_core.capture.preflight import check_redo
+from cdc_core.change_reader import FleetWindow, NextWindow, PrefetchedRedo, Start, WindowWork
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import CdcError, ConfigError, RedoUnavailableError
 from cdc_core.landing.store import LandingStore
@@ -33,13 +34,12 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
 from cdc_core.oracle.times import times_of
-from cdc_core.source import FleetWindow, NextWindow, PrefetchedRedo, Start, WindowWork
 
 _LOG = logging.getLogger(__name__)
 
 
-class LogMinerSource:
-    """A :class:`~cdc_core.source.Source` that reads redo through DBMS_LOGMNR.
+class LogMinerReader:
+    """A :class:`~cdc_core.change_reader.ChangeReader` that reads redo through DBMS_LOGMNR.
 
     Windows end at ends of redo logs, or where redo was written last (``capture.close_at``).
     """
@@ -52,7 +52,7 @@ class LogMinerSource:
         return CaptureRules.of(self._config)
 
     def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
-        """See :meth:`Source.check`."""
+        """See :meth:`ChangeReader.check`."""
         how = self._how
         with self._database.session() as session:
             return check_redo(
@@ -60,7 +60,7 @@ class LogMinerSource:
             )
 
     def read_start(self, tables: Sequence[TableId], *, is_first: bool = False) -> Start:
-        """See :meth:`Source.read_start`."""
+        """See :meth:`ChangeReader.read_start`."""
         with self._database.session() as session:
             start = positions.read_start(session, tables=tables)
             if is_first and self._config.snapshot.start_scn is not None:
@@ -97,7 +97,7 @@ class LogMinerSource:
             return read_headroom(session, scn, self._how)
 
     def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
-        """See :meth:`Source.next_windows`."""
+        """See :meth:`ChangeReader.next_windows`."""
         how = self._how
         with self._database.session() as session, miner_of(session, self._database, how) as miner:
             flush(session, self._database, how)
@@ -116,7 +116,7 @@ class LogMinerSource:
         return [NextWindow(window, ended) for window, ended in zip(windows, times, strict=True)]
 
     def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
-        """See :meth:`Source.capture_window`; in one LogMiner pass for all tables."""
+        """See :meth:`ChangeReader.capture_window`; in one LogMiner pass for all tables."""
         self._capture(work, landing, None)
 
     def prefetch(
@@ -141,7 +141,7 @@ class LogMinerSource:
             return [
                 PrefetchedAnswer(answer, one.source._capture)
                 if share is not None
-                and isinstance(one.source, LogMinerSource)
+                and isinstance(one.source, LogMinerReader)
                 and (answer := next(answers)) is not None
                 else None
                 for one, share in zip(windows, shares, strict=True)
@@ -150,7 +150,7 @@ class LogMinerSource:
     def _share_of(self, window: FleetWindow, opened: ExitStack) -> Share | None:
         """What a window asks, in a session that the stack closes; None where nobody can ask now."""
         source = window.source
-        if not isinstance(source, LogMinerSource) or source._rules.how != self._rules.how:
+        if not isinstance(source, LogMinerReader) or source._rules.how != self._rules.how:
             return None
         try:
             session = opened.enter_context(source._database.session())
@@ -171,8 +171,8 @@ class LogMinerSource:
 
 @dataclass(frozen=True, slots=True)
 class PrefetchedAnswer:
-    """A :class:`~cdc_core.source.PrefetchedRedo`: the answer to what the window is expected to ask
-    in its turn."""
+    """A :class:`~cdc_core.change_reader.PrefetchedRedo`: the answer to what the window is
+    expected to ask in its turn."""
 
     answer: Answer
     capture: Callable[[WindowWork, LandingStore, Answer | None], None]

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from cdc_core.change_reader import WindowWork
 from cdc_core.config import TableConfig
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
@@ -20,7 +21,6 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.source import WindowWork
 
 Op = Literal["begin", "commit", "c", "u", "d", "ddl"]
 
@@ -244,7 +244,7 @@ class Stream(Protocol):
         """What the records are."""
 
     def check(self, session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:
-        """See :meth:`cdc_core.source.Source.check`."""
+        """See :meth:`cdc_core.change_reader.ChangeReader.check`."""
 
     def begins_at(self, low: Scn, *, is_first: bool) -> Scn | None:
         """The SCN from which on transactions that began are in the stream; None where there is no
@@ -265,11 +265,11 @@ class Stream(Protocol):
         """
 
     def release(self, database: OracleDatabase, applied: Scn) -> None:
-        """See :meth:`cdc_core.source.Releaser.release`."""
+        """See :meth:`cdc_core.change_reader.Releaser.release`."""
 
 
 class RecordedStream(Stream, Protocol):
     """One that writes what it receives into files."""
 
     def record(self, folder: Path, *, low: Scn | None) -> int:
-        """See :meth:`cdc_core.source.Recorder.record`."""
+        """See :meth:`cdc_core.change_reader.Recorder.record`."""

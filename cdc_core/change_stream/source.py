@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cdc_core.capture.logs import positions
 from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.change_reader import NextWindow, Start, WindowWork
 from cdc_core.change_stream.form import RecordedStream, Stream
 from cdc_core.change_stream.window import WindowReader
 from cdc_core.config import SourceConfig, TableConfig
@@ -20,11 +21,10 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import OracleDatabase, current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.oracle.times import times_of
-from cdc_core.source import NextWindow, Start, WindowWork
 
 
-class StreamSource:
-    """A :class:`~cdc_core.source.Source` that reads a stream of committed changes.
+class StreamReader:
+    """A :class:`~cdc_core.change_reader.ChangeReader` that reads a stream of committed changes.
 
     Windows end where the records prove that all transactions up to there came. Dictionary and
     existing rows come from Oracle.
@@ -38,12 +38,12 @@ class StreamSource:
         return CaptureRules.of(self._config)
 
     def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
-        """See :meth:`Source.check`."""
+        """See :meth:`ChangeReader.check`."""
         with self._database.session() as session:
             return self._stream.check(session, tables)
 
     def read_start(self, tables: Sequence[TableId], *, is_first: bool = False) -> Start:
-        """See :meth:`Source.read_start`. A stream that has not begun begins now.
+        """See :meth:`ChangeReader.read_start`. A stream that has not begun begins now.
 
         Raises:
             LogsNotReadyError: A transaction that is open now began before the oldest record: it
@@ -81,7 +81,7 @@ class StreamSource:
         read_from: Scn,  # noqa: ARG002 - transactions come whole
         until: Scn | None,
     ) -> list[NextWindow]:
-        """See :meth:`Source.next_windows`."""
+        """See :meth:`ChangeReader.next_windows`."""
         ends = self._stream.cuts(low, self._present)
         if until is not None:
             ends = [end for end in ends if end < until] + ([until] if ends[-1:] >= [until] else [])
@@ -93,7 +93,7 @@ class StreamSource:
         return [NextWindow(window, ended) for window, ended in zip(windows, times, strict=True)]
 
     def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
-        """See :meth:`Source.capture_window`."""
+        """See :meth:`ChangeReader.capture_window`."""
         with self._stream.open(work, landing) as batches:
 
             def capture(session: OracleSession) -> None:
@@ -111,9 +111,9 @@ class StreamSource:
             return current_scn(session)
 
 
-class RecordedStreamSource(StreamSource):
+class RecordedStreamReader(StreamReader):
     """One whose stream writes what it receives into files: a
-    :class:`~cdc_core.source.Recorder`."""
+    :class:`~cdc_core.change_reader.Recorder`."""
 
     def __init__(
         self, config: SourceConfig, database: OracleDatabase, stream: RecordedStream

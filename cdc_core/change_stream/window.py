@@ -17,6 +17,7 @@ from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.capture.stream_ends.altered import read_altered
 from cdc_core.capture.stream_ends.ddl_rows import DdlRow, FollowedDdl, follow_ddl
 from cdc_core.capture.stream_ends.unlogged import unlogged_ends
+from cdc_core.change_reader import WindowWork
 from cdc_core.change_stream.changes import TableChanges, WindowChanges
 from cdc_core.change_stream.events import WindowEvents
 from cdc_core.change_stream.form import Batch, Event, StreamForm, TableShape, Wording
@@ -32,7 +33,6 @@ from cdc_core.model.streams import StreamBegin, StreamEnd
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
-from cdc_core.source import WindowWork
 
 _LOG = logging.getLogger(__name__)
 _TRANSACTIONS_NAME = "transactions.parquet"

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from cdc_core.change_reader import FleetWindow, PrefetchedRedo, Prefetcher, WindowWork
 from cdc_core.errors import CdcError
 from cdc_core.model.scn import ScnWindow
-from cdc_core.source import FleetWindow, PrefetchedRedo, Prefetcher, WindowWork
 from cdc_core.steps.pipeline import Pipeline
 from cdc_core.steps.windows.capture import window_work
 
@@ -32,11 +32,11 @@ def shared_redo(window: ScnWindow, sharing: Sequence[Pipeline]) -> Iterator[Sequ
 def _read_once(window: ScnWindow, sharing: Sequence[Pipeline]) -> list[PrefetchedRedo | None]:
     """Read the redo in one pass; None for sources that read for themselves."""
     nothing: list[PrefetchedRedo | None] = [None for _ in sharing]
-    if len(sharing) < 2 or not isinstance(reader := sharing[0].redo_source, Prefetcher):
+    if len(sharing) < 2 or not isinstance(reader := sharing[0].change_reader, Prefetcher):
         return nothing
     try:
         return reader.prefetch_shared(
-            [FleetWindow(one.redo_source, _work(one, window), one.landing) for one in sharing]
+            [FleetWindow(one.change_reader, _work(one, window), one.landing) for one in sharing]
         )
     except CdcError as error:
         _LOG.info("each source reads the window for itself window=%s: %s", window.key, error)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
+from cdc_core.change_reader import WindowWork
 from cdc_core.change_stream.files import RecordFiles
 from cdc_core.change_stream.form import Batch, Wording
 from cdc_core.config import OpenLogReplicatorConfig, TableConfig
@@ -22,7 +23,6 @@ from cdc_core.openlogreplicator.values import RowReader
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.source import WindowWork
 
 _WORDING = Wording(
     name="OpenLogReplicator",

@@ -1,7 +1,7 @@
 """What do tables lack before they can be read from Oracle? All of it at once, each with its remedy.
 
 What keeps their changes from being read is asked of the source of changes
-(:meth:`cdc_core.source.Source.check`).
+(:meth:`cdc_core.change_reader.ChangeReader.check`).
 """
 
 from __future__ import annotations

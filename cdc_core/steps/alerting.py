@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
+from cdc_core.change_reader import ReadsLogs
 from cdc_core.errors import CdcError
 from cdc_core.leases import holders
 from cdc_core.model.alerts import Alert, LogHeadroom
@@ -15,7 +16,6 @@ from cdc_core.model.notifications import ALERT, Notification
 from cdc_core.model.reports import SourceStatus, TableStatus
 from cdc_core.model.scn import Scn
 from cdc_core.signals.notification_channels import open_channels, send_to
-from cdc_core.source import ReadsLogs
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.rows import streams
 from cdc_core.steps.status import status
@@ -46,7 +46,7 @@ def log_headroom(ctx: Context) -> LogHeadroom | None:
         OracleUnavailableError: The database does not answer.
     """
     source = ctx.store.sources.get(ctx.source)
-    reader = ctx.redo_source
+    reader = ctx.change_reader
     if source is None or not isinstance(reader, ReadsLogs) or not streams(ctx):
         return None
     landed = ctx.captured_windows()

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from cdc_core.change_reader import ChangeReader, OpenReader
 from cdc_core.config import LakeConfig, SourceConfig, refuse_several
 from cdc_core.decode.masking import Masks, masks_by_table, with_marked_salts
 from cdc_core.errors import (
@@ -47,7 +48,6 @@ from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.converters import check_converters
 from cdc_core.schema.table import TableSchema
-from cdc_core.source import OpenSource, Source
 from cdc_core.state.store import Store
 from cdc_core.steps.pattern_matching import look_up, with_matches
 from cdc_core.steps.windows.prefetch import RedoTurns
@@ -62,7 +62,7 @@ class Context:
     """A source's configuration and what was opened for it so far. Safe for use from several
     threads.
 
-    ``database`` is where snapshots are read from, ``redo_source`` what reads the redo.
+    ``database`` is where snapshots are read from, ``change_reader`` what reads the redo.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Context:
         report: Reporter | None,
         on_statement: Callable[[str], None] | None,
         open_lake: OpenLake,
-        open_source: OpenSource,
+        open_reader: OpenReader,
     ) -> None:
         refuse_several(config)
         # A salt that lacks, or a wrong converter, stops everything, before anything is read.
@@ -84,7 +84,7 @@ class Context:
         self.database = OracleDatabase(
             config.oracle, on_statement=on_statement, check=self._refuse_another_database
         )
-        self._open_source = open_source
+        self._open_reader = open_reader
         self._open_lake = open_lake
         self._report = report
         self._lock = threading.RLock()
@@ -114,14 +114,14 @@ class Context:
             return self._config
 
     @property
-    def redo_source(self) -> Source:
+    def change_reader(self) -> ChangeReader:
         """What reads the database's redo, by the configuration as it is now. It keeps no state, so
         each use may have its own."""
-        return self._open_source(self.config, self.database)
+        return self._open_reader(self.config, self.database)
 
-    def redo_source_now(self) -> Source:
+    def change_reader_now(self) -> ChangeReader:
         """The same of the database that is there now, whichever it is."""
-        return self._open_source(self.config, self.database.unchecked())
+        return self._open_reader(self.config, self.database.unchecked())
 
     def _refuse_another_database(self, session: OracleSession) -> None:
         """Rows, definitions and SCNs of another database say nothing of this source.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
+from cdc_core.change_reader import OpenReader
 from cdc_core.config import (
     EventsConfig,
     LogMinerConfig,
@@ -35,11 +36,10 @@ from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import connect
 from cdc_core.preflight.script import dba_script, read_site
 from cdc_core.preflight.tables import check_tables
-from cdc_core.readers import open_source
+from cdc_core.readers import open_reader
 from cdc_core.schema.catalog import find_tables
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.dictionary_queries import UserQueries
-from cdc_core.source import OpenSource
 from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
 from cdc_core.steps.foreign_commits import foreign_changes
@@ -60,13 +60,13 @@ def tables_matching(oracle: OracleConfig, patterns: Sequence[str]) -> list[Found
 
 
 def oracle_findings(
-    config: SourceConfig, *, open_source: OpenSource = open_source
+    config: SourceConfig, *, open_reader: OpenReader = open_reader
 ) -> tuple[list[Finding], int]:
     """What database and tables lack, and what an operator should know; and how many tables there
     are to capture.
 
     Args:
-        open_source: What reads the redo, by ``capture.type``.
+        open_reader: What reads the redo, by ``capture.type``.
 
     Raises:
         CdcError: The database cannot be reached.
@@ -83,7 +83,7 @@ def oracle_findings(
             problem = Finding("no table can be captured", "Name other tables or patterns.")
             return [*findings, problem], 0
         with closing(OracleDatabase(config.oracle)) as database:
-            of_redo = open_source(tables, database).check(tables.tables)
+            of_redo = open_reader(tables, database).check(tables.tables)
         of_tables = check_tables(session, tables.tables)
         own = _beside_patterns(session, config)
         found_all = [*findings, *of_redo, *of_tables, *own, *_skipping(tables)]
@@ -163,7 +163,7 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
         CdcError: Metadata store, landing or lake cannot be reached.
     """
     ctx = Context(
-        config, report=None, on_statement=None, open_lake=DeltaLake.open, open_source=open_source
+        config, report=None, on_statement=None, open_lake=DeltaLake.open, open_reader=open_reader
     )
     findings: list[Finding] = []
     with closing(ctx):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
+from cdc_core.change_reader import NextWindow
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import CdcError, OracleUnavailableError
 from cdc_core.leases import is_abandoned
@@ -17,7 +18,6 @@ from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import SourceStatus, TableApplied, WriteWay
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.times import times_of
-from cdc_core.source import NextWindow
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.rows import streams
 from cdc_core.steps.status import status
@@ -89,7 +89,7 @@ def _closable(
     low = newest[0].window.scn_high if newest else source.snapshot_scn
     read_from = low if newest else source.mining_low
     try:
-        return ctx.redo_source.next_windows(Scn(low), read_from=Scn(read_from), until=None), None
+        return ctx.change_reader.next_windows(Scn(low), read_from=Scn(read_from), until=None), None
     except OracleUnavailableError:
         raise
     except CdcError as error:

@@ -14,6 +14,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from cdc_core.change_reader import OpenReader, Recorder
 from cdc_core.config import SourceConfig
 from cdc_core.errors import CdcError, ConfigError, OvertakenError
 from cdc_core.lake.delta_lake import DeltaLake
@@ -23,8 +24,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import Holder, Reporter, StepReport
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.readers import open_source
-from cdc_core.source import OpenSource, Recorder
+from cdc_core.readers import open_reader
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import (
     alerting,
@@ -115,7 +115,7 @@ class Pipeline(Context):
         on_statement: Called with the text of each statement before it is sent to Oracle.
         spark: Gives a Spark session to work in, in place of one that the lake starts.
         open_lake: Opens the Delta tables.
-        open_source: What reads the redo, by ``capture.type``.
+        open_reader: What reads the redo, by ``capture.type``.
     """
 
     def __init__(
@@ -126,14 +126,14 @@ class Pipeline(Context):
         on_statement: Callable[[str], None] | None = None,
         spark: SparkSource | None = None,
         open_lake: OpenLake | None = None,
-        open_source: OpenSource = open_source,
+        open_reader: OpenReader = open_reader,
     ) -> None:
         super().__init__(
             config,
             report=Notifier(lambda: self, report),
             on_statement=on_statement,
             open_lake=open_lake or partial(DeltaLake.open, spark=spark),
-            open_source=open_source,
+            open_reader=open_reader,
         )
         self._keeper = Keeper(self)
         self._carried: Sequence[ScnWindow] = ()
@@ -402,7 +402,7 @@ class Pipeline(Context):
         Raises:
             ConfigError: The reader records nothing.
         """
-        reader = self.redo_source
+        reader = self.change_reader
         if not isinstance(reader, Recorder):
             raise ConfigError(
                 "this reader records nothing",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from cdc_core.change_reader import WindowWork
 from cdc_core.change_stream.files import RecordFiles
 from cdc_core.change_stream.form import Batch
 from cdc_core.config import OracleConfig, TableConfig, XStreamConfig
@@ -23,7 +24,6 @@ from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import OracleDatabase, current_scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.source import WindowWork
 from cdc_core.xstream.client import LcrSource, OciSource
 from cdc_core.xstream.lcrs import DECODER, Lcr, line_of
 from cdc_core.xstream.preflight import check_server, check_tables, outbound_server

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from cdc_core.change_reader import WindowWork
 from cdc_core.change_stream.files import RecordFiles
 from cdc_core.change_stream.form import Batch, Wording
 from cdc_core.config import TableConfig, XStreamConfig
@@ -17,7 +18,6 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.source import WindowWork
 from cdc_core.xstream.events import LcrEvents
 from cdc_core.xstream.lcrs import DECODER, not_an_lcr
 from cdc_core.xstream.preflight import check_recordings, check_tables

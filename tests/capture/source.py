@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from cdc_core.capture.logminer import capture_window
 from cdc_core.capture.logs.positions import read_start, upper_bound
 from cdc_core.capture.passes.rules import CaptureRules
+from cdc_core.change_reader import Start, WindowWork
 from cdc_core.config import SourceConfig
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest, digest_of, window_manifest_bytes
@@ -21,7 +22,6 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schemas
-from cdc_core.source import Start, WindowWork
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN

@@ -15,6 +15,7 @@ from cdc_core.capture.logminer import capture_window
 from cdc_core.capture.passes.rows import landing_rows
 from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.capture.transactions.ledger import TransactionLedger
+from cdc_core.change_reader import WindowWork
 from cdc_core.config import LocalLandingConfig, TableConfig
 from cdc_core.errors import (
     LogsNotReadyError,
@@ -32,7 +33,6 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.records import SourceRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
-from cdc_core.source import WindowWork
 from tests.capture.landed import landed_window
 from tests.capture.test_rows import DEPT, EMP, X1, X2, batch, row
 from tests.landing.facts import PLANNED

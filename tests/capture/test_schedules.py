@@ -31,6 +31,7 @@ from cdc_core.capture.transactions import ledger as ledger_module
 from cdc_core.capture.transactions.ledger import Entry, TransactionLedger
 from cdc_core.capture.transactions.orphans import judged
 from cdc_core.capture.transactions.stream import Event, Stream
+from cdc_core.change_reader import WindowWork
 from cdc_core.config import CloseAt, LogMinerConfig, LogsBy, TableConfig
 from cdc_core.errors import CdcError, TransientError
 from cdc_core.landing.layout import window_folder
@@ -40,7 +41,6 @@ from cdc_core.model.records import SourceRecord, WindowRecord
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
-from cdc_core.source import WindowWork
 from tests.capture.memory_landing import MemoryLanding
 from tests.capture.redo_world import Transaction, World, WorldSession
 from tests.capture.test_rows import EMP

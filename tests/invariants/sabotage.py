@@ -18,15 +18,15 @@ def _absent_as_null() -> None:
 
 def _mining_from_the_snapshot() -> None:
     """Rule 4 broken: mining starts at the snapshot SCN, not at the oldest transaction open there."""
-    from cdc_core.capture.source import LogMinerSource
+    from cdc_core.capture.source import LogMinerReader
 
-    original = LogMinerSource.read_start
+    original = LogMinerReader.read_start
 
     def wrapped(self: Any, tables: Any, **more: Any) -> Any:
         start = original(self, tables, **more)
         return replace(start, mining_low=start.snapshot_scn)
 
-    LogMinerSource.read_start = wrapped  # type: ignore[method-assign]
+    LogMinerReader.read_start = wrapped  # type: ignore[method-assign]
 
 
 def _rollbacks_ignored() -> None:

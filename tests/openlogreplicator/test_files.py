@@ -203,7 +203,7 @@ def test_messages_that_lack_something_are_refused_with_the_lines_to_set(
     olr.restart(checkpoint=0, rewound=True)
     oracle.run("INSERT INTO K VALUES (2, 'b')")
     olr.write()
-    findings = source.pipeline.redo_source.check(source.pipeline.config.tables)
+    findings = source.pipeline.change_reader.check(source.pipeline.config.tables)
     assert [one for one in findings if left_out in one.problem and says in one.remedy]
     with pytest.raises(error) as caught:
         source.windows()

@@ -173,12 +173,12 @@ def test_a_server_that_lost_its_state_is_not_started_in_silence(
 
 def test_doctor_says_what_the_server_is(oracle: Oracle, server: OlrServer, source: Source) -> None:
     config = source.pipeline.config
-    findings = source.pipeline.redo_source.check(config.tables)
+    findings = source.pipeline.change_reader.check(config.tables)
     assert [one for one in findings if "replicates from SCN" in one.problem]
     wrong = config.capture.model_copy(update={"source": "OTHER"})
     source.close()
     source.more = {"capture": wrong.model_dump()}
-    findings = source.pipeline.redo_source.check(config.tables)
+    findings = source.pipeline.change_reader.check(config.tables)
     assert [one for one in findings if "no source of that name" in one.problem and one.is_problem]
 
 
@@ -192,4 +192,4 @@ def test_an_applied_window_is_not_read_again(
     from cdc_core.steps.windows.capture import window_work
 
     with pytest.raises(RedoUnavailableError, match="forgets messages that are applied"):
-        ctx.redo_source.capture_window(window_work(ctx, record, None, ()), ctx.landing)
+        ctx.change_reader.capture_window(window_work(ctx, record, None, ()), ctx.landing)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from cdc_core.change_reader import Prefetcher
 from cdc_core.errors import CdcError, RedoUnavailableError
-from cdc_core.source import Prefetcher
 from cdc_core.steps.windows.capture import window_work
 from docs.tools.mentions import ROOT
 from tests.oracle.embedded import Oracle
@@ -165,7 +165,7 @@ def test_what_is_lost_stops_it_and_the_gap_can_be_skipped(story: Story) -> None:
 
 
 def test_prefetch(story: Story) -> None:
-    can = isinstance(story.source.pipeline.redo_source, Prefetcher)
+    can = isinstance(story.source.pipeline.change_reader, Prefetcher)
     assert can == ((story.name, "prefetch") not in CANNOT)
 
 
@@ -178,7 +178,7 @@ def test_captured_again(story: Story) -> None:
     work = window_work(ctx, record, None, ())
 
     def again() -> Any:
-        return ctx.redo_source.capture_window(work, ctx.landing)
+        return ctx.change_reader.capture_window(work, ctx.landing)
 
     if (story.name, "captured again") in CANNOT:
         with pytest.raises(RedoUnavailableError):

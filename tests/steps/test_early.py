@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from cdc_core.change_reader import WindowWork
 from cdc_core.errors import LogsNotReadyError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.source import WindowWork
 from cdc_core.steps.windows.prefetch import Prefetches
 
 WINDOWS = [ScnWindow(Scn(low), Scn(low + 10)) for low in range(0, 100, 10)]

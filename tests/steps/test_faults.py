@@ -291,7 +291,7 @@ def test_of_two_runs_of_one_window_at_once_one_is_refused_and_told_what_to_do(
                 step(window)
             refused.append(caught.value)
 
-        changes = source.pipeline.redo_source
+        changes = source.pipeline.change_reader
         capture = changes.capture_window
         with monkeypatch.context() as patched:
 

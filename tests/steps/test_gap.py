@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cdc_core.capture.logs import coverage as logs
-from cdc_core.capture.source import LogMinerSource
+from cdc_core.capture.source import LogMinerReader
+from cdc_core.change_reader import Start
 from cdc_core.errors import (
     ConfigError,
     IncarnationError,
@@ -20,7 +21,6 @@ from cdc_core.errors import (
     RedoUnavailableError,
 )
 from cdc_core.model.scn import ScnWindow
-from cdc_core.source import Start
 from oracle_embedded.database import ADMIN
 from pipelines.cli import app
 from pipelines.commands import data, tables
@@ -314,7 +314,7 @@ def test_scns_that_come_again_are_waited_for(
         dbid=1,
         container_dbid=1,
     )
-    monkeypatch.setattr(LogMinerSource, "read_start", lambda *_, **__: start)
+    monkeypatch.setattr(LogMinerReader, "read_start", lambda *_, **__: start)
     with pytest.raises(NotYetError, match="come again"):
         source.pipeline.skip_gap()
     assert source.record("ONE").state == "ready"

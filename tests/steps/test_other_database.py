@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cdc_core.capture.source import LogMinerSource
+from cdc_core.capture.source import LogMinerReader
 from cdc_core.errors import NotYetError, OtherDatabaseError
 from cdc_core.model.scn import Scn
 from pipelines.cli import app
@@ -175,9 +175,11 @@ def test_rows_that_a_later_snapshot_cannot_replace_are_waited_for(
     source.close()
     source.oracle.database.redo.change_dbid(4711)
     start = replace(
-        source.pipeline.redo_source_now().read_start([]), snapshot_scn=Scn(end + 1), mining_low=end
+        source.pipeline.change_reader_now().read_start([]),
+        snapshot_scn=Scn(end + 1),
+        mining_low=end,
     )
-    monkeypatch.setattr(LogMinerSource, "read_start", lambda *_, **__: start)
+    monkeypatch.setattr(LogMinerReader, "read_start", lambda *_, **__: start)
     with pytest.raises(NotYetError, match="come again"):
         source.pipeline.skip_gap(is_replaced=True)
     assert source.record("ONE").state == "ready"

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from cdc_core.change_reader import NextWindow, Start, WindowWork
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import PreflightError
 from cdc_core.landing.layout import (
@@ -28,7 +29,6 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin
 from cdc_core.oracle.database import OracleDatabase, current_scn
-from cdc_core.source import NextWindow, Start, WindowWork
 from cdc_core.steps import Pipeline
 from cdc_core.steps.examining import oracle_findings
 from tests.landing.facts import LANDED
@@ -159,7 +159,7 @@ def test_a_source_that_is_not_logminer_carries_changes_into_the_mirrors(tmp_path
         source = ScriptedSource([[_insert(2, "x"), _insert(3, "y")], [], [_insert(4, "z")]])
         config = oracle.config(tmp_path, "ONE")
         with Pipeline(
-            config, on_statement=statements.append, open_lake=lake.open, open_source=source.open
+            config, on_statement=statements.append, open_lake=lake.open, open_reader=source.open
         ) as pipeline:
             list(pipeline.run_once())
             assert lake.image(table_id("ONE")) == [
@@ -190,19 +190,19 @@ def test_what_a_source_lacks_is_told_before_anything_is_begun(tmp_path: Path) ->
     with running_oracle() as oracle:
         oracle.run("CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY)", "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY)")  # fmt: skip
         config = oracle.config(tmp_path, "ONE")
-        found, _ = oracle_findings(config, open_source=source.open)
+        found, _ = oracle_findings(config, open_reader=source.open)
         assert trouble in found
         with (
-            Pipeline(config, open_lake=MemoryLake().open, open_source=source.open) as pipeline,
+            Pipeline(config, open_lake=MemoryLake().open, open_reader=source.open) as pipeline,
             pytest.raises(PreflightError, match="no licence"),
         ):
             pipeline.start_snapshot()
         source.missing = []
-        with Pipeline(config, open_lake=MemoryLake().open, open_source=source.open) as pipeline:
+        with Pipeline(config, open_lake=MemoryLake().open, open_reader=source.open) as pipeline:
             pipeline.start_snapshot()
         source.missing = [Finding("it cannot read TWO", "Mend it", table_id("TWO"))]
         both = oracle.config(tmp_path, "ONE", "TWO")
-        with Pipeline(both, open_lake=MemoryLake().open, open_source=source.open) as pipeline:
+        with Pipeline(both, open_lake=MemoryLake().open, open_reader=source.open) as pipeline:
             pipeline.start_snapshot()
             records = {str(one.table): one for one in pipeline.status(ask_oracle=False).tables}
     assert records[f"{OWNER}.ONE"].state != "failed"

@@ -376,7 +376,7 @@ def test_values_that_do_not_fit_are_null_and_told(
 
 
 def test_doctor_looks_at_the_lcrs(oracle: Oracle, recorder: Recorder, source: Source) -> None:
-    check = source.pipeline.redo_source.check
+    check = source.pipeline.change_reader.check
     tables = source.pipeline.config.tables
     assert not [one for one in check(tables) if one.is_problem]
     oracle.run("INSERT INTO K VALUES (2, 'b')")

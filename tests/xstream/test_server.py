@@ -155,7 +155,7 @@ def test_a_watermark_that_moves_before_the_commit_is_noticed(
 ) -> None:
     """The broken rule: a window is released when it is planned. Killed before it is captured, its LCRs are gone."""
     monkeypatch.setattr(
-        plan, "_release", lambda ctx: ctx.redo_source.release(Scn(outbound.newest - 1))
+        plan, "_release", lambda ctx: ctx.change_reader.release(Scn(outbound.newest - 1))
     )
     oracle.run("INSERT INTO K VALUES (2, 'b')")
     outbound.write()
@@ -319,7 +319,7 @@ def test_the_library_is_looked_at_before_it_is_used(
 
 def test_doctor_looks_at_the_outbound_server(source: Source, outbound: Outbound) -> None:
     config = source.pipeline.config
-    found = source.pipeline.redo_source.check(config.tables)
+    found = source.pipeline.change_reader.check(config.tables)
     assert any("never run its client" in one.problem for one in found)
     assert any("it needs redo from SCN" in one.problem for one in found)
     assert not [one for one in found if one.is_problem]

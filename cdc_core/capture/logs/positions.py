@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from cdc_core.capture.logs.coverage import read_log_starts
+from cdc_core.change_reader import Start
 from cdc_core.config import CloseAt
 from cdc_core.errors import LogsNotReadyError, TransientError
 from cdc_core.model.identifiers import TableId
@@ -13,7 +14,6 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary_queries import tables_condition
-from cdc_core.source import Start
 
 _DATABASE = "SELECT RESETLOGS_CHANGE#, NAME FROM V$DATABASE"
 _OPEN_THREADS = """

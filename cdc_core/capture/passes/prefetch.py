@@ -19,10 +19,10 @@ from cdc_core.capture.passes.question import ask
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.capture.passes.stored_rows import StoredRows
+from cdc_core.change_reader import WindowWork
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.source import WindowWork
 
 
 def prefetch(

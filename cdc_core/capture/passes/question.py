@@ -31,6 +31,7 @@ from cdc_core.capture.passes.asked_rows import QueryFilter
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.capture.passes.unnamed_rows import KnownSegments
+from cdc_core.change_reader import WindowWork
 from cdc_core.config import LogMinerConfig
 from cdc_core.decode.masking import Masks
 from cdc_core.model.identifiers import TableId
@@ -39,7 +40,6 @@ from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import TableSchema
-from cdc_core.source import WindowWork
 
 
 @dataclass(frozen=True, slots=True)

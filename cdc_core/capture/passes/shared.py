@@ -34,12 +34,12 @@ from cdc_core.capture.passes.question import Question, ask, unfinished_of
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.capture.passes.stored_rows import StoredRows
+from cdc_core.change_reader import WindowWork
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import CdcError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.operations import Operation
 from cdc_core.oracle.session import OracleSession
-from cdc_core.source import WindowWork
 
 _LOG = logging.getLogger(__name__)
 

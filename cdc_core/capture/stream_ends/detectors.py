@@ -19,6 +19,7 @@ from cdc_core.capture.stream_ends.altered import AlteredTables, read_altered
 from cdc_core.capture.stream_ends.ddl_rows import DdlRow, FollowedDdl, follow_ddl
 from cdc_core.capture.stream_ends.later_ddl import is_altered_soon_after
 from cdc_core.capture.stream_ends.unlogged import unlogged_ends
+from cdc_core.change_reader import WindowWork
 from cdc_core.errors import LogsChangedError, RedoUnavailableError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
@@ -27,7 +28,6 @@ from cdc_core.model.streams import StreamEnd
 from cdc_core.model.transactions import IncompleteTransaction
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.history import SchemaHistory
-from cdc_core.source import WindowWork
 
 _LOG = logging.getLogger(__name__)
 

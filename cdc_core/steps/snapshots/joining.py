@@ -18,6 +18,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cdc_core.change_reader import Start
 from cdc_core.errors import CdcError, PreflightError, SnapshotTooOldError
 from cdc_core.model.chunks import NO_ROWS
 from cdc_core.model.findings import Finding
@@ -40,7 +41,6 @@ from cdc_core.schema.segments import (
 )
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange
-from cdc_core.source import Start
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.row_filter import configured_filter, held_filter
 from cdc_core.steps.snapshots.rows import NO_ROW_MEETS, snapshot_prefix
@@ -83,7 +83,7 @@ def read_first_start(ctx: Context, session: OracleSession) -> FirstStart:
     preflight(ctx, session)
     tables = ctx.configured(None)
     before = _definitions_now(ctx, session, tables)
-    return FirstStart(ctx.redo_source.read_start(tables, is_first=True), before)
+    return FirstStart(ctx.change_reader.read_start(tables, is_first=True), before)
 
 
 def join_tables(
@@ -122,7 +122,7 @@ def join_tables(
         return []
     before = given.before if given else _definitions_now(ctx, session, able)
     with ctx.lease("window-plan", wait_seconds=60):
-        start = given.start if given else ctx.redo_source.read_start(able, is_first=is_new)
+        start = given.start if given else ctx.change_reader.read_start(able, is_first=is_new)
         if is_new:
             _begin_source(ctx, start)
         last = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
@@ -218,7 +218,7 @@ def preflight(ctx: Context, session: OracleSession) -> None:
         PreflightError: Names every problem and its remedy.
     """
     tables = ctx.config.tables
-    findings = [*ctx.redo_source.check(tables), *check_tables(session, tables)]
+    findings = [*ctx.change_reader.check(tables), *check_tables(session, tables)]
     _refuse(ctx, findings)
     _warn(findings)
 
@@ -244,7 +244,7 @@ def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> li
     """Those of the tables that can be captured; the others are recorded as failed."""
     able = []
     configs = [ctx.config.table(table) for table in tables]
-    findings = [*ctx.redo_source.check(configs), *check_tables(session, configs)]
+    findings = [*ctx.change_reader.check(configs), *check_tables(session, configs)]
     _warn(findings)
     for table in tables:
         record = ctx.store.tables.get(ctx.source, table) or TableRecord(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from cdc_core.change_reader import PrefetchedRedo, Prefetcher, WindowWork
 from cdc_core.errors import (
     ConfigError,
     IncarnationError,
@@ -30,7 +31,6 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
-from cdc_core.source import PrefetchedRedo, Prefetcher, WindowWork
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.definition_changes import new_and_left_out
@@ -142,7 +142,7 @@ def land_window(ctx: Context, work: WindowWork, prefetched: PrefetchedRedo | Non
     if not work.tables:
         land_gap(work, ctx.landing)
     elif prefetched is None:
-        ctx.redo_source.capture_window(work, ctx.landing)
+        ctx.change_reader.capture_window(work, ctx.landing)
     else:
         prefetched.capture_window(work, ctx.landing)
 
@@ -354,7 +354,7 @@ def prefetching(ctx: Context, windows: Sequence[ScnWindow]) -> Iterator[None]:
     sessions = ctx.config.capture.prefetch_sessions
     planned = {one.window for one in ctx.store.windows.find(ctx.source, states=("planned",))}
     waiting = [window for window in windows if window in planned]
-    if sessions == 1 or len(waiting) < 2 or not isinstance(ctx.redo_source, Prefetcher):
+    if sessions == 1 or len(waiting) < 2 or not isinstance(ctx.change_reader, Prefetcher):
         yield
         return
     reads = Prefetches(waiting, partial(_prefetch, ctx), sessions=sessions)
@@ -368,7 +368,7 @@ def prefetching(ctx: Context, windows: Sequence[ScnWindow]) -> Iterator[None]:
 
 def _prefetch(ctx: Context, window: ScnWindow, stop: threading.Event) -> PrefetchedRedo | None:
     work = window_work(ctx, ctx.window_record(window), None, ())
-    source = ctx.redo_source
+    source = ctx.change_reader
     if not work.tables or not isinstance(source, Prefetcher):
         return None
     return source.prefetch(work, ctx.landing, stop)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from cdc_core.change_reader import WindowWork
 from cdc_core.errors import NotYetError, RedoUnavailableError
 from cdc_core.landing.definitions import keep_definitions
 from cdc_core.landing.kept import keep_source
@@ -21,7 +22,6 @@ from cdc_core.landing.manifest import WindowManifest, window_manifest_bytes
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.scn import Scn
-from cdc_core.source import WindowWork
 from cdc_core.steps.context import Context
 
 _LOG = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ def begin_incarnation(
         newest = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
         end = newest[0].window.scn_high if newest else source.snapshot_scn
         reached = max([end, *_read_up_to(ctx)])
-        start = ctx.redo_source_now().read_start([])
+        start = ctx.change_reader_now().read_start([])
         if start.snapshot_scn <= reached:
             raise NotYetError(
                 "SCNs that windows or snapshots have reached come again in the present database",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
+from cdc_core.change_reader import Releaser
 from cdc_core.errors import OvertakenError, WindowConflictError
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.source import Releaser
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.rows import streams
 
@@ -36,7 +36,7 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         last = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
         low = last[0].window.scn_high if last else source.snapshot_scn
         _release(ctx)
-        found = ctx.redo_source.next_windows(
+        found = ctx.change_reader.next_windows(
             low,
             read_from=low if last else source.mining_low,
             until=None if until is None else Scn(until),
@@ -70,7 +70,7 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
 
 def _release(ctx: Context) -> None:
     """Let the reader's other side forget what all tables have."""
-    reader = ctx.redo_source
+    reader = ctx.change_reader
     if not isinstance(reader, Releaser):
         return
     waiting = ctx.store.windows.find(ctx.source, states=("planned", "captured"), limit=1)

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from cdc_core.change_reader import PrefetchedRedo
 from cdc_core.errors import CdcError
 from cdc_core.model.scn import ScnWindow
-from cdc_core.source import PrefetchedRedo
 
 _LOG = logging.getLogger(__name__)
 

@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from cdc_core.change_reader import WindowWork
 from cdc_core.config import LocalLandingConfig
 from cdc_core.errors import ConfigError, LandingDamagedError, RedoUnavailableError
 from cdc_core.landing.definitions import KeptDefinitions
@@ -31,7 +32,6 @@ from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.scn import SCN_MAX, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.model.transactions import OpenTransaction
-from cdc_core.source import WindowWork
 from cdc_core.steps.context import Context
 from cdc_core.steps.windows.capture import land_window, window_work
 from cdc_core.steps.windows.shared import captured_window, lacks_commits, verify_files
@@ -172,7 +172,7 @@ def _try_to_read(ctx: Context, work: WindowWork) -> tuple[str, ...]:
     still has its redo. Returns the tables that commits below the window touch."""
     with tempfile.TemporaryDirectory(prefix="redolake-recapture-") as folder:
         scratch = open_landing(LocalLandingConfig(path=folder))
-        ctx.redo_source.capture_window(replace(work, complete=None), scratch)
+        ctx.change_reader.capture_window(replace(work, complete=None), scratch)
         name = window_folder(ctx.source, work.record.window)
         manifest = read_window_manifest(
             scratch.read(name, MANIFEST_NAME),

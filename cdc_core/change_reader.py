@@ -99,7 +99,7 @@ class WindowWork:
     reader: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Source(Protocol):
+class ChangeReader(Protocol):
     """Reads the committed changes of one database, window by window.
 
     It keeps no state of its own between calls: what a window needs of the one before comes with the
@@ -163,8 +163,8 @@ class PrefetchedRedo(Protocol):
     what it holds."""
 
     def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
-        """As :meth:`Source.capture_window`, with what was read where it is what the window needs in
-        its turn; what lands is the same. May be called once."""
+        """As :meth:`ChangeReader.capture_window`, with what was read where it is what the window
+        needs in its turn; what lands is the same. May be called once."""
 
     def close(self) -> None:
         """Give it up. May be called twice."""
@@ -174,7 +174,7 @@ class PrefetchedRedo(Protocol):
 class FleetWindow:
     """The next window of one of several sources that read one database's redo."""
 
-    source: Source
+    source: ChangeReader
     work: WindowWork
     landing: LandingStore
 
@@ -206,8 +206,8 @@ class Prefetcher(Protocol):
             work: The planned window, without anything of the one before it.
 
         Raises:
-            CdcError: The redo cannot be read now; :meth:`Source.capture_window` will say whether
-                that lasts.
+            CdcError: The redo cannot be read now; :meth:`ChangeReader.capture_window` will say
+                whether that lasts.
         """
 
     def prefetch_shared(self, windows: Sequence[FleetWindow]) -> list[PrefetchedRedo | None]:
@@ -249,6 +249,6 @@ class Recorder(Protocol):
         """
 
 
-OpenSource = Callable[[SourceConfig, OracleDatabase], Source]
+OpenReader = Callable[[SourceConfig, OracleDatabase], ChangeReader]
 """How a source's changes are reached; called once, and connects to nothing before the first
 question."""
