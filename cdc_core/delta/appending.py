@@ -510,17 +510,9 @@ class _OwnLog:
     def commit(self, files: FileChanges, info: CommitInfo) -> bool:
         filesystem, root = filesystem_of(self.path)
         now = _milliseconds()
-        time_said = in_commit_time(filesystem, root, self.log, now)
-        said = {
-            **({} if time_said is None else {"inCommitTimestamp": time_said}),
-            "timestamp": now,
-            "operation": "WRITE",
-            "operationParameters": {"mode": "Append", "partitionBy": "[]"},
-            "engineInfo": _engine(),
-            "userMetadata": info.metadata,
-        }
+        parameters = {"mode": "Append", "partitionBy": "[]"}
         actions: list[dict[str, Any]] = [
-            {"commitInfo": said},
+            info_action(filesystem, root, self.log, info, "WRITE", parameters),
             *(
                 {"add": file.as_action(now, changes_data=files.changes_data)}
                 for file in files.added
@@ -540,6 +532,28 @@ class _OwnLog:
         if is_checkpoint_due(self.log, self.version + 1):
             _checkpointed(self.path)
         return True
+
+
+def info_action(
+    filesystem: pafs.FileSystem,
+    root: str,
+    log: DeltaLog,
+    info: CommitInfo,
+    operation: str,
+    parameters: Mapping[str, str],
+) -> dict[str, Any]:
+    """The ``commitInfo`` of the commit behind a version that was read."""
+    now = _milliseconds()
+    time_said = in_commit_time(filesystem, root, log, now)
+    said = {
+        **({} if time_said is None else {"inCommitTimestamp": time_said}),
+        "timestamp": now,
+        "operation": operation,
+        "operationParameters": parameters,
+        "engineInfo": _engine(),
+        "userMetadata": info.metadata,
+    }
+    return {"commitInfo": said}
 
 
 def _checkpointed(table: str) -> None:

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from cdc_core.errors import FROM_LANDING_HINT, SchemaMismatchError
 
-_ID = "delta.columnMapping.id"
+FILE_NUMBER = "delta.columnMapping.id"
 FILE_NAME = "delta.columnMapping.physicalName"
-"""What a field's metadata call its name in files."""
+"""What a field's metadata call its number and its name in files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _take(
     for one in fields:
         path = (*above, one["name"])
         metadata = one.get("metadata") or {}
-        names[path], numbers[path] = metadata[FILE_NAME], int(metadata[_ID])
+        names[path], numbers[path] = metadata[FILE_NAME], int(metadata[FILE_NUMBER])
         if isinstance(one["type"], Mapping) and one["type"]["type"] == "struct":
             _take(one["type"]["fields"], path, names, numbers)
 

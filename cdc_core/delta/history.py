@@ -60,7 +60,7 @@ class DeltaLog:
     ones), ``fields`` each struct to its fields and their type names, ``comments`` to those of its
     fields that have one. ``file_names`` are what files call them. ``writer_version`` and
     ``writer_features`` are what the table asks of its writers. ``foreign`` are changes of somebody
-    else behind the newest rows that are ours."""
+    else behind the newest rows that are ours. ``protocol`` and ``metadata`` are these actions."""
 
     version: int
     transactions: Mapping[str, int]
@@ -73,6 +73,8 @@ class DeltaLog:
     writer_features: frozenset[str] = frozenset()
     partition_columns: tuple[str, ...] = ()
     foreign: ForeignChanges = NOTHING_FOREIGN
+    protocol: Action = field(default_factory=dict)
+    metadata: Action = field(default_factory=dict)
 
     @property
     def is_mapped(self) -> bool:
@@ -276,6 +278,8 @@ class _State:
         self.writer_features = log.writer_features if log else frozenset()
         self.partition_columns = log.partition_columns if log else ()
         self.foreign = log.foreign if log else NOTHING_FOREIGN
+        self.protocol = log.protocol if log else {}
+        self.metadata = log.metadata if log else {}
 
     def at(self, version: int) -> DeltaLog:
         return DeltaLog(
@@ -290,6 +294,8 @@ class _State:
             writer_features=self.writer_features,
             partition_columns=self.partition_columns,
             foreign=self.foreign,
+            protocol=self.protocol,
+            metadata=self.metadata,
         )
 
     def follow(self, version: int, actions: Sequence[Action]) -> None:
@@ -302,9 +308,11 @@ class _State:
             if txn := action.get("txn"):
                 self.transactions[txn["appId"]] = txn["version"]
             if protocol := action.get("protocol"):
+                self.protocol = protocol
                 self.writer_version = protocol["minWriterVersion"]
                 self.writer_features = frozenset(protocol.get("writerFeatures") or ())
             if metadata := action.get("metaData"):
+                self.metadata = metadata
                 self.partition_columns = tuple(metadata.get("partitionColumns") or ())
                 self.properties = dict(metadata.get("configuration") or {})
                 fields = json.loads(metadata["schemaString"])["fields"]

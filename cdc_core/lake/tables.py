@@ -125,23 +125,18 @@ def properties_sql(properties: Mapping[str, str]) -> str:
 def create_mapped_sql(path: str, schema: pa.Schema, properties: Mapping[str, str]) -> str:
     """Create a Delta table with column mapping; the fields' comments become those of the
     columns."""
-    columns = ", ".join(map(_field_ddl, schema))
+    columns = ", ".join(map(field_ddl, schema))
     return (
         f"CREATE TABLE {delta(path)} ({columns}) USING delta "
         f"TBLPROPERTIES {properties_sql({**properties, **MAPPED})}"
     )
 
 
-def _field_ddl(field: pa.Field) -> str:
+def field_ddl(field: pa.Field) -> str:
+    """One column as CREATE TABLE and ADD COLUMNS have it, with its comment."""
     comment = (field.metadata or {}).get(b"comment")
     said = "" if comment is None else f" COMMENT {string_literal(comment.decode())}"
     return f"{quote_name(field.name)} {spark_type(field.type)}{said}"
-
-
-def column_ddl(schema: TableSchema, column: Column) -> str:
-    """One column of the mirror."""
-    kind = dict(columns_of(schema))[column.name]
-    return f"{quote_name(column.name)} {spark_type(kind)} COMMENT {string_literal(oracle_type(column))}"
 
 
 def columns_of(schema: TableSchema) -> list[tuple[str, pa.DataType]]:

@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.schema import Field, PrimitiveType
 
 from cdc_core.delta.added_files import AddedFile, read_added
+from cdc_core.delta.altering import commit_change, takes_changes
 from cdc_core.delta.appending import (
     CommitInfo,
     FileChanges,
@@ -134,6 +135,15 @@ class History:
     def clean_up(self) -> None:
         """What no version of now needs leaves the log."""
         clean_up_log(self.path, time.time(), lambda: None)
+
+    def alter(self) -> None:
+        """A column behind the others, by a commit of the metadata alone, where we know all that the table asks for."""
+        log = read_log(self.path)
+        assert log is not None
+        if takes_changes(self.path, log):
+            field = pa.field(self._new_column(), pa.string(), metadata={"comment": "VARCHAR2(9)"})
+            change = lambda table: table.with_columns([field])  # noqa: E731
+            commit_change(self.path, "ADD COLUMNS", change, _info(None), fence=lambda: None)
 
     # -- commits of delta-rs -----------------------------------------------------------------------------------------
 

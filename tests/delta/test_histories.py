@@ -15,7 +15,7 @@ from tests.delta.histories import History, Row
 from tests.delta.plain_reader import rows_of
 from tests.delta.vectors import with_vectors
 
-OURS = ("append", "append", "replace", "say_nothing", "try_again", "clean_up")
+OURS = ("append", "append", "replace", "alter", "say_nothing", "try_again", "clean_up")
 MARKING = (*OURS, "mark", "mark", "mark")
 DELTA_RS = ("rs_append", "rs_delete", "rs_optimize", "rs_vacuum", "rs_alter", "rs_checkpoint")
 SPARK = ("spark_insert", "spark_delete", "spark_update", "spark_optimize", "spark_vacuum", "spark_alter")  # fmt: skip

@@ -26,13 +26,19 @@ from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.decode.widened import widened as widened_values
 from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.errors import (
-    DEBUG_HINT,
-    FROM_LANDING_HINT,
-    MIRROR_HINT,
-    LakeError,
     SchemaMismatchError,
 )
-from cdc_core.lake.definitions.defaults import default_of, default_text, sql_literal
+from cdc_core.lake.definitions.altering import (
+    add_columns,
+    alter,
+    comment_column,
+    drop_columns,
+    fill_column,
+    map_columns,
+    rename_column,
+    set_properties,
+)
+from cdc_core.lake.definitions.defaults import default_of, default_text
 from cdc_core.lake.definitions.type_widening import are_wide, widen_tables
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
@@ -40,18 +46,12 @@ from cdc_core.lake.tables import (
     COLUMNS_PROPERTY,
     GONE_PROPERTY,
     KEY_PROPERTY,
-    MAPPED,
     SCHEMA_PROPERTY,
     WIDENED_PROPERTY,
-    column_ddl,
     columns_of,
-    delta,
     delta_type,
     key_text,
-    properties_sql,
-    quote_name,
-    spark_type,
-    string_literal,
+    mirror_columns,
 )
 from cdc_core.schema.evolution import Evolution, holding, judge
 from cdc_core.schema.names import check_names, need_mapping
@@ -60,10 +60,6 @@ from cdc_core.schema.types import arrow_type
 from cdc_core.stage.changes import AddedColumn
 
 _IMAGES = ("before", "after")
-
-TIMESTAMPS = "'delta.feature.timestampNtz'"
-"""The table feature of columns without a time zone. Delta adds it by itself when a table is made,
-and not for a later column."""
 
 
 def known_schema(log: DeltaLog | None) -> TableSchema | None:
@@ -184,12 +180,11 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
         )  # what a crash left, as long as the mirror's names are those of this version
         _remember_columns(work, known, newest)
         properties = _properties(log, evolution, newest)
-        _alter(work, work.changelog, f"SET TBLPROPERTIES {properties_sql(properties)}")
+        alter(work, work.changelog, set_properties(properties))
         known = newest
     gone = gone_columns(log)
     if (going := _going(work, known, gone)) != gone:
-        named = properties_sql({GONE_PROPERTY: json.dumps(going)})
-        _alter(work, work.changelog, f"SET TBLPROPERTIES {named}")
+        alter(work, work.changelog, set_properties({GONE_PROPERTY: json.dumps(going)}))
     _reach(work, known)
     return known
 
@@ -255,8 +250,7 @@ def _remember_columns(work: TableWork, known: TableSchema, newest: TableSchema) 
     names = _names_in(mirror, known)
     found = json.dumps({mirror.file_names.of(name): one for one, name in names.items()})
     if mirror.properties.get(COLUMNS_PROPERTY) != found:
-        named = properties_sql({COLUMNS_PROPERTY: found})
-        _alter(work, work.mirror, f"SET TBLPROPERTIES {named}")
+        alter(work, work.mirror, set_properties({COLUMNS_PROPERTY: found}))
 
 
 def _reach(work: TableWork, schema: TableSchema) -> None:
@@ -276,29 +270,21 @@ def _reach(work: TableWork, schema: TableSchema) -> None:
     if renames or going or need_mapping(column.name for column in missing):
         _map(work, work.mirror, mirror)
     if going:
-        _alter(work, work.mirror, f"DROP COLUMNS ({', '.join(map(quote_name, going))})")
+        alter(work, work.mirror, drop_columns(going))
     for old, new in renames:
-        _alter(work, work.mirror, f"RENAME COLUMN {quote_name(old)} TO {quote_name(new)}", schema)
+        alter(work, work.mirror, rename_column(old, new), schema)
     if mirror.properties.get(KEY_PROPERTY) != key_text(schema):
-        named = properties_sql({KEY_PROPERTY: key_text(schema)})
-        _alter(work, work.mirror, f"SET TBLPROPERTIES {named}", schema)
+        alter(work, work.mirror, set_properties({KEY_PROPERTY: key_text(schema)}), schema)
     if missing:
-        if any(arrow_type(column) == pa.timestamp("us") for column in missing):
-            _alter(work, work.mirror, f"SET TBLPROPERTIES ({TIMESTAMPS} = 'supported')")
-        ddl = ", ".join(column_ddl(schema, column) for column in missing)
-        _alter(work, work.mirror, f"ADD COLUMNS ({ddl})", schema)
+        columns = [mirror_columns(schema).field(column.name) for column in missing]
+        alter(work, work.mirror, add_columns(columns), schema)
     if widened:
         widen_tables(work, schema, widened)
     for column, default in added.items():
         app = _column_app(work, column)
         if app in mirror.transactions or not default.is_valid:
             continue
-        metadata = json.dumps({"source": work.source, "table": str(work.table), "kind": "default"})
-        session = work.session_for()
-        with work.commit(session, "filling a new column's default", metadata, (app, 1)):
-            name = quote_name(schema.held(column).name)
-            value = sql_literal(default.as_py(), default.type)
-            session.sql(f"UPDATE {delta(work.mirror)} SET {name} = {value}")
+        fill_column(work, in_mirror(work, schema), schema.held(column).name, default, (app, 1))
 
 
 def _renames(wanted: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -329,15 +315,9 @@ def _reach_changelog(work: TableWork, schema: TableSchema) -> None:
     if need_mapping(name for name, _ in missing):
         _map(work, work.changelog, log)
     if missing:
-        fields = [
-            f"{image}.{quote_name(name)} {spark_type(kind)}"
-            for name, kind in missing
-            for image in _IMAGES
-        ]
-        _alter(work, work.changelog, f"ADD COLUMNS ({', '.join(fields)})")
-    for (image, stored_as), comment in _comments(schema, log).items():
-        column = f"{image}.{quote_name(stored_as)}"
-        _alter(work, work.changelog, f"ALTER COLUMN {column} COMMENT {string_literal(comment)}")
+        alter(work, work.changelog, add_columns([pa.field(*one) for one in missing], _IMAGES))
+    for path, comment in _comments(schema, log).items():
+        alter(work, work.changelog, comment_column(path, comment))
 
 
 def _comments(schema: TableSchema, log: DeltaLog) -> dict[tuple[str, str], str]:
@@ -361,26 +341,7 @@ def _comment(schema: TableSchema, column: Column) -> str:
 def _map(work: TableWork, path: str, log: DeltaLog) -> None:
     """Turn column mapping on. The columns that are there keep their names in files."""
     if not log.is_mapped:
-        _alter(work, path, f"SET TBLPROPERTIES {properties_sql(MAPPED)}")
-
-
-def _alter(work: TableWork, path: str, change: str, reached: TableSchema | None = None) -> None:
-    """Alter a Delta table; ``reached`` is the definition whose columns the mirror has
-    afterwards."""
-    facts = {"source": work.source, "table": str(work.table), "kind": "schema"}
-    since = {} if reached is None else {"definition_scn": reached.scn_from}
-    metadata = json.dumps({**facts, **since})
-    session = work.session_for()
-    try:
-        with work.commit(session, "altering a Delta table", metadata):
-            session.sql(f"ALTER TABLE {delta(path)} {change}")
-    except LakeError as error:
-        if error.hint != DEBUG_HINT:
-            raise
-        # Another writer renamed a column: its name in files is taken, so none of that name can
-        # come.
-        hint = FROM_LANDING_HINT if path == work.changelog else MIRROR_HINT
-        raise LakeError(error.message, hint=hint, **error.facts) from error
+        alter(work, path, map_columns())
 
 
 def check_mirror(work: TableWork, schema: TableSchema, log: DeltaLog) -> None:

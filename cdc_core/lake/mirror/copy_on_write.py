@@ -61,6 +61,7 @@ from cdc_core.delta.deletion_vectors import (
 from cdc_core.delta.history import filesystem_of, read_log
 from cdc_core.lake.mirror.files import KEYS_READ_MAX, MirrorFiles, are_own_names, without
 from cdc_core.lake.mirror.merge import counts_as_metadata
+from cdc_core.lake.mirror.merge_audit import check_written
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds, Rows
@@ -122,6 +123,84 @@ def why_merged(
         bounds: Between which values the window's keys lie.
         bytes_max: So many bytes of files may be written anew.
     """
+    files = files_near(mirror, bounds)
+    names, size = files["path"].to_pylist(), pc.sum(files["size_bytes"]).as_py() or 0
+    if (reason := _why_not_ours(mirror, schema, files)) is not None:
+        return reason
+    rows = pc.sum(files["num_records"]).as_py() or 0
+    if marks_rows(mirror, names):
+        return f"its files have many rows: {rows}" if rows > KEYS_READ_MAX else None
+    if size > bytes_max // (MARKED_SHARE if mirror.has_vectors_on else 1):
+        return f"its files have {size} bytes"
+    if rows > ROWS_MAX:
+        return f"its files have many rows: {rows}"
+    has_vectors = mirror.have_vectors(names) and not _takes_vectors(mirror, names)
+    return "its files have deletion vectors" if has_vectors else None
+
+
+def why_rewritten_by_spark(mirror: MirrorFiles, schema: TableSchema, bytes_max: int) -> str | None:
+    """Why all files of a mirror must be written anew by Spark; None where this process can, of at
+    most so many bytes."""
+    size = pc.sum(mirror.files["size_bytes"]).as_py() or 0
+    if (reason := _why_not_ours(mirror, schema, mirror.files)) is not None:
+        return reason
+    names = mirror.files["path"].to_pylist()
+    if mirror.have_vectors(names) and not _takes_vectors(mirror, names):
+        return "its files have deletion vectors"
+    return f"its files have {size} bytes" if size > bytes_max else None
+
+
+def rewrite_column(
+    mirror: MirrorFiles, schema: TableSchema, column: str, value: pa.Scalar, commit: CommitInfo
+) -> None:
+    """Give all rows one value in a column, in one commit that exchanges all files.
+
+    Args:
+        mirror: A mirror of which :func:`why_rewritten_by_spark` says nothing.
+        schema: The table.
+        column: One of its columns.
+        value: What all rows have there afterwards.
+        commit: What the commit carries.
+
+    Raises:
+        CommitConflictError: Another writer committed since the mirror was read.
+        RowCountError: The files have more or fewer rows than the log says; nothing was committed.
+        StoreUnavailableError: A file cannot be read or written.
+    """
+    work, columns = mirror.work, mirror_schema(schema)
+    at = columns.get_field_index(column)
+    files = mirror.files.select(["path", "size_bytes", "num_records"]).to_pylist()
+    deleted = {one["path"]: mirror.deleted(one["path"]) for one in files}
+    wanted = sum(one["num_records"] - len(deleted[one["path"]]) for one in files)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        filesystem, root = filesystem_of(work.mirror)
+        for name, gone in deleted.items():
+            start = 0
+            for batch in _batches(filesystem, f"{root}/{name}", columns, _BATCH_ROWS):
+                there = without(pa.Table.from_batches([batch]), places_of(gone), start)
+                start += batch.num_rows
+                same = pa.repeat(value, there.num_rows).cast(columns.field(at).type)
+                yield from there.set_column(at, columns.field(at), same).to_batches()
+
+    with mirror.reading("rewriting files of a mirror"):
+        new = _written(work.mirror, columns, rows())
+    check_written(commit.doing, wanted, sum(one.rows for one in new), commit.facts)
+    replaced = [
+        OldFile(one["path"], one["size_bytes"], mirror.said(one["path"]).vector) for one in files
+    ]
+    commit_files(
+        work.mirror,
+        FileChanges(schema=columns, added=new, replaced=replaced),
+        commit,
+        fence=work.fence,
+        version=mirror.version,
+        opened=mirror.log.delta,
+    )
+
+
+def _why_not_ours(mirror: MirrorFiles, schema: TableSchema, files: pa.Table) -> str | None:
+    """What of a mirror, or of these of its files, this process cannot write."""
     log = mirror.log
     others = sorted(log.features - PLAIN_FEATURES - {VECTORS_FEATURE, GUARD_FEATURE})
     if others or log.writer_version not in PLAIN_WRITER_VERSIONS:
@@ -142,25 +221,16 @@ def why_merged(
         return "the mirror has columns with rules"
     if log.partition_columns:
         return "the mirror is partitioned"
-    files = files_near(mirror, bounds)
-    names, size = files["path"].to_pylist(), pc.sum(files["size_bytes"]).as_py() or 0
+    names = files["path"].to_pylist()
     if not are_own_names(names):
         return "the mirror has files of somebody else"
-    rows = pc.sum(files["num_records"]).as_py() or 0
     if files["num_records"].null_count:
         return "nobody counted the rows of its files"
     if GUARD_FEATURE in log.features and not _commits_itself(mirror, names):
         return f"the mirror has features: {GUARD_FEATURE}"
     if not mirror.are_readable(names):
         return "its files have deletion vectors in another place"
-    if marks_rows(mirror, names):
-        return f"its files have many rows: {rows}" if rows > KEYS_READ_MAX else None
-    if size > bytes_max // (MARKED_SHARE if mirror.has_vectors_on else 1):
-        return f"its files have {size} bytes"
-    if rows > ROWS_MAX:
-        return f"its files have many rows: {rows}"
-    has_vectors = mirror.have_vectors(names) and not _takes_vectors(mirror, names)
-    return "its files have deletion vectors" if has_vectors else None
+    return None
 
 
 def marks_rows(mirror: MirrorFiles, names: Sequence[str]) -> bool:

@@ -1,0 +1,175 @@
+"""Definitions that the Delta tables follow without Spark, where they are small and plain; and where Spark is asked."""
+
+from __future__ import annotations
+
+import dataclasses
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+
+from cdc_core.config import LakeConfig
+from cdc_core.delta.history import read_log
+from cdc_core.lake.delta_lake import DeltaLake
+from cdc_core.landing.manifest import SchemaChange
+from cdc_core.model.scn import Scn
+from cdc_core.schema.table import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cdc_core.lake.lake import Lake
+    from cdc_core.schema.table import TableSchema
+    from tests.lake.conftest import Columns
+    from tests.stage.landed import Row, Source
+
+
+class SparkAskedError(Exception):
+    """The lake asked for Spark."""
+
+
+def _no_spark(_config: LakeConfig) -> Any:
+    raise SparkAskedError
+
+
+def _lake(folder: Path, **options: Any) -> Lake:
+    return DeltaLake.open(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
+
+
+def _filled(source: Source, lake: Lake, row: Callable[..., Row]) -> dict[int, Any]:
+    tx = source.begin()
+    ids = {i: tx.insert(row(i, f"name {i}")) for i in range(1, 21)}
+    tx.commit()
+    source.chunk(keep=lambda one: one["ID"] < 11).apply(lake)
+    source.chunk(keep=lambda one: one["ID"] >= 11, number=2, scn=source.scn).apply(lake)
+    source.low, source.pending, source.ended = source.scn, [], []
+    return ids
+
+
+def _added(source: Source, *columns: Column, **values: object) -> SchemaChange:
+    """A DDL that adds columns, with what all rows have there then."""
+    scn, ordinal = source.tick(), source.next_ordinal()
+    source.schema = dataclasses.replace(
+        source.schema, columns=(*source.schema.columns, *columns), scn_from=Scn(scn)
+    )
+    for image in (*source.rows.values(), *(i for s in source.states.values() for i in s.values())):
+        image |= values
+    return SchemaChange(scn, ordinal, "alter table …", source.schema)
+
+
+@pytest.mark.parametrize("has_vectors", [False, True], ids=["plain", "with-vectors"])
+def test_added_columns_need_no_spark(
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    columns: type[Columns],
+    tmp_path: Path,
+    *,
+    has_vectors: bool,
+) -> None:
+    """One with a default, one without, and one of a kind that the table had none of; rows from before, some of them marked as deleted."""
+    lake, first = _lake(tmp_path), source.schema
+    ids = _filled(source, lake, row)
+    path = str(tmp_path / "lake" / "shop" / "mirror" / first.table.path)
+    if has_vectors:
+        from tests.delta.vectors import with_vectors
+
+        with_vectors(path)
+        tx = source.begin()
+        tx.delete(ids[15])
+        tx.update(ids[1], {"NAME": "marked"})
+        tx.commit()
+        source.cut().apply(lake)
+        assert '"deletionVector"' in _commits(path)
+    change = _added(
+        source,
+        columns.varchar("STATE", default="'new'"),
+        columns.number("WEIGHT", 8, 3),
+        Column("SEEN", "DATE", 7, 0, None, None, nullable=True),
+        STATE="new",
+        WEIGHT=None,
+        SEEN=None,
+    )
+    tx = source.begin()
+    tx.update(ids[2], {"STATE": "changed", "WEIGHT": Decimal("1.250")})
+    tx.insert({**row(31), "STATE": None, "WEIGHT": None, "SEEN": None})
+    tx.commit()
+    lake.prepare_schema(change)
+    window = source.cut(change)
+    window.apply(lake, earlier=[first])
+    assert mirror(source.schema) == source.state(window.scn_high)
+    log = read_log(path)
+    assert log is not None
+    assert "timestampNtz" in log.writer_features
+    fields = {one.name: one.metadata for one in DeltaTable(path).schema().fields}
+    assert fields["WEIGHT"] == {"comment": "NUMBER(8,3)"}
+
+
+def _commits(path: str) -> str:
+    from pathlib import Path
+
+    return "".join(one.read_text() for one in sorted(Path(path, "_delta_log").glob("*.json")))
+
+
+def test_a_dropped_and_a_renamed_column_need_no_spark(
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    columns: type[Columns],
+    tmp_path: Path,
+) -> None:
+    """They bring column mapping; another column takes the name that became free."""
+    lake, old = _lake(tmp_path), source.schema
+    _filled(source, lake, row)
+    before = mirror(old)
+    kept = tuple(
+        dataclasses.replace(one, name="TITLE", stored_as="NAME") if one.name == "NAME" else one
+        for one in old.columns
+        if one.name != "AMOUNT"
+    )
+    new = dataclasses.replace(columns.varchar("NAME"), stored_as="NAME__2")
+    schema = dataclasses.replace(
+        old, columns=(*kept, new), scn_from=Scn(source.tick()), dropped=("AMOUNT",)
+    )
+    lake.prepare_schema(schema, drops_columns=True)
+    wanted = [
+        {"ID": one["ID"], "TITLE": one["NAME"], "NOTE": one["NOTE"], "NAME": None} for one in before
+    ]
+    assert mirror(schema) == wanted
+    log = read_log(str(tmp_path / "lake" / "shop" / "mirror" / old.table.path))
+    assert log is not None
+    assert log.is_mapped
+    assert "AMOUNT" not in log.columns
+
+
+@pytest.mark.parametrize("options", [{"rewrite_mirrors_up_to_mb": 0}, {"merge": "spark"}])
+def test_spark_fills_a_default_into_what_this_process_may_not_rewrite(
+    source: Source,
+    row: Callable[..., Row],
+    columns: type[Columns],
+    tmp_path: Path,
+    options: dict[str, object],
+) -> None:
+    _filled(source, _lake(tmp_path), row)
+    change = _added(source, columns.varchar("STATE", default="'new'"), STATE="new")
+    with pytest.raises(SparkAskedError):
+        _lake(tmp_path, **options).prepare_schema(change)
+
+
+def test_spark_alters_a_table_that_asks_for_more(
+    source: Source,
+    row: Callable[..., Row],
+    columns: type[Columns],
+    tmp_path: Path,
+    delta_version: Callable[[TableSchema], int],
+) -> None:
+    lake = _lake(tmp_path)
+    _filled(source, lake, row)
+    path = str(tmp_path / "lake" / "shop" / "mirror" / source.schema.table.path)
+    DeltaTable(path).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    version = delta_version(source.schema)
+    with pytest.raises(SparkAskedError):
+        lake.prepare_schema(_added(source, columns.varchar("STATE"), STATE=None))
+    assert delta_version(source.schema) == version
