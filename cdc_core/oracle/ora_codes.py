@@ -55,6 +55,14 @@ _DSN_FORMS = (
     "oracle.config_dir."
 )
 
+_ENCRYPTED = frozenset({"ORA-12660", "ORA-12650", "DPY-3001"})
+"""The two sides do not agree on native network encryption or checksums."""
+_RECURSIVE = "ORA-00604"
+_FILE = re.compile(r"(?:archived log|redo log|file) '?([^'\s]*[/\\+][^'\s]*)'?")
+_TOO_OLD = (
+    "Read it as of a newer SCN, use smaller chunks (snapshot.chunk_rows), or raise UNDO_RETENTION."
+)
+_LOOK_UP = "Look the code up in Oracle's error messages (https://docs.oracle.com/error-help/db/) and remove the cause."
 _UNREACHABLE = {
     "DPY-6000": "the listener refused the connection",
     "DPY-6001": "the listener does not know the service",
@@ -68,195 +76,219 @@ _UNREACHABLE = {
     "ORA-12516": "the listener has no free handler for the service",
     "ORA-12528": "the listener blocks new connections to the instance",
 }
-_LOST = frozenset(
-    {
-        "DPY-1001",
-        "DPY-4011",
-        "ORA-00028",
-        "ORA-01012",
-        "ORA-01033",
-        "ORA-01034",
-        "ORA-01089",
-        "ORA-01090",
-        "ORA-01092",
-        "ORA-02392",
-        "ORA-02394",
-        "ORA-02396",
-        "ORA-02397",
-        "ORA-02399",
-        "ORA-03113",
-        "ORA-03114",
-        "ORA-03135",
-        "ORA-04068",
-        "ORA-12537",
-        "ORA-12547",
-        "ORA-12571",
-        "ORA-25303",
-        "ORA-25408",
-        "ORA-00018",
-        "ORA-00020",
-    }
-)
-_NOT_A_DSN = frozenset(
-    {
-        "DPY-4000",
-        "DPY-4017",
-        "DPY-4018",
-        "DPY-4025",
-        "DPY-4026",
-        "DPY-4027",
-        "DPY-4028",
-        "ORA-12154",
-    }
-)
-_TIMED_OUT = frozenset({"DPY-4024", "ORA-01013", "ORA-03136"})
-_LOGS = frozenset({"ORA-01291", "ORA-01327"})
-_CHANGED = frozenset({"ORA-00310", "ORA-00334", "ORA-01289", "ORA-01368"})
-_UNREADABLE = frozenset({"ORA-00308", "ORA-01284", "ORA-01285", "ORA-16226"})
-_RECURSIVE = "ORA-00604"
-_FILE = re.compile(r"(?:archived log|redo log|file) '?([^'\s]*[/\\+][^'\s]*)'?")
-_AGAIN = frozenset(
-    {
-        _RECURSIVE,
-        "ORA-01001",
-        "ORA-01333",
-        "ORA-01343",
-        "ORA-04031",
-        "ORA-26653",
-        "ORA-00054",
-        "ORA-00060",
-    }
-)
-_MEMORY = frozenset({"ORA-04030", "ORA-04036"})
-_LIMITS = frozenset({"ORA-00040", "ORA-02393", "ORA-02395", "ORA-56720", "ORA-56735"})
-"""A limit of a profile, or of a plan of the Resource Manager, has ended one call."""
-_ENCRYPTED = frozenset({"ORA-12660", "ORA-12650", "DPY-3001"})
-"""The two sides do not agree on native network encryption or checksums."""
-_TOO_OLD = (
-    "Read it as of a newer SCN, use smaller chunks (snapshot.chunk_rows), or raise UNDO_RETENTION."
-)
-_LOOK_UP = "Look the code up in Oracle's error messages (https://docs.oracle.com/error-help/db/) and remove the cause."
-_KNOWN: dict[str, tuple[type[CdcError], str, str]] = {
-    "ORA-01017": (ConfigError, "Oracle refused user name or password", _ACCOUNT),
-    "ORA-28000": (ConfigError, "the database account is locked", _ACCOUNT),
-    "ORA-28001": (ConfigError, "the password has expired", _ACCOUNT),
-    "ORA-01045": (
+_Meaning = tuple[type[CdcError], str, str]
+_AGAIN: _Meaning = (TransientError, "Oracle reported a temporary failure", _RETRY)
+_MEANINGS: tuple[tuple[str, type[CdcError], str, str], ...] = (
+    *((code, OracleUnavailableError, what, _DSN) for code, what in _UNREACHABLE.items()),
+    (
+        "DPY-4000 DPY-4017 DPY-4018 DPY-4025 DPY-4026 DPY-4027 DPY-4028 ORA-12154",
+        ConfigError,
+        "oracle.dsn is not a connect string",
+        _DSN_FORMS,
+    ),
+    (
+        " ".join(_ENCRYPTED),
+        PreflightError,
+        "the database demands native network encryption, and the connection has none that it takes",
+        "Set oracle.thick, which connects through Oracle's client libraries; or let the database accept connections without it "
+        "(SQLNET.ENCRYPTION_SERVER = ACCEPTED), or use TLS (tcps://). With oracle.thick, compare the algorithms in both sqlnet.ora.",
+    ),
+    (
+        "DPY-1001 DPY-4011 ORA-00018 ORA-00020 ORA-00028 ORA-01012 ORA-01033 ORA-01034 ORA-01089 "
+        "ORA-01090 ORA-01092 ORA-02392 ORA-02394 ORA-02396 ORA-02397 ORA-02399 ORA-03113 ORA-03114 "
+        "ORA-03135 ORA-04068 ORA-12537 ORA-12547 ORA-12571 ORA-25303 ORA-25408",
+        OracleUnavailableError,
+        "the session with the database was lost",
+        _RETRY,
+    ),
+    (
+        "DPY-4024 ORA-01013 ORA-03136",
+        OracleUnavailableError,
+        "a call to the database took too long",
+        "Raise oracle.call_timeout_seconds, or find out what the database waits for.",
+    ),
+    (
+        "ORA-00310 ORA-00334 ORA-01289 ORA-01368",
+        LogsChangedError,
+        "a redo log changed while LogMiner read it",
+        "The redo is mined again.",
+    ),
+    (
+        "ORA-00308 ORA-01284 ORA-01285 ORA-16226",
+        RedoUnreadableError,
+        "LogMiner cannot open a redo log that the control file names",
+        "Restore the file, or CROSSCHECK ARCHIVELOG ALL in RMAN; if it is gone, run `redolake source skip-gap`, then "
+        f"{RESNAPSHOT} for each table that it names.",
+    ),
+    (
+        "ORA-01291 ORA-01327",
+        LogsNotReadyError,
+        "LogMiner cannot read one of the redo logs now",
+        "The log may just have been switched or not be archived yet; the step can be run again.",
+    ),
+    (
+        "ORA-04030 ORA-04036",
+        TransientError,
+        "the database has no memory left for the session",
+        "Redolake runs the step again. If that does not help, raise PGA_AGGREGATE_LIMIT.",
+    ),
+    # A limit of a profile, or of a plan of the Resource Manager, has ended one call.
+    (
+        "ORA-00040 ORA-02393 ORA-02395 ORA-56720 ORA-56735",
+        TransientError,
+        "a limit of the database for one call was reached",
+        "Redolake runs the step again. If that does not help, give the capture user a profile and a consumer group without limits for "
+        "calls, or read less at once (capture.window_redo_bytes_max, snapshot.chunk_rows).",
+    ),
+    (
+        f"{_RECURSIVE} ORA-00054 ORA-00060 ORA-01001 ORA-01333 ORA-01343 ORA-04031 ORA-26653",
+        *_AGAIN,
+    ),
+    ("ORA-01017", ConfigError, "Oracle refused user name or password", _ACCOUNT),
+    ("ORA-28000", ConfigError, "the database account is locked", _ACCOUNT),
+    ("ORA-28001", ConfigError, "the password has expired", _ACCOUNT),
+    (
+        "ORA-01045",
         PreflightError,
         "the capture user may not log on",
         "GRANT CREATE SESSION TO {user}; deploy/oracle has all grants.",
     ),
-    "DPY-3015": (
+    (
+        "DPY-3015",
         PreflightError,
         "the database keeps an old password verifier of the user, which the driver does not know by itself",
         "Set the user's password again, with SQLNET.ALLOWED_LOGON_VERSION_SERVER 11 or higher; or set oracle.thick.",
     ),
-    "ORA-28150": (
+    (
+        "ORA-28150",
         PreflightError,
         "the proxy user may not connect as oracle.session_user",
         "ALTER USER {user} GRANT CONNECT THROUGH the user of oracle.user.",
     ),
-    "ORA-02391": (
+    (
+        "ORA-02391",
         PreflightError,
         "the capture user may not have so many sessions at once",
         "Lower capture.sessions and dagster's pools, or raise SESSIONS_PER_USER in the user's profile.",
     ),
-    "ORA-01555": (
-        SnapshotTooOldError,
-        "Oracle no longer has the undo for this SCN",
-        _TOO_OLD,
-    ),
-    "ORA-22924": (
+    ("ORA-01555", SnapshotTooOldError, "Oracle no longer has the undo for this SCN", _TOO_OLD),
+    (
+        "ORA-22924",
         SnapshotTooOldError,
         "Oracle no longer has the old version of a LOB",
         "Read it as of a newer SCN, use smaller chunks, or raise the LOB's RETENTION.",
     ),
-    "ORA-08180": (
+    (
+        "ORA-08180",
         SnapshotTooOldError,
         "Oracle can no longer map this time to an SCN",
         "Read it as of a newer SCN.",
     ),
-    "ORA-01109": (
+    (
+        "ORA-01109",
         OracleUnavailableError,
         "the database is not open",
         "Open it (ALTER DATABASE OPEN; a pluggable one: ALTER PLUGGABLE DATABASE … OPEN, then SAVE STATE), then run the step again.",
     ),
-    "ORA-16331": (
+    (
+        "ORA-16331",
         OracleUnavailableError,
         "a container whose redo is read is not open",
         "LogMiner needs every container open, captured or not: ALTER PLUGGABLE DATABASE ALL OPEN, then SAVE STATE.",
     ),
-    "ORA-65011": (
+    (
+        "ORA-65011",
         PreflightError,
         "there is no such pluggable database",
         "Check oracle.pdb and oracle.pdbs. One that was dropped or unplugged: take its name out; the Delta tables of its tables stay.",
     ),
-    "ORA-65053": (
+    (
+        "ORA-65053",
         PreflightError,
         "a global user cannot change from one container to another",
         "Use a common user with a password (deploy/oracle/user_cdb.sql), or name the service of the pluggable database in oracle.dsn.",
     ),
-    "ORA-65090": (
+    (
+        "ORA-65090",
         ConfigError,
         "oracle.pdb names a pluggable database, and the database has no containers",
         "Leave oracle.pdb and oracle.pdbs out.",
     ),
-    "ORA-08181": (
+    (
+        "ORA-08181",
         SnapshotTooOldError,
         "Oracle knows no data of this SCN",
         "Read it as of a newer SCN.",
     ),
-    "ORA-01300": (
+    (
+        "ORA-01300",
         PreflightError,
         "LogMiner needs a database that is open for writing, for this dictionary",
         "A standby that is open read only takes capture.strategy: dictionary_from_file alone; oracle.dsn must lead to the primary.",
     ),
-    "ORA-01371": (
+    (
+        "ORA-01371",
         OracleError,
         "the redo has no dictionary",
         "Run EXECUTE DBMS_LOGMNR_D.BUILD(OPTIONS => DBMS_LOGMNR_D.STORE_IN_REDO_LOGS), or mine with the online catalog.",
     ),
-    "ORA-01466": (
+    (
+        "ORA-01466",
         SchemaMismatchError,
         "the table's definition changed after this SCN, so Oracle cannot read it as of then",
         f"{RESNAPSHOT} reads the table as it is now. To compare it, run `redolake run` first, which moves the position past the DDL.",
     ),
-    "ORA-00904": (
+    (
+        "ORA-00904",
         SchemaMismatchError,
         "a captured column does not exist",
         f"Compare the table with the configuration. After a DROP or RENAME COLUMN, {RESNAPSHOT} reads the table again.",
     ),
-    "ORA-00942": (
+    (
+        "ORA-00942",
         PreflightError,
         "a table or view does not exist, or the capture user may not read it",
         "Run redolake doctor, which names the missing grant, or the grants in deploy/oracle.",
     ),
-    "ORA-01031": (
+    (
+        "ORA-01031",
         PreflightError,
         "the capture user lacks a privilege",
         "Run redolake doctor, which names the missing grant, or the grants in deploy/oracle.",
     ),
-    "ORA-06550": (
+    (
+        "ORA-06550",
         PreflightError,
         "a PL/SQL package cannot be called",
         "GRANT EXECUTE ON SYS.DBMS_LOGMNR TO {user}; deploy/oracle has all grants.",
     ),
-    "ORA-01292": (
+    (
+        "ORA-01292",
         PreflightError,
         "LogMiner received no log files and cannot find any in this container",
         "LogMiner finds the logs of a range inside a pluggable database, from 19.10 on; elsewhere set capture.logs to files.",
     ),
-    "ORA-65040": (
+    (
+        "ORA-65040",
         PreflightError,
         "LogMiner takes named logs in CDB$ROOT alone",
         "Use a common user (C##…) with SET CONTAINER; where the root is out of reach, set capture.logs to scn_range. deploy/oracle has "
         "the grants for both.",
     ),
-    "ORA-01325": (
+    (
+        "ORA-01325",
         PreflightError,
         "the database is not in ARCHIVELOG mode",
         "See deploy/oracle: SHUTDOWN IMMEDIATE; STARTUP MOUNT; ALTER DATABASE ARCHIVELOG; ALTER DATABASE OPEN.",
     ),
+)
+_KNOWN: dict[str, _Meaning] = {
+    code: (kind, message, hint)
+    for codes, kind, message, hint in _MEANINGS
+    for code in codes.split()
 }
+KNOWN_CODES = frozenset({*_KNOWN, *_TLS_CODES, "ORA-00600"})
+"""All codes of Oracle or the driver that have a meaning of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,9 +313,7 @@ def extra_codes(retriable: Iterable[str], resnapshot: Iterable[str]) -> MoreCode
     more = MoreCodes(frozenset(retriable), frozenset(resnapshot))
     if not more.retriable and not more.resnapshot:
         return NO_MORE
-    known = _LOST | _NOT_A_DSN | _TIMED_OUT | _LOGS | _CHANGED | _UNREADABLE | _AGAIN | _MEMORY
-    known |= _LIMITS | _ENCRYPTED | {*_UNREACHABLE, *_KNOWN}
-    if taken := sorted((more.retriable | more.resnapshot) & known):
+    if taken := sorted((more.retriable | more.resnapshot) & _KNOWN.keys()):
         raise ConfigError(
             "codes under oracle.retriable_ora_codes or resnapshot_ora_codes have a meaning already",
             hint="Leave them out; the reference of errors says what each does.",
@@ -306,8 +336,6 @@ def cdc_error(
     text = str(error)
     code = _inner_code(text, code_of(error))
     cause = (_listener_cause(text) if code.startswith("DPY") else None) or code
-    if code in _NOT_A_DSN:
-        return ConfigError("oracle.dsn is not a connect string", hint=_DSN_FORMS, ora=code)
     if code == "DPY-6005" and (found := _TLS.search(text)):
         return PreflightError(
             "no encrypted connection can be made to the database",
@@ -316,12 +344,7 @@ def cdc_error(
             tls=found[2] or _TLS_CODES[found[3]],
         )
     if {code, cause} & _ENCRYPTED or "DPY-3001" in text:
-        return PreflightError(
-            "the database demands native network encryption, and the connection has none that it takes",
-            hint="Set oracle.thick, which connects through Oracle's client libraries; or let the database accept connections without it "
-            "(SQLNET.ENCRYPTION_SERVER = ACCEPTED), or use TLS (tcps://). With oracle.thick, compare the algorithms in both sqlnet.ora.",
-            ora=cause if cause in _ENCRYPTED else "DPY-3001",
-        )
+        code = cause = cause if cause in _ENCRYPTED else "DPY-3001"
     if code in more.retriable:
         return TransientError(
             "Oracle reported a failure that oracle.retriable_ora_codes names",
@@ -334,56 +357,15 @@ def cdc_error(
             hint=_TOO_OLD,
             ora=code,
         )
-    if code in _UNREACHABLE or cause in _UNREACHABLE:
-        message = _UNREACHABLE.get(cause) or _UNREACHABLE[code]
-        return OracleUnavailableError(message, hint=_DSN, ora=cause)
-    if code in _LOST:
-        return OracleUnavailableError(
-            "the session with the database was lost", hint=_RETRY, ora=code
-        )
-    if code in _TIMED_OUT:
-        return OracleUnavailableError(
-            "a call to the database took too long",
-            hint="Raise oracle.call_timeout_seconds, or find out what the database waits for.",
-            ora=code,
-        )
-    if code in _CHANGED:
-        return LogsChangedError(
-            "a redo log changed while LogMiner read it", hint="The redo is mined again.", ora=code
-        )
-    if code in _UNREADABLE:
-        return RedoUnreadableError(
-            "LogMiner cannot open a redo log that the control file names",
-            hint="Restore the file, or CROSSCHECK ARCHIVELOG ALL in RMAN; if it is gone, run `redolake source skip-gap`, then "
-            f"{RESNAPSHOT} for each table that it names.",
-            ora=code,
-            **_file_named(text),
-        )
-    if code in _LOGS:
-        return LogsNotReadyError(
-            "LogMiner cannot read one of the redo logs now",
-            hint="The log may just have been switched or not be archived yet; the step can be run again.",
-            ora=code,
-        )
-    if code in _MEMORY:
-        return TransientError(
-            "the database has no memory left for the session",
-            hint="Redolake runs the step again. If that does not help, raise PGA_AGGREGATE_LIMIT.",
-            ora=code,
-        )
-    if code in _LIMITS:
-        return TransientError(
-            "a limit of the database for one call was reached",
-            hint="Redolake runs the step again. If that does not help, give the capture user a profile and a consumer group without limits for "
-            "calls, or read less at once (capture.window_redo_bytes_max, snapshot.chunk_rows).",
-            ora=code,
-        )
-    if code in _AGAIN or (code == "ORA-00600" and _INTERNAL.search(text)):
-        return TransientError("Oracle reported a temporary failure", hint=_RETRY, ora=code)
-    if code in _KNOWN:
-        kind, message, hint = _KNOWN[code]
-        return kind(message, hint=hint.format(user=user), ora=code)
-    return OracleError(_first_line(text), hint=_LOOK_UP if code else _RETRY, ora=code or "none")
+    named = cause if cause in _UNREACHABLE else code
+    is_internal = code == "ORA-00600" and _INTERNAL.search(text)
+    meaning = _AGAIN if is_internal else _KNOWN.get(named)
+    if meaning is None:
+        return OracleError(_first_line(text), hint=_LOOK_UP if code else _RETRY, ora=code or "none")
+    kind, message, hint = meaning
+    facts = _file_named(text) if kind is RedoUnreadableError else {}
+    ora = cause if named in _UNREACHABLE else code
+    return kind(message, hint=hint.format(user=user), ora=ora, **facts)
 
 
 def _inner_code(text: str, code: str) -> str:

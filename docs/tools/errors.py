@@ -3,16 +3,12 @@ decides."""
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections import defaultdict
 
 from cdc_core import errors
 from cdc_core.errors import CdcError, TransientError
 from cdc_core.oracle import ora_codes
 from docs.tools.markdown import code, table
-
-_CODE = re.compile(r'"((?:ORA|DPY)-\d{4,5})"')
 
 
 def error_classes() -> list[type[CdcError]]:
@@ -23,7 +19,7 @@ def error_classes() -> list[type[CdcError]]:
 
 def known_codes() -> list[str]:
     """Every code of Oracle or the driver that :mod:`cdc_core.oracle.ora_codes` names."""
-    return sorted(set(_CODE.findall(inspect.getsource(ora_codes))))
+    return sorted(ora_codes.KNOWN_CODES)
 
 
 def oracle_codes() -> str:
