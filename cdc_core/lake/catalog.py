@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from cdc_core.errors import ConfigError, LakeError
 from cdc_core.lake.side_tables.small_files import read_text, replace_text
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name, string_literal
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.spark.session import translated
 
 _DOING = "registering a Delta table"
@@ -44,15 +45,14 @@ def read_registered(path: str) -> dict[str, Registration]:
     read: registering again changes nothing."""
     try:
         said: dict[str, Any] = json.loads(read_text(path) or "{}")
-        return {name: Registration(**one) for name, one in said.items()}
-    except (ValueError, TypeError, AttributeError):
+        return {name: from_json(Registration, one) for name, one in said.items()}
+    except (KeyError, ValueError, TypeError, AttributeError):
         return {}
 
 
 def write_registered(path: str, registered: Mapping[str, Registration]) -> None:
     """Keep what is registered."""
-    said = {name: asdict(one) for name, one in registered.items()}
-    replace_text(path, json.dumps(said, indent=1, sort_keys=True))
+    replace_text(path, json.dumps(as_json(registered), indent=1, sort_keys=True))
 
 
 def register(work: TableWork, wanted: Registration, known: Registration | None) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from cdc_core.delta.history import MAPPING
+from cdc_core.model.json_form import as_json
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import INSTANT, arrow_schema
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
@@ -178,7 +179,7 @@ def changelog_properties(source: str, schema: TableSchema, generation: int) -> d
     for."""
     return {
         **_properties(source, schema, "changelog", generation),
-        SCHEMA_PROPERTY: json.dumps(schema.as_json()),
+        SCHEMA_PROPERTY: json.dumps(as_json(schema)),
         "delta.dataSkippingStatsColumns": ",".join(CHANGELOG_INDEXED),
     }
 

@@ -17,6 +17,7 @@ from typing import Any
 from cdc_core.landing.layout import kept_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, damaged, digest_of, opened, sealed
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.schema.table import TableSchema
 
 INLINE_BYTES_MAX = 64 * 1024
@@ -33,7 +34,7 @@ def keep_definitions(
     Raises:
         StoreUnavailableError: It cannot be written.
     """
-    data = [schema.as_json() for schema in sorted(schemas, key=lambda one: one.table)]
+    data = as_json(sorted(schemas, key=lambda one: one.table))
     text = _text_of(data)
     if len(text) <= INLINE_BYTES_MAX:
         return None
@@ -100,7 +101,7 @@ class KeptDefinitions:
         data = opened("definitions", self._landing.read(folder, MANIFEST_NAME), where)
         if digest_of(_text_of(data["schemas"])) != digest:
             raise damaged(where, "it is another set than its folder says")
-        return tuple(map(TableSchema.from_json, data["schemas"]))
+        return tuple(from_json(TableSchema, one) for one in data["schemas"])
 
 
 def _text_of(data: list[dict[str, Any]]) -> bytes:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -23,9 +23,9 @@ from cdc_core.landing.layout import PLAN_SCHEMA, kept_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile, damaged, opened, sealed
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.records import ChunkRecord, SourceRecord, TableRecord
 from cdc_core.model.scn import Scn
-from cdc_core.model.streams import ReadAgain
 from cdc_core.schema.table import TableSchema
 
 _PLAN_FILE = "plan.parquet"
@@ -67,7 +67,7 @@ class RetiredWindows:
 def keep_source(landing: LandingStore, record: SourceRecord) -> None:
     """Keep where a source begins, and in which database. Repeatable."""
     folder = kept_folder(record.name, "source")
-    _keep_newest(landing, folder, record.revision, sealed("source", asdict(record)))
+    _keep_newest(landing, folder, record.revision, sealed("source", as_json(record)))
 
 
 def kept_source(landing: LandingStore, source: str) -> SourceRecord | None:
@@ -75,22 +75,13 @@ def kept_source(landing: LandingStore, source: str) -> SourceRecord | None:
     folders = landing.list_folders(kept_folder(source, "source"))
     if not folders:
         return None
-    return _read(landing, folders[-1], "source", lambda data: SourceRecord(**data))
+    return _read(landing, folders[-1], "source", partial(from_json, SourceRecord))
 
 
 def keep_table(landing: LandingStore, kept: KeptTable) -> None:
     """Keep a table's present revision, and forget older ones. Repeatable."""
-    record = kept.record
-    stored = asdict(record)
-    del stored["awaits_rows"]  # its chunks say it
-    data = {
-        "record": {
-            **stored,
-            "since": record.since.isoformat() if record.since else None,
-            "read_again": [one.as_json() for one in record.read_again],
-        },
-        "versions": [{"schema": schema.as_json(), "ddl": ddl} for schema, ddl in kept.versions],
-    }
+    record = replace(kept.record, awaits_rows=False)  # its chunks say it
+    data = as_json(replace(kept, record=record))
     folder = kept_folder(record.source, "tables", record.table.path)
     _keep_newest(landing, folder, record.revision, sealed("table", data))
 
@@ -108,7 +99,12 @@ def kept_revisions(landing: LandingStore, source: str) -> dict[str, int]:
 def kept_tables(landing: LandingStore, source: str) -> list[KeptTable]:
     """All tables that were kept, in the order of their names."""
     found = [
-        _read(landing, kept_folder(source, "tables", path, f"{revision:012d}"), "table", _table)
+        _read(
+            landing,
+            kept_folder(source, "tables", path, f"{revision:012d}"),
+            "table",
+            partial(from_json, KeptTable),
+        )
         for path, revision in kept_revisions(landing, source).items()
     ]
     return sorted(found, key=lambda one: one.record.table)
@@ -139,12 +135,12 @@ def _write_plan(
         writer.write(pa.RecordBatch.from_pylist(rows, schema=PLAN_SCHEMA))
         file = writer.close()
     data = {
-        "table": asdict(first.table),
+        "table": as_json(first.table),
         "snapshot_id": first.snapshot_id,
         "stream": stream,
         "condition": first.condition,
         "signal_id": first.signal_id,
-        "file": asdict(file),
+        "file": as_json(file),
     }
     landing.write_manifest(folder, sealed("plan", data))
 
@@ -179,7 +175,7 @@ def kept_applied(landing: LandingStore, source: str) -> set[tuple[str, str]]:
 def keep_retired(landing: LandingStore, source: str, retired: RetiredWindows) -> None:
     """Keep up to where windows were retired. Repeatable."""
     folder = kept_folder(source, "retired")
-    _keep_newest(landing, folder, retired.ordinal, sealed("retired", asdict(retired)))
+    _keep_newest(landing, folder, retired.ordinal, sealed("retired", as_json(retired)))
 
 
 def kept_retired(landing: LandingStore, source: SourceRecord) -> RetiredWindows:
@@ -187,7 +183,7 @@ def kept_retired(landing: LandingStore, source: SourceRecord) -> RetiredWindows:
     folders = landing.list_folders(kept_folder(source.name, "retired"))
     if not folders:
         return RetiredWindows(0, source.snapshot_scn, {})
-    return _read(landing, folders[-1], "retired", lambda data: RetiredWindows(**data))
+    return _read(landing, folders[-1], "retired", partial(from_json, RetiredWindows))
 
 
 def _keep_newest(landing: LandingStore, folder: str, number: int, content: bytes) -> None:
@@ -210,22 +206,6 @@ def _read(
         return parse(opened(kind, landing.read(folder, MANIFEST_NAME), where))
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(where, "a field is missing or has a wrong type") from error
-
-
-def _table(data: dict[str, Any]) -> KeptTable:
-    values = data["record"]
-    since = values["since"]
-    return KeptTable(
-        TableRecord(
-            **{
-                **values,
-                "table": TableId(**values["table"]),
-                "since": None if since is None else datetime.fromisoformat(since),
-                "read_again": tuple(map(ReadAgain.from_json, values.get("read_again", ()))),
-            }
-        ),
-        tuple((TableSchema.from_json(one["schema"]), one["ddl"]) for one in data["versions"]),
-    )
 
 
 def _plan(landing: LandingStore, source: str, folder: str) -> KeptPlan:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from cdc_core.errors import ConfigError, LandingDamagedError
 from cdc_core.landing.damage import restore_hint
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import Scn, ScnWindow
@@ -231,29 +232,12 @@ def window_manifest_bytes(manifest: WindowManifest, definitions: str | None = No
         definitions: Digest of the set in which its ``schemas`` are kept; None if they are to stand
             in it.
     """
-    data = asdict(replace(manifest, schemas=(), schema_changes=()))
-    data["positions"] = [position.as_json() for position in manifest.positions]
-    if definitions is None:
-        data["schemas"] = [schema.as_json() for schema in manifest.schemas]
-    else:
+    data: dict[str, Any] = as_json(
+        manifest if definitions is None else replace(manifest, schemas=())
+    )
+    if definitions is not None:
         del data["schemas"]
         data["definitions"] = definitions
-    data["schema_changes"] = [
-        {
-            "scn": change.scn,
-            "ordinal": change.ordinal,
-            "ddl": change.ddl,
-            "schema": change.schema.as_json(),
-            **({"empties": True} if change.empties else {}),
-            **(
-                {"partitions": [one.as_json() for one in change.partitions]}
-                if change.partitions
-                else {}
-            ),
-            **({"has_new_rows": True} if change.has_new_rows else {}),
-        }
-        for change in manifest.schema_changes
-    ]
     return sealed("window", data)
 
 
@@ -269,67 +253,27 @@ def read_window_manifest(
     try:
         digest = data.pop("definitions", None)
         if digest is not None and definitions is not None:
-            schemas = tuple(definitions(digest))
-        else:
-            schemas = tuple(TableSchema.from_json(schema) for schema in data["schemas"])
-        return WindowManifest(
-            **{
-                **data,
-                "window": ScnWindow(**data["window"]),
-                "redo_files": tuple(LandedFile(**file) for file in data["redo_files"]),
-                "transactions_file": LandedFile(**data["transactions_file"]),
-                "files_by_table": {
-                    table: tuple(data["files_by_table"][table])
-                    for table in _names(list(data["files_by_table"]))
-                },
-                "tables_committed": _names(data["tables_committed"]),
-                "tables_late": _names(data["tables_late"]),
-                "positions": tuple(map(ThreadPosition.from_json, data["positions"])),
-                "planned": PlannedWindow(**data["planned"]),
-                "logs": tuple(LogUsed(**log) for log in data["logs"]),
-                "schemas": schemas,
-                "schema_changes": tuple(
-                    SchemaChange(
-                        **{
-                            **change,
-                            "schema": TableSchema.from_json(change["schema"]),
-                            "partitions": tuple(
-                                map(PartitionRows.from_json, change.get("partitions", ()))
-                            ),
-                        }
-                    )
-                    for change in data["schema_changes"]
-                ),
-                "signals": tuple(SignalOutcome(**one) for one in data["signals"]),
-                "data_objects": {
-                    table: DataObjects.from_json(numbers)
-                    for table, numbers in data["data_objects"].items()
-                },
-                "joined": tuple(
-                    StreamBegin(**{**one, "table": TableId(**one["table"])})
-                    for one in data["joined"]
-                ),
-                "left": tuple(
-                    StreamEnd(**{**one, "table": TableId(**one["table"])}) for one in data["left"]
-                ),
-            }
-        )
+            data["schemas"] = []
+        manifest = from_json(WindowManifest, data)
+        _check_names((*manifest.tables_committed, *manifest.tables_late, *manifest.files_by_table))
     except (KeyError, TypeError, ValueError, ConfigError) as error:
         raise damaged(where, "a field is missing or has a wrong type") from error
+    if digest is not None and definitions is not None:
+        return replace(manifest, schemas=tuple(definitions(digest)))
+    return manifest
 
 
-def _names(texts: Sequence[str]) -> tuple[str, ...]:
+def _check_names(texts: Sequence[str]) -> None:
     """Tables are looked up by the text of their names: one that is written otherwise would never be
     visited."""
     for text in texts:
         if str(TableId.parse(text)) != text:
             raise ValueError("this is not how the name of a table is written")
-    return tuple(texts)
 
 
 def chunk_manifest_bytes(manifest: ChunkManifest) -> bytes:
     """Print a chunk's manifest; :func:`read_chunk_manifest` is the inverse."""
-    return sealed("chunk", {**asdict(manifest), "schema": manifest.schema.as_json()})
+    return sealed("chunk", as_json(manifest))
 
 
 def read_chunk_manifest(content: bytes, *, where: str) -> ChunkManifest:
@@ -340,13 +284,7 @@ def read_chunk_manifest(content: bytes, *, where: str) -> ChunkManifest:
     """
     data = opened("chunk", content, where)
     try:
-        return ChunkManifest(
-            **{
-                **data,
-                "schema": TableSchema.from_json(data["schema"]),
-                "files": tuple(LandedFile(**file) for file in data["files"]),
-            }
-        )
+        return from_json(ChunkManifest, data)
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(where, "a field is missing or has a wrong type") from error
 

@@ -6,9 +6,8 @@ numbers stand for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +35,3 @@ class DataObjects:
             squares=sum(one * one for one in each),
             newest=each[-1],
         )
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> DataObjects:
-        """Read its JSON form."""
-        return cls(**data)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,15 +22,3 @@ class PartitionRows:
     unlisted: tuple[str, ...] | None = None
     has_null: bool = False
     sub: PartitionRows | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """A JSON form; :meth:`from_json` is its inverse."""
-        found = asdict(replace(self, sub=None)) | {"sub": self.sub and self.sub.as_json()}
-        return {name: value for name, value in found.items() if value not in (None, False)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PartitionRows:
-        """Read what :meth:`as_json` wrote."""
-        lists = {name: tuple(data[name]) for name in ("listed", "unlisted") if name in data}
-        sub = {"sub": cls.from_json(data["sub"])} if "sub" in data else {}
-        return cls(**{**data, **lists, **sub})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 _RS_ID = re.compile(r"\s*0x([0-9a-f]+)\.([0-9a-f]+)\.([0-9a-f]+)\s*", re.IGNORECASE)
 
@@ -60,19 +59,3 @@ class ThreadPosition:
     first_scn: int | None
     address: RedoAddress | None
     read_from: int
-
-    def as_json(self) -> dict[str, Any]:
-        """For manifests and the metadata store; :meth:`from_json` is the inverse."""
-        return {
-            "thread": self.thread,
-            "first_scn": self.first_scn,
-            "address": None if self.address is None else self.address.rs_id,
-            "read_from": self.read_from,
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> ThreadPosition:
-        """Read what :meth:`as_json` gave."""
-        text = data["address"]
-        address = None if text is None else RedoAddress.parse(text)
-        return cls(**{**data, "address": address})

@@ -7,10 +7,9 @@ streams of other tables are never touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from cdc_core.model.identifiers import TableId
 
@@ -60,12 +59,3 @@ class ReadAgain:
     trouble: Trouble
     at: datetime
     reason: str
-
-    def as_json(self) -> dict[str, str]:
-        """A JSON form; :meth:`from_json` is its inverse."""
-        return {"trouble": self.trouble, "at": self.at.isoformat(), "reason": self.reason}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ReadAgain:
-        """Read what :meth:`as_json` wrote."""
-        return cls(data["trouble"], datetime.fromisoformat(data["at"]), data["reason"])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId, quote
@@ -326,39 +325,6 @@ class TableSchema:
             key=tuple(names.get(name, name) for name in self.key),
             excluded=tuple(one for one in self.excluded if one not in named.values()),
             given=tuple(dict.fromkeys((*earlier.identities, *self.identities))),
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """A JSON form for the metadata store and manifests; :meth:`from_json` is its inverse."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> TableSchema:
-        """Read what :meth:`as_json` wrote."""
-        return cls(
-            table=TableId(**data["table"]),
-            scn_from=Scn(data["scn_from"]),
-            columns=tuple(Column(**column) for column in data["columns"]),
-            key=tuple(data["key"]),
-            object_id=data["object_id"],
-            excluded=tuple(data["excluded"]),
-            stored=tuple(data.get("stored", ())),
-            charset=data.get("charset", ""),
-            ncharset=data.get("ncharset", ""),
-            time_zone=data.get("time_zone", ""),
-            segments=tuple(data.get("segments", ())),
-            masked=tuple((name, mask) for name, mask in data.get("masked", ())),
-            omitted=tuple((name, kind) for name, kind in data.get("omitted", ())),
-            dropped=tuple(data.get("dropped", ())),
-            given=tuple(data.get("given", ())),
-            key_is_deferred=data.get("key_is_deferred", False),
-            key_is_configured=data.get("key_is_configured", False),
-            has_lobs=data.get("has_lobs", False),
-            closes_shown=data.get("closes_shown", False),
-            is_by_text=data.get("is_by_text", False),
-            data_objects=DataObjects.from_json(data["data_objects"])
-            if data.get("data_objects")
-            else None,
         )
 
 

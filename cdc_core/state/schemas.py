@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import from_json
 from cdc_core.model.scn import Scn
 from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
@@ -107,7 +108,7 @@ def put_schema(connection: Connection, source: str, schema: TableSchema, ddl: st
             owner=schema.table.owner,
             name=schema.table.name,
             scn_from=schema.scn_from,
-            schema=text_from_json(schema.as_json()),
+            schema=text_from_json(schema),
             ddl=ddl,
         )
     )
@@ -135,4 +136,4 @@ def _version_from_row(row: Any) -> SchemaVersion:
 @lru_cache(maxsize=2048)
 def _schema_from_text(text: str) -> TableSchema:
     """Every window asks for the definitions of all tables, and they hardly ever change."""
-    return TableSchema.from_json(json_from_text(text))
+    return from_json(TableSchema, json_from_text(text))

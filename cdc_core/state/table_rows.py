@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 from cdc_core.model.chunks import BLOCKING, NEW_ROWS
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import from_json
 from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import ReadAgain
@@ -104,7 +105,7 @@ _table_id = lru_cache(maxsize=4096)(TableId)
 
 
 def _read_again(text: str | None) -> tuple[ReadAgain, ...]:
-    return tuple(map(ReadAgain.from_json, json_from_text(text))) if text else ()
+    return tuple(from_json(ReadAgain, one) for one in json_from_text(text or "[]"))
 
 
 def put_table(connection: Connection, record: TableRecord) -> None:
@@ -123,5 +124,5 @@ def write_table(connection: Connection, record: TableRecord) -> None:
     }
     values |= {"owner": record.table.owner, "name": record.table.name}
     values["since"] = None if record.since is None else record.since.timestamp()
-    values["read_again"] = text_from_json([one.as_json() for one in record.read_again])
+    values["read_again"] = text_from_json(record.read_again)
     connection.execute(insert(TABLES).values(values))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict
 
 from sqlalchemy import Connection, select
 
@@ -70,7 +69,7 @@ def mark_inexact(
             tables=tuple(sorted({*known.tables, *manifest.tables_late})),
             window=record.window.key,
         )
-        set_window(connection, earlier, inexact=text_from_json(asdict(found)))
+        set_window(connection, earlier, inexact=text_from_json(found))
 
 
 def tables_by_name(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import from_json
 from cdc_core.model.records import Inexact, WindowRecord
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.state.database import moment
-from cdc_core.state.json_text import json_from_text, text_from_json
+from cdc_core.state.json_text import json_from_text
 from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS, of
 from cdc_core.state.totals import add_totals, counts_of_table
 
@@ -30,7 +30,8 @@ def window_from_row(row: Any) -> WindowRecord:
     values["positions"] = _positions_from_text(values["positions"])
     values["facts"] = json_from_text(values["facts"] or "{}")
     values["is_idle"] = bool(values["is_idle"])
-    values["inexact"] = _inexact_from_text(values["inexact"])
+    if (inexact := values["inexact"]) is not None:
+        values["inexact"] = from_json(Inexact, json_from_text(inexact))
     return WindowRecord(window=bounds, **values)
 
 
@@ -119,17 +120,7 @@ def keep_counts(
         add_totals(connection, record.source, counts_of_table(applied, now))
 
 
-def text_from_positions(positions: Sequence[ThreadPosition]) -> str:
-    """Redo positions as the column ``positions`` holds them."""
-    return text_from_json([one.as_json() for one in positions])
-
-
 def _positions_from_text(text: str | None) -> tuple[ThreadPosition, ...] | None:
-    return None if text is None else tuple(map(ThreadPosition.from_json, json_from_text(text)))
-
-
-def _inexact_from_text(text: str | None) -> Inexact | None:
     if text is None:
         return None
-    found = json_from_text(text)
-    return Inexact(**{**found, "tables": tuple(found["tables"])})
+    return tuple(from_json(ThreadPosition, one) for one in json_from_text(text))

@@ -38,7 +38,6 @@ from cdc_core.state.window_rows import (
     known_window,
     last_window,
     set_window,
-    text_from_positions,
     window_from_row,
     window_values,
 )
@@ -273,7 +272,7 @@ class Windows(StorePart):
                 rows=rows,
                 seconds=manifest.seconds,
                 manifest_sha256=manifest_sha256,
-                positions=text_from_positions(manifest.positions),
+                positions=text_from_json(manifest.positions),
                 captured=self._database.now(),
                 last_error=None,
                 bytes=size,

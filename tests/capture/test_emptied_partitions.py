@@ -8,6 +8,7 @@ from cdc_core.capture.stream_ends.emptied_partitions import rows_of_partitions
 from cdc_core.config import TableConfig
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.scn import Scn
 from cdc_core.schema.ddl_reading import EmptiedPartitions, emptied_partitions
@@ -68,7 +69,7 @@ def test_a_subpartition_has_bounds_among_those_of_its_partition() -> None:
     sub = PartitionRows(partition="EU_2", column="ID", low="10", has_null=True)
     found = (PartitionRows(partition="EU", column="REGION", listed=("DE",), sub=sub),)
     assert rows_of(emptied=named) == found
-    assert PartitionRows.from_json(found[0].as_json()) == found[0]
+    assert from_json(PartitionRows, as_json(found[0])) == found[0]
     by_values = emptied_partitions("ALTER TABLE ORDERS DROP SUBPARTITION FOR ('DE', 30)")
     assert by_values is not None
     assert rows_of(emptied=by_values) == found

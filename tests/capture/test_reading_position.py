@@ -11,6 +11,7 @@ import pytest
 from cdc_core.capture.passes.mining import MINED_SCHEMA
 from cdc_core.capture.passes.reading_position import Reading, highest_addresses, new_rows
 from cdc_core.errors import DecodeError
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.operations import Operation
 from cdc_core.model.redo_address import RedoAddress, ThreadPosition
 
@@ -166,4 +167,4 @@ def test_addresses_and_positions_print_and_parse() -> None:
     with pytest.raises(ValueError, match="not a redo byte address"):
         RedoAddress.parse("0x5.6")
     for one in (position(), replace(position(), first_scn=None, address=None)):
-        assert ThreadPosition.from_json(one.as_json()) == one
+        assert from_json(ThreadPosition, as_json(one)) == one

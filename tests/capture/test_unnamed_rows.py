@@ -18,6 +18,7 @@ from cdc_core.capture.passes.rows import RowReader, landing_rows
 from cdc_core.capture.passes.unnamed_rows import KnownSegments, SeenRows, note_rows
 from cdc_core.errors import OracleUnavailableError, PreflightError, SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.dictionary_queries import LIST_MAX, in_lists
@@ -264,7 +265,7 @@ def test_rows_are_added_to_what_was_seen() -> None:
 
 
 def test_segments_are_kept_with_the_definition_and_are_no_part_of_it() -> None:
-    assert TableSchema.from_json(SEGMENTED.as_json()).segments == (601, 602)
+    assert from_json(TableSchema, as_json(SEGMENTED)).segments == (601, 602)
     assert replace(SEGMENTED, segments=()) == SEGMENTED
     assert knowing(SEGMENTED, [601]) is SEGMENTED
     assert TableId("HR", "EMP") == SEGMENTED.table

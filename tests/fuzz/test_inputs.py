@@ -28,6 +28,7 @@ from cdc_core.landing.manifest import (
 )
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.ddl_reading import moves_rows, removes_rows, removes_table
@@ -169,7 +170,7 @@ def test_what_a_ddl_s_text_says_is_a_version_or_nothing(head: str, text: str) ->
         return
     assert len(set(found.column_names)) == len(found.column_names)
     assert found.key == ORDERS.key
-    assert TableSchema.from_json(found.as_json()) == found
+    assert from_json(TableSchema, as_json(found)) == found
 
 
 BLOCK = """DECLARE

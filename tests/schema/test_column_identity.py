@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cdc_core.errors import SchemaMismatchError
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.scn import Scn
 from cdc_core.schema.evolution import (
     held_by,
@@ -81,7 +82,7 @@ def test_each_column_is_stored_as_one_name(steps: tuple[str, ...], wanted: str) 
     assert newest is not None
     assert newest.stored_names == names
     assert newest.as_logged().column_names == tuple(names.values())
-    read = TableSchema.from_json(newest.as_json())
+    read = from_json(TableSchema, as_json(newest))
     assert (read.columns, read.dropped, read.given) == (newest.columns, newest.dropped, newest.given)  # fmt: skip
     assert versions[0].keeping(newest).stored_names.items() <= newest.stored_names.items()
 

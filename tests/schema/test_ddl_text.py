@@ -8,6 +8,7 @@ import pytest
 
 from cdc_core.config import TableConfig
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.scn import Scn
 from cdc_core.schema.ddl_text import differing, version_after
 from cdc_core.schema.table import Column, TableSchema
@@ -304,4 +305,4 @@ def test_the_zone_of_local_times_is_that_of_versions_with_a_column_in_common(
     found = after(ddl, old, present, TableConfig(name="HR.EMP"))
     assert found is not None
     assert found.time_zone == zone
-    assert TableSchema.from_json(found.as_json()) == found
+    assert from_json(TableSchema, as_json(found)) == found

@@ -10,6 +10,7 @@ import pytest
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.scn import Scn
 from cdc_core.schema.dictionary_queries import LIST_MAX, tables_condition
 from cdc_core.schema.dictionary_rows import schema_from_rows
@@ -167,7 +168,7 @@ def test_the_rowid_is_a_column_of_its_own_and_the_key() -> None:
     assert schema.column_names == ("_cdc_row_id", "A", "N")
     assert (schema.key, schema.is_by_row_id) == (("_cdc_row_id",), True)
     assert schema.as_in_rows().column_names == ("A", "N")
-    assert TableSchema.from_json(schema.as_json()) == schema
+    assert from_json(TableSchema, as_json(schema)) == schema
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,7 @@ def test_rows_of_tables_with_lobs_have_placeholders_for_the_rowids_that_identify
     config = TableConfig(name="hr.emp", identity="rowid", columns_exclude=excluded)
     schema = build(config, row("A"), column)
     assert schema.has_placeholders is placeholders
-    assert TableSchema.from_json(schema.as_json()).has_placeholders is placeholders
+    assert from_json(TableSchema, as_json(schema)).has_placeholders is placeholders
     assert not build(EMP, row("A"), column, primary=("A",)).has_placeholders
 
 

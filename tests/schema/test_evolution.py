@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.scn import Scn
 from cdc_core.schema.evolution import (
     AddColumn,
@@ -68,7 +69,7 @@ def test_a_dropped_column_is_kept_by_the_lake_and_its_name_stays_taken() -> None
     held = followed.keeping(OLD)
     assert held.column_names == ("ID", "NAME")
     assert held.in_oracle().column_names == ("ID",)
-    assert TableSchema.from_json(followed.as_json()).dropped == ("NAME",)
+    assert from_json(TableSchema, as_json(followed)).dropped == ("NAME",)
     later = replace(followed, scn_from=Scn(3), columns=(ID, NOTE))
     assert judge(followed, later).followed(followed, replace(later, dropped=())).dropped == ("NAME",)  # fmt: skip
     assert later.keeping(held).column_names == ("ID", "NAME", "NOTE")
@@ -89,7 +90,7 @@ def test_a_renamed_column_keeps_its_place_and_what_it_is_stored_as() -> None:
     assert followed.stored_names == {"ID": "ID", "TITLE": "NAME", "NOTE": "NOTE"}
     assert followed.keeping(old) == followed
     assert old.keeping(followed) == replace(old, columns=new.columns)
-    assert TableSchema.from_json(followed.as_json()).columns == followed.columns
+    assert from_json(TableSchema, as_json(followed)).columns == followed.columns
 
     again = replace(followed, scn_from=Scn(3), columns=(ID, replace(NAME, name="T2"), NOTE))
     again = identified(followed, again, "alter table emp rename column title to t2 -- x")

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from cdc_core.errors import SchemaMismatchError
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.schema.ddl_reading import emptied_partitions, exchanged_partition
 from cdc_core.schema.ddl_tokens import tokens_of
@@ -52,7 +53,7 @@ def test_bounds_say_which_rows_a_partition_has(
 ) -> None:  # fmt: skip
     wanted = PartitionRows(partition=name, column="K", **found)  # type: ignore[arg-type]
     assert rows_of_partition(name, method, column(kind), before, others) == wanted
-    assert PartitionRows.from_json(wanted.as_json()) == wanted
+    assert from_json(PartitionRows, as_json(wanted)) == wanted
 
 
 @pytest.mark.parametrize(

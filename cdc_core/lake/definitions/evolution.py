@@ -53,6 +53,7 @@ from cdc_core.lake.tables import (
     key_text,
     mirror_columns,
 )
+from cdc_core.model.json_form import as_json, from_json
 from cdc_core.schema.evolution import Evolution, holding, judge
 from cdc_core.schema.names import check_names, need_mapping
 from cdc_core.schema.table import Column, TableSchema
@@ -67,7 +68,7 @@ def known_schema(log: DeltaLog | None) -> TableSchema | None:
     log."""
     if log is None or SCHEMA_PROPERTY not in log.properties:
         return None
-    return TableSchema.from_json(json.loads(log.properties[SCHEMA_PROPERTY]))
+    return from_json(TableSchema, json.loads(log.properties[SCHEMA_PROPERTY]))
 
 
 def added_columns(log: DeltaLog | None) -> dict[str, AddedColumn]:
@@ -201,7 +202,7 @@ def _properties(log: DeltaLog, evolution: Evolution, newest: TableSchema) -> dic
         added[column.stored_as] = pa.scalar(None) if default is None else default
     widened = tuple(dict.fromkeys((*_listed(log, WIDENED_PROPERTY), *wider)))
     return {
-        SCHEMA_PROPERTY: json.dumps(newest.as_json()),
+        SCHEMA_PROPERTY: json.dumps(as_json(newest)),
         ADDED_PROPERTY: json.dumps({one: default_text(default) for one, default in added.items()}),
         WIDENED_PROPERTY: json.dumps(widened),
     }

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from cdc_core.errors import LakeError
+from cdc_core.model.json_form import as_json, from_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,7 @@ class Positions:
 
     def as_text(self) -> str:
         """The file's content."""
-        tables = {name: asdict(one) for name, one in self.tables.items()}
-        return json.dumps({"source": self.source, "tables": tables}, indent=1, sort_keys=True)
+        return json.dumps(as_json(self), indent=1, sort_keys=True)
 
     @classmethod
     def parse(cls, text: str) -> Positions:
@@ -57,9 +56,7 @@ class Positions:
             LakeError: The text is none of its.
         """
         try:
-            said: dict[str, Any] = json.loads(text)
-            tables = {name: TablePosition(**one) for name, one in said["tables"].items()}
-            return cls(said["source"], tables)
+            return from_json(cls, json.loads(text))
         except (ValueError, TypeError, KeyError) as error:
             raise LakeError(
                 "the file of positions in the lake is damaged",
