@@ -117,6 +117,7 @@ def _result(
             "cdc/double_keys": comparison.double_keys_oracle + comparison.double_keys_delta,
             "cdc/digest_oracle": comparison.digest_oracle,
             "cdc/digest_delta": comparison.digest_delta,
+            "cdc/compared_by": comparison.engine,
             "cdc/seconds": round(comparison.seconds, 3),
             **({"cdc/rows_where": comparison.rows_where} if comparison.rows_where else {}),
         },

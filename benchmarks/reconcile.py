@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.common import Form, Result, measured
 from cdc_core.config import LakeConfig
-from cdc_core.lake.comparison import added, suspects, total
+from cdc_core.lake.comparison.sides import added, suspects, total
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.identifiers import TableId
@@ -102,7 +102,7 @@ def _measure(count: int) -> tuple[float, float, bool]:
             delta = comparison.sums_of_mirror()
             parts = (_parts(count, Path(folder), damaged=False) for _ in range(2))
             oracle = added(comparison.sums_of_files([path]) for path in next(parts))
-            wanted = suspects(oracle, delta)
+            wanted = suspects(oracle, delta, rows_max=comparison.rows_at_once)
             kept = []
             for number, path in enumerate(next(parts)):
                 kept.append(f"{folder}/kept-{number}")

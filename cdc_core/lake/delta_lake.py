@@ -28,7 +28,8 @@ from cdc_core.lake.apply.replay import rebuild_mirror, replay_window, restore_qu
 from cdc_core.lake.apply.truncation import Truncation, truncate
 from cdc_core.lake.apply.windows import apply_window
 from cdc_core.lake.catalog import Registration, register
-from cdc_core.lake.comparison import MirrorComparison, of_mirror
+from cdc_core.lake.comparison.choosing import of_mirror
+from cdc_core.lake.comparison.sides import MirrorComparison
 from cdc_core.lake.definitions.evolution import is_settled, known_schema, settle_schema
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.maintenance.column_purge import purge_column

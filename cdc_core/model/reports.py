@@ -247,6 +247,10 @@ class TransactionStatus:
     keeps_windows_from: str | None
 
 
+ComparisonEngine = Literal["arrow", "spark"]
+"""Who compared a table with Oracle: Redolake's own process, or Spark."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableComparison:
     """One table compared with Oracle as of an SCN.
@@ -270,6 +274,7 @@ class TableComparison:
     digest_oracle: str
     digest_delta: str
     seconds: float
+    engine: ComparisonEngine
     rows_where: str | None = None
 
 

@@ -15,7 +15,7 @@ from cdc_core.errors import (
     SnapshotTooOldError,
     TerminalError,
 )
-from cdc_core.lake.comparison import (
+from cdc_core.lake.comparison.sides import (
     Differences,
     MirrorComparison,
     Side,
@@ -28,7 +28,7 @@ from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.open import open_landing
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import LeftOut, Reconciliation, TableComparison
+from cdc_core.model.reports import ComparisonEngine, LeftOut, Reconciliation, TableComparison
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
@@ -153,6 +153,7 @@ class _Found:
     delta: Side
     wanted: Suspects
     differences: Differences
+    engine: ComparisonEngine
 
 
 def _parts_to_repair(found: _Found) -> list[ChunkPart] | None:
@@ -192,13 +193,13 @@ def _compare(ctx: Context, table: TableId, at: Scn, *, keys_max: int) -> _Found:
             comparison.sums_of_files(paths, held_only=condition != own)
             for condition, paths in _oracle_rows(ctx, session, schema, plans, at)
         )
-        wanted = suspects(oracle, delta)
+        wanted = suspects(oracle, delta, rows_max=comparison.rows_at_once)
         differences = Differences(0, ())
         if wanted.buckets:
             rows = _oracle_rows(ctx, session, schema, plans, at)
             kept = ((condition != own, paths) for condition, paths in rows)
             differences = _look_into(comparison, kept, wanted, keys_max)
-    return _Found(schema, own, oracle, delta, wanted, differences)
+    return _Found(schema, own, oracle, delta, wanted, differences, comparison.engine)
 
 
 def _look_into(
@@ -262,6 +263,7 @@ def _comparison(table: TableId, found: _Found, seconds: float) -> TableCompariso
         digest_oracle=f"{oracle.digest:x}",
         digest_delta=f"{delta.digest:x}",
         rows_where=found.rows_where,
+        engine=found.engine,
         seconds=seconds,
     )
 

@@ -16,6 +16,7 @@ from cdc_core.errors import CdcError
 from cdc_core.model.alerts import Alert
 from cdc_core.model.metrics import Sample
 from cdc_core.model.reports import (
+    ComparisonEngine,
     LeftOut,
     Reconciliation,
     SnapshotProgress,
@@ -367,12 +368,16 @@ def progress_text(one: SnapshotProgress) -> str:
     return text
 
 
+_ENGINES: dict[ComparisonEngine, str] = {"arrow": "Redolake", "spark": "Spark"}
+
+
 def show_reconciliation(found: Reconciliation, console: Console) -> None:
     """Print a comparison for people: tables, the keys that were asked for, no other values."""
     table = Table(box=None, pad_edge=False, title=f"Oracle AS OF SCN {found.scn} and Delta")
     table.add_column("table", overflow="fold")
     for column in ("rows in Oracle", "rows in Delta", "double keys", "differences", "seconds"):
         table.add_column(column, justify="right")
+    table.add_column("by")
     for one in found.tables:
         colour = "red" if one.differences else "green"
         table.add_row(
@@ -382,6 +387,7 @@ def show_reconciliation(found: Reconciliation, console: Console) -> None:
             f"{one.double_keys_oracle + one.double_keys_delta:,}",
             f"[{colour}]{'at least ' if one.is_lower_bound else ''}{one.differences:,}[/]",
             f"{one.seconds:.1f}",
+            _ENGINES[one.engine],
         )
     console.print(table)
     for one in found.tables:

@@ -475,6 +475,7 @@ class StandIn(Pipeline):
                     keys=("ID=1",)[:keys_max] if self.differences.get(str(table)) else (),
                     digest_oracle="aa",
                     digest_delta="aa",
+                    engine="arrow",
                     seconds=0.1,
                 )
                 for table in tables or self.tables

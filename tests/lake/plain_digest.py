@@ -1,6 +1,6 @@
 """What is the digest of a table's values, independent of the order of its rows? The rule, in plain Python.
 
-``cdc_core.lake.comparison`` states the rule and computes it in Spark SQL, on Oracle's side and on Delta's; tests hold it to this form.
+``cdc_core.lake.comparison.sides`` states the rule; Spark SQL and Arrow compute it, on Oracle's side and on Delta's, and tests hold both to this form.
 """
 
 from __future__ import annotations

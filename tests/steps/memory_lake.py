@@ -27,7 +27,7 @@ from cdc_core.lake.apply.chunk_prewrite import ChunkAhead
 from cdc_core.lake.apply.emptied_partitions import refuse_stale
 from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.catalog import Registration
-from cdc_core.lake.comparison import MirrorComparison
+from cdc_core.lake.comparison.sides import MirrorComparison
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.side_tables.positions import Positions
 from cdc_core.lake.side_tables.source_tables import BesideName

@@ -21,7 +21,10 @@ NAMES = ["N", "NUMBER", "D"]
 MANY = "INSERT INTO LOG SELECT MOD(LEVEL, 9), 'many', MOD(LEVEL, 3) / 2 FROM DUAL CONNECT BY LEVEL <= 250"
 
 
-def test_damage_to_counted_rows_is_found_and_repaired(tmp_path: Path, spark_process: None) -> None:
+@pytest.mark.parametrize("merge", ["auto", "spark"])
+def test_damage_to_counted_rows_is_found_and_repaired(
+    tmp_path: Path, spark_process: None, merge: str
+) -> None:
     """Columns are called as the comparison's own could be; NULLs, zeros and NaN are values like others."""
     with running_oracle() as oracle:
         oracle.run(
@@ -34,7 +37,7 @@ def test_damage_to_counted_rows_is_found_and_repaired(tmp_path: Path, spark_proc
             tmp_path,
             tables=[{"name": "DEMO.LOG", "identity": "all_columns"}],
             snapshot={"chunk_rows": 100},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
+            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g", "merge": merge},
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cdc_core.lake.comparison import Differences, Suspects
+from cdc_core.lake.comparison.sides import Differences, Suspects
 from cdc_core.model.identifiers import TableId
 from cdc_core.stage.quarantine import FOLLOWS
 from oracle_embedded.database import ADMIN

@@ -39,7 +39,7 @@ class Damaged:
 
 
 @contextmanager
-def _made(path: Path) -> Iterator[Damaged]:
+def _made(path: Path, merge: str = "auto") -> Iterator[Damaged]:
     with running_oracle() as oracle:
         oracle.run(
             "CREATE TABLE T (ID NUMBER NOT NULL, PART VARCHAR2(9) NOT NULL, BIG NUMBER(38), NOTE VARCHAR2(30),"
@@ -49,7 +49,7 @@ def _made(path: Path) -> Iterator[Damaged]:
         config = oracle.config(
             path,
             "T",
-            lake={"path": str(path / "lake"), "driver_memory": "1g"},
+            lake={"path": str(path / "lake"), "driver_memory": "1g", "merge": merge},
             snapshot={"chunk_rows": 200},
         )
         with Pipeline(config) as pipeline:
@@ -62,9 +62,12 @@ def _made(path: Path) -> Iterator[Damaged]:
             yield Damaged(oracle, pipeline, mirror)
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, spark_process: None) -> Iterator[Damaged]:
-    with _made(tmp_path_factory.mktemp("damaged")) as damaged:
+@pytest.fixture(scope="module", params=["auto", "spark"])
+def made(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, spark_process: None
+) -> Iterator[Damaged]:
+    """Compared in this process, and by Spark."""
+    with _made(tmp_path_factory.mktemp("damaged"), request.param) as damaged:
         yield damaged
 
 

@@ -1,55 +1,29 @@
-"""Is a mirror equal to Oracle's rows as of one SCN?
+"""How does Spark compare a version of a mirror with Oracle's rows? In SQL, by the rule of
+:mod:`cdc_core.lake.comparison.sides`.
 
-Each side is looked at by itself first: its rows are spread over buckets by a hash of their key, and
-each bucket is counted, digested (the rule below) and searched for keys that more than one row has.
-Only where the two sides' buckets differ are
-keys held against each other: one row per key and side, with count and digest. Buckets by hash,
-unlike ranges, are the same on both sides whatever the key's type and the database's sort order are.
-
-**Equal rows.** Where all values identify a row, and equal rows are counted, its key here are the
-values themselves, not the digest that the
-pipeline makes of them: rows are grouped by all their columns on each side, and both sides must have
-as many copies. The mirror's own
-marks are looked at by themselves: the copies of a row are numbered from 1 on without holes, and
-have one digest; a row of which that is not true counts as a double key.
-
-Memory and disk stay bounded: Oracle's side comes in parts, of which only the sums are kept; the
-mirror is read in passes of at most :data:`ROWS_AT_ONCE` rows; and of the buckets that differ no
-more than :data:`ROWS_AT_ONCE` rows are held against each other. Beyond that the number of differing
-keys is a lower bound.
-
-**The digest.** A value's text: ``N`` for NULL, else ``V`` and: integers and decimals plainly with
-the type's scale; text with backslash doubled and the separator U+001F as ``\\u``; binary in
-upper-case hex; ``true`` and ``false``; timestamps as microseconds since 1970-01-01; floats as Java
-prints the shortest text, with -0 as 0. A row's text joins its columns, in the table's order, with
-U+001F. A row's number is the first 15 hex digits of the SHA-256 of its text. The digest is the sum
-of all rows' numbers, which no order of the rows changes. ``tests/lake/plain_digest.py`` has the
-rule in plain Python.
+The mirror is read in passes of at most :data:`ROWS_AT_ONCE` rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from cdc_core.delta.history import read_log
 from cdc_core.delta.row_counts import count_rows
-from cdc_core.lake.definitions.evolution import check_mirror, known_schema, widened_columns
+from cdc_core.lake.comparison.sides import HEX_DIGITS, Differences, Side, Sums, Suspects
+from cdc_core.lake.definitions.evolution import widened_columns
 from cdc_core.lake.definitions.type_widening import exact_sql
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import columns_of, delta, quote_name, spark_type
-from cdc_core.schema.evolution import holding
+from cdc_core.model.reports import ComparisonEngine
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.spark.session import translated
 
-HEX_DIGITS = 15
-"""60 bits of each row: a sum over a billion billion rows still fits into 38 decimal digits."""
-ROWS_PER_BUCKET = 1024
-BUCKETS_MAX = 2**16
 ROWS_AT_ONCE = 20_000_000
 _MARKS = (ROW_DIGEST, ROW_COPY)
 _ILL_MARKED = f"COUNT(DISTINCT {ROW_DIGEST}) <> 1 OR COUNT(DISTINCT {ROW_COPY}) <> COUNT(*) OR MAX({ROW_COPY}) <> COUNT(*)"
@@ -57,114 +31,8 @@ _ILL_MARKED = f"COUNT(DISTINCT {ROW_DIGEST}) <> 1 OR COUNT(DISTINCT {ROW_COPY}) 
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
-    """One bucket of one side, or a side as a whole."""
-
-    rows: int = 0
-    digest: int = 0
-    double_keys: int = 0
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.rows + other.rows,
-            self.digest + other.digest,
-            self.double_keys + other.double_keys,
-        )
-
-
-Side = Mapping[int, Sums]
-"""Sums by bucket; a bucket without rows is not there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suspects:
-    """The buckets in which the sides differ or a key is double, as far as they are looked into;
-    ``differences_beyond`` is how many keys differ at least in those that are not."""
-
-    buckets: tuple[int, ...]
-    differences_beyond: int
-
-
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """Keys that are not the same on both sides. ``keys`` are the first ones, as values of the lake
-    in the key's order: row values, which the caller shows to nobody who did not ask. ``copies`` are
-    how many rows Oracle and the mirror have of each."""
-
-    count: int
-    keys: tuple[tuple[Any, ...], ...]
-    copies: tuple[tuple[int, int], ...] = ()
-
-
-def of_mirror(work: TableWork, schema: TableSchema, version: int) -> MirrorComparison:
-    """The comparison of a version of a mirror, with as many buckets as its size asks for.
-
-    Raises:
-        SchemaMismatchError: The mirror lacks columns of ``schema``.
-        LakeError: There is no mirror.
-    """
-    own, schema = schema, _as_held(work, schema)
-    if (log := work.require_mirror()).version == version:
-        check_mirror(work, schema, log)
-    rows = count_rows(work.mirror)
-    wanted = BUCKETS_MAX if rows is None else -(-rows // ROWS_PER_BUCKET)
-    buckets = min(BUCKETS_MAX, 1 << max(0, wanted - 1).bit_length())
-    if not schema.is_by_all_columns:
-        return MirrorComparison(work, schema, version, buckets, own)
-    rows_alone = schema.as_in_rows()
-    by_values = replace(rows_alone, key=rows_alone.column_names)
-    return MirrorComparison(work, by_values, version, buckets, own.as_in_rows(), counts_rows=True)
-
-
-def _as_held(work: TableWork, schema: TableSchema) -> TableSchema:
-    """The definition with the types that the Delta tables have, which may be wider."""
-    known = known_schema(read_log(work.changelog))
-    if known is None:
-        return schema
-    held = {column.stored_as: column for column in holding(schema, known).columns}
-    columns = tuple(replace(held[one.stored_as], name=one.name) for one in schema.columns)
-    return replace(schema, columns=columns)
-
-
-def total(side: Side) -> Sums:
-    """A side as a whole."""
-    return sum(side.values(), Sums())
-
-
-def added(sides: Iterable[Side]) -> Side:
-    """Parts of one side that have no key in common, as one."""
-    found: dict[int, Sums] = {}
-    for part in sides:
-        for bucket, sums in part.items():
-            found[bucket] = found.get(bucket, Sums()) + sums
-    return found
-
-
-def suspects(oracle: Side, delta_side: Side, *, rows_max: int = ROWS_AT_ONCE) -> Suspects:
-    """Which buckets are to be looked into."""
-    nothing = Sums()
-    differing = [
-        bucket
-        for bucket in sorted(oracle.keys() | delta_side.keys())
-        if oracle.get(bucket, nothing) != delta_side.get(bucket, nothing)
-        or oracle.get(bucket, nothing).double_keys
-    ]
-    taken: list[int] = []
-    left, beyond = rows_max, 0
-    for bucket in differing:
-        rows = oracle.get(bucket, nothing).rows + delta_side.get(bucket, nothing).rows
-        if not taken or rows <= left:
-            taken.append(bucket)
-            left -= rows
-        else:
-            ours, theirs = oracle.get(bucket, nothing), delta_side.get(bucket, nothing)
-            beyond += max(1, abs(ours.rows - theirs.rows))
-    return Suspects(tuple(taken), beyond)
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorComparison:
-    """A version of one mirror that is compared. :func:`of_mirror` makes it. Values are compared in
+class SparkComparison:
+    """A version of one mirror that is compared. Values are compared in
     the types of ``schema``; Oracle's rows have those of ``own``, and so may versions of the mirror
     from before it was given wider ones. ``counts_rows``: equal rows are counted, so the key of
     ``schema`` are all its columns."""
@@ -175,6 +43,8 @@ class MirrorComparison:
     buckets: int
     own: TableSchema
     counts_rows: bool = False
+    rows_at_once: int = ROWS_AT_ONCE
+    engine: ComparisonEngine = "spark"
 
     def sums_of_files(self, paths: Sequence[str], *, held_only: bool = False) -> Side:
         """Sums of rows of Oracle that lie in Parquet files; with ``held_only`` of those whose keys
