@@ -144,16 +144,16 @@ class WindowRecord:
     ordinal: int
     window: ScnWindow
     mining_low: Scn
-    state: WindowState
-    rows: int | None
-    seconds: float | None
-    apply_seconds: float | None
-    manifest_sha256: str | None
     created: datetime
-    captured: datetime | None
-    applied: datetime | None
-    last_error: str | None
     key: str
+    state: WindowState = "planned"
+    rows: int | None = None
+    seconds: float | None = None
+    apply_seconds: float | None = None
+    manifest_sha256: str | None = None
+    captured: datetime | None = None
+    applied: datetime | None = None
+    last_error: str | None = None
     positions: tuple[ThreadPosition, ...] | None = None
     ended: datetime | None = None
     bytes: int | None = None

@@ -9,6 +9,7 @@ Query).
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
 from typing import Any
@@ -22,7 +23,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.segments import PAST_ERRORS
 from cdc_core.signals.channels import KnownSignals, json_data, signal_from, used_before
-from cdc_core.state.json_text import json_from_text, text_from_json
+from cdc_core.state.column_types import json_text
 from cdc_core.state.texts import storable
 
 _LOG = logging.getLogger(__name__)
@@ -192,7 +193,7 @@ def _is_another(signal: Signal, before: Signal) -> bool:
     if before.state == "rejected" and not before.data:
         return False
     asked = {key: value for key, value in before.data.items() if key != "scn"}
-    kept = json_from_text(storable(text_from_json(signal.data)))  # as the store gives it back
+    kept = json.loads(storable(json_text(signal.data)))  # as the store gives it back
     asks = {key: value for key, value in kept.items() if key != "scn"}
     return (signal.type, asks) != (before.type, asked)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Literal
 
 from sqlalchemy import Connection, delete, select, update
@@ -15,7 +16,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.chunks import add_chunks, set_chunk
-from cdc_core.state.database import StorePart, moment
+from cdc_core.state.database import StorePart
 from cdc_core.state.schemas import SchemaVersion, newest_schema, put_schema
 from cdc_core.state.sql_tables import CHUNKS, TABLES, of
 from cdc_core.state.table_rows import (
@@ -75,7 +76,7 @@ class CapturedTables(StorePart):
                 connection,
                 replace(
                     record, state="snapshotting", mirror_scn=None, stopped_scn=None, reason=None,
-                    way_out=None, since=moment(self._database.now()), asked_by=None, rest_waits=None,
+                    way_out=None, since=self._database.moment(), asked_by=None, rest_waits=None,
                     trouble=None,
                 ),
             )  # fmt: skip
@@ -204,7 +205,7 @@ class CapturedTables(StorePart):
             record = _captured(connection, source, table, "paused")
             paused = replace(
                 record, state="paused", reason=reason, way_out=way_out, asked_by=asked_by,
-                since=moment(self._database.now()), trouble=None,
+                since=self._database.moment(), trouble=None,
             )  # fmt: skip
             put_table(connection, paused)
             return paused
@@ -225,7 +226,7 @@ class CapturedTables(StorePart):
             record = _captured(connection, source, table, "resumed")
             resumed = replace(
                 record, state="snapshotting" if record.mirror_scn is None else "ready", reason=None,
-                way_out=None, asked_by=None, trouble=None, since=moment(self._database.now()),
+                way_out=None, asked_by=None, trouble=None, since=self._database.moment(),
             )  # fmt: skip
             put_table(connection, resumed)
             return resumed
@@ -243,7 +244,7 @@ class CapturedTables(StorePart):
                 connection,
                 replace(
                     record, state="snapshotting", generation=record.generation + 1, mirror_scn=None,
-                    reason=None, way_out=None, since=moment(self._database.now()), asked_by=None,
+                    reason=None, way_out=None, since=self._database.moment(), asked_by=None,
                     rest_waits=None, trouble=None,
                 ),
             )  # fmt: skip
@@ -266,7 +267,7 @@ class CapturedTables(StorePart):
             put_schema(connection, version.source, version.schema, None)
             record = table_row(connection, version.source, version.schema.table)
             if record is not None:
-                _remark(connection, record, reason, way_out, self._database.now())
+                _remark(connection, record, reason, way_out, self._database.moment())
 
     def remark(self, source: str, table: TableId, *, reason: str, way_out: str) -> bool:
         """Say what the configuration asks of a table that goes on. Repeatable.
@@ -277,7 +278,7 @@ class CapturedTables(StorePart):
         with self._database.writing() as connection:
             record = table_row(connection, source, table)
             return record is not None and _remark(
-                connection, record, reason, way_out, self._database.now()
+                connection, record, reason, way_out, self._database.moment()
             )
 
     def note_quarantine(self, source: str, table: TableId, rows: int) -> None:
@@ -327,7 +328,7 @@ class CapturedTables(StorePart):
             connection,
             replace(
                 record, state=state, reason=reason, way_out=way_out, stopped_scn=scn,
-                since=moment(self._database.now()), asked_by=asked_by, trouble=trouble,
+                since=self._database.moment(), asked_by=asked_by, trouble=trouble,
             ),
         )  # fmt: skip
 
@@ -342,7 +343,7 @@ def _place(record: TableRecord) -> tuple[object, ...]:
 
 
 def end_stream(
-    connection: Connection, source: str, ordinal: int, end: StreamEnd, now: float
+    connection: Connection, source: str, ordinal: int, end: StreamEnd, now: datetime
 ) -> None:
     """Note inside the caller's transaction that a table left with a window of its present stream.
 
@@ -356,14 +357,14 @@ def end_stream(
             connection,
             replace(
                 record, state="failed", reason=end.reason, way_out=end.way_out,
-                stopped_scn=Scn(end.scn), since=moment(now), asked_by=None,
+                stopped_scn=Scn(end.scn), since=now, asked_by=None,
                 rest_waits=record.reason if waits else None,
                 trouble=record.trouble if waits else end.trouble,
             ),
         )  # fmt: skip
 
 
-def cut_stream(connection: Connection, source: str, end: StreamEnd, now: float) -> None:
+def cut_stream(connection: Connection, source: str, end: StreamEnd, now: datetime) -> None:
     """End a table's stream, which may have ended later, inside the caller's transaction: nothing
     behind the end is taken."""
     record = table_row(connection, source, end.table)
@@ -371,14 +372,14 @@ def cut_stream(connection: Connection, source: str, end: StreamEnd, now: float) 
         put_table(
             connection,
             replace(
-                record, state="failed", reason=end.reason, way_out=end.way_out, since=moment(now),
+                record, state="failed", reason=end.reason, way_out=end.way_out, since=now,
                 stopped_scn=Scn(end.scn), asked_by=None, rest_waits=None, trouble=end.trouble,
             ),
         )  # fmt: skip
 
 
 def _remark(
-    connection: Connection, record: TableRecord, reason: str, way_out: str, now: float
+    connection: Connection, record: TableRecord, reason: str, way_out: str, now: datetime
 ) -> bool:
     """Say it besides what the configuration has asked of the table before; what stops a table is
     said alone."""
@@ -388,9 +389,7 @@ def _remark(
         reason, way_out = f"{record.reason}; {reason}", f"{record.way_out} {way_out}"
     put_table(
         connection,
-        replace(
-            record, reason=reason, way_out=way_out, asked_by="configuration", since=moment(now)
-        ),
+        replace(record, reason=reason, way_out=way_out, asked_by="configuration", since=now),
     )
     return True
 

@@ -13,9 +13,8 @@ from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.chunks import NEW_ROWS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
-from cdc_core.state.database import StorePart, moment
-from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.sql_tables import CHUNKS, TABLES, of
+from cdc_core.state.database import StorePart
+from cdc_core.state.sql_tables import CHUNKS, TABLES, of, values_of
 from cdc_core.state.totals import add_totals, counts_of_chunk
 
 _PLACE = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
@@ -333,7 +332,7 @@ def _unread(connection: Connection, source: str, table: TableId) -> list[ChunkRe
 def write_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:
     """Write chunks as they are inside the caller's transaction."""
     for chunk in chunks:
-        connection.execute(insert(CHUNKS).values(_values(chunk)))
+        connection.execute(insert(CHUNKS).values(values_of(CHUNKS, chunk)))
 
 
 def add_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> list[ChunkRecord]:
@@ -411,19 +410,7 @@ def set_chunk(connection: Connection, record: ChunkRecord, **values: Any) -> Non
     connection.execute(update(CHUNKS).where(place).values(**values))
 
 
-def _values(record: ChunkRecord) -> dict[str, Any]:
-    values = {
-        column.name: getattr(record, column.name)
-        for column in CHUNKS.columns
-        if column.name not in {"owner", "name", "range"}
-    }
-    place = {"owner": record.table.owner, "name": record.table.name}
-    values["applied"] = None if record.applied is None else record.applied.timestamp()
-    return {**values, **place, "range": text_from_json(record.range)}
-
-
 def _chunk_from_row(row: Any) -> ChunkRecord:
     values = dict(row)
     table = TableId(values.pop("owner"), values.pop("name"))
-    values |= {"range": json_from_text(values["range"]), "applied": moment(values["applied"])}
     return ChunkRecord(table=table, **values)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from sqlalchemy import delete, insert, select
 
 from cdc_core.model.identifiers import TableId
@@ -19,16 +17,15 @@ class Comparisons(StorePart):
     def newest(self, source: str) -> dict[TableId, Comparison]:
         """The last comparison of each table that was compared."""
         query = select(COMPARISONS).where(COMPARISONS.c.source == source)
-        with self._database.reading() as connection:
-            return {
-                TableId(row["owner"], row["name"]): Comparison(
-                    scn=Scn(row["scn"]),
-                    compared=datetime.fromtimestamp(row["compared"], UTC),
-                    rows=row["rows_compared"],
-                    differences=row["differences"],
-                )
-                for row in connection.execute(query).mappings()
-            }
+        return {
+            TableId(row["owner"], row["name"]): Comparison(
+                scn=Scn(row["scn"]),
+                compared=row["compared"],
+                rows=row["rows_compared"],
+                differences=row["differences"],
+            )
+            for row in self._rows(query)
+        }
 
     def keep(self, source: str, table: TableId, *, scn: Scn, rows: int, differences: int) -> None:
         """Note a comparison, unless one as of a later SCN is known."""

@@ -128,6 +128,10 @@ class Database:
         """Seconds since 1970 by this process's clock: for what people look at."""
         return (self._clock or time.time)()
 
+    def moment(self) -> datetime:
+        """The same as a time in UTC."""
+        return datetime.fromtimestamp(self.now(), UTC)
+
     def now_for_all(self, connection: Connection) -> float:
         """Seconds since 1970 by the one clock that all processes of the store share: PostgreSQL's
         own. A SQLite file belongs to one machine, so its clock is the machine's."""
@@ -171,11 +175,6 @@ def open_database(
         database.close()
         raise
     return database
-
-
-def moment(seconds: float | None) -> datetime | None:
-    """A stored moment as a time in UTC."""
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 def _checked(url: str) -> URL:

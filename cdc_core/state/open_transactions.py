@@ -9,8 +9,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from cdc_core.model.transactions import OVER, OpenTransaction
 from cdc_core.state.database import StorePart
-from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.sql_tables import OPEN_TRANSACTIONS
+from cdc_core.state.sql_tables import OPEN_TRANSACTIONS, values_of
 
 
 class Ledger(StorePart):
@@ -52,21 +51,14 @@ def same_ledger(connection: Connection, source: str, ledger: Sequence[OpenTransa
 
 
 def _ledger_values(source: str, one: OpenTransaction) -> dict[str, Any]:
-    values = {
-        column.name: getattr(one, column.name)
-        for column in OPEN_TRANSACTIONS.columns
-        if column.name != "source"
-    }
-    tables = list(zip(one.tables, one.table_rows, strict=True))
-    windows = text_from_json(list(one.windows))
-    return {**values, "source": source, "tables": text_from_json(tables), "windows": windows}
+    tables = tuple(zip(one.tables, one.table_rows, strict=True))
+    return values_of(OPEN_TRANSACTIONS, one, source=source, tables=tables)
 
 
 def _ledger_from_row(row: Any) -> OpenTransaction:
     values = dict(row)
     del values["source"]
-    values["windows"] = tuple(json_from_text(values["windows"]))
-    tables = json_from_text(values["tables"])
+    tables = values["tables"]
     values["tables"] = tuple(name for name, _ in tables)
     values["table_rows"] = tuple(rows for _, rows in tables)
     return OpenTransaction(**values)

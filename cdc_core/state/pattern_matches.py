@@ -9,8 +9,8 @@ from sqlalchemy import delete, insert, select
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
 from cdc_core.state.database import StorePart
-from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import FOUND_TABLES as FOUND
+from cdc_core.state.sql_tables import values_of
 
 
 class PatternMatches(StorePart):
@@ -23,7 +23,7 @@ class PatternMatches(StorePart):
             return [
                 FoundTable(
                     TableId(row["owner"], row["name"]),
-                    columns_exclude=tuple(json_from_text(row["columns_exclude"])),
+                    columns_exclude=row["columns_exclude"],
                     left_out=row["left_out"],
                 )
                 for row in connection.execute(query).mappings()
@@ -31,16 +31,7 @@ class PatternMatches(StorePart):
 
     def save(self, source: str, found: Sequence[FoundTable]) -> None:
         """Put these tables in the place of those that were found before."""
-        values = [
-            {
-                "source": source,
-                "owner": one.table.owner,
-                "name": one.table.name,
-                "columns_exclude": text_from_json(list(one.columns_exclude)),
-                "left_out": one.left_out,
-            }
-            for one in found
-        ]
+        values = [values_of(FOUND, one, source=source) for one in found]
         with self._database.writing() as connection:
             connection.execute(delete(FOUND).where(FOUND.c.source == source))
             if values:

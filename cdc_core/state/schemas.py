@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.json_form import from_json
 from cdc_core.model.scn import Scn
 from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.database import StorePart
-from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import SCHEMA_VERSIONS as VERSIONS
 from cdc_core.state.sql_tables import TABLES, of
 
@@ -108,7 +106,7 @@ def put_schema(connection: Connection, source: str, schema: TableSchema, ddl: st
             owner=schema.table.owner,
             name=schema.table.name,
             scn_from=schema.scn_from,
-            schema=text_from_json(schema),
+            schema=schema,
             ddl=ddl,
         )
     )
@@ -130,10 +128,4 @@ def keep_segments(connection: Connection, source: str, schema: TableSchema) -> N
 
 
 def _version_from_row(row: Any) -> SchemaVersion:
-    return SchemaVersion(row["source"], _schema_from_text(row["schema"]), row["ddl"])
-
-
-@lru_cache(maxsize=2048)
-def _schema_from_text(text: str) -> TableSchema:
-    """Every window asks for the definitions of all tables, and they hardly ever change."""
-    return from_json(TableSchema, json_from_text(text))
+    return SchemaVersion(row["source"], row["schema"], row["ddl"])

@@ -12,14 +12,14 @@ from cdc_core.errors import TerminalError
 from cdc_core.landing.manifest import SignalOutcome
 from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal, SignalState
-from cdc_core.state.database import StorePart, moment
-from cdc_core.state.json_text import json_from_text, text_from_json
+from cdc_core.state.database import StorePart
 from cdc_core.state.sql_tables import (
     SIGNAL_OFFSETS,
     SIGNAL_TABLES,
     SIGNALS,
     SNAPSHOT_PAUSES,
     of,
+    values_of,
 )
 
 
@@ -32,19 +32,8 @@ class Signals(StorePart):
         with self._database.writing() as connection:
             if _signal(connection, record.source, record.id) is not None:
                 return False
-            created = record.created.timestamp() if record.created else self._database.now()
-            connection.execute(
-                insert(SIGNALS).values(
-                    source=record.source,
-                    id=record.id,
-                    type=record.type,
-                    data=text_from_json(record.data),
-                    channel=record.channel,
-                    state=record.state,
-                    reason=record.reason,
-                    created=created,
-                )
-            )
+            created = record.created or self._database.moment()
+            connection.execute(insert(SIGNALS).values(values_of(SIGNALS, record, created=created)))
             return True
 
     def find(self, source: str, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
@@ -52,10 +41,8 @@ class Signals(StorePart):
         query = select(SIGNALS).where(SIGNALS.c.source == source)
         if states is not None:
             query = query.where(SIGNALS.c.state.in_(list(states)))
-        return [
-            _signal_from_row(row)
-            for row in self._rows(query.order_by(SIGNALS.c.created, SIGNALS.c.id))
-        ]
+        query = query.order_by(SIGNALS.c.created, SIGNALS.c.id)
+        return [Signal(**row) for row in self._rows(query)]
 
     def get(self, source: str, signal_id: str) -> Signal | None:
         """One signal."""
@@ -76,9 +63,7 @@ class Signals(StorePart):
             record = _signal(connection, source, signal_id)
             if record is None or record.state != "pending":
                 return None
-            values = {"state": "taken"} | (
-                {} if data is None else {"data": text_from_json(dict(data))}
-            )
+            values = {"state": "taken"} | ({} if data is None else {"data": data})
             connection.execute(
                 update(SIGNALS).where(of(SIGNALS, source, id=signal_id)).values(**values)
             )
@@ -152,8 +137,7 @@ class Signals(StorePart):
         """Since when no chunks are read; None where they are."""
         query = select(SNAPSHOT_PAUSES.c.since).where(SNAPSHOT_PAUSES.c.source == source)
         with self._database.reading() as connection:
-            found = connection.execute(query).scalar()
-            return None if found is None else moment(found)
+            return connection.execute(query).scalar()
 
     def pause_snapshots(self, source: str) -> bool:
         """Have no chunks read any more; False where they are not read already."""
@@ -187,21 +171,12 @@ def settle_signals(connection: Connection, source: str, outcomes: Sequence[Signa
             .values(
                 state="rejected" if refusals else "done",
                 reason="; ".join(refusals) or None,
-                data=text_from_json({**record.data, "scn": own[0].scn}),
+                data={**record.data, "scn": own[0].scn},
             )
         )
 
 
 def _signal(connection: Connection, source: str, signal_id: str) -> Signal | None:
-    row = (
-        connection.execute(select(SIGNALS).where(of(SIGNALS, source, id=signal_id)))
-        .mappings()
-        .first()
-    )
-    return _signal_from_row(row) if row else None
-
-
-def _signal_from_row(row: Any) -> Signal:
-    values = dict(row)
-    values |= {"data": json_from_text(values["data"]), "created": moment(values["created"])}
-    return Signal(**values)
+    query = select(SIGNALS).where(of(SIGNALS, source, id=signal_id))
+    row = connection.execute(query).mappings().first()
+    return Signal(**row) if row else None

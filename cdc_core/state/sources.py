@@ -6,7 +6,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from cdc_core.model.records import SourceRecord
 from cdc_core.state.database import StorePart
-from cdc_core.state.sql_tables import SOURCES
+from cdc_core.state.sql_tables import SOURCES, values_of
 
 _SOURCE = select(SOURCES).where(SOURCES.c.name == bindparam("of"))
 
@@ -21,10 +21,9 @@ class Sources(StorePart):
 
     def save(self, record: SourceRecord) -> None:
         """Write a source, new or not."""
-        values = {column.name: getattr(record, column.name) for column in SOURCES.columns}
         with self._database.writing() as connection:
             connection.execute(delete(SOURCES).where(SOURCES.c.name == record.name))
-            connection.execute(insert(SOURCES).values(values))
+            connection.execute(insert(SOURCES).values(values_of(SOURCES, record)))
 
 
 def source_row(connection: Connection, name: str) -> SourceRecord | None:

@@ -1,10 +1,11 @@
 """Which SQL tables hold the metadata store?
 
-The newest form; ``migrations/`` brings older stores here. Moments are seconds since 1970 in UTC,
-JSON is text.
+The newest form; ``migrations/`` brings older stores here.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -23,6 +24,11 @@ from sqlalchemy import (
 )
 
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.records import Inexact
+from cdc_core.model.redo_address import ThreadPosition
+from cdc_core.model.streams import ReadAgain
+from cdc_core.schema.table import TableSchema
+from cdc_core.state.column_types import Json, Moment
 
 METADATA = MetaData()
 
@@ -65,10 +71,10 @@ TABLES = Table(
     Column("stopped_scn", BigInteger),
     Column("reason", Text),
     Column("way_out", Text),
-    Column("since", Float),
+    Column("since", Moment),
     Column("asked_by", String(20)),
     Column("trouble", String(20)),
-    Column("read_again", Text),
+    Column("read_again", Json(tuple[ReadAgain, ...])),
     Column("rest_waits", Text),
     Column("in_quarantine", BigInteger, nullable=False),
     Column("revision", BigInteger, nullable=False),
@@ -87,17 +93,17 @@ WINDOWS = Table(
     Column("seconds", Float),
     Column("apply_seconds", Float),
     Column("manifest_sha256", String(64)),
-    Column("created", Float, nullable=False),
-    Column("captured", Float),
-    Column("applied", Float),
+    Column("created", Moment, nullable=False),
+    Column("captured", Moment),
+    Column("applied", Moment),
     Column("last_error", Text),
-    Column("positions", Text),
+    Column("positions", Json(tuple[ThreadPosition, ...])),
     Column("key", String(80), nullable=False),
-    Column("ended", Float),
+    Column("ended", Moment),
     Column("bytes", BigInteger),
-    Column("facts", Text),
+    Column("facts", Json(dict[str, int])),
     Column("is_idle", Boolean),
-    Column("inexact", Text),
+    Column("inexact", Json(Inexact)),
     UniqueConstraint("source", "scn_high"),
     UniqueConstraint("source", "scn_low"),
 )
@@ -117,7 +123,7 @@ WINDOW_TABLES = Table(
     Column("write_way", String(20)),
     Column("write_reason", Text),
     Column("seconds", Float, nullable=False),
-    Column("applied", Float, nullable=False),
+    Column("applied", Moment, nullable=False),
 )
 """What a window brought to a table. A table that it did not touch has no row."""
 
@@ -138,14 +144,14 @@ CHUNKS = Table(
     Column("snapshot_id", String(80), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("scn", BigInteger, nullable=False),
-    Column("range", Text, nullable=False),
+    Column("range", Json(dict[str, Any]), nullable=False),
     Column("condition", Text),
     Column("signal_id", String(200)),
     Column("state", String(20), nullable=False, index=True),
     Column("rows", BigInteger),
     Column("seconds", Float),
     Column("apply_seconds", Float),
-    Column("applied", Float),
+    Column("applied", Moment),
     Column("manifest_sha256", String(64)),
 )
 
@@ -153,7 +159,7 @@ FOUND_TABLES = Table(
     "found_tables",
     METADATA,
     *_of_table(),
-    Column("columns_exclude", Text, nullable=False),
+    Column("columns_exclude", Json(tuple[str, ...]), nullable=False),
     Column("left_out", Text, nullable=False),
 )
 
@@ -162,7 +168,7 @@ COMPARISONS = Table(
     METADATA,
     *_of_table(),
     Column("scn", BigInteger, nullable=False),
-    Column("compared", Float, nullable=False),
+    Column("compared", Moment, nullable=False),
     Column("rows_compared", BigInteger, nullable=False),
     Column("differences", BigInteger, nullable=False),
 )
@@ -175,7 +181,7 @@ OPEN_TRANSACTIONS = Table(
     Column("start_scn", BigInteger),
     Column("first_ordinal", BigInteger, nullable=False),
     Column("has_rollback", Boolean, nullable=False),
-    Column("tables", Text, nullable=False),
+    Column("tables", Json(tuple[tuple[str, int], ...]), nullable=False),
     Column("rows", BigInteger, nullable=False),
     Column("username", String(128)),
     Column("undone", BigInteger, nullable=False),
@@ -185,7 +191,7 @@ OPEN_TRANSACTIONS = Table(
     Column("absent_scn", BigInteger),
     Column("start_timestamp", DateTime),
     Column("client_id", String(64)),
-    Column("windows", Text, nullable=False),
+    Column("windows", Json(tuple[int, ...]), nullable=False),
 )
 
 SCHEMA_VERSIONS = Table(
@@ -193,7 +199,7 @@ SCHEMA_VERSIONS = Table(
     METADATA,
     *_of_table(),
     Column("scn_from", BigInteger, primary_key=True),
-    Column("schema", Text, nullable=False),
+    Column("schema", Json(TableSchema), nullable=False),
     Column("ddl", Text),
 )
 
@@ -203,11 +209,11 @@ SIGNALS = Table(
     _of_source(),
     Column("id", String(200), primary_key=True),
     Column("type", String(40), nullable=False),
-    Column("data", Text, nullable=False),
+    Column("data", Json(dict[str, Any]), nullable=False),
     Column("channel", String(40), nullable=False),
     Column("state", String(20), nullable=False, index=True),
     Column("reason", Text),
-    Column("created", Float, nullable=False),
+    Column("created", Moment, nullable=False),
 )
 
 SIGNAL_TABLES = Table(
@@ -235,15 +241,15 @@ NOTIFICATIONS = Table(
     Column("id", String(300), nullable=False),
     Column("aggregate_type", String(40), nullable=False),
     Column("type", String(40), nullable=False),
-    Column("data", Text, nullable=False),
-    Column("created", Float, nullable=False),
+    Column("data", Json(dict[str, str]), nullable=False),
+    Column("created", Moment, nullable=False),
 )
 
 SNAPSHOT_PAUSES = Table(
     "snapshot_pauses",
     METADATA,
     _of_source(),
-    Column("since", Float, nullable=False),
+    Column("since", Moment, nullable=False),
 )
 """Sources of which no chunks are read until a signal ``resume-snapshot``."""
 
@@ -269,3 +275,11 @@ def of(
     named = {} if table is None else {"owner": table.owner, "name": table.name}
     wanted: dict[str, object] = {"source": source, **named, **more}
     return and_(*(rows.c[column] == value for column, value in wanted.items()))
+
+
+def values_of(table: Table, record: Any, **more: Any) -> dict[str, Any]:
+    """What a row of a table holds of a record: its fields by the names of the columns, owner and
+    name of its table; and what else is given."""
+    more |= {"owner": record.table.owner, "name": record.table.name} if "owner" in table.c else {}
+    names = [column.name for column in table.columns if column.name not in more]
+    return {name: getattr(record, name) for name in names} | more

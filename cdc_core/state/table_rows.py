@@ -21,13 +21,9 @@ from sqlalchemy import (
 
 from cdc_core.model.chunks import BLOCKING, NEW_ROWS
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.json_form import from_json
 from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn
-from cdc_core.model.streams import ReadAgain
-from cdc_core.state.database import moment
-from cdc_core.state.json_text import json_from_text, text_from_json
-from cdc_core.state.sql_tables import CHUNKS, TABLES, of
+from cdc_core.state.sql_tables import CHUNKS, TABLES, of, values_of
 
 _AWAITS_ROWS = (
     select(CHUNKS.c.number)
@@ -96,16 +92,11 @@ def move_tables(connection: Connection, source: str, positions: Mapping[TableId,
 
 def _record(values: dict[str, Any]) -> TableRecord:
     table = _table_id(values.pop("owner"), values.pop("name"))
-    values |= {"since": moment(values["since"]), "read_again": _read_again(values["read_again"])}
     return TableRecord(table=table, **values)
 
 
 _table_id = lru_cache(maxsize=4096)(TableId)
 """The same tables are read again and again, and a name is checked when it is made."""
-
-
-def _read_again(text: str | None) -> tuple[ReadAgain, ...]:
-    return tuple(from_json(ReadAgain, one) for one in json_from_text(text or "[]"))
 
 
 def put_table(connection: Connection, record: TableRecord) -> None:
@@ -117,12 +108,4 @@ def put_table(connection: Connection, record: TableRecord) -> None:
 def write_table(connection: Connection, record: TableRecord) -> None:
     """Write a table as it is inside the caller's transaction."""
     connection.execute(delete(TABLES).where(is_table(record.source, record.table)))
-    values = {
-        column.name: getattr(record, column.name)
-        for column in TABLES.columns
-        if column.name not in {"owner", "name"}
-    }
-    values |= {"owner": record.table.owner, "name": record.table.name}
-    values["since"] = None if record.since is None else record.since.timestamp()
-    values["read_again"] = text_from_json(record.read_again)
-    connection.execute(insert(TABLES).values(values))
+    connection.execute(insert(TABLES).values(values_of(TABLES, record)))

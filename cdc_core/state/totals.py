@@ -6,6 +6,7 @@ added here, in the transaction that records it: once, however often it is tried.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +15,8 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from cdc_core.model.metrics import Counts
 from cdc_core.model.records import ChunkRecord
 from cdc_core.model.reports import TableApplied
+from cdc_core.state.column_types import json_text
 from cdc_core.state.database import StorePart
-from cdc_core.state.json_text import json_from_text, text_from_json
 from cdc_core.state.sql_tables import TOTALS
 
 LAST_CHANGE = "redolake_table_last_change_timestamp_seconds"
@@ -38,7 +39,7 @@ class Totals(StorePart):
         query = select(TOTALS).where(TOTALS.c.source == source)
         with self._database.reading() as connection:
             return {
-                (row["metric"], tuple(json_from_text(row["labels"]))): row["value"]
+                (row["metric"], tuple(json.loads(row["labels"]))): row["value"]
                 for row in connection.execute(query).mappings()
             }
 
@@ -48,7 +49,7 @@ def add_totals(connection: Connection, source: str, counts: Counts) -> None:
     for (metric, labels), number in counts.items():
         if not number:
             continue
-        place = {"of_source": source, "of_metric": metric, "of_labels": text_from_json([*labels])}
+        place = {"of_source": source, "of_metric": metric, "of_labels": json_text(labels)}
         changed = _SET if metric == LAST_CHANGE else _ADD
         if connection.execute(changed, {**place, "number": number}).rowcount == 0:
             values = {name.removeprefix("of_"): value for name, value in place.items()}

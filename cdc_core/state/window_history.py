@@ -61,7 +61,7 @@ class WindowHistory(StorePart):
             else:
                 young = select(func.min(WINDOWS.c.ordinal)).where(
                     WINDOWS.c.source == source,
-                    or_(WINDOWS.c.ended.is_(None), WINDOWS.c.ended >= before.timestamp()),
+                    or_(WINDOWS.c.ended.is_(None), WINDOWS.c.ended >= before),
                 )
                 end_of_old = connection.execute(young).scalar()
                 old = true() if end_of_old is None else WINDOWS.c.ordinal < end_of_old
@@ -113,7 +113,7 @@ class WindowHistory(StorePart):
             connection.execute(update(WINDOWS).where(again).values(values))
             replace_ledger(connection, source, before)
             for end in ends:
-                cut_stream(connection, source, end, self._database.now())
+                cut_stream(connection, source, end, self._database.moment())
 
     def restore_window(self, record: WindowRecord) -> None:
         """Write a planned window with its own number into a store that is made anew."""

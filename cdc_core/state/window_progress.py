@@ -11,7 +11,6 @@ from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import Inexact, TableRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.state.json_text import text_from_json
 from cdc_core.state.sql_tables import WINDOWS
 from cdc_core.state.table_rows import table_row, table_rows
 from cdc_core.state.window_rows import set_window, window_from_row
@@ -69,7 +68,7 @@ def mark_inexact(
             tables=tuple(sorted({*known.tables, *manifest.tables_late})),
             window=record.window.key,
         )
-        set_window(connection, earlier, inexact=text_from_json(found))
+        set_window(connection, earlier, inexact=found)
 
 
 def tables_by_name(

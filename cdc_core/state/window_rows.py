@@ -8,14 +8,10 @@ from sqlalchemy import Connection, insert, select, update
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.json_form import from_json
-from cdc_core.model.records import Inexact, WindowRecord
-from cdc_core.model.redo_address import ThreadPosition
+from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.model.scn import ScnWindow
-from cdc_core.state.database import moment
-from cdc_core.state.json_text import json_from_text
-from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS, of
+from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS, of, values_of
 from cdc_core.state.totals import add_totals, counts_of_table
 
 _COUNTS = ("changes", "rows_inserted", "rows_updated", "rows_deleted", "quarantined")
@@ -25,30 +21,14 @@ def window_from_row(row: Any) -> WindowRecord:
     """A row of ``windows`` as a record."""
     values = dict(row)
     bounds = ScnWindow(values.pop("scn_low"), values.pop("scn_high"))
-    for name in ("created", "captured", "applied", "ended"):
-        values[name] = moment(values[name])
-    values["positions"] = _positions_from_text(values["positions"])
-    values["facts"] = json_from_text(values["facts"] or "{}")
-    values["is_idle"] = bool(values["is_idle"])
-    if (inexact := values["inexact"]) is not None:
-        values["inexact"] = from_json(Inexact, json_from_text(inexact))
+    values |= {"facts": values["facts"] or {}, "is_idle": bool(values["is_idle"])}
     return WindowRecord(window=bounds, **values)
 
 
 def window_values(record: WindowRecord) -> dict[str, Any]:
     """What a planned window is inserted with."""
-    return {
-        "source": record.source,
-        "ordinal": record.ordinal,
-        "scn_low": record.window.scn_low,
-        "scn_high": record.window.scn_high,
-        "mining_low": record.mining_low,
-        "state": record.state,
-        "created": record.created.timestamp(),
-        "key": record.key,
-        "ended": record.ended.timestamp() if record.ended else None,
-        "is_idle": False,
-    }
+    bounds = {"scn_low": record.window.scn_low, "scn_high": record.window.scn_high}
+    return values_of(WINDOWS, record, **bounds)
 
 
 def find_window(connection: Connection, source: str, window: ScnWindow) -> WindowRecord | None:
@@ -118,9 +98,3 @@ def keep_counts(
         values = {**named, **counts, **write, "seconds": applied.seconds, "applied": now}
         connection.execute(insert(WINDOW_TABLES).values(**values))
         add_totals(connection, record.source, counts_of_table(applied, now))
-
-
-def _positions_from_text(text: str | None) -> tuple[ThreadPosition, ...] | None:
-    if text is None:
-        return None
-    return tuple(from_json(ThreadPosition, one) for one in json_from_text(text))

@@ -15,8 +15,7 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.captured_tables import end_stream
-from cdc_core.state.database import StorePart, moment
-from cdc_core.state.json_text import text_from_json
+from cdc_core.state.database import StorePart
 from cdc_core.state.open_transactions import replace_ledger, same_ledger
 from cdc_core.state.schemas import keep_segments, put_schema
 from cdc_core.state.signals import settle_signals
@@ -66,9 +65,9 @@ class Windows(StorePart):
         if ordinals is not None:
             query = query.where(WINDOWS.c.ordinal.between(ordinals.start, ordinals.stop - 1))
         if ended_from is not None:
-            query = query.where(WINDOWS.c.ended >= ended_from.timestamp())
+            query = query.where(WINDOWS.c.ended >= ended_from)
         if ended_to is not None:
-            query = query.where(WINDOWS.c.ended <= ended_to.timestamp())
+            query = query.where(WINDOWS.c.ended <= ended_to)
         return [window_from_row(row) for row in self._rows(query)]
 
     def after(self, source: str, scn: Scn, *, until: Scn | None = None) -> list[WindowRecord]:
@@ -191,7 +190,7 @@ class Windows(StorePart):
             )
             planned = []
             previous = last.key if last else None
-            now = self._moment_now()
+            now = self._database.moment()
             for window, ended in zip(bounds, ends or [now] * len(bounds), strict=True):
                 found = find_window(connection, source, window)
                 if found is None:
@@ -204,15 +203,7 @@ class Windows(StorePart):
                         ordinal=ordinal,
                         window=window,
                         mining_low=Scn(low),
-                        state="planned",
-                        rows=None,
-                        seconds=None,
-                        apply_seconds=None,
-                        manifest_sha256=None,
                         created=now,
-                        captured=None,
-                        applied=None,
-                        last_error=None,
                         key=key,
                         ended=ended,
                     )
@@ -272,11 +263,11 @@ class Windows(StorePart):
                 rows=rows,
                 seconds=manifest.seconds,
                 manifest_sha256=manifest_sha256,
-                positions=text_from_json(manifest.positions),
+                positions=manifest.positions,
                 captured=self._database.now(),
                 last_error=None,
                 bytes=size,
-                facts=text_from_json(manifest.facts),
+                facts=manifest.facts,
                 is_idle=is_empty
                 and not manifest.is_gap
                 and same_ledger(connection, source, ledger),
@@ -291,7 +282,7 @@ class Windows(StorePart):
             for schema in manifest.schemas:
                 keep_segments(connection, source, schema)
             for end in manifest.left:
-                end_stream(connection, source, manifest.ordinal, end, self._database.now())
+                end_stream(connection, source, manifest.ordinal, end, self._database.moment())
 
     def record_applied(self, source: str, window: ScnWindow, seconds: float) -> None:
         """Note that every table that goes on by itself has taken a window. Repeatable.
@@ -349,11 +340,6 @@ class Windows(StorePart):
             move_tables(connection, source, moved)
             if applied is not None and (applied.changes or applied.quarantined):
                 keep_counts(connection, record, applied, self._database.now())
-
-    def _moment_now(self) -> datetime:
-        now = moment(self._database.now())
-        assert now is not None
-        return now
 
     def record_error(
         self, source: str, window: ScnWindow, text: str, *, while_pending: bool = False

@@ -309,12 +309,6 @@ def _landed_windows(ctx: Context) -> list[LandedWindow]:
 def _window_record(landed: LandedWindow, source: SourceRecord) -> WindowRecord:
     manifest = landed.manifest
     window, planned = manifest.window, manifest.planned
-    if planned is None:
-        raise LandingDamagedError(
-            "an older version of Redolake captured this window, without the facts that a metadata store is rebuilt from",
-            hint="Restore the metadata store from backup.",
-            window=window.key,
-        )
     return WindowRecord(
         source=source.name,
         ordinal=manifest.ordinal,
@@ -322,15 +316,7 @@ def _window_record(landed: LandedWindow, source: SourceRecord) -> WindowRecord:
         mining_low=Scn(min(window.scn_low, source.mining_low))
         if manifest.ordinal == 0
         else window.scn_low,
-        state="planned",
-        rows=None,
-        seconds=None,
-        apply_seconds=None,
-        manifest_sha256=None,
         created=datetime.fromisoformat(planned.created),
-        captured=None,
-        applied=None,
-        last_error=None,
         key=planned.key,
         ended=None if planned.ended is None else datetime.fromisoformat(planned.ended),
     )
