@@ -253,7 +253,10 @@ class SourceConfig(ConfigModel):
     example ``{LONG: omit, SDO_GEOMETRY: omit}``, where the others are refused; ``OBJECT`` stands
     for all other types. A table that a pattern took in always leaves them out. LogMiner shows no
     row of a table with a JSON, BOOLEAN or VECTOR column, or with a nested table: with its first
-    change such a table stops all the same."""
+    change such a table stops all the same. ``reselect``, for JSON, BOOLEAN and VECTOR, also by
+    kind, captures these columns: when a window is captured, Redolake reads the rows that its
+    transactions changed from Oracle, before and as of their commits, by ROWID. Other kinds are
+    refused then, or left out under a pattern."""
 
     columns_include: tuple[str, ...] = ()
     """The only columns that are captured of the tables that these patterns name, written as in
@@ -345,6 +348,16 @@ class SourceConfig(ConfigModel):
         }
         if twice:
             raise ValueError(f"tables named more than once: {', '.join(sorted(twice))}")
+        return self
+
+    @model_validator(mode="after")
+    def _reader_shows_transactions(self) -> SourceConfig:
+        asking = [one.name for one in self.tables if one.reselects_some]
+        if asking and not isinstance(self.capture, LogMinerConfig):
+            raise ValueError(
+                "unsupported_columns: reselect, of "
+                f"{', '.join(asking)}, is for capture.type logminer: other readers show such rows"
+            )
         return self
 
     @model_validator(mode="after")

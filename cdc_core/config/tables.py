@@ -66,7 +66,9 @@ Mask = Annotated[
 UnsupportedKind = Literal[
     "LONG", "LONG RAW", "UROWID", "BFILE", "JSON", "BOOLEAN", "VECTOR", "SDO_GEOMETRY", "OBJECT"
 ]
-UnsupportedAnswer = Literal["refuse", "omit"]
+UnsupportedAnswer = Literal["refuse", "omit", "reselect"]
+RESELECTED_KINDS: tuple[UnsupportedKind, ...] = ("JSON", "BOOLEAN", "VECTOR")
+"""Kinds of whose tables LogMiner shows no row, and which a query can read."""
 UnsupportedColumns = UnsupportedAnswer | dict[UnsupportedKind, UnsupportedAnswer]
 Policy = Literal[
     "stop",
@@ -319,6 +321,16 @@ class TableConfig(ConfigModel):
         checked(own, TablePattern.parse if TablePattern.is_in(own) else TableId.parse)
         return name
 
+    @field_validator("unsupported_columns")
+    @classmethod
+    def _can_be_read(cls, answer: UnsupportedColumns | None) -> UnsupportedColumns | None:
+        named = answer.items() if isinstance(answer, dict) else ()
+        wrong = [kind for kind, own in named if own == "reselect" and kind not in RESELECTED_KINDS]
+        if wrong:
+            kinds = ", ".join(RESELECTED_KINDS)
+            raise ValueError(f"reselect is for {kinds}, not for {', '.join(wrong)}")
+        return answer
+
     @field_validator("exclude")
     @classmethod
     def _are_patterns(cls, exclude: tuple[str, ...]) -> tuple[str, ...]:
@@ -385,13 +397,25 @@ class TableConfig(ConfigModel):
     def omits(self, data_type: str) -> bool:
         """Is a column of a type that is not captured left out by itself? ``data_type`` is Oracle's
         own text. Where the values of all columns identify a row, none is."""
-        if self.counts_rows:
-            return False
+        return not self.counts_rows and self._answer_for(data_type) == "omit"
+
+    def reselects(self, data_type: str) -> bool:
+        """Is a column of a type whose rows LogMiner does not show captured all the same, by reading
+        the rows that change from Oracle?"""
+        is_kind = data_type in RESELECTED_KINDS
+        return is_kind and not self.counts_rows and self._answer_for(data_type) == "reselect"
+
+    @property
+    def reselects_some(self) -> bool:
+        """May it have columns that :meth:`reselects`?"""
+        return any(map(self.reselects, RESELECTED_KINDS))
+
+    def _answer_for(self, data_type: str) -> UnsupportedAnswer | None:
         answer = self.unsupported_columns
-        if isinstance(answer, dict):
-            kind = data_type if data_type in get_args(UnsupportedKind) else "OBJECT"
-            return any(named == kind and own == "omit" for named, own in answer.items())
-        return answer == "omit"
+        if not isinstance(answer, dict):
+            return answer
+        kind = data_type if data_type in get_args(UnsupportedKind) else "OBJECT"
+        return next((own for named, own in answer.items() if named == kind), None)
 
     @property
     def container(self) -> str | None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import (
     NUMBER_TYPES,
+    RESELECT,
     Printed,
     arrow_type,
     as_read,
@@ -149,6 +150,8 @@ def _charset(column: Column, schema: TableSchema) -> str:
 
 def _kind(column: Column) -> Kind:
     held = arrow_type(column)
+    if column.form == RESELECT:
+        return Kind.TEXT  # no redo carries its values
     if is_number_text(column):
         return Kind.NUMBER
     if is_timestamp_text(column):

@@ -6,6 +6,7 @@ Folders below the landing root; SCNs have 20 digits, chunk numbers 6, revisions 
         redo-00000.parquet …         rows of REDO_SCHEMA, from a reader that gives redo text
         changes-00000.parquet …      rows of change_file_schema, from one that gives typed values
         reselected-00001.parquet …   rows of REDO_SCHEMA that no redo has: LOBs as of a commit
+        changed-00001.parquet …      rows of change_file_schema that no redo has, as of commits
         transactions.parquet         rows of TRANSACTION_SCHEMA
         manifest.json                written last: the window has landed
     <source>/chunks/<owner.table>/<snapshot id>/<chunk>/

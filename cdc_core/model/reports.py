@@ -157,8 +157,9 @@ class TableStatus:
     repairs) that have chunks to apply; ``rows_where`` is the condition of the rows that its
     snapshots read, None for all. A table ``is_partial`` when it takes windows and no snapshot
     has read all its rows. ``columns_omitted`` are left out for their types, each with its
-    type; ``columns_left_out`` by the configuration. ``history_scn`` is the last window that its
-    history has, None without one."""
+    type; ``columns_left_out`` by the configuration. ``columns_reselected`` are those for which
+    the table's rows are read from Oracle (``unsupported_columns: reselect``), likewise.
+    ``history_scn`` is the last window that its history has, None without one."""
 
     table: str
     state: str
@@ -186,6 +187,7 @@ class TableStatus:
     history_scn: int | None = None
     columns_omitted: tuple[str, ...] = ()
     columns_left_out: tuple[str, ...] = ()
+    columns_reselected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -188,8 +188,18 @@ def _check_types(looked: Looked) -> Iterator[Finding]:
     documents = looked.session.fetch_all(_UNTRANSLATED.format(tables=condition), binds)
     condition, binds = tables_condition(looked.tables, "OWNER", "PARENT_TABLE_NAME")
     nested = looked.session.fetch_all(_NESTED.format(tables=condition), binds)
+    reselecting = {one.table: one for one in looked.configs}
     for owner, name, column, kind in (*documents, *nested):
         table = TableId(owner, name)
+        if reselecting[table].reselects(kind):
+            yield Finding(
+                f"{table} has the column {column} of type {kind}: LogMiner does not show its rows, so each row that changes is read from "
+                "Oracle as of its commit (unsupported_columns: reselect)",
+                "Capture often enough that Oracle has undo since the commits (UNDO_RETENTION)",
+                table,
+                is_problem=False,
+            )
+            continue
         yield Finding(
             f"{table} has the column {column} of type {kind}: LogMiner does not translate rows of such a table, also where the "
             "column is left out",

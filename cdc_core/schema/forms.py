@@ -10,7 +10,7 @@ from cdc_core.config import TableConfig
 from cdc_core.errors import UnsupportedTypeError
 from cdc_core.schema.converters import form_by, is_class
 from cdc_core.schema.table import OR_NULL, Column
-from cdc_core.schema.types import family_of, is_decimal, may_be_unfit
+from cdc_core.schema.types import RESELECT, family_of, is_decimal, may_be_unfit
 
 
 def form_of(config: TableConfig, column: Column, key: Collection[str]) -> str:
@@ -44,7 +44,7 @@ def _wanted(config: TableConfig, column: Column) -> str:
     for form in (config.form_of(column.name), *map(by_type.get, names)):
         if form and (found := form_by(form, column, config.table) if is_class(form) else form):
             return found
-    return ""
+    return RESELECT if config.reselects(column.data_type) else ""
 
 
 def in_forms(

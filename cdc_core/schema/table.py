@@ -94,9 +94,9 @@ class Column:
 
     @property
     def may_be_empty(self) -> bool:
-        """Has the column an empty value that is not NULL? An extended string has none, nor has an
-        XMLTYPE."""
-        return self.is_lob and not self.is_extended and self.data_type != "XMLTYPE"
+        """Has the column an empty value that is not NULL? An extended string has none, nor has a
+        document."""
+        return self.is_lob and not self.is_extended and self.data_type not in ("XMLTYPE", "JSON")
 
     @property
     def sql(self) -> str:

@@ -29,6 +29,8 @@ XMLTYPE                      string                 the document as Oracle print
 RAW, BLOB                    binary                 an empty RAW is NULL as in Oracle, an empty BLOB is not
 ROWID                        string                 as ROWIDTOCHAR prints it
 LONG, LONG RAW, UROWID       string, binary, string only with ``columns_as: snapshot``: redo does not carry them whole
+JSON, BOOLEAN, VECTOR        string, bool, string   only with ``unsupported_columns: reselect``: LogMiner shows no row
+                                                     of their tables. Text as Oracle serializes it
 ===========================  =====================  ==========================================================
 
 Times with zone are text that Spark casts to TIMESTAMP, intervals are text that it casts to INTERVAL
@@ -87,6 +89,10 @@ SNAPSHOT = "snapshot"
 """The form of a column that snapshots read, and of which a change in the redo must give no
 value."""
 
+RESELECT = "reselect"
+"""The form of a column of whose table LogMiner shows no row: each row that changes is read from
+Oracle as of its commit."""
+
 _OF_MOMENTS = frozenset({"text", "iso8601", "microseconds", "nanoseconds", "date"})
 _OF_ZONED = frozenset({"iso8601", "instant"})
 _OF_INTERVALS = frozenset({"iso8601", "microseconds"})
@@ -105,11 +111,15 @@ FORMS: Mapping[str, frozenset[str]] = {
     "LONG": frozenset({SNAPSHOT}),
     "LONG RAW": frozenset({SNAPSHOT}),
     "UROWID": frozenset({SNAPSHOT}),
+    "JSON": frozenset({RESELECT}),
+    "BOOLEAN": frozenset({RESELECT}),
+    "VECTOR": frozenset({RESELECT}),
 }
 """In which other forms the lake may hold a type; a NUMBER and a FLOAT as ``decimal(p,s)`` too, a
 RAW as ``text(CHARACTER_SET)``, a NUMBER as ``boolean`` where an int64 holds it."""
 _FORM_TYPES = {
     SNAPSHOT: pa.string(),
+    RESELECT: pa.string(),
     "text": pa.string(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
@@ -139,7 +149,7 @@ _UROWID_BYTES_MAX = 4000
 _PARTIAL = frozenset({"boolean", "date", "microseconds", "nanoseconds"})
 """Forms that do not hold all values of their types, beside timestamps, decimals and character
 sets."""
-_AS_READ = frozenset({"", "text", "double", SNAPSHOT})
+_AS_READ = frozenset({"", "text", "double", SNAPSHOT, RESELECT})
 _ZONED_TEXT_FORMAT = "SYYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM"
 
 
@@ -197,6 +207,8 @@ def _held_type(column: Column) -> pa.DataType:
         return pa.decimal128(int(found[1]), int(found[2]))
     if form == SNAPSHOT and column.data_type == "LONG RAW":
         return pa.binary()
+    if form == RESELECT and family == "BOOLEAN":
+        return pa.bool_()
     if family == "RAW" and character_set_of(form):
         return pa.string()
     fits = not form.startswith("boolean") or _number_type(column) == pa.int64()
@@ -274,6 +286,7 @@ _REASONS = {
     "LONG": "the redo does not carry values of this type whole",
     "LONG RAW": "the redo does not carry values of this type whole",
     "BFILE": "the value is a file outside of the database",
+    **dict.fromkeys(("JSON", "BOOLEAN", "VECTOR"), "LogMiner shows no row of its table"),
 }
 
 
@@ -294,6 +307,8 @@ def _unsupported(column: Column, message: str) -> UnsupportedTypeError:
     hint = "Name the column under columns_exclude of its table to capture the others."
     if SNAPSHOT in FORMS.get(column.data_type, ()):
         hint += f" `columns_as: {{{column.name}: {SNAPSHOT}}}` lets snapshots read it."
+    if RESELECT in FORMS.get(column.data_type, ()):
+        hint += " `unsupported_columns: reselect` reads the table's changed rows from Oracle."
     return UnsupportedTypeError(
         message,
         hint=hint,
@@ -351,10 +366,16 @@ def is_snapshot_only(column: Column) -> bool:
     return column.form == SNAPSHOT
 
 
+def is_reselected(schema: TableSchema) -> bool:
+    """Does LogMiner show no row of the table, so that each is read from Oracle as of its commit?"""
+    return any(column.form == RESELECT for column in schema.columns)
+
+
 def is_captured(column: Column) -> bool:
     """Is the column of a type that is captured, in whatever form the configuration holds it?"""
+    is_as_asked = column.form in (SNAPSHOT, RESELECT)
     try:
-        arrow_type(column if is_snapshot_only(column) else replace(column, held_as=""))
+        arrow_type(column if is_as_asked else replace(column, held_as=""))
     except UnsupportedTypeError:
         return False
     return True
@@ -364,10 +385,20 @@ def unsupported_columns(table: TableId, refused: list[str]) -> UnsupportedTypeEr
     """The error for a table with columns that are not captured."""
     return UnsupportedTypeError(
         "the table has columns of types that are not captured",
-        hint="Name them under columns_exclude of the table, or leave the table out. Snapshots read a LONG, LONG RAW or UROWID with `columns_as: snapshot`.",
+        hint="Name them under columns_exclude of the table, or leave the table out. Snapshots read a LONG, LONG RAW or UROWID with `columns_as: snapshot`; "
+        "`unsupported_columns: reselect` reads rows with a JSON, BOOLEAN or VECTOR from Oracle.",
         table=table,
         columns="; ".join(refused),
     )
+
+
+_SERIALIZED = {
+    "JSON": "JSON_SERIALIZE({} RETURNING CLOB)",
+    "VECTOR": "VECTOR_SERIALIZE({} RETURNING CLOB)",
+    "BOOLEAN": "CASE WHEN {0} = TRUE THEN 1 WHEN {0} = FALSE THEN 0 END",
+}
+"""Source: Oracle AI Vector Search User's Guide 23ai, "VECTOR_SERIALIZE"; SQL Language Reference
+23ai, "JSON_SERIALIZE"."""
 
 
 def select_expression(column: Column) -> str:
@@ -385,6 +416,8 @@ def select_expression(column: Column) -> str:
         return f"CAST({name} AS VARCHAR2({_UROWID_BYTES_MAX})) AS {name}"
     if column.data_type == "XMLTYPE":
         return f"XMLSERIALIZE(CONTENT {name} AS CLOB) AS {name}"
+    if column.form == RESELECT:
+        return f"{_SERIALIZED[column.data_type].format(name)} AS {name}"
     if is_read_as_bytes(column):
         return f"SYS.UTL_RAW.CAST_FROM_NUMBER({name}) AS {name}"
     if is_timestamp_text(column):

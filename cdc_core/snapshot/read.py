@@ -314,11 +314,15 @@ def _selected(schema: TableSchema) -> list[str]:
 
 def _driver_schema(schema: TableSchema) -> pa.Schema:
     """What the driver is asked for: the types in which columns are read, with 64-bit offsets for
-    text and bytes."""
-    large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+    text and bytes, and numbers for truth values."""
+    asked = {
+        pa.string(): pa.large_string(),
+        pa.binary(): pa.large_binary(),
+        pa.bool_(): pa.int64(),
+    }
     fields = [
         field.with_type(
-            pa.large_binary() if is_read_as_bytes(column) else large.get(field.type, field.type)
+            pa.large_binary() if is_read_as_bytes(column) else asked.get(field.type, field.type)
         )
         for column, field in zip(schema.columns, arrow_schema(schema), strict=True)
     ]

@@ -7,7 +7,7 @@ rows are read from the files of earlier windows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -208,9 +208,25 @@ class CommittedRows:
 
     def taking_back(self) -> CommittedRows:
         """All rows of those of the transactions that took rows back themselves."""
-        ledger = self.committed.ledger
-        own = replace(self.committed, ledger=ledger.filter(ledger["has_rollback"]))
-        return self.landed.rows(own)
+        return self._of(self.committed.ledger["has_rollback"])
+
+    def parted(self, by: Callable[[int], bool]) -> tuple[CommittedRows, CommittedRows]:
+        """The rows of the transactions whose commit SCNs are so, and of the others."""
+        own = pa.array(map(by, self.committed.ledger["commit_scn"].to_pylist()), pa.bool_())
+        return self._of(own), self._of(pc.invert(own))
+
+    def _of(self, transactions: pa.Array) -> CommittedRows:
+        ledger = self.committed.ledger.filter(transactions)
+        return self.landed.rows(replace(self.committed, ledger=ledger))
+
+    def reselected(self) -> Iterator[pa.Table]:
+        """The rows of these transactions that Oracle was asked for, as :meth:`batches` gives redo:
+        those with images, and one without ROWID behind all that belong to a transaction.
+
+        Raises:
+            LandingDamagedError: A file is missing or not Parquet.
+        """
+        return self._read(_READ, is_redo=False)
 
     def batches(self, columns: Sequence[str] = _READ) -> Iterator[pa.Table]:
         """The rows in the share's row groups, with ``columns`` of ``REDO_SCHEMA``, of change files
@@ -226,21 +242,24 @@ class CommittedRows:
                 groups checks their sum by :func:`check_counts`.
         """
         self._rows[:] = 0
+        yield from self._read(columns, is_redo=True)
+        self._share.rows = self._rows
+        if self._share.of == 1:
+            check_counts(self._ledger, self._rows, self.landed.table, self.landed.window)
+
+    def _read(self, columns: Sequence[str], *, is_redo: bool) -> Iterator[pa.Table]:
         number = 0
         try:
             for path in self.landed.redo_paths:
                 with pq.ParquetFile(path) as file:
                     for group in groups_of(file, self.landed.table):
                         if self._is_read(file, group, number):
-                            found = self._of_group(file, group, columns)
+                            found = self._of_group(file, group, columns, is_redo=is_redo)
                             if found is not None:
                                 yield found
                         number += 1
         except (OSError, ValueError) as error:
             raise _damaged("a redo file", self.landed.window) from error
-        self._share.rows = self._rows
-        if self._share.of == 1:
-            check_counts(self._ledger, self._rows, self.landed.table, self.landed.window)
 
     def _is_read(self, file: pq.ParquetFile, group: int, number: int) -> bool:
         """Is the row group, the ``number``-th of all that may have rows of the table, in the share,
@@ -254,7 +273,7 @@ class CommittedRows:
         return bool(found.min < self._commits.max() and found.max >= self._firsts.min())
 
     def _of_group(
-        self, file: pq.ParquetFile, group: int, columns: Sequence[str]
+        self, file: pq.ParquetFile, group: int, columns: Sequence[str], *, is_redo: bool
     ) -> pa.Table | None:
         keys = file.read_row_group(group, columns=_FOUND_BY).combine_chunks()
         transactions = self._transactions(keys)
@@ -262,15 +281,20 @@ class CommittedRows:
         if not wanted.any():
             return None
         has_images = "sql_redo" in columns and IMAGES[0] in file.schema_arrow.names
+        if not (is_redo or has_images):
+            return None
         rows = file.read_row_group(group, columns=[*columns, *(IMAGES if has_images else ())])
-        # These are no redo: `missing_lobs` reads them.
-        wanted &= pc.not_equal(keys["operation_code"], int(Operation.RESELECTED)).to_numpy()
+        # Of those that are no redo, `missing_lobs` reads the ones without images.
+        wanted &= (
+            pc.not_equal(keys["operation_code"], int(Operation.RESELECTED)).to_numpy() == is_redo
+        )
         if not wanted.any():
             return None
         ddl = pc.equal(keys["operation_code"], int(Operation.DDL)).to_numpy()
         if (ddl & wanted).any():
             wanted &= ~(ddl & ~_truncates(file.read_row_group(group, columns=["sql_redo"])))
-        self._rows += np.bincount(transactions[wanted & ~ddl], minlength=len(self._rows))
+        if is_redo:
+            self._rows += np.bincount(transactions[wanted & ~ddl], minlength=len(self._rows))
         picked = np.flatnonzero(wanted)
         carried = self._ledger.select(_CARRIED).take(transactions[picked])
         rows = rows if len(picked) == len(wanted) else rows.take(picked)

@@ -40,8 +40,8 @@ from cdc_core.model.texts import (
     Replacing,
 )
 from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
-from cdc_core.schema.types import is_snapshot_only
-from cdc_core.stage import addresses, lobs
+from cdc_core.schema.types import is_reselected, is_snapshot_only
+from cdc_core.stage import addresses, lobs, reselected
 from cdc_core.stage.absent_names import renamed_lists
 from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.multiset.digests import row_digests
@@ -73,6 +73,10 @@ _RESELECT = (
     "`redolake recapture --from WINDOW` while Oracle has its redo and undo, then run "
     f"`redolake table resume {ANY_TABLE}`. "
 )
+_ROWS_GONE = (
+    "`redolake recapture --from WINDOW` asks again while Oracle has undo since the commit, then run "
+    f"`redolake table resume {ANY_TABLE}`; else {RESNAPSHOT_HINT}"
+)
 _PROBLEMS = {
     lobs.INCOMPLETE: "the redo carries a part of a LOB, and not the rest of it",
     lobs.TWO_READINGS: "the redo of a LOB can be read in two ways, which give different values",
@@ -81,6 +85,7 @@ _PROBLEMS = {
     AMBIGUOUS: "a partial rollback takes back a statement that wrote LOBs, and the redo does not show which rows are of that statement",
     UNMATCHED: "a partial rollback undoes a row that the transaction's redo does not have",
     ROW_ID_UNKNOWN: "a partial rollback undoes a row whose address LogMiner does not know",
+    reselected.NOT_READ: "LogMiner does not show the rows of this table, and Oracle did not tell what the transaction changed",
     DISORDERED: "changes of one row are shown against the order of their SCNs, so nothing tells which is the last one",
 }
 _OF_ROLLBACK = (AMBIGUOUS, UNMATCHED, ROW_ID_UNKNOWN, DISORDERED)
@@ -185,6 +190,16 @@ class ChangeDecoder:
     def is_undone_by_statement(self) -> bool:
         """May one undo row take back several redo rows, in some version of the table?"""
         return any(version.is_undone_by_statement for version in self._versions())
+
+    @property
+    def is_reselected(self) -> bool:
+        """Are the rows those that Oracle was asked for, since LogMiner shows none of some version
+        of the table?"""
+        return any(map(is_reselected, self._versions()))
+
+    def hides(self, commit_scn: int) -> bool:
+        """Does LogMiner show no row of a transaction that changed the table and committed then?"""
+        return is_reselected(self.version_at(commit_scn))
 
     @property
     def closes_shown(self) -> bool:
@@ -356,6 +371,7 @@ class ChangeDecoder:
                 lobs.INCOMPLETE: _RESELECT + _WAY_OUT,
                 lobs.NOT_UNDERSTOOD: _RESELECT + _WAY_OUT,
                 lobs.TWO_READINGS: _RESELECT + _WAY_OUT,
+                reselected.NOT_READ: _ROWS_GONE,
             }
             if problem in _OF_ROLLBACK:
                 has_lobs = any(column.is_lob for column in self.schema.columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from typing import TypeVar
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from cdc_core.stage.lobs import (
 )
 from cdc_core.stage.missing_lobs import LandedLobs, Transaction
 from cdc_core.stage.quarantine import Sieve
+from cdc_core.stage.reselected import reselected_changes
 from cdc_core.stage.statements import without_closes
 
 BATCH_ROWS = 20_000
@@ -94,6 +96,13 @@ def decodable_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.T
         LandingDamagedError: A file is missing or cannot be read.
         RowCountError: As :func:`surviving_rows`.
     """
+    if not decoder.is_reselected:
+        return _shown_rows(rows, decoder)
+    hidden, shown = rows.parted(decoder.hides)
+    return chain(_shown_rows(shown, decoder), reselected_changes(hidden))
+
+
+def _shown_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.Table]:
     located = located_rows(rows, decoder)
     leaves_out = decoder.leaves_out or decoder.has_placeholders
     if not any(column.is_lob for column in decoder.schema.columns):

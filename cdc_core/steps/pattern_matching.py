@@ -11,8 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Set
 from dataclasses import replace
+from typing import get_args
 
 from cdc_core.config import MatchedTable, SourceConfig, TableConfig
+from cdc_core.config.tables import UnsupportedKind
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.patterns import whose_tool
@@ -123,7 +125,10 @@ def _matched(config: SourceConfig, pattern: TableConfig, table: TableId) -> Matc
         "name": table.sql,
         "matched_by": pattern.identity_in_file,
         "exclude": (),
-        "unsupported_columns": "omit",
+        "unsupported_columns": {
+            kind: "reselect" if pattern.reselects(kind) else "omit"
+            for kind in get_args(UnsupportedKind)
+        },
     }
     return MatchedTable(**config.with_rules(own, table))
 

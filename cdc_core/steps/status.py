@@ -21,6 +21,7 @@ from cdc_core.model.reports import (
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.database import current_scn
 from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import RESELECT
 from cdc_core.snapshot.progress import progress_in_all, progress_of
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.control import partial_tables
@@ -143,6 +144,11 @@ def _table_status(ctx: Context, table: TableId, facts: _Facts) -> TableStatus:
         is_partial=table in facts.partial,
         history_scn=_history_scn(ctx, table),
         columns_omitted=tuple(map(" ".join, schema.omitted)) if schema else (),
+        columns_reselected=tuple(
+            f"{one.name} {one.data_type}"
+            for one in (schema.columns if schema else ())
+            if one.form == RESELECT
+        ),
         columns_left_out=tuple(filter(entry.excludes, schema.stored)) if schema and entry else (),
         progress=_joining(facts.unfinished, table, snapshot_id, facts.now),
         snapshots=_beside(facts.unfinished, table, snapshot_id, facts.now),

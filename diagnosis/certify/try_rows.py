@@ -39,6 +39,14 @@ def _none(tried: Trial) -> Verdict:
     return decided(not filled, f"{filled} of {len(rows)} rows have a ROWID")
 
 
+def _unsupported_row_ids(tried: Trial) -> Verdict:
+    rows = tried.of(Operation.UNSUPPORTED)
+    if not rows:
+        return cannot_tell("LogMiner shows no row of code 255")
+    shown = sum(bool(row["row_id"]) and set(row["row_id"]) != {"A"} for row in rows)
+    return decided(shown == len(rows), f"{shown} of {len(rows)} rows show a ROWID")
+
+
 def _unsupported(tried: Trial) -> Verdict:
     rows = tried.of(*DML)
     unsupported = tried.of(Operation.UNSUPPORTED)
@@ -215,6 +223,16 @@ ROW_PROBES: tuple[TryProbe, ...] = (
         depends="cdc_core/schema/types.py",
         otherwise="Nothing: such tables are refused although they could be read.", is_needed=False,
         wart="UNSUPPORTED_ROWS",
+    ),
+    _probe(
+        "row.json-rowid",
+        "Rows of a table with a JSON column, which come without a statement, show their ROWIDs.",
+        "(ID NUMBER(9) PRIMARY KEY, V JSON)",
+        ["INSERT INTO {t} VALUES (1, '{{}}')", "COMMIT", "UPDATE {t} SET V = NULL"],
+        _unsupported_row_ids, depends="cdc_core/steps/windows/reselecting_rows.py",
+        otherwise="unsupported_columns: reselect asks the flashback version query which rows a transaction changed: that reads the table.",
+        is_needed=False, wart="UNSUPPORTED_ROWS",
+        source="Not settled by any source",
     ),
     _probe(
         "row.json",

@@ -315,6 +315,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
                 f"{escape(', '.join(one.columns_omitted))}",
                 soft_wrap=True,
             )
+        if one.columns_reselected:
+            console.print(
+                f"{one.table}: rows are read from Oracle as of their commits, for "
+                f"{escape(', '.join(one.columns_reselected))}",
+                soft_wrap=True,
+            )
         if one.columns_left_out:
             console.print(
                 f"{one.table}: columns left out by the configuration: "

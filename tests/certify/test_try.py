@@ -27,7 +27,7 @@ from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import Oracle, running_oracle
 
 SCRATCH = Scratch("WORKBENCH", SecretStr("hammer"))
-UNTOLD = {"row.boolean", "row.json", "type.varchar2-extended"}
+UNTOLD = {"row.boolean", "row.json", "row.json-rowid", "type.varchar2-extended"}
 """What 19c does not have, or a database of standard strings."""
 NOT_SHOWN = {"lob.savepoint-large", "lob.written-at"}
 """What the redo of 23ai does not show, and is not decoded."""

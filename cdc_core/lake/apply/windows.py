@@ -188,6 +188,8 @@ def _staged(
     """Write the window's changes into files of the change log's folder, by executors or in this
     process."""
     session = work.executors_for(committed.rows)
+    if staging.decoder.is_reselected:
+        session = None  # its rows stand in few files, behind their transactions
     if session is not None and (sieve is None or not sieve.suspects):
         try:
             return staging.run(session, committed, work.facts(window=staging.landed.window.key))

@@ -39,7 +39,7 @@ from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.signals import definitions_given
 from cdc_core.steps.windows.gap import begin_incarnation, begun_anew, land_gap, leave
 from cdc_core.steps.windows.prefetch import Prefetches
-from cdc_core.steps.windows.reselecting import with_reselected
+from cdc_core.steps.windows.reselecting import reselects, with_reselected
 from cdc_core.steps.windows.shared import verify_files
 
 _LOG = logging.getLogger(__name__)
@@ -254,9 +254,7 @@ def window_work(
             before_sha256=before.manifest_sha256 if before else None,
         ),
         data_objects=_data_objects(record, landed, streams, versions),
-        complete=partial(with_reselected, ctx, record)
-        if ctx.config.capture.reselects_lobs
-        else None,
+        complete=partial(with_reselected, ctx, record) if reselects(ctx.config) else None,
         given=definitions_given(ctx, record.window),
         reader=landed.reader if landed else {},
     )

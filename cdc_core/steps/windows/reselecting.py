@@ -1,18 +1,18 @@
-"""How does landing get the values of LOBs, documents and long texts that the redo of a window
-carries in part?
+"""How does landing get what the redo of a window does not carry: values of LOBs, documents and long
+texts of which it has a part, and rows of tables of which LogMiner shows none?
 
 Once all redo of a window is in its files, and before its manifest makes it landed: the transactions
 that commit in it are read through as apply will read them, and what
 :mod:`cdc_core.stage.missing_lobs` finds missing is asked of Oracle by key AS OF the transaction's
 commit. It lands as a file of the window, so a replay needs no Oracle, and a window that is captured
 again after a crash asks for the same. What Oracle does not tell stays a part of a value, which
-whoever decodes refuses.
+whoever decodes refuses. Rows are :mod:`cdc_core.steps.windows.reselecting_rows`'s.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -22,10 +22,11 @@ from typing import Any
 import pyarrow as pa
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
+from cdc_core.config import SourceConfig
 from cdc_core.decode.lob import lob_literal
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.errors import CdcError, LandingDamagedError, RenamedMeanwhileError
-from cdc_core.landing.layout import REDO_SCHEMA, window_folder
+from cdc_core.landing.layout import REDO_SCHEMA, change_file_schema, window_folder
 from cdc_core.landing.manifest import LandedFile, WindowManifest
 from cdc_core.landing.redo_files import REDO_DICTIONARY
 from cdc_core.landing.store import LandingWriter
@@ -52,6 +53,7 @@ from cdc_core.stage.window import lob_ends, located_rows
 from cdc_core.steps.context import Context
 from cdc_core.steps.stopping import READING_ERRORS
 from cdc_core.steps.windows.redo_inputs import redo_inputs
+from cdc_core.steps.windows.reselecting_rows import changed_rows, touched_rows, with_versions
 
 _LOG = logging.getLogger(__name__)
 
@@ -72,20 +74,29 @@ _ATTEMPTS = 3
 """How often a table's rows are asked for whose columns get other names meanwhile."""
 
 
+def reselects(config: SourceConfig) -> bool:
+    """May a window ask Oracle for what the redo does not carry?"""
+    return config.capture.reselects_lobs or any(one.reselects_some for one in config.tables)
+
+
 def with_reselected(ctx: Context, record: WindowRecord, manifest: WindowManifest) -> WindowManifest:
-    """Land what Oracle has of LOBs that the window's redo carries in part; the manifest names a
-    file for each table that has some."""
+    """Land what Oracle has of LOBs that the window's redo carries in part, and of rows that
+    LogMiner does not show; the manifest names the files of each table that has some."""
     files, by_table = list(manifest.redo_files), dict(manifest.files_by_table)
     for schema in sorted(manifest.schemas, key=lambda one: str(one.table)):
         name = str(schema.table)
-        if name not in manifest.tables_committed or not _may_be_asked(schema):
+        if name not in manifest.tables_committed:
             continue
-        landed = _land(ctx, record, manifest, schema, len(files))
-        if landed is not None:
+        given: list[LandedFile] = []
+        if _decoder(ctx, manifest, schema).is_reselected:
+            given = _land(manifest, schema, len(files), partial(_landed_rows, ctx, record))
+        elif ctx.config.capture.reselects_lobs and _may_be_asked(schema):
+            given = _land(manifest, schema, len(files), partial(_landed, ctx, record))
+        for landed in given:
             by_table[name] = (*by_table.get(name, ()), len(files))
             files.append(landed)
             _LOG.info(
-                "LOB values read window=%s table=%s rows=%d",
+                "values read from Oracle window=%s table=%s rows=%d",
                 manifest.window.key, schema.table, landed.rows,
             )  # fmt: skip
     if len(files) == len(manifest.redo_files):
@@ -98,26 +109,60 @@ def _may_be_asked(schema: TableSchema) -> bool:
     return any(column.is_lob for column in schema.columns) and not masked_key(schema)
 
 
+_Landing = Callable[[WindowManifest, TableSchema, int], list[LandedFile]]
+
+
 def _land(
-    ctx: Context, record: WindowRecord, manifest: WindowManifest, schema: TableSchema, number: int
-) -> LandedFile | None:
-    """Land the rows of one table; None if there are none. What is about the table alone gives its
-    file up: apply meets the same, and stops the table."""
+    manifest: WindowManifest, schema: TableSchema, number: int, landing: _Landing
+) -> list[LandedFile]:
+    """Land the rows of one table; the first file has the number. What is about the table alone
+    gives its files up: apply meets the same, and stops the table."""
     attempts = Retrying(
         retry=retry_if_exception_type(RenamedMeanwhileError),
         stop=stop_after_attempt(_ATTEMPTS),
         reraise=True,
     )
     try:
-        return attempts(_landed, ctx, record, manifest, schema, number)
+        return attempts(landing, manifest, schema, number)
     except (*READING_ERRORS, LandingDamagedError) as error:
         _warn(schema.table, manifest.window.scn_high, error)
-        return None
+        return []
+
+
+def _landed_rows(
+    ctx: Context, record: WindowRecord, manifest: WindowManifest, schema: TableSchema, number: int
+) -> list[LandedFile]:
+    """What transactions changed in a table of which LogMiner shows no row: a file for each version
+    of the table."""
+    table = schema.table
+    decoder, landed = _decoder(ctx, manifest, schema), _input(ctx, record, manifest, table)
+    files: list[LandedFile] = []
+    with ctx.database.session() as session, seeing_all(session, table):
+        present = present_names(session, table)
+        hidden, _ = landed.rows(landed.committed()).parted(decoder.hides)
+        touched = with_versions(session, schema, touched_rows(hidden))
+        by_version = groupby(touched, key=lambda one: decoder.version_at(one.commit_scn))
+        for version, some in by_version:
+            name = f"changed-{number + len(files):05d}.parquet"
+            folder = window_folder(ctx.source, manifest.window)
+            with ctx.landing.writer(folder, name, change_file_schema(version)) as file:
+                for batch in changed_rows(
+                    session,
+                    version,
+                    list(some),
+                    renames(version, present),
+                    ctx.masks(table),
+                    ctx.config.replacing(table),
+                ):
+                    file.write(batch)
+                files.append(file.close())
+        _refuse_other_names(session, table, present, "rows")
+    return files
 
 
 def _landed(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, schema: TableSchema, number: int
-) -> LandedFile | None:
+) -> list[LandedFile]:
     file: LandingWriter | None = None
     try:
         for missing in _missing(ctx, record, manifest, schema):
@@ -134,7 +179,7 @@ def _landed(
         if file is not None:
             file.abort()
         raise
-    return None if file is None else file.close()
+    return [] if file is None else [file.close()]
 
 
 def _begun(ctx: Context, manifest: WindowManifest, number: int) -> LandingWriter:
@@ -146,30 +191,40 @@ def _missing(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, schema: TableSchema
 ) -> Iterator[list[MissingLob]]:
     """What the redo of the window's transactions carries in part, as apply will find it."""
-    table, window = schema.table, manifest.window
-    above = 0 if str(table) in manifest.tables_late else None
-    paths, transactions = redo_inputs(ctx, record, manifest, ctx.table_record(table), above)
-    landed = LandedInput(
-        table=table,
-        window=window,
-        redo_paths=paths,
-        transactions_paths=transactions,
-        late_above=above,
-    )
+    landed = _input(ctx, record, manifest, schema.table)
     taken = landed.rows(landed.committed())
     ends = lob_ends(taken)
     if not ends:
         return
+    decoder = _decoder(ctx, manifest, schema)
+    rows = located_rows(taken, decoder)
+    yield from missing_lobs(rows, ends, decoder.version_at)
+
+
+def _input(
+    ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId
+) -> LandedInput:
+    above = 0 if str(table) in manifest.tables_late else None
+    paths, transactions = redo_inputs(ctx, record, manifest, ctx.table_record(table), above)
+    return LandedInput(
+        table=table,
+        window=manifest.window,
+        redo_paths=paths,
+        transactions_paths=transactions,
+        late_above=above,
+    )
+
+
+def _decoder(ctx: Context, manifest: WindowManifest, schema: TableSchema) -> ChangeDecoder:
+    table = schema.table
     earlier = [version.schema for version in ctx.store.schemas.versions(ctx.source, table)]
     earlier += [one.schema for one in manifest.schema_changes if one.schema.table == table]
-    decoder = ChangeDecoder(
+    return ChangeDecoder(
         ctx.visible(schema),
-        window.scn_high,
+        manifest.window.scn_high,
         earlier=tuple(map(ctx.visible, earlier)),
         excluded=schema.excluded,
     )
-    rows = located_rows(taken, decoder)
-    yield from missing_lobs(rows, ends, decoder.version_at)
 
 
 def _landing_rows(
@@ -191,9 +246,15 @@ def _landing_rows(
     for _, group in groupby(asked, key=lambda row: _query_of(row)[:2]):
         for parts in _parts(group):
             yield from _looked_up(session, parts, present, masks, replacing)
-    if present_names(session, table)[: len(present)] != present:
+    _refuse_other_names(session, table, present, "values of LOBs")
+
+
+def _refuse_other_names(
+    session: OracleSession, table: TableId, present: Sequence[str], what: str
+) -> None:
+    if present_names(session, table)[: len(present)] != tuple(present):
         raise RenamedMeanwhileError(
-            "columns of the table got other names while values of LOBs were read",
+            f"columns of the table got other names while {what} were read",
             hint="Capture the window again.",
             table=table,
         )
@@ -335,4 +396,4 @@ def _row(one: MissingLob, sql: str) -> dict[str, Any]:
 
 
 def _warn(table: TableId, scn: int, error: CdcError) -> None:
-    _LOG.warning("LOB values cannot be read table=%s scn=%d: %s", table, scn, error.message)
+    _LOG.warning("values cannot be read from Oracle table=%s scn=%d: %s", table, scn, error.message)

@@ -18,7 +18,7 @@ from oracle_embedded.engine.compile.signatures import SIGNATURES, by_signature
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 
-_OF_23AI = frozenset({"JSON", "TO_VECTOR"})
+_OF_23AI = frozenset({"JSON", "TO_VECTOR", "VECTOR_SERIALIZE"})
 
 
 def compile_call(state: Compilation, node: ast.Call, scope: Scope) -> Sql:

@@ -433,6 +433,11 @@ def _json_serialize(_node: ast.Call, args: list[Sql]) -> Sql:
     return Sql(f"o_json_text({_document(args[0])})", types.TEXT)
 
 
+@function("VECTOR_SERIALIZE")
+def _vector_serialize(_node: ast.Call, args: list[Sql]) -> Sql:
+    return Sql(f"o_vector_text({args[0].text})", types.TEXT)
+
+
 @function("JSON")
 def _json(node: ast.Call, args: list[Sql]) -> Sql:
     check_count(node, args, 1, 1)

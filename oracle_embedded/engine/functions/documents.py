@@ -12,6 +12,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.functions.registry import Entries, register
@@ -209,6 +211,12 @@ def _vector(text: str) -> bytes:
     return text.encode()
 
 
+def _vector_text(value: bytes) -> str:
+    """A VECTOR as Oracle prints it: ``[1.0E+000,2.5E+000]``."""
+    items = (np.format_float_scientific(item, trim="0", exp_digits=3) for item in json.loads(value))
+    return f"[{','.join(items).upper()}]"
+
+
 def _no_vector() -> OracleError:
     return OracleError(51804, "Invalid syntax for VECTOR value. Must be a string of the form '[number , number ..., number]'")  # fmt: skip
 
@@ -226,6 +234,7 @@ _ENTRIES: Entries = (
     ("o_json_text", _serialized, 1),
     ("cv_text_json", _json, 1),
     ("cv_clob_json", _json, 1),
+    ("o_vector_text", _vector_text, 1),
     ("cv_text_vector", _vector, 1),
     ("cv_clob_vector", _vector, 1),
 )

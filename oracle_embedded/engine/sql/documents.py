@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from oracle_embedded.api import OracleError
+from oracle_embedded.api import OracleError, OraType
 from oracle_embedded.engine.datatypes.types import SqlType, varchar
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.stream import TokenStream
@@ -33,7 +33,8 @@ def _skip_format(stream: TokenStream) -> None:
 
 
 def read_json_call(stream: TokenStream, read: ReadExpression) -> ast.Expr:
-    """Read ``JSON_VALUE(e, path [RETURNING type] [… ON ERROR])`` and its kin."""
+    """Read ``JSON_VALUE(e, path [RETURNING type] [… ON ERROR])`` and its kin, and
+    ``VECTOR_SERIALIZE``."""
     token = stream.next()
     operand, path = _read_operand(stream, read)
     kind = None
@@ -46,6 +47,8 @@ def read_json_call(stream: TokenStream, read: ReadExpression) -> ast.Expr:
     call: ast.Expr = ast.Call((token.text,), (operand, ast.String(path)), pos=token.start)
     if token.text == "JSON_EXISTS":
         return ast.Compare("=", call, ast.Number("1"), pos=token.start)
+    if kind is not None and kind.ora is OraType.CLOB:
+        return ast.Call(("TO_CLOB",), (call,), pos=token.start)
     return call if kind is None else ast.Cast(call, kind, pos=token.start)
 
 

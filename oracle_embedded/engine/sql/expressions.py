@@ -274,9 +274,9 @@ def _read_word(stream: TokenStream, word: str, start: int) -> Expr:
             return _read_cast(stream, start)
         case "XMLSERIALIZE" if following.text == "(":
             return _read_serialized(stream, start)
-        case "JSON_VALUE" | "JSON_QUERY" | "JSON_EXISTS" | "JSON_SERIALIZE" if (
-            following.text == "("
-        ):
+        case (
+            "JSON_VALUE" | "JSON_QUERY" | "JSON_EXISTS" | "JSON_SERIALIZE" | "VECTOR_SERIALIZE"
+        ) if following.text == "(":
             return read_json_call(stream, read_expression)
         case "EXTRACT" if following.text == "(":
             return _read_extract(stream, start)
