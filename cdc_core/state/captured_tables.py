@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from sqlalchemy import Connection, delete, select, update
 
@@ -13,7 +13,7 @@ from cdc_core.errors import ConfigError, NotYetError, OvertakenError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import AskedBy, ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
-from cdc_core.model.streams import StreamEnd, Trouble
+from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.chunks import add_chunks, set_chunk
 from cdc_core.state.database import StorePart
@@ -74,11 +74,8 @@ class CapturedTables(StorePart):
             put_schema(connection, record.source, schema, None)
             put_table(
                 connection,
-                replace(
-                    record, state="snapshotting", mirror_scn=None, stopped_scn=None, reason=None,
-                    way_out=None, since=self._database.moment(), asked_by=None, rest_waits=None,
-                    trouble=None,
-                ),
+                _going_on(record, self._database.moment(), state="snapshotting", mirror_scn=None,
+                          stopped_scn=None),
             )  # fmt: skip
 
     def plan_chunks(
@@ -130,26 +127,39 @@ class CapturedTables(StorePart):
             connection.execute(update(TABLES).where(is_table(source, table)).values(ready))
             return True
 
-    def stop(
+    def end_stream(
         self,
         source: str,
-        table: TableId,
+        end: StreamEnd,
         *,
-        reason: str,
-        way_out: str,
-        scn: Scn | None = None,
         state: Literal["failed", "removed"] = "failed",
         asked_by: AskedBy | None = None,
-        trouble: Trouble | None = None,
-        failed_as: TableRecord | None = None,
     ) -> bool:
-        """Stop a table: at ``scn`` its stream ends; without it, its redo is still captured, and it
-        can be resumed.
+        """End a table's stream. One that has ended keeps its end, or gets an earlier one.
 
-        A stream that has ended keeps its end. If its table fails on what still belongs to it, that
-        waits, until it is resumed.
+        Returns:
+            Whether the table is known.
+        """
+        with self._database.writing() as connection:
+            record = table_row(connection, source, end.table)
+            if record is None:
+                return False
+            scn = min(end.scn, record.stopped_scn or end.scn)
+            if record.is_captured or state == "removed":
+                now = self._database.moment()
+                put_table(
+                    connection, _stopped(record, end, now, scn=scn, state=state, asked_by=asked_by)
+                )
+            elif record.stopped_scn is not None:
+                put_table(connection, replace(record, stopped_scn=Scn(scn)))
+            return True
+
+    def fail(self, source: str, end: StreamEnd, *, failed_as: TableRecord | None = None) -> bool:
+        """Let a table fail in the lake: its redo is still captured, and it can be resumed. If its
+        stream has ended and it fails on what still belongs to it, that waits until then.
 
         Args:
+            end: What it met; the SCN is where its mirror stands, and ends nothing.
             failed_as: How the table stood when it failed; one that stands otherwise by now is left
                 alone.
 
@@ -157,19 +167,19 @@ class CapturedTables(StorePart):
             Whether the table was looked at: False where it is not known, or was left alone.
         """
         with self._database.writing() as connection:
-            record = table_row(connection, source, table)
+            record = table_row(connection, source, end.table)
             if record is None or (failed_as and _place(failed_as) != _place(record)):
                 return False
             if record.is_captured:
-                self._stop(connection, record, reason, way_out, scn, state, asked_by, trouble)
-            elif state == "removed":
-                end = record.stopped_scn if scn is None else min(scn, record.stopped_scn or scn)
-                self._stop(connection, record, reason, way_out, end, state, asked_by)
-            elif scn is not None and record.stopped_scn is not None:
-                put_table(connection, replace(record, stopped_scn=min(scn, record.stopped_scn)))
-            elif scn is None and record.takes_windows:
+                now = self._database.moment()
+                put_table(connection, _stopped(record, end, now, scn=None))
+            elif record.takes_windows:
                 waiting = replace(
-                    record, state="failed", rest_waits=reason, trouble=trouble, asked_by=None
+                    record,
+                    state="failed",
+                    rest_waits=end.reason,
+                    trouble=end.trouble,
+                    asked_by=None,
                 )
                 put_table(connection, waiting)
             return True
@@ -182,10 +192,10 @@ class CapturedTables(StorePart):
             if found == before:
                 put_table(connection, record)
 
-    def refuse(self, record: TableRecord, *, reason: str, way_out: str, scn: Scn) -> None:
+    def refuse(self, record: TableRecord, end: StreamEnd) -> None:
         """Note that a table could not join: it has no stream."""
         with self._database.writing() as connection:
-            self._stop(connection, record, reason, way_out, scn, "failed", None)
+            put_table(connection, _stopped(record, end, self._database.moment(), scn=end.scn))
 
     def pause(
         self,
@@ -224,10 +234,8 @@ class CapturedTables(StorePart):
                 put_table(connection, rest)
                 return rest
             record = _captured(connection, source, table, "resumed")
-            resumed = replace(
-                record, state="snapshotting" if record.mirror_scn is None else "ready", reason=None,
-                way_out=None, asked_by=None, trouble=None, since=self._database.moment(),
-            )  # fmt: skip
+            state = "snapshotting" if record.mirror_scn is None else "ready"
+            resumed = _going_on(record, self._database.moment(), state=state)
             put_table(connection, resumed)
             return resumed
 
@@ -242,11 +250,8 @@ class CapturedTables(StorePart):
                 set_chunk(connection, chunk, state="landed")
             put_table(
                 connection,
-                replace(
-                    record, state="snapshotting", generation=record.generation + 1, mirror_scn=None,
-                    reason=None, way_out=None, since=self._database.moment(), asked_by=None,
-                    rest_waits=None, trouble=None,
-                ),
+                _going_on(record, self._database.moment(), state="snapshotting",
+                          generation=record.generation + 1, mirror_scn=None),
             )  # fmt: skip
 
     def exclude_columns(
@@ -313,24 +318,21 @@ class CapturedTables(StorePart):
         with self._database.writing() as connection:
             write_table(connection, record)
 
-    def _stop(
-        self,
-        connection: Connection,
-        record: TableRecord,
-        reason: str,
-        way_out: str,
-        scn: Scn | None,
-        state: Literal["failed", "removed"],
-        asked_by: AskedBy | None,
-        trouble: Trouble | None = None,
-    ) -> None:
-        put_table(
-            connection,
-            replace(
-                record, state=state, reason=reason, way_out=way_out, stopped_scn=scn,
-                since=self._database.moment(), asked_by=asked_by, trouble=trouble,
-            ),
-        )  # fmt: skip
+
+def _stopped(
+    record: TableRecord, end: StreamEnd, now: datetime, *, scn: int | None, **more: Any
+) -> TableRecord:
+    """The record of a table that fails by what ``end`` says."""
+    own = {"state": "failed", "asked_by": None, "stopped_scn": None if scn is None else Scn(scn)}
+    why = {"reason": end.reason, "way_out": end.way_out, "trouble": end.trouble, "since": now}
+    return replace(record, **{**own, **why, **more})
+
+
+def _going_on(record: TableRecord, now: datetime, **more: Any) -> TableRecord:
+    """The record of a table that goes on, whatever stopped it."""
+    said = ("reason", "way_out", "asked_by", "trouble", "rest_waits")
+    values: dict[str, Any] = dict.fromkeys(said)
+    return replace(record, **values, since=now, **more)
 
 
 def _stream(record: TableRecord) -> tuple[object, ...]:
@@ -353,15 +355,10 @@ def end_stream(
     record = table_row(connection, source, end.table)
     if record is not None and record.is_captured and record.first_ordinal <= ordinal:
         waits = record.state in {"paused", "failed"}
-        put_table(
-            connection,
-            replace(
-                record, state="failed", reason=end.reason, way_out=end.way_out,
-                stopped_scn=Scn(end.scn), since=now, asked_by=None,
-                rest_waits=record.reason if waits else None,
-                trouble=record.trouble if waits else end.trouble,
-            ),
-        )  # fmt: skip
+        rest_waits = record.reason if waits else None
+        trouble = record.trouble if waits else end.trouble
+        left = _stopped(record, end, now, scn=end.scn, rest_waits=rest_waits, trouble=trouble)
+        put_table(connection, left)
 
 
 def cut_stream(connection: Connection, source: str, end: StreamEnd, now: datetime) -> None:
@@ -369,13 +366,7 @@ def cut_stream(connection: Connection, source: str, end: StreamEnd, now: datetim
     behind the end is taken."""
     record = table_row(connection, source, end.table)
     if record is not None:
-        put_table(
-            connection,
-            replace(
-                record, state="failed", reason=end.reason, way_out=end.way_out, since=now,
-                stopped_scn=Scn(end.scn), asked_by=None, rest_waits=None, trouble=end.trouble,
-            ),
-        )  # fmt: skip
+        put_table(connection, _stopped(record, end, now, scn=end.scn, rest_waits=None))
 
 
 def _remark(

@@ -29,7 +29,6 @@ from cdc_core.errors import (
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
-from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.steps.context import Context
 
@@ -76,18 +75,11 @@ def stop_table(
     the error is then about what was."""
     way_out = way_back(table, error)
     trouble = next((one for kind, one in _TROUBLES if isinstance(error, kind)), None)
-    is_stopped = ctx.store.tables.stop(
-        ctx.source,
-        table,
-        reason=error.what_happened,
-        way_out=way_out,
-        trouble=trouble,
-        failed_as=failed_as,
-    )
+    end = StreamEnd(table, scn, error.what_happened, way_out, trouble)
+    is_stopped = ctx.store.tables.fail(ctx.source, end, failed_as=failed_as)
     if failed_as is not None and not is_stopped:
         _LOG.warning("another process brought the table on table=%s error=%s", table, error.message)
         return None
-    end = StreamEnd(table, scn, error.what_happened, way_out, trouble)
     _LOG.warning("table stopped table=%s scn=%d reason=%s", table, scn, error.message)
     _TRACEBACKS.debug("table stopped table=%s", table, exc_info=error)
     return end
@@ -141,11 +133,11 @@ def _refuse_joining(ctx: Context, record: TableRecord, error: CdcError) -> Strea
     """A table that cannot join has no stream that it could go on with."""
     hint = error.hint.replace(ANY_TABLE, record.table.argument)
     way_out = f"{hint} Then `redolake table add {record.table.argument}` adds the table."
-    scn = record.stopped_scn or Scn(0)
-    ctx.store.tables.refuse(record, reason=error.what_happened, way_out=way_out, scn=scn)
+    end = StreamEnd(record.table, record.stopped_scn or 0, error.what_happened, way_out)
+    ctx.store.tables.refuse(record, end)
     _LOG.warning("table cannot join table=%s reason=%s", record.table, error.message)
     _TRACEBACKS.debug("table cannot join table=%s", record.table, exc_info=error)
-    return StreamEnd(record.table, scn, error.what_happened, way_out)
+    return end
 
 
 def out_of_memory_alone(error: SparkMemoryError) -> LakeError:

@@ -167,15 +167,7 @@ def remove_tables(
     with ctx.lease("capture", wait_seconds=120):
         for table in _known(ctx, tables):
             end = _removal(ctx, table, asked_by)
-            ctx.store.tables.stop(
-                ctx.source,
-                table,
-                reason=end.reason,
-                way_out=end.way_out,
-                scn=Scn(end.scn),
-                state="removed",
-                asked_by=asked_by,
-            )
+            ctx.store.tables.end_stream(ctx.source, end, state="removed", asked_by=asked_by)
             ctx.tell("table-stopped", table, stopped=(end,))
             ends.append(end)
     return ends
@@ -439,14 +431,8 @@ def _remark(ctx: Context, config: TableConfig, reason: str, does: str) -> None:
 
 
 def _exclude(ctx: Context, config: TableConfig, latest: TableSchema, fresh: Sequence[str]) -> None:
-    scn = _scn_of_next_version(ctx, latest)
-    ctx.store.tables.exclude_columns(
-        SchemaVersion(ctx.source, replace(latest.without(fresh), scn_from=scn)),
-        behind=latest,
-        reason=f"columns excluded since SCN {scn}: {', '.join(fresh)}; the lake still holds older values",
-        way_out=f"`redolake table purge-column {config.table.argument} {shlex.quote(fresh[0])}` removes them.",
-    )
-    _LOG.warning("columns are left out table=%s columns=%s", config.table, ", ".join(fresh))
+    way_out = f"`redolake table purge-column {config.table.argument} {shlex.quote(fresh[0])}` removes them."
+    _hide(ctx, latest.without(fresh), latest, "columns excluded", fresh, way_out)
 
 
 def _mask(
@@ -458,15 +444,30 @@ def _mask(
 ) -> None:
     """Note that values land otherwise from the next statement on: what is in the lake stays as it
     was written."""
-    scn = _scn_of_next_version(ctx, latest)
-    ctx.store.tables.exclude_columns(
-        SchemaVersion(ctx.source, replace(masked, scn_from=scn)),
-        behind=latest,
-        reason=f"columns masked differently since SCN {scn}: {', '.join(changed)}; the lake still holds older values",
-        way_out=f"`redolake table resnapshot {config.table.argument} --fresh` starts new Delta tables. The old ones, and landing, keep the "
-        "values until you remove them.",
+    way_out = (
+        f"`redolake table resnapshot {config.table.argument} --fresh` starts new Delta tables. The old ones, and landing, keep the "
+        "values until you remove them."
     )
-    _LOG.warning("masks changed table=%s columns=%s", config.table, ", ".join(changed))
+    _hide(ctx, masked, latest, "columns masked differently", changed, way_out)
+
+
+def _hide(
+    ctx: Context,
+    hiding: TableSchema,
+    latest: TableSchema,
+    what: str,
+    columns: Sequence[str],
+    way_out: str,
+) -> None:
+    """Let a version that hides columns hold from the next window on."""
+    scn, named = _scn_of_next_version(ctx, latest), ", ".join(columns)
+    ctx.store.tables.exclude_columns(
+        SchemaVersion(ctx.source, replace(hiding, scn_from=scn)),
+        behind=latest,
+        reason=f"{what} since SCN {scn}: {named}; the lake still holds older values",
+        way_out=way_out,
+    )
+    _LOG.warning("%s table=%s columns=%s", what, latest.table, named)
 
 
 def _key_refusal(ctx: Context, config: TableConfig, latest: TableSchema) -> str | None:
@@ -516,14 +517,13 @@ def _asked_for_again(ctx: Context, config: TableConfig, latest: TableSchema) -> 
 
 def _stop_for_fresh(ctx: Context, config: TableConfig, latest: TableSchema, reason: str) -> None:
     last = ctx.captured_windows()
-    ctx.store.tables.stop(
-        ctx.source,
+    end = StreamEnd(
         config.table,
-        reason=reason,
-        way_out=f"`redolake table resnapshot {config.table.argument} --fresh` puts the table into new Delta tables.",
-        scn=last[0].window.scn_high if last else latest.scn_from,
-        asked_by="configuration",
+        last[0].window.scn_high if last else latest.scn_from,
+        reason,
+        f"`redolake table resnapshot {config.table.argument} --fresh` puts the table into new Delta tables.",
     )
+    ctx.store.tables.end_stream(ctx.source, end, asked_by="configuration")
     _LOG.warning("table stopped table=%s reason=%s", config.table, reason)
 
 

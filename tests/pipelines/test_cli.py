@@ -30,6 +30,7 @@ from cdc_core.model.reports import (
     TransactionStatus,
 )
 from cdc_core.model.scn import Scn
+from cdc_core.model.streams import StreamEnd
 from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.stage.layout import change_schema
@@ -218,7 +219,7 @@ def test_a_run_whose_tables_are_stopped_does_not_say_that_nothing_changed(
     """A window may have had changes of theirs alone."""
     monkeypatch.setattr(source, "run_once", lambda: iter(()), raising=False)
     source.snapshotted()
-    source.store.tables.stop("hr", EMPLOYEES, reason="a reason", way_out="a way")
+    source.store.tables.fail("hr", StreamEnd(EMPLOYEES, 0, "a reason", "a way"))
     shown = redolake("run").stdout
     assert "no captured table changed" not in shown
     assert "no other table changed" in shown
@@ -619,9 +620,8 @@ def test_doctor_json_is_json_and_exit_1_says_that_something_is_missing(
 
 def test_a_failed_table_is_told_with_its_way_out_and_ends_a_run_with_one(source: StandIn) -> None:
     source.snapshotted()
-    source.store.tables.stop(
-        "hr", JOBS, reason="its rows were truncated", way_out="`redolake table resnapshot HR.JOBS`"
-    )
+    way_out = "`redolake table resnapshot HR.JOBS`"
+    source.store.tables.fail("hr", StreamEnd(JOBS, 0, "its rows were truncated", way_out))
     ended = redolake("capture")
     assert ended.exit_code == 1
     for text in (

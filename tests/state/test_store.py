@@ -38,7 +38,7 @@ from cdc_core.model.records import ChunkRecord, Lease, SourceRecord, TableRecord
 from cdc_core.model.reports import FoundTable, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
-from cdc_core.model.streams import ReadAgain
+from cdc_core.model.streams import ReadAgain, StreamEnd
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.state.chunks import ChunkTally
@@ -515,11 +515,11 @@ def test_a_table_that_has_gone_on_is_not_stopped_by_an_error_of_before(planned: 
     before = TableRecord(source="src", table=EMP, state="ready", mirror_scn=Scn(100))
     save_table(planned, before)
     planned.windows.advance_tables("src", window(100, 200), {EMP: Scn(200)})
-    assert not planned.tables.stop("src", EMP, reason="old", way_out="none", failed_as=before)
+    assert not planned.tables.fail("src", StreamEnd(EMP, 0, "old", "none"), failed_as=before)
     now = planned.tables.get("src", EMP)
     assert now is not None
     assert now.state == "ready"
-    assert planned.tables.stop("src", EMP, reason="new", way_out="none", failed_as=now)
+    assert planned.tables.fail("src", StreamEnd(EMP, 0, "new", "none"), failed_as=now)
     stopped = planned.tables.get("src", EMP)
     assert stopped is not None
     assert stopped.state == "failed"

@@ -22,6 +22,7 @@ from cdc_core.landing.manifest import WindowManifest, window_manifest_bytes
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.scn import Scn
+from cdc_core.model.streams import StreamEnd
 from cdc_core.steps.context import Context
 
 _LOG = logging.getLogger(__name__)
@@ -143,15 +144,14 @@ def leave(
     by themselves meanwhile."""
     left = []
     for table in tables:
-        is_ended = ctx.store.tables.stop(
-            ctx.source,
+        end = StreamEnd(
             table.table,
-            reason=f"redo that the table needs is gone: {error.what_happened}",
-            way_out=f"`redolake table resnapshot {table.table.argument}` adds the table back with a new snapshot.",
-            scn=scn,
-            trouble="redo_gone",
+            scn,
+            f"redo that the table needs is gone: {error.what_happened}",
+            f"`redolake table resnapshot {table.table.argument}` adds the table back with a new snapshot.",
+            "redo_gone",
         )
-        if is_ended:
+        if ctx.store.tables.end_stream(ctx.source, end):
             _LOG.warning("table left before a gap table=%s scn=%d", table.table, scn)
             left.append(table)
     return left
