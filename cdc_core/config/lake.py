@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from math import prod
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -18,6 +20,8 @@ from cdc_core.model.templates import (
     check_table_name,
     filled,
 )
+
+_CLUSTER_CORES = 8
 
 
 class LocalLandingConfig(ConfigModel):
@@ -171,18 +175,18 @@ class LakeConfig(ConfigModel):
 
     merge: Literal["auto", "spark"] = "auto"
     """Who merges changes into mirrors. ``auto``: Redolake appends rows whose keys a mirror cannot
-    have, and merges into small mirrors, without Spark; Spark's MERGE takes the rest. ``spark``:
+    have without Spark, and takes the way that is estimated to be quickest for all others: rewriting
+    files, marking rows in deletion vectors, both without Spark, or Spark's MERGE. ``spark``:
     Spark's MERGE takes everything. The rows are the same. Each window's report says which way its
-    mirror was written, and why."""
+    mirror was written, why, and how long that was expected to take."""
 
-    rewrite_mirrors_up_to_mb: Annotated[int, Field(ge=0, le=1024)] = 128
-    """Up to so many MiB of a mirror's files Redolake merges a window without Spark: it rewrites the
-    files that change. Of a window, the files count that can hold its keys: with keys of whole
-    numbers those between whose bounds they lie, with other keys all of the mirror. Beyond that,
-    Spark merges the window. In a mirror that has deletion vectors switched on, Redolake marks rows
-    instead of rewriting files, in files of up to 20 million rows together, however large they are;
-    on object stores, it rewrites files up to an eighth of this size there. 0: Spark merges all
-    windows."""
+    rewrite_mirrors_up_to_mb: Annotated[int, Field(ge=0, le=16384)] = 1024
+    """Up to so many MiB of a mirror's files Redolake may rewrite for a window, without Spark. Of
+    a window, the files count that can hold its keys: with keys of whole numbers those between whose
+    bounds they lie, with other keys all of the mirror. Beyond that, Spark merges the window. In a
+    mirror that has deletion vectors switched on, Redolake marks rows instead of rewriting files, in
+    files of up to 200 million rows together, however large they are; on object stores, it rewrites
+    files up to an eighth of this size there. 0: Spark merges all windows."""
 
     change_log_columns: tuple[ChangeLogColumn, ...] = (
         "ssn",
@@ -261,6 +265,20 @@ class LakeConfig(ConfigModel):
         return self.spark_master.partition("[")[0] == "local"
 
     @property
+    def spark_cores(self) -> int:
+        """How many tasks Spark runs at once, as far as that is configured; a cluster that says
+        nothing has eight."""
+        if self.is_local:
+            said = self.spark_master.partition("[")[2].rstrip("]").partition(",")[0]
+            return int(said) if said.isdecimal() else os.cpu_count() or 1
+        cores = self.spark_config.get("spark.cores.max", "")
+        if cores.isdecimal():
+            return int(cores)
+        names = ("spark.executor.instances", "spark.executor.cores")
+        found = [self.spark_config.get(name, "") for name in names]
+        return prod(map(int, found)) if all(map(str.isdecimal, found)) else _CLUSTER_CORES
+
+    @property
     def is_on_s3(self) -> bool:
         """Are the Delta tables in S3, or a store that speaks its protocol?"""
         return self._scheme in _S3_SCHEMES
@@ -306,9 +324,10 @@ class MaintenanceConfig(ConfigModel):
 
     deletion_vectors: DeletionVectors = "auto"
     """Whether windows mark rows of a mirror as deleted instead of rewriting their files, merged by
-    Spark or without it. ``auto``: in mirrors of 500,000 rows and more whose recent merges copied 20
-    times as many rows as they changed. A mirror that has them needs readers that know deletion
-    vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not
+    Spark or without it. ``auto``: in mirrors of 500,000 rows and more, from the first window on
+    that would copy 4 times as many rows as it changes; in a lake on an object store from the
+    `redolake maintain` on that follows such windows. A mirror that has them needs readers that know
+    deletion vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not
     ``to_pyarrow_table``)."""
 
     cluster_by_key: bool = False

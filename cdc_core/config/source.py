@@ -21,6 +21,7 @@ from cdc_core.config.base import (
 from cdc_core.config.capture import CaptureConfig, LogMinerConfig
 from cdc_core.config.history import HistoryKind
 from cdc_core.config.lake import (
+    DeletionVectors,
     LakeConfig,
     LocalLandingConfig,
     MaintenanceConfig,
@@ -562,6 +563,12 @@ class SourceConfig(ConfigModel):
             if getattr(own, name) is not None
         }
         return self.maintenance.model_copy(update=given)
+
+    def deletion_vectors(self, table: TableId) -> DeletionVectors:
+        """Whether the table's mirror gets deletion vectors; what holds for the source where the
+        table is not captured any more."""
+        own = self.entries.get(table)
+        return (own and own.deletion_vectors) or self.maintenance.deletion_vectors
 
     def events_of(self, table: TableId) -> EventsConfig:
         """Which changes of a table are no events; what holds for the source where the table is not

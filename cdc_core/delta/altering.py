@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.delta.appending import CommitInfo, info_action
-from cdc_core.delta.commits import put_commit, takes_commits
+from cdc_core.delta.commits import GUARD_FEATURE, VECTORS_FEATURE, put_commit, takes_commits
 from cdc_core.delta.errors import at_work, conflict
 from cdc_core.delta.file_names import FILE_NAME, FILE_NUMBER
 from cdc_core.delta.history import MAPPING, DeltaLog, filesystem_of, read_log
@@ -105,6 +105,12 @@ class TableMetadata:
         found = found._numbered(list(_all_fields(fields)), keeps_names=True)
         return found._with_fields(fields)
 
+    def with_vectors(self) -> TableMetadata:
+        """With deletion vectors switched on, and the feature that keeps delta-rs's VACUUM away from
+        them."""
+        found = self._with_feature(VECTORS_FEATURE)._with_feature(GUARD_FEATURE, of_readers=False)
+        return found.with_properties({"delta.enableDeletionVectors": "true"})
+
     @property
     def _properties(self) -> dict[str, str]:
         return dict(self.metadata.get("configuration") or {})
@@ -132,8 +138,8 @@ class TableMetadata:
             one.setdefault("metadata", {}).update({FILE_NUMBER: number, FILE_NAME: name})
         return self.with_properties({_NUMBER_MAX: str(number)})
 
-    def _with_feature(self, feature: str) -> TableMetadata:
-        """With a feature that readers and writers must know."""
+    def _with_feature(self, feature: str, *, of_readers: bool = True) -> TableMetadata:
+        """With a feature that writers must know, and readers but for some."""
         said = self.protocol
         is_old_writer = said["minWriterVersion"] < 7
         writers = _OF_WRITER_2 if said["minWriterVersion"] == 2 else ()
@@ -144,7 +150,7 @@ class TableMetadata:
         protocol = {
             "minReaderVersion": 3,
             "minWriterVersion": 7,
-            "readerFeatures": list(dict.fromkeys((*readers, feature))),
+            "readerFeatures": list(dict.fromkeys((*readers, *((feature,) if of_readers else ())))),
             "writerFeatures": list(dict.fromkeys((*writers, feature))),
         }
         return replace(self, protocol=protocol)
@@ -162,7 +168,13 @@ def takes_changes(path: str, log: DeltaLog, *, drops: bool = False) -> bool:
 
 
 def commit_change(
-    path: str, operation: str, change: Change, info: CommitInfo, *, fence: Callable[[], None]
+    path: str,
+    operation: str,
+    change: Change,
+    info: CommitInfo,
+    *,
+    fence: Callable[[], None],
+    version: int | None = None,
 ) -> None:
     """Change the metadata of a Delta table, of which :func:`takes_changes` is true, in one commit.
 
@@ -172,6 +184,7 @@ def commit_change(
         change: What becomes of the newest version's metadata.
         info: What the commit carries.
         fence: Called right before the commit.
+        version: The version that was read; None where any is right.
 
     Raises:
         CommitConflictError: Another writer committed since the table was read.
@@ -184,6 +197,8 @@ def commit_change(
         log = read_log(path)
         if log is None:
             raise FileNotFoundError(path)
+        if version is not None and log.version != version:
+            raise conflict(doing, facts)
         before = TableMetadata.of(log)
         try:
             after = change(before)

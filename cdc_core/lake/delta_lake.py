@@ -8,6 +8,7 @@ own.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -107,7 +108,8 @@ class DeltaLake(Lake):
         *,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        work = self._work(part.table, state.generation, fence, drops_columns=rules.drops_columns)
+        work = self._work(part.table, state.generation, fence)
+        work = replace(work, drops_columns=rules.drops_columns, vectors=rules.vectors)
         return apply_window(work, part, state, rules, decode=self._decode)
 
     def truncate(
@@ -348,6 +350,7 @@ class DeltaLake(Lake):
             executor_python=self._executor_python,
             rewrite_bytes_max=self._config.rewrite_mirrors_up_to_mb * 1024 * 1024,
             merges_by_spark=self._config.merge == "spark",
+            spark_cores=self._config.spark_cores,
             paths=self._config.paths,
         )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.config import ExecutorsFrom
+from cdc_core.config import DeletionVectors, ExecutorsFrom
 from cdc_core.delta.appending import (
     CommitInfo,
     FileChanges,
@@ -95,7 +95,8 @@ class TableWork:
     ``drops_columns``: its mirror is to lose what Oracle dropped; ``executors_from`` is the
     configuration's ``stage_on_executors_from_rows``; ``rewrite_bytes_max`` bytes of its mirror's
     files may be written anew without Spark, or none where Spark is to merge everything
-    (``merges_by_spark``). ``paths`` say where the Delta tables are."""
+    (``merges_by_spark``), which runs on so many ``spark_cores``. ``vectors``: may a window of the
+    mirror switch deletion vectors on? ``paths`` say where the Delta tables are."""
 
     root: str
     source: str
@@ -109,6 +110,8 @@ class TableWork:
     executor_python: ExecutorPython = field(default_factory=ExecutorPython)
     rewrite_bytes_max: int = 0
     merges_by_spark: bool = False
+    spark_cores: int = 2
+    vectors: DeletionVectors = "never"
     paths: PathTemplates = DEFAULT_PATHS
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cdc_core.config import DeletionVectors
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
@@ -78,12 +79,14 @@ class ApplyRules:
         replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
         keeps_text: The quarantine keeps the redo text of its rows.
         drops_columns: The mirror is to lose the columns that Oracle dropped.
+        vectors: May a window switch the mirror's deletion vectors on?
     """
 
     quarantine_max: int | None = None
     skipping: Skipping = NOTHING_SKIPPED
     replacing: Replacing = NOTHING_REPLACED
     drops_columns: bool = False
+    vectors: DeletionVectors = "never"
     keeps_text: bool = True
 
 

@@ -304,11 +304,11 @@ def _of_capture(facts: LagFacts) -> LagVerdict:
 _MERGING: dict[WriteWay, tuple[LagCause, str]] = {
     "merge": (
         "spark-merge",
-        "Raise lake.rewrite_mirrors_up_to_mb, so that Redolake merges without Spark",
+        "Set maintenance.deletion_vectors: always, so that windows mark rows",
     ),
     "copy-on-write": (
         "copy-on-write",
-        "Set maintenance.deletion_vectors: always, then run `redolake maintain`",
+        "Set maintenance.deletion_vectors: always, so that windows mark rows",
     ),
     "deletion vectors": (
         "deletion-vectors",

@@ -27,10 +27,13 @@ WriteWay = Literal["append", "copy-on-write", "deletion vectors", "merge"]
 
 @dataclass(frozen=True, slots=True)
 class MirrorWrite:
-    """How a mirror took a change, and why: ``merge`` is Spark's, the other ways need no Spark."""
+    """How a mirror took a change, and why: ``merge`` is Spark's, the other ways need no Spark.
+    ``expected_seconds`` is what this way was estimated to take; None where nobody asked, or where
+    that is not known any more."""
 
     way: WriteWay
     reason: str
+    expected_seconds: float | None = field(default=None, compare=False)
 
     @property
     def who(self) -> str:

@@ -217,6 +217,12 @@ def configure(session: Any, settings: Mapping[str, str]) -> None:
             session.conf.set(name, value)
 
 
+def is_running() -> bool:
+    """Has this process a JVM already? Nothing is imported to find out."""
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return context is not None and context._active_spark_context is not None
+
+
 def stop_spark() -> None:
     """Stop the JVM of this process, if there is one."""
     from pyspark.sql import SparkSession

@@ -14,8 +14,9 @@ from pyspark import SparkContext
 
 from cdc_core.config import DeletionVectors, MaintenanceConfig
 from cdc_core.delta.history import DeltaCommit, newest_metadata, read_commits, read_log
-from cdc_core.lake.maintenance.housekeeping import VECTORS_ROWS_MIN, wants_vectors
+from cdc_core.lake.maintenance.housekeeping import wants_vectors
 from cdc_core.lake.mirror.files import MirrorFiles
+from cdc_core.lake.mirror.ways import VECTORS_ROWS_MIN
 from cdc_core.lake.table_context import TableWork, no_fence
 
 if TYPE_CHECKING:
@@ -44,12 +45,10 @@ def rewritten(copied: int, changed: int) -> list[DeltaCommit]:
 @pytest.mark.parametrize(
     ("setting", "rows", "commits", "has_them", "wanted"),
     [
-        pytest.param("auto", LARGE, merges(2000, 100), False, True, id="large-and-scattered"),
-        pytest.param("auto", LARGE, merges(1999, 100), False, False, id="large-at-its-end"),
-        pytest.param(
-            "auto", LARGE, rewritten(2000, 100), False, True, id="rewritten-and-scattered"
-        ),
-        pytest.param("auto", LARGE, rewritten(1999, 100), False, False, id="rewritten-at-its-end"),
+        pytest.param("auto", LARGE, merges(400, 100), False, True, id="large-and-scattered"),
+        pytest.param("auto", LARGE, merges(399, 100), False, False, id="large-at-its-end"),
+        pytest.param("auto", LARGE, rewritten(400, 100), False, True, id="rewritten-and-scattered"),
+        pytest.param("auto", LARGE, rewritten(399, 100), False, False, id="rewritten-at-its-end"),
         pytest.param("auto", LARGE - 1, merges(10**6, 1), False, False, id="small"),
         pytest.param("auto", LARGE, merges(0, 0, 0), False, False, id="no-windows-yet"),
         pytest.param("auto", LARGE, [], True, True, id="stays-on-without-copies"),

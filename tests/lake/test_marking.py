@@ -24,6 +24,7 @@ from cdc_core.errors import FencedError, LakeError, StoreUnavailableError
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror import copy_on_write as rewriting
 from cdc_core.lake.mirror import files as mirror_files
+from cdc_core.lake.mirror import ways
 from cdc_core.lake.mirror.copy_on_write import rewrite_files
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.rows.multiset import _present_in
@@ -165,7 +166,7 @@ def test_marked_and_rewritten_mirrors_are_equal(
             found = rewrite_files(
                 MirrorFiles.read(work), case.schema, merge, {},
                 check=lambda _: None, commit=work.info("merging", "{}", (f"a{at}", 1)),
-            )  # fmt: skip
+            ).counts  # fmt: skip
             counts.append(found)
         assert counts[0] == counts[1]
         assert _held(works[0]) == _held(works[1])
@@ -191,7 +192,7 @@ def test_marked_and_rewritten_copies_are_equal(
         done = rewrite_files(
             MirrorFiles.read(work), schema.with_copies(), CopiesMerge(sent, schema), {},
             check=lambda _: None, commit=work.info("merging", "{}", ("a", 1)),
-        )  # fmt: skip
+        ).counts  # fmt: skip
         counts.append(done)
         held.append(_held(work))
         mirror = MirrorFiles.read(work)
@@ -355,7 +356,7 @@ def test_where_delta_rs_has_to_commit_no_row_is_marked(
     _filled(source, lake, _path(tmp_path), chunks=1)
     first = _window(source, lambda tx: tx.delete(source.ids[3]))
     with monkeypatch.context() as patched:
-        patched.setattr(rewriting, "takes_commits", lambda *_: False)
+        patched.setattr(ways, "takes_commits", lambda *_: False)
         window = _window(source, lambda tx: tx.update(source.ids[4], {"NAME": "x"}))
         first.apply(lake)
         assert not any("deletionVector" in one for one in _actions(tmp_path, "add"))
@@ -363,7 +364,7 @@ def test_where_delta_rs_has_to_commit_no_row_is_marked(
     assert any("deletionVector" in one for one in _actions(tmp_path, "add"))
     last = _window(source, lambda tx: tx.update(source.ids[5], {"NAME": "x"}))
     with monkeypatch.context() as patched:
-        patched.setattr(rewriting, "takes_commits", lambda *_: False)
+        patched.setattr(ways, "takes_commits", lambda *_: False)
         with pytest.raises(SparkAskedError):
             last.apply(lake, position=window.scn_high)
     with_vectors(_path(tmp_path), "false")

@@ -35,10 +35,11 @@ from cdc_core.errors import (
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror import copy_on_write as rewriting
-from cdc_core.lake.mirror.copy_on_write import rewrite_files, why_merged
+from cdc_core.lake.mirror.copy_on_write import rewrite_files
 from cdc_core.lake.mirror.files import MirrorFiles, MirrorVersion
 from cdc_core.lake.mirror.merge import KeyRule, run_merge
 from cdc_core.lake.mirror.merge_audit import SentRows
+from cdc_core.lake.mirror.ways import choose
 from cdc_core.lake.rows.multiset import CopiesRule
 from cdc_core.lake.rows.staging import staged_rows
 from cdc_core.lake.table_context import TableWork, no_fence
@@ -458,7 +459,7 @@ def _vector_of(name: str, storage: str = "i") -> dict[str, AddedFile]:
         pytest.param({"path": "a%20b.parquet"}, "files of somebody else", id="a-name-in-another-form"),
         pytest.param({"path": "s3://elsewhere/a.parquet"}, "files of somebody else", id="a-file-elsewhere"),
         pytest.param({"size": 101}, "101 bytes", id="too-large"),
-        pytest.param({"rows": 5_000_001}, "many rows", id="many-rows"),
+        pytest.param({"rows": 20_000_001}, "many rows", id="many-rows"),
         pytest.param({"rows": None}, "nobody counted", id="rows-that-nobody-counted"),
         pytest.param({"size": 101, "keys": {"ID": (50, 60)}}, None, id="too-large-and-not-near"),
         pytest.param({"size": 12, "properties": {"delta.enableDeletionVectors": "true"}}, None, id="small-and-vectors-are-on"),
@@ -476,7 +477,9 @@ def test_what_delta_rs_would_not_write_right_is_merged_by_spark(
         "min.ID": 1,
         "max.ID": 9,
     }
-    work = TableWork("/lake", "shop", orders_schema().table, 0, no_fence, lambda: None)
+    work = TableWork(
+        "/lake", "shop", orders_schema().table, 0, no_fence, lambda: None, rewrite_bytes_max=100
+    )
     log = MirrorVersion(
         version=1,
         features=traits.get("features", frozenset()),
@@ -488,8 +491,9 @@ def test_what_delta_rs_would_not_write_right_is_merged_by_spark(
         added=traits.get("added", {}),
     )
     mirror = MirrorFiles(work, log)
-    found = why_merged(mirror, orders_schema(), traits.get("keys", {"ID": (5, 20)}), 100)
-    assert found == reason or (found is not None and reason is not None and reason in found)
+    chosen = choose(mirror, orders_schema(), traits.get("keys", {"ID": (5, 20)}), 1)
+    assert chosen.way == ("copy-on-write" if reason is None else "merge")
+    assert (reason or "mirror of") in chosen.reason
 
 
 def test_spark_merges_where_it_is_to_and_what_is_too_large(
@@ -556,7 +560,7 @@ def test_both_forms_make_the_same_mirror(tmp_path: Path, spark_process: None, ki
         [wanted] = run_merge(sparks, staged, rule, commit)
     counts = rewrite_files(
         MirrorFiles.read(ours), case.schema, rule.in_arrow(sent), {}, check=lambda _: None, commit=commit
-    )  # fmt: skip
+    ).counts  # fmt: skip
     assert counts == {name: wanted[name] for name in counts}
     assert _held(ours) == _held(sparks)
 
@@ -597,7 +601,7 @@ def test_both_forms_count_equal_rows_alike(tmp_path: Path, spark_process: None) 
             counts = rewrite_files(
                 MirrorFiles.read(ours), rule.columns, rule.in_arrow(sent), {},
                 check=lambda _: None, commit=commit,
-            )  # fmt: skip
+            ).counts  # fmt: skip
             assert counts == {name: wanted[name] for name in counts}
             assert all(counts.values())
         assert _held(ours) == _held(sparks)
@@ -692,7 +696,7 @@ def test_rows_pass_in_batches(
         counts = rewrite_files(
             MirrorFiles.read(work), schema, merge, {},
             check=lambda _: None, commit=work.info("merging", "{}", ("a", 1)),
-        )  # fmt: skip
+        ).counts  # fmt: skip
     finally:
         pa.set_memory_pool(plain)
     assert counts["num_updated_rows"] == len(changed)

@@ -14,8 +14,9 @@ from cdc_core.delta.altering import Change, commit_change, takes_changes
 from cdc_core.delta.history import read_log
 from cdc_core.errors import DEBUG_HINT, FROM_LANDING_HINT, MIRROR_HINT, LakeError
 from cdc_core.lake.definitions.defaults import sql_literal
-from cdc_core.lake.mirror.copy_on_write import rewrite_column, why_rewritten_by_spark
+from cdc_core.lake.mirror.copy_on_write import rewrite_column
 from cdc_core.lake.mirror.files import MirrorFiles
+from cdc_core.lake.mirror.ways import why_rewritten_by_spark
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     MAPPED,
@@ -154,7 +155,7 @@ def fill_column(
     info = work.info("filling a new column's default", metadata, txn)
     if not work.merges_by_spark and work.rewrite_bytes_max:
         mirror = MirrorFiles.read(work)
-        if why_rewritten_by_spark(mirror, schema, work.rewrite_bytes_max) is None:
+        if why_rewritten_by_spark(mirror, schema) is None:
             rewrite_column(mirror, schema, column, value, info)
             return
     session = work.session_for()

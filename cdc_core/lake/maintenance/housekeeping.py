@@ -22,19 +22,12 @@ from cdc_core.delta.log_retention import clean_up_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.delta.storage import storing
 from cdc_core.lake.definitions.column_widths import kept_widths
+from cdc_core.lake.mirror.ways import COPIED_PER_CHANGE_MIN, VECTORS_ROWS_MIN
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import FORGETS_PROPERTY, delta, properties_sql, quote_name
 from cdc_core.model.reports import DeltaLayer, TableMaintained
 from cdc_core.spark.session import configure, translated
-
-VECTORS_ROWS_MIN = 500_000
-"""A mirror gets deletion vectors by itself from so many rows on; below half of them it loses them
-again. In a small one they cost more than they save."""
-
-COPIED_PER_CHANGE_MIN = 20
-"""And only if recent merges, by Spark or without it, copied so many rows for each row that they
-changed: changes at the end of the table copy few."""
 
 RECENT_WINDOWS = 20
 

@@ -1,5 +1,5 @@
-"""When is a window merged into its mirror without Spark? When the files that can have its keys are
-small, or may have deletion vectors: then they are written anew, or rows of them marked.
+"""How is a change merged into its mirror without Spark? Files whose rows change are written anew,
+or these rows are marked.
 
 That is MERGE by columns: of the files between whose bounds a key of the window lies, those of which
 a row changes are written into new files together with the rows that are new, and one commit
@@ -22,15 +22,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from cdc_core.delta.altering import TableMetadata, commit_change
 from cdc_core.delta.appending import (
     CommitInfo,
     FileChanges,
@@ -42,14 +42,6 @@ from cdc_core.delta.appending import (
     remove_file,
     write_file,
 )
-from cdc_core.delta.commits import (
-    GUARD_FEATURE,
-    PLAIN_FEATURES,
-    PLAIN_WRITER_VERSIONS,
-    VECTORS_FEATURE,
-    takes_commits,
-    takes_vectors,
-)
 from cdc_core.delta.deletion_vectors import (
     Deleted,
     Places,
@@ -58,19 +50,17 @@ from cdc_core.delta.deletion_vectors import (
     with_places,
     write_vectors,
 )
-from cdc_core.delta.history import filesystem_of, read_log
-from cdc_core.lake.mirror.files import KEYS_READ_MAX, MirrorFiles, are_own_names, without
+from cdc_core.delta.history import filesystem_of
+from cdc_core.lake.mirror.files import MirrorFiles, files_near, without
 from cdc_core.lake.mirror.merge import counts_as_metadata
 from cdc_core.lake.mirror.merge_audit import check_written
+from cdc_core.lake.mirror.ways import gets_vectors, marks_rows
 from cdc_core.lake.tables import MIRROR_INDEXED
+from cdc_core.model.reports import WriteWay
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds, Rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 from cdc_core.stage.merge import Effects, Merge
-
-ROWS_MAX = 5_000_000
-"""So many rows are looked through at most: ten bytes of each are held until they are written, and
-the keys of one file."""
 
 PORTION_BYTES = 64 * 1024 * 1024
 """A new file gets so many bytes as Arrow holds them; Parquet takes a fourth or a fifth of that."""
@@ -86,12 +76,6 @@ _KEYS_AT_ONCE = 262_144
 
 _THREADS = 2
 
-MARKED_SHARE = 8
-"""Where deletion vectors are switched on and delta-rs has to commit, which writes none, files are
-written anew up to this part of the size only.
-Measured: a MERGE that marks rows takes 4 CPU seconds and more, 16 MiB are written anew in half a
-second; beyond that, each window leaves more files behind than a user of vectors expects."""
-
 DELETED_SHARE_MAX = 0.2
 """A file of which more rows would be deleted is written anew: with less, some five rows are written
 for each that changes …"""
@@ -102,160 +86,6 @@ files have the same share."""
 
 SMALL_BYTES = 16 * 1024 * 1024
 """Files of up to so many bytes are put together with new rows."""
-
-_OTHERS = ("delta.constraints.", "delta.columnMapping.")
-_SET = ("delta.appendOnly", "delta.enableChangeDataFeed", "delta.enableRowTracking")
-
-
-def why_merged(
-    mirror: MirrorFiles, schema: TableSchema, bounds: Bounds, bytes_max: int
-) -> str | None:
-    """Why a window must be merged by Spark; None where the mirror's files can be written anew.
-
-    What delta-rs refuses, or writes without what the feature asks for, is Spark's. Measured with
-    deltalake 1.6: its ``remove`` actions name no deletion vector, so that the rows of such a file
-    would be there twice (our own commits name it); it refuses clustering and row tracking, and
-    writes past change data, constraints and invariants without an error.
-
-    Args:
-        mirror: The mirror.
-        schema: The table.
-        bounds: Between which values the window's keys lie.
-        bytes_max: So many bytes of files may be written anew.
-    """
-    files = files_near(mirror, bounds)
-    names, size = files["path"].to_pylist(), pc.sum(files["size_bytes"]).as_py() or 0
-    if (reason := _why_not_ours(mirror, schema, files)) is not None:
-        return reason
-    rows = pc.sum(files["num_records"]).as_py() or 0
-    if marks_rows(mirror, names):
-        return f"its files have many rows: {rows}" if rows > KEYS_READ_MAX else None
-    if size > bytes_max // (MARKED_SHARE if mirror.has_vectors_on else 1):
-        return f"its files have {size} bytes"
-    if rows > ROWS_MAX:
-        return f"its files have many rows: {rows}"
-    has_vectors = mirror.have_vectors(names) and not _takes_vectors(mirror, names)
-    return "its files have deletion vectors" if has_vectors else None
-
-
-def why_rewritten_by_spark(mirror: MirrorFiles, schema: TableSchema, bytes_max: int) -> str | None:
-    """Why all files of a mirror must be written anew by Spark; None where this process can, of at
-    most so many bytes."""
-    size = pc.sum(mirror.files["size_bytes"]).as_py() or 0
-    if (reason := _why_not_ours(mirror, schema, mirror.files)) is not None:
-        return reason
-    names = mirror.files["path"].to_pylist()
-    if mirror.have_vectors(names) and not _takes_vectors(mirror, names):
-        return "its files have deletion vectors"
-    return f"its files have {size} bytes" if size > bytes_max else None
-
-
-def rewrite_column(
-    mirror: MirrorFiles, schema: TableSchema, column: str, value: pa.Scalar, commit: CommitInfo
-) -> None:
-    """Give all rows one value in a column, in one commit that exchanges all files.
-
-    Args:
-        mirror: A mirror of which :func:`why_rewritten_by_spark` says nothing.
-        schema: The table.
-        column: One of its columns.
-        value: What all rows have there afterwards.
-        commit: What the commit carries.
-
-    Raises:
-        CommitConflictError: Another writer committed since the mirror was read.
-        RowCountError: The files have more or fewer rows than the log says; nothing was committed.
-        StoreUnavailableError: A file cannot be read or written.
-    """
-    work, columns = mirror.work, mirror_schema(schema)
-    at = columns.get_field_index(column)
-    files = mirror.files.select(["path", "size_bytes", "num_records"]).to_pylist()
-    deleted = {one["path"]: mirror.deleted(one["path"]) for one in files}
-    wanted = sum(one["num_records"] - len(deleted[one["path"]]) for one in files)
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        filesystem, root = filesystem_of(work.mirror)
-        for name, gone in deleted.items():
-            start = 0
-            for batch in _batches(filesystem, f"{root}/{name}", columns, _BATCH_ROWS):
-                there = without(pa.Table.from_batches([batch]), places_of(gone), start)
-                start += batch.num_rows
-                same = pa.repeat(value, there.num_rows).cast(columns.field(at).type)
-                yield from there.set_column(at, columns.field(at), same).to_batches()
-
-    with mirror.reading("rewriting files of a mirror"):
-        new = _written(work.mirror, columns, rows())
-    check_written(commit.doing, wanted, sum(one.rows for one in new), commit.facts)
-    replaced = [
-        OldFile(one["path"], one["size_bytes"], mirror.said(one["path"]).vector) for one in files
-    ]
-    commit_files(
-        work.mirror,
-        FileChanges(schema=columns, added=new, replaced=replaced),
-        commit,
-        fence=work.fence,
-        version=mirror.version,
-        opened=mirror.log.delta,
-    )
-
-
-def _why_not_ours(mirror: MirrorFiles, schema: TableSchema, files: pa.Table) -> str | None:
-    """What of a mirror, or of these of its files, this process cannot write."""
-    log = mirror.log
-    others = sorted(log.features - PLAIN_FEATURES - {VECTORS_FEATURE, GUARD_FEATURE})
-    if others or log.writer_version not in PLAIN_WRITER_VERSIONS:
-        return f"the mirror has features: {', '.join(others) or f'writer version {log.writer_version}'}"
-    if found := [
-        name
-        for name, value in log.properties.items()
-        if name.startswith(_OTHERS) or (name in _SET and value.lower() == "true")
-    ]:
-        return f"the mirror has properties: {', '.join(sorted(found))}"
-    fields = log.fields
-    if {one.name for one in fields} != set(mirror_schema(schema).names):
-        return "the mirror has columns of somebody else"
-    if any(
-        not one.nullable or any(name.startswith("delta.") for name in one.metadata)
-        for one in fields
-    ):
-        return "the mirror has columns with rules"
-    if log.partition_columns:
-        return "the mirror is partitioned"
-    names = files["path"].to_pylist()
-    if not are_own_names(names):
-        return "the mirror has files of somebody else"
-    if files["num_records"].null_count:
-        return "nobody counted the rows of its files"
-    if GUARD_FEATURE in log.features and not _commits_itself(mirror, names):
-        return f"the mirror has features: {GUARD_FEATURE}"
-    if not mirror.are_readable(names):
-        return "its files have deletion vectors in another place"
-    return None
-
-
-def marks_rows(mirror: MirrorFiles, names: Sequence[str]) -> bool:
-    """Does a window mark rows of these files as deleted? Where vectors are switched on, and
-    Redolake's own commit can name them."""
-    has_statistics = all(mirror.said(name).statistics for name in names)
-    return mirror.has_vectors_on and has_statistics and _takes_vectors(mirror, names)
-
-
-def _takes_vectors(mirror: MirrorFiles, names: Sequence[str]) -> bool:
-    path = mirror.work.mirror
-    log, filesystem = read_log(path), filesystem_of(path)[0]
-    is_on_disk = isinstance(filesystem, pafs.LocalFileSystem)
-    return (
-        is_on_disk
-        and log is not None
-        and takes_vectors(log)
-        and takes_commits(filesystem, log, names)
-    )
-
-
-def _commits_itself(mirror: MirrorFiles, names: Sequence[str]) -> bool:
-    path = mirror.work.mirror
-    log = read_log(path)
-    return log is not None and takes_commits(filesystem_of(path)[0], log, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +179,14 @@ def _share_deleted(seen: _Seen) -> float:
     return 1 - seen.rows_as_they_are / max(seen.rows, 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """MERGE's counts, and in which of both ways the mirror took them."""
+
+    counts: dict[str, int]
+    way: WriteWay
+
+
 def rewrite_files(
     mirror: MirrorFiles,
     schema: TableSchema,
@@ -357,12 +195,13 @@ def rewrite_files(
     *,
     check: Callable[[dict[str, int]], None],
     commit: CommitInfo,
-) -> dict[str, int]:
+) -> Rewritten:
     """Merge a window by writing the files anew whose rows it changes, or marking these rows as
-    deleted, in one commit; returns MERGE's counts.
+    deleted, in one commit. A window that would copy much for what it changes switches deletion
+    vectors on first, in a commit of its own.
 
     Args:
-        mirror: A mirror of which :func:`why_merged` says nothing.
+        mirror: A mirror for which ``ways.choose`` has not chosen Spark's MERGE.
         schema: The table.
         merge: The window.
         bounds: Between which values its keys lie.
@@ -385,7 +224,14 @@ def rewrite_files(
         "num_deleted_rows": merge.rows_deleted,
     }
     check(counts)
-    plan = plan_files(seen, merge.rows_inserted, marks=marks_rows(mirror, near["path"].to_pylist()))
+    names = near["path"].to_pylist()
+    marks = marks_rows(mirror, names)
+    plan = plan_files(seen, merge.rows_inserted, marks=marks)
+    if gets_vectors(mirror, plan.rows_copied, sum(counts.values())):
+        mirror = _with_vectors(mirror)
+        seen = [replace(one, statistics=mirror.said(one.file.name).statistics) for one in seen]
+        marks = marks_rows(mirror, names)
+        plan = plan_files(seen, merge.rows_inserted, marks=marks)
     rows = _rows(filesystem, root, columns, plan, merge)
     with mirror.reading("rewriting files of a mirror"):
         new = _written(work.mirror, columns, rows)
@@ -405,7 +251,79 @@ def rewrite_files(
         version=mirror.version,
         opened=mirror.log.delta,
     )
-    return counts
+    return Rewritten(counts, "deletion vectors" if marks else "copy-on-write")
+
+
+def _with_vectors(mirror: MirrorFiles) -> MirrorFiles:
+    """The mirror with deletion vectors switched on, right behind the version that was read.
+
+    Raises:
+        CommitConflictError: Another writer committed since.
+    """
+    work = mirror.work
+    position = work.position()
+    info = work.info(
+        "switching deletion vectors on",
+        work.metadata("maintenance", position.mirror_scn or 0),
+    )
+    commit_change(
+        work.mirror,
+        "SET TBLPROPERTIES",
+        TableMetadata.with_vectors,
+        info,
+        fence=work.fence,
+        version=mirror.version,
+    )
+    return MirrorFiles.read(work)
+
+
+def rewrite_column(
+    mirror: MirrorFiles, schema: TableSchema, column: str, value: pa.Scalar, commit: CommitInfo
+) -> None:
+    """Give all rows one value in a column, in one commit that exchanges all files.
+
+    Args:
+        mirror: A mirror of which ``ways.why_rewritten_by_spark`` says nothing.
+        schema: The table.
+        column: One of its columns.
+        value: What all rows have there afterwards.
+        commit: What the commit carries.
+
+    Raises:
+        CommitConflictError: Another writer committed since the mirror was read.
+        RowCountError: The files have more or fewer rows than the log says; nothing was committed.
+        StoreUnavailableError: A file cannot be read or written.
+    """
+    work, columns = mirror.work, mirror_schema(schema)
+    at = columns.get_field_index(column)
+    files = mirror.files.select(["path", "size_bytes", "num_records"]).to_pylist()
+    deleted = {one["path"]: mirror.deleted(one["path"]) for one in files}
+    wanted = sum(one["num_records"] - len(deleted[one["path"]]) for one in files)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        filesystem, root = filesystem_of(work.mirror)
+        for name, gone in deleted.items():
+            start = 0
+            for batch in _batches(filesystem, f"{root}/{name}", columns, _BATCH_ROWS):
+                there = without(pa.Table.from_batches([batch]), places_of(gone), start)
+                start += batch.num_rows
+                same = pa.repeat(value, there.num_rows).cast(columns.field(at).type)
+                yield from there.set_column(at, columns.field(at), same).to_batches()
+
+    with mirror.reading("rewriting files of a mirror"):
+        new = _written(work.mirror, columns, rows())
+    check_written(commit.doing, wanted, sum(one.rows for one in new), commit.facts)
+    replaced = [
+        OldFile(one["path"], one["size_bytes"], mirror.said(one["path"]).vector) for one in files
+    ]
+    commit_files(
+        work.mirror,
+        FileChanges(schema=columns, added=new, replaced=replaced),
+        commit,
+        fence=work.fence,
+        version=mirror.version,
+        opened=mirror.log.delta,
+    )
 
 
 def _looked_through(
@@ -487,13 +405,6 @@ def _marked(
     return [
         MarkedFile(one.file, one.statistics or "{}", vectors[one.file.name]) for one in marked
     ], file
-
-
-def files_near(mirror: MirrorFiles, bounds: Bounds) -> pa.Table:
-    """The files that can have a key between these bounds, in the order of their least keys."""
-    near = mirror.files.filter(pc.invert(mirror.apart(bounds)))
-    order = [(f"min.{name}", "ascending") for name in bounds if f"min.{name}" in near.column_names]
-    return near.sort_by(order) if order else near
 
 
 def _written(mirror: str, columns: pa.Schema, rows: Iterator[pa.RecordBatch]) -> list[NewFile]:

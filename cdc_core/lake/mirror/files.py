@@ -167,7 +167,7 @@ class MirrorFiles:
 
     def rows_of(self, keys: pa.Table, columns: pa.Schema, bounds: Bounds) -> pa.Table:
         """The mirror's rows of these keys, which may be named more than once. Of a mirror of which
-        ``rewriting.why_merged`` says nothing.
+        ``ways.why_foreign`` says nothing.
 
         Args:
             keys: The key columns, named as in the mirror.
@@ -317,6 +317,13 @@ def _weight(mirror: MirrorVersion) -> int:
 
 
 _known = KnownLogs(_read_known, _followed, _weight)
+
+
+def files_near(mirror: MirrorFiles, bounds: Bounds) -> pa.Table:
+    """The files that can have a key between these bounds, in the order of their least keys."""
+    near = mirror.files.filter(pc.invert(mirror.apart(bounds)))
+    order = [(f"min.{name}", "ascending") for name in bounds if f"min.{name}" in near.column_names]
+    return near.sort_by(order) if order else near
 
 
 def are_own_names(names: Sequence[str]) -> bool:

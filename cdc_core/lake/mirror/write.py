@@ -20,10 +20,11 @@ import pyarrow.compute as pc
 from cdc_core.delta.appending import CommitInfo
 from cdc_core.errors import CommitConflictError
 from cdc_core.lake.mirror.append_only import AppendedRows, unseen_keys
-from cdc_core.lake.mirror.copy_on_write import files_near, marks_rows, rewrite_files, why_merged
+from cdc_core.lake.mirror.copy_on_write import rewrite_files
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.mirror.merge import ArrowRule, KeyRule, MergeRule, run_merge
 from cdc_core.lake.mirror.merge_audit import SentRows
+from cdc_core.lake.mirror.ways import Choice, choose
 from cdc_core.lake.rows.staging import StagedRows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.model.reports import MirrorWrite
@@ -105,18 +106,16 @@ def write(work: TableWork, change: MirrorChange) -> MirrorCommit:
     mirror = _unwritten(work, change)
     if (appended := _append(mirror, change)) is not None:
         return appended
-    reason = why_spark or _why_merged(mirror, rule, change.bounds)
-    if reason is None and (found := change.rows.in_hand(mirror)) is not None:
-        return _rewrite(mirror, change, rule, *found)
-    return _merge(work, change, reason or "many changes of key lack columns", mirror)
-
-
-def _why_merged(mirror: MirrorFiles, rule: ArrowRule, bounds: Bounds) -> str | None:
-    """Why the mirror's files cannot be rewritten; None where they can."""
-    bytes_max = mirror.work.rewrite_bytes_max
-    if not bytes_max:
-        return "lake.rewrite_mirrors_up_to_mb is 0"
-    return why_merged(mirror, rule.columns, rule.near(bounds), bytes_max)
+    if why_spark is not None:
+        return _merge(work, change, why_spark, mirror)
+    if not work.rewrite_bytes_max:
+        return _merge(work, change, "lake.rewrite_mirrors_up_to_mb is 0", mirror)
+    chosen = choose(mirror, rule.columns, rule.near(change.bounds), change.rows.count)
+    if chosen.way == "merge":
+        return _merge(work, change, chosen.reason, mirror, chosen.expected.get("merge"))
+    if (found := change.rows.in_hand(mirror)) is None:
+        return _merge(work, change, "many changes of key lack columns", mirror)
+    return _rewrite(mirror, change, rule, chosen, *found)
 
 
 def _unwritten(work: TableWork, change: MirrorChange) -> MirrorFiles:
@@ -155,12 +154,15 @@ def _append(mirror: MirrorFiles, change: MirrorChange) -> MirrorCommit | None:
 
 
 def _rewrite(
-    mirror: MirrorFiles, change: MirrorChange, rule: ArrowRule, rows: pa.Table, sent: SentRows
+    mirror: MirrorFiles,
+    change: MirrorChange,
+    rule: ArrowRule,
+    chosen: Choice,
+    rows: pa.Table,
+    sent: SentRows,
 ) -> MirrorCommit:
     """Exchange the files that change, or mark rows of them, without Spark."""
-    near = files_near(mirror, rule.near(change.bounds))
-    has_vectors = marks_rows(mirror, near["path"].to_pylist())
-    counts = rewrite_files(
+    done = rewrite_files(
         mirror,
         rule.columns,
         rule.in_arrow(rows),
@@ -168,22 +170,23 @@ def _rewrite(
         check=lambda found: sent.check([found]),
         commit=change.commit,
     )
-    size = (pc.sum(near["size_bytes"]).as_py() or 0) / (1024 * 1024)
-    how = MirrorWrite(
-        "deletion vectors" if has_vectors else "copy-on-write", f"mirror of {size:,.1f} MB"
-    )
-    return MirrorCommit([counts], how)
+    how = MirrorWrite(done.way, chosen.reason, chosen.expected.get(done.way))
+    return MirrorCommit([done.counts], how)
 
 
 def _merge(
-    work: TableWork, change: MirrorChange, reason: str, mirror: MirrorFiles | None = None
+    work: TableWork,
+    change: MirrorChange,
+    reason: str,
+    mirror: MirrorFiles | None = None,
+    expected: float | None = None,
 ) -> MirrorCommit:
     """Let Spark MERGE."""
     _LOG.debug("Spark merges a change of %s: %s", work.table, reason)
     with change.rows.staged(work) as staged:
         inserts = mirror is None or not _are_there(mirror, staged, change)
         counts = run_merge(work, staged, change.rule, change.commit, inserts=inserts)
-    return MirrorCommit(counts, MirrorWrite("merge", reason))
+    return MirrorCommit(counts, MirrorWrite("merge", reason, expected))
 
 
 def _are_there(mirror: MirrorFiles, staged: StagedRows, change: MirrorChange) -> bool:

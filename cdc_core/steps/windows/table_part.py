@@ -170,6 +170,7 @@ def _rules(ctx: Context, table: TableId) -> ApplyRules:
         skipping=_skipping(ctx, table),
         replacing=ctx.config.replacing(table),
         drops_columns=ctx.config.drops_columns(table),
+        vectors=ctx.config.deletion_vectors(table),
     )
 
 

@@ -1,0 +1,248 @@
+"""Which ways into a mirror are open to a change, and what would each cost?
+
+Rewriting and marking need a table of which Redolake knows all features, and that its own commit can
+exchange files of. Of the ways that are open, the one that is estimated to take the least time is
+taken. The estimates are measured on two cores of a cloud machine with tables of 13 and 19 columns
+on a local disk; only their order has to be right, and ``benchmarks/growth.py`` shows whether it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+
+from cdc_core.delta.commits import (
+    GUARD_FEATURE,
+    PLAIN_FEATURES,
+    PLAIN_WRITER_VERSIONS,
+    VECTORS_FEATURE,
+    takes_commits,
+    takes_vectors,
+)
+from cdc_core.delta.history import filesystem_of, read_log
+from cdc_core.lake.mirror.files import MirrorFiles, are_own_names, files_near
+from cdc_core.model.reports import WriteWay
+from cdc_core.schema.table import TableSchema
+from cdc_core.spark.session import is_running
+from cdc_core.stage.changes import Bounds
+from cdc_core.stage.layout import mirror_schema
+
+ROWS_MAX = 20_000_000
+"""So many rows are looked through at most where files are written anew: ten bytes of each are held
+until they are written, and the keys of one file."""
+
+MARKED_ROWS_MAX = 200_000_000
+"""So many where rows are marked: keys are read, and forgotten file by file."""
+
+MARKED_SHARE = 8
+"""Where deletion vectors are switched on and delta-rs has to commit, which writes none, files are
+written anew up to this part of the size only: beyond that, each window leaves more files behind
+than a user of vectors expects."""
+
+VECTORS_ROWS_MIN = 500_000
+"""A mirror gets deletion vectors by itself from so many rows on; below half of them it loses them
+again. In a small one they cost more than they save."""
+
+COPIED_PER_CHANGE_MIN = 4
+"""And only where so many rows are copied for each row that changes. Measured (1 million rows of 19
+columns, CPU seconds, rewritten and marked): of 50 for one 0.50 and 0.17, of 10 for one 1.0 and 0.6,
+of three for one 2.2 and 2.1."""
+
+_OTHERS = ("delta.constraints.", "delta.columnMapping.")
+_SET = ("delta.appendOnly", "delta.enableChangeDataFeed", "delta.enableRowTracking")
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSize:
+    """What a change meets: its own rows, and files, rows and bytes of the mirror that can have
+    their keys."""
+
+    changes: int
+    files: int
+    rows: int
+    bytes: int
+
+    @property
+    def copied_share(self) -> float:
+        """Which share of the files changes at most: each row may be in a file of its own."""
+        return min(1.0, self.changes / max(self.files, 1))
+
+    @property
+    def rows_copied(self) -> int:
+        """So many rows would be written as they are, at most."""
+        return max(0, int(self.rows * self.copied_share) - self.changes)
+
+
+def rewriting_seconds(size: MergeSize) -> float:
+    """Of copy-on-write without Spark: keys are read, each change finds its row, bytes are written
+    anew."""
+    copied = size.bytes * size.copied_share / _MIB
+    return 0.05 + size.rows * 0.1e-6 + size.changes * 5e-6 + copied * 0.018
+
+
+def marking_seconds(size: MergeSize) -> float:
+    """Of deletion vectors without Spark: keys are read, each change marks its row."""
+    return 0.05 + size.rows * 0.1e-6 + size.changes * 7e-6
+
+
+def spark_seconds(size: MergeSize, cores: int, *, is_warm: bool) -> float:
+    """Of Spark's MERGE: its fixed part, and a start of the JVM if there is none, stay whatever the
+    number of cores."""
+    work = size.changes * 50e-6 + size.bytes * size.copied_share / _MIB * 0.06
+    return (2.5 if is_warm else 18.0) + work / max(cores, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The way of a change into its mirror. ``expected`` are the estimated seconds of the ways that
+    are open."""
+
+    way: WriteWay
+    reason: str
+    expected: dict[WriteWay, float]
+
+
+def choose(mirror: MirrorFiles, schema: TableSchema, bounds: Bounds, changes: int) -> Choice:
+    """The quickest of the ways that are open.
+
+    Args:
+        mirror: The mirror.
+        schema: The table.
+        bounds: Between which values the change's keys lie.
+        changes: About how many rows it has.
+    """
+    near = files_near(mirror, bounds)
+    names: list[str] = near["path"].to_pylist()
+    size = MergeSize(
+        changes,
+        len(names),
+        pc.sum(near["num_records"]).as_py() or 0,
+        pc.sum(near["size_bytes"]).as_py() or 0,
+    )
+    spark = spark_seconds(size, mirror.work.spark_cores, is_warm=is_running())
+    if (reason := _why_foreign(mirror, schema, near)) is not None:
+        return Choice("merge", reason, {"merge": spark})
+    marks = marks_rows(mirror, names) or _will_mark(mirror, names, size)
+    way: WriteWay = "deletion vectors" if marks else "copy-on-write"
+    own = marking_seconds(size) if marks else rewriting_seconds(size)
+    expected: dict[WriteWay, float] = {way: own, "merge": spark}
+    too_large = _too_large(mirror, names, size, marks=marks)
+    if too_large is not None:
+        return Choice("merge", too_large, {"merge": spark})
+    if spark < own:
+        return Choice("merge", f"{way} would take about {own:,.0f} s", expected)
+    return Choice(way, f"mirror of {size.bytes / _MIB:,.1f} MB", expected)
+
+
+def why_rewritten_by_spark(mirror: MirrorFiles, schema: TableSchema) -> str | None:
+    """Why all files of a mirror must be written anew by Spark; None where this process can."""
+    if (reason := _why_foreign(mirror, schema, mirror.files)) is not None:
+        return reason
+    names = mirror.files["path"].to_pylist()
+    if mirror.have_vectors(names) and not _takes_vectors(mirror, names):
+        return "its files have deletion vectors"
+    size = pc.sum(mirror.files["size_bytes"]).as_py() or 0
+    return f"its files have {size} bytes" if size > mirror.work.rewrite_bytes_max else None
+
+
+def _why_foreign(mirror: MirrorFiles, schema: TableSchema, files: pa.Table) -> str | None:
+    """Why Spark alone may write these files of a mirror; None where Redolake may.
+
+    What delta-rs refuses, or writes without what the feature asks for, is Spark's. Measured with
+    deltalake 1.6: its ``remove`` actions name no deletion vector, so that the rows of such a file
+    would be there twice (our own commits name it); it refuses clustering and row tracking, and
+    writes past change data, constraints and invariants without an error.
+    """
+    log = mirror.log
+    others = sorted(log.features - PLAIN_FEATURES - {VECTORS_FEATURE, GUARD_FEATURE})
+    if others or log.writer_version not in PLAIN_WRITER_VERSIONS:
+        return f"the mirror has features: {', '.join(others) or f'writer version {log.writer_version}'}"
+    if found := [
+        name
+        for name, value in log.properties.items()
+        if name.startswith(_OTHERS) or (name in _SET and value.lower() == "true")
+    ]:
+        return f"the mirror has properties: {', '.join(sorted(found))}"
+    fields = log.fields
+    if {one.name for one in fields} != set(mirror_schema(schema).names):
+        return "the mirror has columns of somebody else"
+    if any(
+        not one.nullable or any(name.startswith("delta.") for name in one.metadata)
+        for one in fields
+    ):
+        return "the mirror has columns with rules"
+    if log.partition_columns:
+        return "the mirror is partitioned"
+    names = files["path"].to_pylist()
+    if not are_own_names(names):
+        return "the mirror has files of somebody else"
+    if files["num_records"].null_count:
+        return "nobody counted the rows of its files"
+    if GUARD_FEATURE in log.features and not _commits_itself(mirror, names):
+        return f"the mirror has features: {GUARD_FEATURE}"
+    if not mirror.are_readable(names):
+        return "its files have deletion vectors in another place"
+    return None
+
+
+def _too_large(
+    mirror: MirrorFiles, names: Sequence[str], size: MergeSize, *, marks: bool
+) -> str | None:
+    """Why its size keeps a mirror from being written without Spark; None where it does not."""
+    if size.rows > (MARKED_ROWS_MAX if marks else ROWS_MAX):
+        return f"its files have many rows: {size.rows}"
+    if marks:
+        return None
+    bytes_max = mirror.work.rewrite_bytes_max
+    if size.bytes > bytes_max // (MARKED_SHARE if mirror.has_vectors_on else 1):
+        return f"its files have {size.bytes} bytes"
+    has_vectors = mirror.have_vectors(names) and not _takes_vectors(mirror, names)
+    return "its files have deletion vectors" if has_vectors else None
+
+
+def marks_rows(mirror: MirrorFiles, names: Sequence[str]) -> bool:
+    """Does a change mark rows of these files as deleted? Where vectors are switched on, and
+    Redolake's own commit can name them."""
+    has_statistics = all(mirror.said(name).statistics for name in names)
+    return mirror.has_vectors_on and has_statistics and _takes_vectors(mirror, names)
+
+
+def gets_vectors(mirror: MirrorFiles, rows_copied: int, changes: int) -> bool:
+    """Shall a change that would copy so many rows switch deletion vectors on? Where they are off,
+    wanted, and can be switched on by Redolake's own commit."""
+    wanted = mirror.work.vectors
+    if mirror.has_vectors_on or wanted == "never" or not rows_copied:
+        return False
+    if wanted == "auto":
+        rows = pc.sum(mirror.files["num_records"]).as_py() or 0
+        if rows < VECTORS_ROWS_MIN or rows_copied < COPIED_PER_CHANGE_MIN * max(changes, 1):
+            return False
+    names = mirror.files["path"].to_pylist()
+    return _is_on_disk(mirror) and _commits_itself(mirror, names)
+
+
+def _will_mark(mirror: MirrorFiles, names: Sequence[str], size: MergeSize) -> bool:
+    has_vectors = mirror.have_vectors(names)  # switched off, and not written into the files yet
+    return not has_vectors and gets_vectors(mirror, size.rows_copied, size.changes)
+
+
+def _takes_vectors(mirror: MirrorFiles, names: Sequence[str]) -> bool:
+    log = read_log(mirror.work.mirror)
+    is_possible = log is not None and takes_vectors(log)
+    return is_possible and _is_on_disk(mirror) and _commits_itself(mirror, names)
+
+
+def _is_on_disk(mirror: MirrorFiles) -> bool:
+    return isinstance(filesystem_of(mirror.work.mirror)[0], pafs.LocalFileSystem)
+
+
+def _commits_itself(mirror: MirrorFiles, names: Sequence[str]) -> bool:
+    path = mirror.work.mirror
+    log = read_log(path)
+    return log is not None and takes_commits(filesystem_of(path)[0], log, names)
