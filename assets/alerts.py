@@ -24,7 +24,11 @@ CHECKS: dict[AlertKind, tuple[str, str]] = {
         "Oracle keeps the archived logs that are still to be read for longer than "
         "alerts.archived_log_hours, as far as one can tell from what it has deleted so far.",
     ),
-    "lease": ("work_is_in_living_hands", "No dead process holds the source's windows."),
+    "lease": (
+        "work_is_in_living_hands",
+        "One living process carries the source's windows: no dead one holds them, and no two take "
+        "work from each other.",
+    ),
     "lag": ("tables_keep_up", "No table is further behind than alerts.lag_minutes."),
 }
 

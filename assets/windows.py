@@ -85,7 +85,7 @@ def redo_windows(
             pipeline = redolake.source(names.source, open_pipeline)
             partitions = in_order(context, pipeline)
             alone = [window for window, _ in partitions if not fleet.is_awaited(others, window)]
-            with pipeline.prefetching(alone):
+            with pipeline.carrying_windows(), pipeline.prefetching(alone):
                 for window, key in partitions:
                     capture = partial(
                         fleet.capture_window,

@@ -142,6 +142,10 @@ def held(
         holding.release()
 
 
+CARRIERS = "windows"
+"""What processes hold that carry a source's windows: the lowest number below it that is free."""
+
+
 def holders(store: Store, source: str, work: str) -> list[Holder]:
     """The holders of ``<source>/<work>`` and of what is below it (``…/``)."""
     name = f"{source}/{work}"

@@ -8,7 +8,7 @@ from typing import Literal
 AlertKind = Literal["oracle", "window", "table", "quarantine", "lag", "archived_logs", "lease"]
 """What an alert is about: the database does not answer; a window cannot be carried; a table left
 the stream; rows could not be decoded; a table is late; redo will be deleted before it is read; a
-process holds work and is dead."""
+process holds work and is dead, or two carry one source."""
 
 ALERT_KINDS: tuple[AlertKind, ...] = (
     "oracle",

@@ -203,7 +203,8 @@ class SourceStatus:
     them was mined. ``oldest_open`` are the first of the open ones, oldest first.
     ``progress`` is that of all snapshots together that have chunks to apply, None without one;
     ``snapshots_paused`` says since when no chunks are read (ISO 8601), None where they are;
-    ``snapshot_decision`` what a start would do by ``snapshot.mode``, and why."""
+    ``snapshot_decision`` what a start would do by ``snapshot.mode``, and why. ``carriers`` are the
+    living processes that carry windows now: more than one take work from each other."""
 
     source: str
     scn_oracle: int | None
@@ -223,6 +224,7 @@ class SourceStatus:
     snapshots_paused: str | None = None
     progress: SnapshotProgress | None = None
     snapshot_decision: str = ""
+    carriers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

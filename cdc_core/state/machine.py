@@ -55,6 +55,12 @@ class Machine:
         of one pid."""
         return f"{self.host}/{self.boot}/{self.processes}/{pid}/{self._start_ticks(pid)}/{thread}"
 
+    @staticmethod
+    def readable(holder: str) -> str:
+        """A holder's process and host, for people."""
+        parts = holder.rsplit("/", _PARTS - 1)
+        return f"process {parts[3]} on {parts[0]}" if len(parts) == _PARTS else holder
+
     def is_dead(self, holder: str) -> bool:
         """Is the holder a process that this one would see if it ran, and does not? False when that
         cannot be told."""

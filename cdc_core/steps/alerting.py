@@ -10,7 +10,7 @@ from functools import partial
 
 from cdc_core.change_reader import ReadsLogs
 from cdc_core.errors import CdcError
-from cdc_core.leases import holders
+from cdc_core.leases import CARRIERS, holders
 from cdc_core.model.alerts import Alert, LogHeadroom
 from cdc_core.model.notifications import ALERT, Notification
 from cdc_core.model.reports import SourceStatus, TableStatus
@@ -34,7 +34,7 @@ def alerts(ctx: Context, found: SourceStatus | None = None) -> tuple[Alert, ...]
         found: A status that was just read; by default a new one.
     """
     found = found or status(ctx)
-    of_source = [*_of_source(found), *_of_logs(ctx, found), *_of_leases(ctx)]
+    of_source = [*_of_source(found), *_of_logs(ctx, found), *_of_leases(ctx, found)]
     return (*of_source, *(one for table in found.tables for one in _of_table(ctx, table)))
 
 
@@ -126,10 +126,19 @@ def _of_logs(ctx: Context, found: SourceStatus) -> Iterator[Alert]:
     )
 
 
-def _of_leases(ctx: Context) -> Iterator[Alert]:
-    found = holders(ctx.store, ctx.source, "windows")
-    dead = [one for one in found if one.death is not None]
-    if dead and len(dead) == len(found):
+def _of_leases(ctx: Context, found: SourceStatus) -> Iterator[Alert]:
+    if len(found.carriers) > 1:
+        yield Alert(
+            kind="lease",
+            what=f"{len(found.carriers)} processes carry the windows of this source, and take work "
+            f"from each other: {', '.join(found.carriers)}",
+            what_to_do="Nothing is lost. Stop one of them: either Dagster or one "
+            "`redolake run --loop` carries a source.",
+            is_error=False,
+        )
+    held = holders(ctx.store, ctx.source, CARRIERS)
+    dead = [one for one in held if one.death is not None]
+    if dead and not found.carriers:
         yield Alert(
             kind="lease",
             what=f"a process died while it held {dead[0].lease.name}: {dead[0].death}",

@@ -9,15 +9,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial, wraps
+from itertools import count
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from cdc_core.change_reader import OpenReader, Recorder
 from cdc_core.config import SourceConfig
-from cdc_core.errors import CdcError, ConfigError, OvertakenError
+from cdc_core.errors import CdcError, ConfigError, LeaseHeldError, OvertakenError
 from cdc_core.lake.delta_lake import DeltaLake
+from cdc_core.leases import CARRIERS
 from cdc_core.leases import holders as holders_of
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
@@ -162,6 +164,17 @@ class Pipeline(Context):
         """Who holds ``<source>/<work>`` and what is below it, and who of them is dead
         (:func:`cdc_core.leases.holders`)."""
         return holders_of(self.store, self.source, work)
+
+    @contextmanager
+    def carrying_windows(self) -> Iterator[None]:
+        """Say for the block that this process carries the source's windows, so that an alert tells
+        of two that do. Nobody is kept out: each step has a lease of its own."""
+        with ExitStack() as seats:
+            for seat in count(1):
+                with suppress(LeaseHeldError):
+                    seats.enter_context(self.lease(f"{CARRIERS}/{seat}", of_process=True))
+                    break
+            yield
 
     def release(self, holder: Holder) -> None:
         """Give back what a dead holder held."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.lake.history.table import HistoryTable
 from cdc_core.landing.layout import ORDINAL_SHIFT
+from cdc_core.leases import CARRIERS, holders
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import (
@@ -77,6 +78,11 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         windows_inexact=ctx.store.windows.inexact_count(ctx.source),
         oldest_open=_oldest_open(ctx, ledger, now),
         snapshot_decision=str(decision(ctx)),
+        carriers=tuple(
+            ctx.store.machine.readable(one.lease.holder)
+            for one in holders(ctx.store, ctx.source, CARRIERS)
+            if one.death is None
+        ),
         progress=progress_in_all(facts.unfinished, now),
         snapshots_paused=paused.isoformat(timespec="seconds") if paused else None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -286,7 +286,7 @@ def run(
     the next one can be expected. Into a file or a pipe, it prints a line for each round that had
     something to do.
     """
-    with opened(config) as pipeline:
+    with opened(config) as pipeline, pipeline.carrying_windows():
         if loop:
             _begin(pipeline)
             with serving([pipeline]), view_of(pipeline, out(), loop=True) as view:
@@ -367,8 +367,11 @@ def run_all(
     codes = []
     with (
         all_opened(names, config) as pipelines,
+        ExitStack() as carrying,
         serving([*pipelines.values()]) if loop else nullcontext(),
     ):
+        for pipeline in pipelines.values():
+            carrying.enter_context(pipeline.carrying_windows())
         for pipeline in pipelines.values():
             _begin(pipeline)
         alarms = {name: _Alarm(one) for name, one in pipelines.items()}

@@ -246,6 +246,12 @@ def show_status(found: SourceStatus, console: Console) -> None:
             "`redolake signal resume-snapshot` continues them.",
             soft_wrap=True,
         )
+    if len(found.carriers) > 1:
+        console.print(
+            f"[yellow]{len(found.carriers)} processes carry the windows of this source[/], and take "
+            f"work from each other: {escape(', '.join(found.carriers))}",
+            soft_wrap=True,
+        )
     if found.progress is not None:
         console.print(f"snapshots: {progress_text(found.progress)}", soft_wrap=True)
     table = Table(box=None, pad_edge=False)

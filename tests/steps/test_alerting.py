@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from cdc_core.model.alerts import Alert
@@ -90,6 +91,36 @@ def test_headroom_counts_once_oracle_deletes_archived_logs(oracle: Oracle, sourc
     [found] = [one for one in alerts(source.pipeline) if one.kind == "archived_logs"]
     assert found.is_error
     assert "redolake lag" in found.what_to_do
+
+
+def test_two_processes_that_carry_one_source_are_a_warning(source: Source) -> None:
+    """Each step is safe; but they take work from each other, and nobody meant that."""
+    source.run()
+    with source.pipeline.carrying_windows():
+        assert kinds(source) == []
+        with source.pipeline.carrying_windows():
+            [found] = told = tell_changes(source.pipeline, ())
+            who = source.pipeline.status().carriers
+            assert len(who) == 2
+            assert (found.key, found.is_error) == ("lease", False)
+            assert found.what.startswith("2 processes carry the windows of this source")
+            assert f"process {os.getpid()} on " in found.what
+            assert "redolake run --loop" in found.what_to_do
+        assert tell_changes(source.pipeline, told) == ()
+    assert source.pipeline.status().carriers == ()
+
+
+def test_a_process_that_died_over_its_windows_is_a_warning(source: Source) -> None:
+    """Its number is free for the next one at once."""
+    machine = source.pipeline.store.machine
+    gone = machine.holder(os.getpid(), 1).replace(f"/{os.getpid()}/", "/4194303/")
+    source.pipeline.store.leases.acquire("src/windows/1", gone, 600)
+    [found] = alerts(source.pipeline)
+    assert (found.key, found.is_error) == ("lease", False)
+    assert "a process died while it held src/windows/1" in found.what
+    with source.pipeline.carrying_windows():
+        assert alerts(source.pipeline) == ()
+        assert [one.lease.name for one in source.pipeline.holders("windows")] == ["src/windows/1"]
 
 
 def test_alerts_are_the_same_whatever_numbers_they_have() -> None:
