@@ -23,7 +23,7 @@ from pydantic import BaseModel, ValidationError
 from assets.secret_fields import ENV_SUFFIX, SECRET_FIELDS, secret_field, take_secrets
 from assets.settings import ComponentConfig
 from assets.yaml_positions import KeyPath, Problem, YamlFile, read_yaml
-from cdc_core.config import LocalLandingConfig, S3LandingConfig
+from cdc_core.config import LandingConfig, LocalLandingConfig
 from cdc_core.errors import CdcError, ConfigError
 
 COMPONENT_TYPE = "assets.components.OracleCdc"
@@ -218,7 +218,7 @@ def absolute_paths(config: ComponentConfig, folder: Path) -> ComponentConfig:
     def absolute(text: str) -> str:
         return text if "://" in text else str(folder.resolve() / Path(text).expanduser())
 
-    landing: LocalLandingConfig | S3LandingConfig = config.landing
+    landing: LandingConfig = config.landing
     if isinstance(landing, LocalLandingConfig):
         landing = landing.model_copy(update={"path": absolute(landing.path)})
     else:
@@ -410,8 +410,13 @@ def _model_at(path: KeyPath, tag: str | None = None) -> type[BaseModel] | None:
         inner = _models_in(found.annotation) if found else []
         if not inner:
             return None
-        model = inner[0] if tag is None else {"local": inner[0]}.get(tag, inner[-1])
+        model = next((one for one in inner if _tag_of(one) == tag), inner[0])
     return model
+
+
+def _tag_of(model: type[BaseModel]) -> object:
+    kind = model.model_fields.get("type")
+    return None if kind is None else kind.default
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -25,7 +25,7 @@ from assets.streams import proof_check, stopping_line, stream_check, verdicts
 from assets.translator import CODE_VERSION, Layer, Translator
 from assets.waiting import CHANGED_TAG
 from cdc_core import fleet
-from cdc_core.config import LocalLandingConfig, SourceConfig
+from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError, NotYetError, OvertakenError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, StepReport, TableApplied
@@ -68,7 +68,7 @@ def redo_windows(
                 kinds={"oracle", "parquet"},
                 description="Redo of all captured tables as LogMiner prints it, one partition per window of commit "
                 "SCNs: immutable Parquet files with a manifest.",
-                metadata={"cdc/source": names.source, "dagster/uri": landing_uri(config)},
+                metadata={"cdc/source": names.source, "dagster/uri": config.landing.uri},
                 code_version=CODE_VERSION,
                 **names.common,
             )
@@ -236,13 +236,6 @@ def log_stopped(context: dg.AssetExecutionContext, report: StepReport) -> None:
     """Say in the run's log which tables a step stopped."""
     for end in report.stopped:
         context.log.error(stopping_line(end))
-
-
-def landing_uri(config: SourceConfig) -> str:
-    """Where landing files are."""
-    if isinstance(config.landing, LocalLandingConfig):
-        return f"file://{config.landing.path}"
-    return f"s3://{config.landing.bucket}/{config.landing.prefix}"
 
 
 def _lake_keys(names: Translator, table: TableId) -> list[dg.AssetKey]:

@@ -230,10 +230,10 @@ def _stores(config: SourceConfig) -> Iterator[Check]:
 def _landing(config: SourceConfig) -> Check:
     if isinstance(config.landing, LocalLandingConfig):
         return writable("Landing", Path(config.landing.path))
-    return _guarded("Landing", "Check bucket, region and credentials.", lambda: _s3(config))
+    return _guarded("Landing", "Check bucket, region and credentials.", lambda: _bucket(config))
 
 
-def _s3(config: SourceConfig) -> Check:
+def _bucket(config: SourceConfig) -> Check:
     from cdc_core.steps.examining import landed_folders
 
     return Check(

@@ -24,6 +24,7 @@ from tests.memory_folder import use_memory
 if TYPE_CHECKING:
     from cdc_core.lake.delta_lake import DeltaLake
     from tests.kafka_broker import KafkaBroker
+    from tests.landing.s3_process import S3Process
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_submit_options())
 """For the processes that tests start too. Benchmarks run with what users have."""
@@ -135,3 +136,53 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
     with kafka_broker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[str]:
+    """Azurite's endpoint, one server per test process; it starts at first use."""
+    from tests.landing.clouds import running_azurite
+
+    with running_azurite() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def bucket_server() -> Iterator[S3Process]:
+    """What stands for S3 and for Google Cloud Storage, likewise."""
+    from tests.landing.s3_process import running_s3_process
+
+    with running_s3_process() as server:
+        yield server
+
+
+@pytest.fixture
+def azure(azurite: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Make a container and return its URL; the environment leads all clients to Azurite."""
+    from tests.landing.clouds import azure_environment, azure_url, make_container
+
+    for name, value in azure_environment(azurite).items():
+        monkeypatch.setenv(name, value)
+
+    def made(container: str) -> str:
+        make_container(azurite, container)
+        return azure_url(container)
+
+    return made
+
+
+@pytest.fixture
+def google(
+    bucket_server: S3Process, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[[str], str]:
+    """Make a bucket and return its URL; the environment leads all clients to the server."""
+    from tests.landing.clouds import google_environment, make_bucket
+
+    for name, value in google_environment(bucket_server.endpoint, tmp_path).items():
+        monkeypatch.setenv(name, value)
+
+    def made(bucket: str) -> str:
+        make_bucket(bucket_server, bucket)
+        return f"gs://{bucket}"
+
+    return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from math import prod
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -22,6 +23,11 @@ from cdc_core.model.templates import (
 )
 
 _CLUSTER_CORES = 8
+_CLOUD_URL = re.compile(r"abfss://[^@/:]+@[^@/:]+\.[^@/:?]+(/[^@?]*)?|gs://[^@/:?]+(/[^@?]*)?")
+_NOT_A_CLOUD_URL = (
+    "it is neither abfss://container@account.dfs.core.windows.net/path nor gs://bucket/path; "
+    "credentials come from the environment"
+)
 
 
 class LocalLandingConfig(ConfigModel):
@@ -32,8 +38,24 @@ class LocalLandingConfig(ConfigModel):
     path: str
     """Folder; created if it does not exist."""
 
+    @property
+    def uri(self) -> str:
+        """Where the files are."""
+        return f"file://{self.path}"
 
-class S3LandingConfig(ConfigModel):
+
+class CachedLandingConfig(ConfigModel):
+    """Landing files in an object store, with copies on this machine."""
+
+    cache: str
+    """Local folder for the files that this machine writes and applies."""
+
+    cache_hours: Annotated[int, Field(ge=1)] | None = 24
+    """Hours after its last use until a file leaves the cache; each process cleans up when it
+    starts. `null` keeps files until their window or chunk is removed from landing."""
+
+
+class S3LandingConfig(CachedLandingConfig):
     """Landing files in S3. Credentials come from the environment as boto3 finds them."""
 
     type: Literal["s3"] = "s3"
@@ -57,13 +79,47 @@ class S3LandingConfig(ConfigModel):
             )
         return url
 
-    cache: str
-    """Local folder where files are kept while Spark reads them."""
+    @property
+    def uri(self) -> str:
+        """Where the files are."""
+        return f"s3://{self.bucket}/{self.prefix}"
 
+
+class ObjectLandingConfig(CachedLandingConfig):
+    """Landing files in Azure Blob Storage or Google Cloud Storage. Credentials come from the
+    environment. Needs the extra ``redolake[azure]`` or ``redolake[gcs]``."""
+
+    type: Literal["object_store"] = "object_store"
+
+    url: str
+    """``abfss://container@account.dfs.core.windows.net/path`` or ``gs://bucket/path``. Container or
+    bucket must exist."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_known(cls, url: str) -> str:
+        if not _CLOUD_URL.fullmatch(url):
+            raise ValueError(_NOT_A_CLOUD_URL)
+        return url
+
+    @property
+    def uri(self) -> str:
+        """Where the files are."""
+        return self.url
+
+
+LandingConfig = LocalLandingConfig | S3LandingConfig | ObjectLandingConfig
+"""Where landing files are."""
 
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
-_S3_LOG_STORE = "S3SingleDriverLogStore"
-"""Delta's own log store for S3."""
+_LOG_STORES = {
+    **dict.fromkeys(_S3_SCHEMES, "S3SingleDriverLogStore"),
+    "abfss": "AzureLogStore",
+    "gs": "GCSLogStore",
+}
+"""By scheme: Delta's own log store for it."""
+
+_OF_CLOUDS = frozenset({"abfs", "abfss", "adl", "az", "azure", "gs", "gcs", "wasb", "wasbs"})
 
 _S3_DYNAMODB = "S3DynamoDBLogStore"
 
@@ -128,7 +184,9 @@ class LakeConfig(ConfigModel):
     path: str
     """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and
     ``…/changelog/<owner.table>``. On S3 (``s3a://bucket/path``, after ``redolake setup --s3``) one
-    process writes at a time."""
+    process writes at a time. In Azure Blob Storage:
+    ``abfss://container@account.dfs.core.windows.net/path``, in Google Cloud Storage:
+    ``gs://bucket/path``, with the extra ``redolake[azure]`` or ``redolake[gcs]``."""
 
     mirror_path: PathTemplate = DEFAULT_PATHS.mirror
     """Where a table's mirror is, below ``path``, such as ``bronze/{owner_lower}/{table_lower}``.
@@ -170,8 +228,8 @@ class LakeConfig(ConfigModel):
     of Redolake's process stage smaller windows. ``auto``: 1,000,000 rows, and only on a cluster. A
     number holds for ``local[N]`` too. ``never``: executors run no Python. Executors that stage need
     Redolake, in the same version, in their Python (``spark.pyspark.python`` under ``spark_config``;
-    by default the path of the driver's Python). With landing on S3 threads stage all windows; under
-    ``auto`` also where the executors turn out to lack Redolake."""
+    by default the path of the driver's Python). With landing in an object store threads stage all
+    windows; under ``auto`` also where the executors turn out to lack Redolake."""
 
     merge: Literal["auto", "spark"] = "auto"
     """Who merges changes into mirrors. ``auto``: Redolake appends rows whose keys a mirror cannot
@@ -233,21 +291,30 @@ class LakeConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _keeps_commits(self) -> Self:
-        """Delta's log stores for other storage write to S3 as to a file system that renames in one
-        step, and the one with locks in DynamoDB knows nothing of what delta-rs commits: commits get
-        lost."""
-        for name, store in self._log_stores.items():
-            given = store.rpartition(".")[2]
+        """Delta's log stores for other storage write to an object store as to a file system that
+        renames in one step, and the one with locks in DynamoDB knows nothing of what delta-rs
+        commits: commits get lost."""
+        own = _LOG_STORES.get(self._scheme)
+        for name in (f"spark.delta.logStore.{self._scheme}.impl", "spark.delta.logStore.class"):
+            given = self.spark_config.get(name, "").rpartition(".")[2]
+            if own is None or given in ("", own):
+                continue
             if given == _S3_DYNAMODB:
                 raise ValueError(
                     f"spark_config.{name}: Redolake commits by itself too, without this log store's locks in DynamoDB, "
                     "so commits to S3 could overwrite each other without an error; leave it out: one process writes at a time"
                 )
-            if given != _S3_LOG_STORE:
-                raise ValueError(
-                    f"spark_config.{name}: with this log store, commits to S3 overwrite each other without an error; leave it out"
-                )
+            raise ValueError(
+                f"spark_config.{name}: with this log store, commits to an object store overwrite each other without an error; leave it out"
+            )
         return self
+
+    @field_validator("path")
+    @classmethod
+    def _is_known(cls, path: str) -> str:
+        if path.partition("://")[0] in _OF_CLOUDS and not _CLOUD_URL.fullmatch(path):
+            raise ValueError(_NOT_A_CLOUD_URL)
+        return path
 
     @property
     def root(self) -> str:
@@ -295,11 +362,11 @@ class LakeConfig(ConfigModel):
         return scheme if has_scheme else ""
 
     @property
-    def _log_stores(self) -> dict[str, str]:
-        """The settings that name a log store for a lake on S3, and the class that each names."""
-        names = (f"spark.delta.logStore.{self._scheme}.impl", "spark.delta.logStore.class")
-        given = {name: self.spark_config[name] for name in names if name in self.spark_config}
-        return given if self.is_on_s3 else {}
+    def log_store(self) -> dict[str, str]:
+        """The setting of Spark that names Delta's own log store for the lake's scheme; none where
+        Delta chooses the right one by itself."""
+        name = f"spark.delta.logStore.{self._scheme}.impl"
+        return {name: "io.delta.storage.GCSLogStore"} if self._scheme == "gs" else {}
 
 
 class RetentionConfig(ConfigModel):

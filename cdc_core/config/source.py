@@ -21,12 +21,12 @@ from cdc_core.config.base import (
 from cdc_core.config.capture import CaptureConfig, LogMinerConfig
 from cdc_core.config.history import HistoryKind
 from cdc_core.config.lake import (
+    CachedLandingConfig,
     DeletionVectors,
     LakeConfig,
-    LocalLandingConfig,
+    LandingConfig,
     MaintenanceConfig,
     RetentionConfig,
-    S3LandingConfig,
 )
 from cdc_core.config.metrics import MetricsConfig
 from cdc_core.config.notifications import NotificationConfig
@@ -288,7 +288,7 @@ class SourceConfig(ConfigModel):
     policies: PolicyConfig = PolicyConfig()
     capture: CaptureConfig = LogMinerConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
-    landing: Annotated[LocalLandingConfig | S3LandingConfig, Field(discriminator="type")]
+    landing: Annotated[LandingConfig, Field(discriminator="type")]
     lake: LakeConfig
     state: StateConfig
     signals: SignalConfig = SignalConfig()
@@ -441,10 +441,10 @@ class SourceConfig(ConfigModel):
     @model_validator(mode="after")
     def _executors_see_landing(self) -> SourceConfig:
         if isinstance(self.lake.stage_on_executors_from_rows, int) and isinstance(
-            self.landing, S3LandingConfig
+            self.landing, CachedLandingConfig
         ):
             raise ValueError(
-                "lake.stage_on_executors_from_rows: executors read landing from a folder, and this landing is on S3: "
+                "lake.stage_on_executors_from_rows: executors read landing from a folder, and this landing is in an object store: "
                 "use auto or never, or landing.type local in a folder that all machines share"
             )
         return self
@@ -502,7 +502,7 @@ class SourceConfig(ConfigModel):
     @property
     def lake_beside_landing(self) -> LakeConfig:
         """The lake's configuration; executors stage nothing where they do not see landing."""
-        if isinstance(self.landing, S3LandingConfig):
+        if isinstance(self.landing, CachedLandingConfig):
             return self.lake.model_copy(update={"stage_on_executors_from_rows": "never"})
         return self.lake
 

@@ -1,11 +1,12 @@
-"""How does a commit get into the log of a Delta table on a disk or in S3, without delta-rs?
+"""How does a commit get into the log of a Delta table on a disk or in an object store, without
+delta-rs?
 
 delta-rs reads the names of all live files before a commit, and the commits since the newest
 checkpoint before and after it. Measured with deltalake 1.6: behind 10,000 commits of one row, a
 commit on a disk took three times as long as behind ten, and a commit on S3 asked it 200 times
 behind ten others, and up to 500 times where the newest checkpoint was long ago. The next version is
 known without that, and is put only where it is not there yet, as delta-rs does it too: by a hard
-link on a disk, by a conditional write in S3.
+link on a disk, by a conditional write in an object store.
 
 That is for tables which ask of their writers no more than what is written here. delta-rs commits to
 all others, and to other object stores. Source: the Delta transaction log protocol, sections "Delta
@@ -71,7 +72,7 @@ def takes_commits(filesystem: pafs.FileSystem, log: DeltaLog, removed: Iterable[
     names = list(removed)
     keeps_all = log.properties.get("delta.appendOnly", "false").lower() != "false"
     return (
-        isinstance(filesystem, pafs.LocalFileSystem | pafs.S3FileSystem)
+        (isinstance(filesystem, pafs.LocalFileSystem) or objects_of(filesystem) is not None)
         and is_plain
         and not log.partition_columns
         and all(map(_PLAIN_PATH.fullmatch, names))
@@ -103,10 +104,9 @@ def takes_vectors(log: DeltaLog) -> bool:
 def put_commit(
     filesystem: pafs.FileSystem, root: str, version: int, actions: Sequence[Action]
 ) -> None:
-    """Put a commit into the log of the table in a local folder or in S3, whole and for good, or not
-    at all. Its ``commitInfo`` gets a ``txnId``,
-    so that no other commit is the same: where S3's answer was lost, that tells whose commit is
-    there.
+    """Put a commit into the log of the table in a local folder or an object store, whole and for
+    good, or not at all. Its ``commitInfo`` gets a ``txnId``, so that no other commit is the same:
+    where the store's answer was lost, that tells whose commit is there.
 
     A process that dies here leaves at most a file beside the commits under the name that delta-rs
     gives its own: nothing reads it.
@@ -115,8 +115,8 @@ def put_commit(
         FileExistsError: The log has this version.
         OSError: The disk refuses.
         PreflightError: The object store overwrites what is there.
-        StoreUnavailableError: S3 cannot be reached. Whether the log has the commit, its next reader
-            sees.
+        StoreUnavailableError: The store cannot be reached. Whether the log has the commit, its next
+            reader sees.
     """
     own = str(uuid.uuid4())
     marked = [
@@ -124,9 +124,8 @@ def put_commit(
         for action in actions
     ]
     text = "\n".join(json.dumps(action, separators=(",", ":")) for action in marked)
-    if isinstance(filesystem, pafs.S3FileSystem):
-        path = f"{log_folder(root)}/{commit_name(version)}"
-        objects_of(filesystem).put_new(path, text.encode())
+    if (objects := objects_of(filesystem)) is not None:
+        objects.put_new(f"{log_folder(root)}/{commit_name(version)}", text.encode())
     else:
         _link(Path(log_folder(root)), version, f"_commit_{own}.json.tmp", text)
 

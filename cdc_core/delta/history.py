@@ -366,10 +366,25 @@ def filesystem_of(path: str) -> tuple[pafs.FileSystem, str]:
     """The file system of a path, and the path in it.
 
     Raises:
+        PreflightError: The client of the object store is not installed, or has no account.
         StoreUnavailableError: The bucket does not say in which region it is.
     """
     if "://" not in path:
         return pafs.LocalFileSystem(), path.rstrip("/")
     with storing("opening the lake's storage", path=path):
+        if path.startswith(("abfss://", "gs://")):
+            from cdc_core.delta.cloud_files import cloud_filesystem
+            from cdc_core.objects.clouds import parts_of
+
+            url, root = parts_of(path)
+            return cloud_filesystem(url), root
         filesystem, root = pafs.FileSystem.from_uri(re.sub(r"^s3[an]://", "s3://", path))
     return filesystem, root.rstrip("/")
+
+
+def uri_of(filesystem: pafs.FileSystem, root: str) -> str:
+    """A path in a file system, as delta-rs has it."""
+    if isinstance(filesystem, pafs.S3FileSystem):
+        return f"s3://{root}"
+    url = getattr(getattr(filesystem, "handler", None), "url", None)
+    return root if url is None else f"{url}/{root}"

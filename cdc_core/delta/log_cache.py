@@ -29,6 +29,7 @@ from cdc_core.delta.log_files import (
     commit_names,
     log_folder,
     newest_names,
+    objects_of,
 )
 from cdc_core.delta.storage import storing
 from cdc_core.errors import StoreUnavailableError
@@ -182,7 +183,8 @@ class _Log:
                         found.st_mtime_ns,
                         found.st_ctime_ns,
                     )
-                return _tag_of(self.filesystem, path)
+                objects = objects_of(self.filesystem)
+                return None if objects is None else objects.mark(path)
         except FileNotFoundError:
             return None
 
@@ -192,18 +194,3 @@ class _Log:
             return actions_of(self.filesystem, f"{log_folder(self.root)}/{commit_name(version)}")
         except FileNotFoundError:
             return None
-
-
-def _tag_of(filesystem: pafs.FileSystem, path: str) -> Hashable | None:
-    """An object's ETag with its time and size, by one request; None where the store gives no
-    tag."""
-    with filesystem.open_input_file(path) as file:
-        said = {
-            _text(name).lower(): _text(value) for name, value in (file.metadata() or {}).items()
-        }
-        tag = said.get("etag")
-        return (tag, said.get("last-modified"), file.size()) if tag else None
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -19,7 +19,7 @@ from cdc_core.delta.storage import storing
 from cdc_core.errors import DELTA_LOG_HINT, LakeError
 
 if TYPE_CHECKING:
-    from cdc_core.landing.s3_objects import S3Objects
+    from cdc_core.objects.store import ObjectStore
 
 READING = "reading a Delta table's log"
 """What is under way, for errors."""
@@ -39,12 +39,16 @@ def log_folder(root: str) -> str:
     return f"{root}/_delta_log"
 
 
-def objects_of(filesystem: pafs.S3FileSystem) -> S3Objects:
-    """The objects of S3, asked for one by one. boto3 takes a third of a second to import: only
-    those who use S3 pay for it."""
-    from cdc_core.landing.s3_objects import s3_objects
+def objects_of(filesystem: pafs.FileSystem) -> ObjectStore | None:
+    """The objects of an object store, asked for one by one; None of another file system. boto3
+    takes a third of a second to import: only those who use S3 pay for it."""
+    if isinstance(filesystem, pafs.S3FileSystem):
+        from cdc_core.objects.s3 import s3_objects
 
-    return s3_objects(filesystem)
+        return s3_objects(filesystem)
+    handler = filesystem.handler if isinstance(filesystem, pafs.PyFileSystem) else None
+    objects: ObjectStore | None = getattr(handler, "objects", None)
+    return objects
 
 
 def log_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
@@ -62,10 +66,11 @@ def log_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
 
 
 def newest_names(filesystem: pafs.FileSystem, root: str) -> list[str]:
-    """Those of the log's files that tell the newest state, in their order: in S3, where a listing
-    gives a thousand names at a time, from the newest checkpoint on; all of them elsewhere."""
-    if isinstance(filesystem, pafs.S3FileSystem):
-        objects, folder = objects_of(filesystem), log_folder(root)
+    """Those of the log's files that tell the newest state, in their order: in an object store,
+    where a listing gives a thousand names at a time, from the newest checkpoint on; all of them
+    elsewhere."""
+    if (objects := objects_of(filesystem)) is not None:
+        folder = log_folder(root)
         version = _version_said(objects.read(f"{folder}/_last_checkpoint"))
         if version is not None:
             names = objects.names_behind(folder, f"{version:020d}")
@@ -153,8 +158,8 @@ def actions_of(filesystem: pafs.FileSystem, name: str) -> list[Action]:
 
 
 def _content(filesystem: pafs.FileSystem, name: str) -> bytes:
-    if isinstance(filesystem, pafs.S3FileSystem):  # by one request: Arrow asks for the size first
-        found = objects_of(filesystem).read(name)
+    if (objects := objects_of(filesystem)) is not None:  # by one request: Arrow asks for the size
+        found = objects.read(name)
         if found is None:
             raise FileNotFoundError(name)
         return found

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from cdc_core.config import LocalLandingConfig, S3LandingConfig
+from cdc_core.config import LandingConfig, LocalLandingConfig, ObjectLandingConfig, S3LandingConfig
 from cdc_core.landing.store import LandingStore
 from cdc_core.landing.store_local import LocalLandingStore
 
 
-def open_landing(config: LocalLandingConfig | S3LandingConfig) -> LandingStore:
+def open_landing(config: LandingConfig) -> LandingStore:
     """Open the landing store that is configured.
 
     Raises:
         ConfigError: The local folder cannot be made.
+        PreflightError: The client of the object store is not installed, or has no account.
     """
+    if isinstance(config, LocalLandingConfig):
+        return LocalLandingStore(config.path)
+    from cdc_core.landing.store_objects import ObjectLandingStore
+
     match config:
-        case LocalLandingConfig():
-            return LocalLandingStore(config.path)
         case S3LandingConfig():
             # boto3 takes a third of a second to import: only those who use S3 pay for it.
-            from cdc_core.landing.store_s3 import S3LandingStore
+            from cdc_core.objects.s3 import S3Objects
 
-            return S3LandingStore(config)
+            objects, root = S3Objects(config.endpoint_url), f"{config.bucket}/{config.prefix}"
+            return ObjectLandingStore(objects, root, config.cache, config.cache_hours)
+        case ObjectLandingConfig():
+            from cdc_core.objects.clouds import cloud_objects, parts_of
+
+            url, root = parts_of(config.url)
+            return ObjectLandingStore(cloud_objects(url), root, config.cache, config.cache_hours)
         case _:
             assert_never(config)

@@ -365,6 +365,7 @@ def spark_settings(config: LakeConfig, runtime: Path, java: JavaHome) -> dict[st
         "spark.sql.warehouse.dir": f"{config.path.rstrip('/')}/.warehouse",
         **_reached_by_executors(config, jars),
         **(_S3_SETTINGS if config.is_on_s3 else {}),
+        **config.log_store,
         **SPARK_WITH_DELTA,
         **SESSION_SETTINGS,
         **users,

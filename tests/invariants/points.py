@@ -114,11 +114,11 @@ def _on_manifest(part: str) -> Install:
     """In a local folder, and in S3, where the files are in the bucket by then."""
 
     def install(reached: Callable[[], None]) -> None:
-        from cdc_core.landing.store_s3 import S3LandingStore
+        from cdc_core.landing.store_objects import ObjectLandingStore
 
         _before(os, "link", reached, lambda _source, target, **_: part in str(target))
         _before(
-            S3LandingStore,
+            ObjectLandingStore,
             "write_manifest",
             reached,
             lambda _self, folder, _content: part in f"/{folder}/",

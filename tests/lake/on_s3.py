@@ -22,7 +22,7 @@ from tests.steps.harness import table_id
 def main() -> None:
     """Run the part that is named."""
     part, config = sys.argv[1], pickle.loads(Path(sys.argv[2]).read_bytes())
-    {"carry": carry, "killed": killed, "replay": replay}[part](config)
+    {"carry": carry, "killed": killed, "replay": replay, "replay_all": replay_all}[part](config)
     stop_spark()
     print("done")
 
@@ -55,6 +55,14 @@ def replay(config: SourceConfig) -> None:
         [found] = pipeline.reconcile().tables
         assert (found.differences, found.double_keys_delta) == (0, 0)
         pipeline.rebuild_mirror(table_id("ONE"))
+
+
+def replay_all(config: SourceConfig) -> None:
+    """Finish the window, and replay every one."""
+    with Pipeline(config) as pipeline:
+        list(pipeline.run_once())
+        for record in pipeline.records.windows():
+            pipeline.replay_window(record.window)
 
 
 if __name__ == "__main__":

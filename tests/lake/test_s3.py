@@ -29,7 +29,7 @@ from cdc_core.delta.history import filesystem_of, read_log
 from cdc_core.delta.log_files import Action, newest_names
 from cdc_core.errors import CommitConflictError, PreflightError, StoreUnavailableError
 from cdc_core.lake.delta_lake import DeltaLake
-from cdc_core.landing.s3_objects import S3Objects
+from cdc_core.objects.s3 import S3Objects
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import EXCLUDED, JARS
 from cdc_core.runtime.java import find_java
@@ -161,7 +161,7 @@ def test_a_store_that_could_lose_commits_gets_none(s3: S3Process, how: str) -> N
         elsewhere = pafs.SubTreeFileSystem(f"{BUCKET}/elsewhere", arrow_s)
         arrow_s = SimpleNamespace(region=arrow_s.region, get_file_info=elsewhere.get_file_info)
     says = "different stores" if how == "is-another" else "no conditional writes"
-    objects = S3Objects(arrow_s)
+    objects = S3Objects(filesystem=arrow_s)
     for _ in range(2):
         with pytest.raises(PreflightError, match=says):
             objects.put_new(f"{root}/{0:020d}.json", b"{}")

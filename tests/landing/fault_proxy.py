@@ -3,10 +3,14 @@ answers with an error of S3's."""
 
 from __future__ import annotations
 
+import json
 import socket
+import subprocess
+import sys
 import threading
 from contextlib import suppress
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 _NO_LIMIT = 2**63
@@ -43,10 +47,12 @@ class FaultProxy:
         answer: int = _NO_LIMIT,
         error: tuple[int, str] | None = None,
         from_request: int = 0,
+        cuts: int = _NO_LIMIT,
     ) -> None:
         """Refuse connections, give no answer, cut each connection after so many bytes of what goes there, or of what comes back, or
-        answer with an HTTP status and a code of S3's: from now on, or from the nth request from now on."""
-        self._from, self._requests = from_request, 0
+        answer with an HTTP status and a code of S3's: from now on, or from the nth request from now on; after so many ``cuts`` all is
+        well again."""
+        self._from, self._requests, self._cuts = from_request, 0, cuts
         self._is_refusing, self._is_silent, self._error = refuse, silent, error
         self._request, self._answer = request, answer
 
@@ -93,6 +99,9 @@ class FaultProxy:
                     continue
                 here.sendall(data)
                 if passed >= limit:
+                    self._cuts -= 1
+                    if not self._cuts:
+                        self.heal()
                     break
         for one in both:
             with suppress(OSError):
@@ -104,3 +113,52 @@ def _error_answer(status: int, code: str) -> bytes:
     body = f"<Error><Code>{code}</Code><Message>injected</Message></Error>".encode()
     head = f"HTTP/1.1 {status} {code}\r\nContent-Type: application/xml\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     return head.encode() + body
+
+
+class FaultProcess:
+    """The same door in a process of its own, for clients that hold Python's lock while they wait, as delta-rs does."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.landing.fault_proxy", endpoint],
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.endpoint = self._answer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def heal(self) -> None:
+        """Pass everything on."""
+        self.fail()
+
+    def fail(self, **fault: Any) -> None:
+        """As :meth:`FaultProxy.fail`."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(fault) + "\n")
+        self._process.stdin.flush()
+        self._answer()
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+def main() -> None:
+    """Serve ``ENDPOINT``: say the address, then take one fault a line, and say so."""
+    with FaultProxy(sys.argv[1]) as door:
+        print(door.endpoint, flush=True)
+        for line in sys.stdin:
+            door.fail(**json.loads(line))
+            print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

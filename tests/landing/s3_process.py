@@ -69,7 +69,11 @@ class S3Process:
 
     def ignore_conditions(self) -> None:
         """Put objects whatever the condition says, as stores do that know no conditional writes."""
-        self._ask("ignore")
+        self._ask("conditions", has="")
+
+    def heed_conditions(self) -> None:
+        """Know conditional writes again."""
+        self._ask("conditions", has="y")
 
     def _ask(self, name: str, **said: str) -> None:
         with urlopen(f"{self.endpoint}{_CONTROL}{name}?{urlencode(said)}") as answer:
@@ -127,6 +131,7 @@ class _Application:
             getattr(self, f"_{path.removeprefix(_CONTROL)}")(**said)
             start("200 OK", [])
             return [b""]
+        _as_s3(environ)
         if not self._has_conditions:
             environ.pop("HTTP_IF_NONE_MATCH", None)
         status: list[str] = []
@@ -177,8 +182,20 @@ class _Application:
         self._ending, self._times = ending, int(times)
         self._answer, self._is_done = answer, bool(done)
 
-    def _ignore(self) -> None:
-        self._has_conditions = False
+    def _conditions(self, has: str) -> None:
+        self._has_conditions = bool(has)
+
+
+def _as_s3(environ: dict[str, Any]) -> None:
+    """What clients of Google's XML API say differently: the condition of a put, and the login,
+    which moto takes the service from."""
+    if environ.get("HTTP_X_GOOG_IF_GENERATION_MATCH") == "0":
+        environ["HTTP_IF_NONE_MATCH"] = "*"
+    if not environ.get("HTTP_AUTHORIZATION", "").startswith("AWS4"):
+        login = (
+            "Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+        )
+        environ["HTTP_AUTHORIZATION"] = f"AWS4-HMAC-SHA256 {login}"
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""One contract for every landing store: a folder of this machine, and S3 (moto's server)."""
+"""One contract for every landing store: a folder of this machine, S3 (moto's server), Azure (Azurite) and Google (see ``clouds.py``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from botocore.config import Config
 
-from cdc_core.config import LocalLandingConfig, S3LandingConfig
+from cdc_core.config import LocalLandingConfig, ObjectLandingConfig, S3LandingConfig
 from cdc_core.errors import (
     ConfigError,
     LandingDamagedError,
@@ -36,11 +36,12 @@ from cdc_core.landing.kept import (
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
+from cdc_core.landing.store_objects import ObjectLandingStore
 from cdc_core.landing.store_parquet import FileVerifier
-from cdc_core.landing.store_s3 import _CONFIG, S3LandingStore
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
+from cdc_core.objects import s3
 from tests.landing.fault_proxy import FaultProxy
 from tests.landing.s3_server import running_s3
 
@@ -54,13 +55,19 @@ def s3_endpoint() -> Iterator[str]:
         yield endpoint
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", "azure", "google"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], LandingStore]:
-    """Opens the same store again and again, as other processes would: S3 with an empty cache each time."""
+    """Opens the same store again and again, as other processes would: object stores with an empty cache each time."""
     if request.param == "local":
         return lambda: open_landing(LocalLandingConfig(path=str(tmp_path / "landing")))
-    endpoint = request.getfixturevalue("s3_endpoint")
     bucket = f"b{hashlib.sha256(str(tmp_path).encode()).hexdigest()[:20]}"
+    if request.param != "s3":
+        url: str = request.getfixturevalue(request.param)(bucket)
+        counts = iter(range(100))
+        return lambda: open_landing(
+            ObjectLandingConfig(url=f"{url}/landing", cache=str(tmp_path / f"cache{next(counts)}"))
+        )
+    endpoint = request.getfixturevalue("s3_endpoint")
     boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=bucket)
     count = iter(range(100))
     return lambda: open_landing(
@@ -232,7 +239,7 @@ def test_a_file_changed_after_it_was_verified_is_refused(store: LandingStore) ->
     Path(path).write_bytes(content)
     os.utime(path, ns=(1, 1))
     if isinstance(
-        store, S3LandingStore
+        store, ObjectLandingStore
     ):  # it was a copy, perhaps from before a window was captured again
         [again] = store.local_paths(FOLDER, [landed])
         assert hashlib.sha256(Path(again).read_bytes()).hexdigest() == landed.sha256
@@ -310,8 +317,8 @@ def test_s3_that_fails_in_the_middle_is_told_and_loses_nothing(
     """At each border: whatever was not finished has not landed, no half file is kept, and the same call succeeds later."""
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _seconds: None)
     if "silent" in fault:
-        patience = _CONFIG.merge(Config(read_timeout=0.5))
-        monkeypatch.setattr("cdc_core.landing.store_s3._CONFIG", patience)
+        patience = s3._CONFIG.merge(Config(read_timeout=0.5))
+        monkeypatch.setattr(s3, "_CONFIG", patience)
     boto3.client("s3", endpoint_url=s3_endpoint).create_bucket(Bucket="faulty")
     manifest = b"one" * 2000
     with FaultProxy(s3_endpoint) as proxy:

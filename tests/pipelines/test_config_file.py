@@ -326,7 +326,7 @@ def test_definitions_need_no_password(file: Path) -> None:
             "type: local, path: landing",
             "type: s3, bucket: b, cach: c, cache: d",
             "12:34 attributes.landing.cach: unknown key; did you mean `cache`? "
-            "Known here: type, bucket, prefix, endpoint_url, cache",
+            "Known here: cache, cache_hours, type, bucket, prefix, endpoint_url",
             id="wrong-key-of-the-chosen-kind",
         ),
         pytest.param(

@@ -28,7 +28,7 @@ from cdc_core.delta.commits import VECTORS_FEATURE
 from cdc_core.delta.deletion_vectors import Deleted, Places, places_of, read_vector
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.file_names import FILE_NAME
-from cdc_core.delta.history import MAPPING, filesystem_of
+from cdc_core.delta.history import MAPPING, filesystem_of, uri_of
 from cdc_core.delta.log_cache import KnownLogs
 from cdc_core.delta.log_files import Action, log_names
 from cdc_core.errors import MIRROR_HINT
@@ -104,7 +104,7 @@ class MirrorFiles:
 
     @classmethod
     def read(cls, work: TableWork) -> MirrorFiles:
-        """The newest version. On a disk and in S3 what is known already is not read again, as
+        """The newest version. What is known already is not read again, as
         :mod:`~cdc_core.delta.log_cache` has it.
 
         Raises:
@@ -112,8 +112,7 @@ class MirrorFiles:
         """
         filesystem, root = filesystem_of(work.mirror)
         with at_work("reading a mirror's log", work.facts(), hint=MIRROR_HINT):
-            is_kept = isinstance(filesystem, pafs.LocalFileSystem | pafs.S3FileSystem)
-            known = _known.newest(work.mirror, filesystem, root) if is_kept else None
+            known = _known.newest(work.mirror, filesystem, root)
             return cls(work, known or _read(work.mirror))
 
     def apart(self, bounds: Bounds) -> pa.Array:
@@ -270,8 +269,7 @@ def _columns(numbers: Iterable[str]) -> pa.Schema:
 
 def _read_known(filesystem: pafs.FileSystem, root: str, _: list[str]) -> MirrorVersion:
     """delta-rs holds much more of each file than is asked for."""
-    is_in_s3 = isinstance(filesystem, pafs.S3FileSystem)
-    return replace(_read(f"s3://{root}" if is_in_s3 else root), delta=None)
+    return replace(_read(uri_of(filesystem, root)), delta=None)
 
 
 def _followed(
