@@ -41,6 +41,7 @@ INSIDE = {
     "files_within",  # added_files.py: lake/rows/logged_changes.py asks in reading_layer
     "begin_chunk",  # chunk_prewrite.py: applying the chunk meets the same, and says it
     "_columns",  # checkpoints.py: reading_file
+    "_batches_of_mirror",  # in_process.py: ArrowComparison.reading
     "_execute",  # logged_changes.py: reading_layer
     "_read",  # mirror_files.py: MirrorFiles.read
     "_numbers_in", "_rows_in", "_batches",  # mirror_files.py, copy_on_write.py: MirrorFiles.reading

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
@@ -85,15 +86,17 @@ class ArrowComparison:
             rows = self._with_key(batch).filter(_in_buckets(self._numbered(batch), wanted))
             kept.append(rows if held is None else rows.filter(pc.is_in(rows["key"], held)))
         schema = self._kept_schema
-        Path(folder).mkdir(parents=True)
-        pq.write_table(pa.concat_tables([schema.empty_table(), *kept]), f"{folder}/keys.parquet")
+        with self.reading():
+            Path(folder).mkdir(parents=True)
+            found = pa.concat_tables([schema.empty_table(), *kept])
+            pq.write_table(found, f"{folder}/keys.parquet")
 
     def differing_keys(
         self, kept: Sequence[str], wanted: Suspects, *, keys_max: int
     ) -> Differences:
         """As the protocol says."""
-        oracle = pa.concat_tables([pq.read_table(f"{folder}/keys.parquet") for folder in kept])
-        with self._reading():
+        with self.reading():
+            oracle = pa.concat_tables([pq.read_table(f"{folder}/keys.parquet") for folder in kept])
             own = [
                 self._with_key(batch).filter(_in_buckets(self._numbered(batch), wanted))
                 for batch in self._batches_of_mirror()
@@ -183,7 +186,7 @@ class ArrowComparison:
             ) from error
 
     def _of_mirror(self) -> pa.Table:
-        with self._reading():
+        with self.reading():
             found = [self._numbered(batch) for batch in self._batches_of_mirror()]
         marks = [one for one in self._kept_schema if one.name in self._marks]
         return pa.concat_tables([pa.schema([*NUMBERED, *marks]).empty_table(), *found])
@@ -240,7 +243,8 @@ class ArrowComparison:
                 found = found.append_column(field, pa.nulls(found.num_rows, field.type))
         return found.select(schema.names).cast(schema)
 
-    def _reading(self) -> Any:
+    def reading(self) -> AbstractContextManager[None]:
+        """For a block that reads the mirror's rows, or what was kept of them."""
         facts = self.work.facts(version=self.version)
         return at_work("looking at the mirror's rows", facts, hint=MIRROR_HINT)
 
