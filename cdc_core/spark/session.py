@@ -454,7 +454,7 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         CdcError: One of our own errors that was raised inside Spark.
     """
     import delta.exceptions
-    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
@@ -470,26 +470,8 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         ) from error
     except (PySparkException, Py4JError, ConnectionError) as error:
         text = str(error)
-        # A call that meets a lost connection raises a plain Py4JError, and one that meets a context
-        # which is being stopped fails inside Spark, while the JVM that was killed is not gone yet.
-        is_mute = type(error) is Py4JError or _NO_SCHEDULER in text
-        is_lost = isinstance(error, ConnectionError | Py4JNetworkError) or _has_ended(
-            within=_EXIT_SECONDS if is_mute else 0
-        )
-        if "java.lang.OutOfMemoryError" in text or (is_lost and _ended_for_memory()):
-            _end_jvm()
-            raise SparkMemoryError(
-                f"{doing}: Spark ran out of memory",
-                hint=f"Nothing is lost. {MEMORY_HINT}",
-                **facts,
-            ) from None
-        if is_lost:
-            raise SparkUnavailableError(
-                f"{doing}: Spark's JVM has ended",
-                hint="Run the command again; `redolake run --loop` restarts Spark for you. Nothing is lost. "
-                "If it happens again, raise lake.driver_memory, or check the system log for what killed the process.",
-                **facts,
-            ) from None
+        if (lost := _lost_jvm(doing, error, text, facts)) is not None:
+            raise lost from None
         if (ours := _unpacked_error(text)) is not None:
             raise ours from None
         if (reason := refused_by_storage(error)) is not None:
@@ -497,19 +479,7 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
         conditions = _conditions(error, text)
         condition = " < ".join(conditions) or type(error).__name__
         if any(c.startswith(("FAILED_READ_FILE", "PATH_NOT_FOUND")) for c in conditions):
-            if found := _DELTA_FILE.search(text):
-                layer, name = found.groups()
-                raise LakeError(
-                    f"{doing}: a file of the {'mirror' if layer == 'mirror' else 'change log'} is gone or damaged",
-                    hint=MIRROR_HINT if layer == "mirror" else CHANGELOG_HINT,
-                    **{**facts, "file": name, "condition": condition},
-                ) from error
-            raise LandingDamagedError(
-                f"{doing}: a file is missing or cannot be read",
-                hint="Check the folder; capture the window or chunk again if its files are damaged.",
-                condition=condition,
-                **facts,
-            ) from error
+            raise _unreadable(doing, text, {**facts, "condition": condition}) from error
         refusal, hint = _refusal(conditions, text)
         raise LakeError(
             f"{doing}: {refusal}",
@@ -517,6 +487,51 @@ def translated(doing: str, **facts: object) -> Iterator[None]:
             condition=condition,
             **facts,
         ) from error
+
+
+def _lost_jvm(
+    doing: str, error: Exception, text: str, facts: Mapping[str, object]
+) -> SparkUnavailableError | None:
+    """What an error says of a JVM that has ended, or is out of memory; None where it runs."""
+    # A call that meets a lost connection raises a plain Py4JError, and one that meets a context
+    # which is being stopped fails inside Spark, while the JVM that was killed is not gone yet.
+    from py4j.protocol import Py4JError, Py4JNetworkError
+
+    is_mute = type(error) is Py4JError or _NO_SCHEDULER in text
+    is_lost = isinstance(error, ConnectionError | Py4JNetworkError) or _has_ended(
+        within=_EXIT_SECONDS if is_mute else 0
+    )
+    if "java.lang.OutOfMemoryError" in text or (is_lost and _ended_for_memory()):
+        _end_jvm()
+        return SparkMemoryError(
+            f"{doing}: Spark ran out of memory",
+            hint=f"Nothing is lost. {MEMORY_HINT}",
+            **facts,
+        )
+    if is_lost:
+        return SparkUnavailableError(
+            f"{doing}: Spark's JVM has ended",
+            hint="Run the command again; `redolake run --loop` restarts Spark for you. Nothing is lost. "
+            "If it happens again, raise lake.driver_memory, or check the system log for what killed the process.",
+            **facts,
+        )
+    return None
+
+
+def _unreadable(doing: str, text: str, facts: Mapping[str, object]) -> CdcError:
+    """What a file is of that cannot be read: of a Delta table of ours, or of landing."""
+    if found := _DELTA_FILE.search(text):
+        layer, name = found.groups()
+        return LakeError(
+            f"{doing}: a file of the {'mirror' if layer == 'mirror' else 'change log'} is gone or damaged",
+            hint=MIRROR_HINT if layer == "mirror" else CHANGELOG_HINT,
+            **{**facts, "file": name},
+        )
+    return LandingDamagedError(
+        f"{doing}: a file is missing or cannot be read",
+        hint="Check the folder; capture the window or chunk again if its files are damaged.",
+        **facts,
+    )
 
 
 def _refusal(conditions: Sequence[str], text: str) -> tuple[str, str]:

@@ -148,11 +148,7 @@ class LightChanges:
 
     def lacking(self, column: str) -> Flags:
         """Does the change not carry the column?"""
-        absent = self.table["_cdc_absent"].combine_chunks()
-        found = np.zeros(self.table.num_rows, dtype=np.bool_)
-        where = pc.equal(pc.list_flatten(absent), column)
-        found[pc.list_parent_indices(absent).filter(where).to_numpy()] = True
-        return found
+        return naming(self.table["_cdc_absent"].combine_chunks(), column)
 
     def are_older(self, column: str) -> Flags:
         """Is the change from before the column was added?"""
@@ -498,6 +494,14 @@ def _widen(bounds: dict[str, tuple[int, int]], column: str, values: pa.Array) ->
     if ends["min"] is not None:
         least, most = bounds.get(column, (ends["min"], ends["max"]))
         bounds[column] = (min(least, ends["min"]), max(most, ends["max"]))
+
+
+def naming(lists: pa.ListArray, name: str) -> Flags:
+    """Which of some lists of names have this one?"""
+    found = np.zeros(len(lists), dtype=np.bool_)
+    where = pc.equal(pc.list_flatten(lists), name)
+    found[pc.list_parent_indices(lists).filter(where).to_numpy()] = True
+    return found
 
 
 def key_codes(columns: Sequence[pa.Array]) -> Rows:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.changes import Flags, LightChanges, Rows, key_codes
+from cdc_core.stage.changes import Flags, LightChanges, Rows, key_codes, naming
 from cdc_core.stage.layout import COMMIT_SCN, mirror_schema
 
 
@@ -78,14 +78,12 @@ def _are_equal(derived: pa.Table, mirror: pa.Table, at: Rows, schema: TableSchem
     places = pa.array(at, mask=at < 0)
     equal = np.ones(len(derived), dtype=np.bool_)
     missing = derived["_cdc_missing"].combine_chunks()
-    parents, names = pc.list_parent_indices(missing), pc.list_flatten(missing)
     for field in mirror_schema(schema):
         if field.name in schema.key:
             continue
         own = derived[field.name].combine_chunks()
         same = are_same(own, mirror[field.name].combine_chunks().take(places))
-        same[parents.filter(pc.equal(names, field.name)).to_numpy()] = True
-        equal &= same
+        equal &= same | naming(missing, field.name)
     return equal
 
 

@@ -26,7 +26,7 @@ from cdc_core.errors import (
     LakeError,
 )
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.changes import Flags, Rows
+from cdc_core.stage.changes import Flags, Rows, naming
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 
 _NEVER = np.iinfo(np.int64).max
@@ -159,7 +159,8 @@ class WindowMerge(Merge):
         self.least_scn = int(self._scn.min(initial=_NEVER))
         self._is_row: Flags = pc.equal(rows["_cdc_kind"], "row").to_numpy()
         self._is_new, self._is_lost = (rows[one].to_numpy() for one in ("_cdc_new", "_cdc_lost"))
-        self._lacks = _lacking(self._rows, absent)
+        missing = self._rows["_cdc_missing"].combine_chunks()
+        self._lacks = {column: naming(missing, column) for column in absent}
         self._lacks_some: Flags = np.logical_or.reduce(
             [np.zeros(rows.num_rows, dtype=np.bool_), *self._lacks.values()]
         )
@@ -367,15 +368,3 @@ def _same_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     nan = pa.scalar(float("nan"), column.type)
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
-
-
-def _lacking(rows: pa.Table, absent: Sequence[str]) -> dict[str, Flags]:
-    """Of each column that changes lack: which rows lack it."""
-    missing = rows["_cdc_missing"].combine_chunks()
-    names, parents = pc.list_flatten(missing), pc.list_parent_indices(missing)
-    found = {}
-    for column in absent:
-        flags = np.zeros(rows.num_rows, dtype=np.bool_)
-        flags[parents.filter(pc.equal(names, column)).to_numpy()] = True
-        found[column] = flags
-    return found

@@ -33,7 +33,8 @@ import pyarrow.compute as pc
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.carried_columns import NOTHING_CARRIED, CarriedValues
-from cdc_core.stage.changes import Flags, Images, LightChanges, Rows, key_codes
+from cdc_core.stage.changes import Flags, Images, LightChanges, Rows, key_codes, naming
+from cdc_core.stage.difference import are_same
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.stage.reduction import ReducedChanges, merge_source, reduce_changes
 
@@ -247,7 +248,7 @@ def _joined(
     is_tracked = [rule.tracked is None or name in rule.tracked for name in schema.column_names]
     for column, counts in zip(values, is_tracked, strict=True):
         if counts:
-            is_same[1:] &= _equal(column[1:], column[:-1])
+            is_same[1:] &= are_same(column[1:], column[:-1])
     edges = np.flatnonzero(~is_same)
     begins = edges[is_known[edges]]
     behind = np.append(edges, -1)[np.searchsorted(edges, begins, side="right")]
@@ -321,13 +322,11 @@ def _filled(
     begins_row = ~steps.is_next | is_gone | steps.is_lost | behind_gone
     first = np.maximum.accumulate(np.where(begins_row, places, 0))
     missing = _whole(steps.rows["_cdc_missing"])
-    names, parents = pc.list_flatten(missing), pc.list_parent_indices(missing)
     is_known, values = ~is_gone, []
     for name in schema.column_names:
         own = _whole(steps.rows[name])
         if name in absent and name not in schema.key:
-            has = ~is_gone
-            has[parents.filter(pc.equal(names, name)).to_numpy()] = False
+            has = ~is_gone & ~naming(missing, name)
             found = np.maximum.accumulate(np.where(has, places, -1))
             is_known &= found >= first
             own = own.take(pa.array(np.maximum(found, 0)))
@@ -337,17 +336,6 @@ def _filled(
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks()
-
-
-def _equal(one: pa.Array, other: pa.Array) -> Flags:
-    """Which values are the same, NULL and NaN among them?"""
-    equal = pc.fill_null(pc.equal(one, other), False)
-    equal = pc.or_(equal, pc.and_(pc.is_null(one), pc.is_null(other)))
-    if pa.types.is_floating(one.type):
-        nan = pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False)
-        equal = pc.or_(equal, nan)
-    flags: Flags = equal.to_numpy(zero_copy_only=False)
-    return flags
 
 
 def _operations(light: LightChanges, change: Rows) -> pa.Array:

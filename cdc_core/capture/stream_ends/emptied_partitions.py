@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import (
@@ -77,7 +78,7 @@ def rows_of_partitions(
         raise _unknown("no key identifies the table's rows")
     table = schema.table
     binds = {"owner": table.owner, "name": table.name, "scn": row_scn - 1}
-    subs: list[tuple[str, str, str | None]] = []
+    subs: list[tuple[Any, ...]] = []
     sub_columns: list[str] = []
     try:
         methods = session.fetch_all(_METHOD, binds)
@@ -87,9 +88,7 @@ def rows_of_partitions(
         if emptied.is_sub:
             found = session.fetch_all(_COLUMNS.format(kind="SUBPART"), binds)
             sub_columns = [name for (name,) in found]
-            subs = [
-                (part, name, high) for part, name, high in session.fetch_all(_SUBPARTITIONS, binds)
-            ]
+            subs = [*session.fetch_all(_SUBPARTITIONS, binds)]
     except (OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError) as error:
         # No FLASHBACK right on the views, or no undo any more.
         raise _unknown(
@@ -120,14 +119,13 @@ def rows_of_partitions(
 
     if emptied.is_sub:
         return tuple(map(of_subpartition, emptied.chosen))
-    return tuple(
-        of_partition(
-            one
-            if isinstance(one, str)
-            else partition_of_value(_values(one, 1)[0], method, column, before)
-        )
+    named = (
+        one
+        if isinstance(one, str)
+        else partition_of_value(_values(one, 1)[0], method, column, before)
         for one in emptied.chosen
     )
+    return tuple(map(of_partition, named))
 
 
 def _values(choice: tuple[tuple[Token, ...], ...], count: int) -> tuple[tuple[Token, ...], ...]:
