@@ -78,6 +78,11 @@ class TableChanges:
         )
         self.bytes += event.size + _ROW_BYTES
 
+    def take_unfit(self) -> int:
+        """How many values of what was taken are NULL because no form holds them; once."""
+        found, self._reader.unfit = self._reader.unfit, 0
+        return found
+
     def take(self) -> tuple[pa.RecordBatch, DecodeError | None, int]:
         """The changes in the columns of their file, up to the first one that is not understood;
         with that one's error and the SCN of its commit."""
@@ -143,6 +148,7 @@ class WindowChanges:
         self._holding: dict[str, TableChanges] = {}
         self.ends: dict[str, StreamEnd] = {}
         self.rows_by_table: dict[str, int] = {}
+        self.unfit_values: dict[str, int] = {}
         self.tables_committed: set[str] = set()
         self.tables_late: set[str] = set()
         self.committed = 0
@@ -203,6 +209,7 @@ class WindowChanges:
             return
         self._held -= changes.bytes
         rows, error, failed = changes.take()
+        self.unfit_values[table] = self.unfit_values.get(table, 0) + changes.take_unfit()
         if rows.num_rows:
             self._files.write(changes.schema, rows)
             self.rows_by_table[table] = self.rows_by_table.get(table, 0) + rows.num_rows

@@ -62,6 +62,8 @@ class ImageReader:
         ]
         self._all = schema.as_in_rows().columns
         self._rows = form.rows(schema, self._columns)
+        self.unfit = 0
+        """So many values of new images so far are NULL because no form holds them."""
 
     def images(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[Images, Images]:
         """The images of changes, None where a change has none. An update's new image takes what
@@ -71,11 +73,18 @@ class ImageReader:
             DecodeError: A row is not understood; its place stands under ``row``.
         """
         try:
-            return self._images(before, after)
+            old, new, unfit = self._images(before, after)
         except (RefusedValueError, msgspec.MsgspecError, pa.ArrowException, OverflowError) as error:
             raise self._located(before, after, error) from error
+        if unfit:
+            self.unfit += unfit
+            _LOG.warning(
+                "values that their columns do not hold are NULL table=%s values=%d",
+                self._table, unfit,
+            )  # fmt: skip
+        return old, new
 
-    def _images(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[Images, Images]:
+    def _images(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[Images, Images, int]:
         has_old = [image is not None for image in before]
         has_new = [image is not None for image in after]
         old, new = self._by_column(before, has_old), self._by_column(after, has_new)
@@ -88,11 +97,6 @@ class ImageReader:
         deleted = [a and not b for a, b in zip(has_old, has_new, strict=True)]
         olds, _ = self._struct(old, has_old)
         news, unfit = self._struct(new, has_new)
-        if unfit:
-            _LOG.warning(
-                "values that their columns do not hold are NULL table=%s values=%d",
-                self._table, unfit,
-            )  # fmt: skip
         before_absent = self._absent(old, has_old)
         after_absent = self._absent(new, has_new)
         if any(deleted):
@@ -101,9 +105,8 @@ class ImageReader:
                 for lost, own, is_gone in zip(before_absent, after_absent, deleted, strict=True)
             ]
         names = pa.list_(pa.string())
-        return Images(olds, pa.array(before_absent, names)), Images(
-            news, pa.array(after_absent, names)
-        )
+        before_lacks, after_lacks = pa.array(before_absent, names), pa.array(after_absent, names)
+        return Images(olds, before_lacks), Images(news, after_lacks), unfit
 
     def _by_column(self, images: Sequence[Any], is_there: Sequence[bool]) -> list[list[Any]]:
         if not any(is_there):

@@ -293,6 +293,9 @@ class WindowReader:
             seconds=time.monotonic() - started,
             positions=(),
             reader=reader,
+            unfit_values={
+                table: number for table, number in changes.unfit_values.items() if number
+            },
             joined=tuple(StreamBegin(table, low) for table, low in sorted(work.joins.items())),
             left=tuple(left),
             transactions_late=len(changes.late),

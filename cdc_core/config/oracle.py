@@ -46,6 +46,10 @@ DRIVER_PARAMETERS: Mapping[str, type] = {
 """Parameters of python-oracledb's ``ConnectParams`` that a source may set, and their types. Secrets
 and what Redolake sets itself are not among them."""
 
+_ANSWERS = frozenset({"ORA-01306", "ORA-01307", "ORA-08180", "ORA-08186"})
+"""Codes that say that LogMiner is not started, and that no SCN is known for a time: they are
+looked for, and would be tried again for ever."""
+
 
 class ThickConfig(ConfigModel):
     """Oracle's client libraries, which python-oracledb then works through (thick mode)."""
@@ -194,6 +198,10 @@ class OracleConfig(ConfigModel):
             raise ValueError("external_auth takes no password: leave one of them out")
         if both := sorted({*self.retriable_ora_codes} & {*self.resnapshot_ora_codes}):
             raise ValueError(f"in retriable_ora_codes and resnapshot_ora_codes: {', '.join(both)}")
+        if answers := sorted(_ANSWERS & {*self.retriable_ora_codes, *self.resnapshot_ora_codes}):
+            raise ValueError(
+                f"with these codes Oracle answers questions of Redolake: {', '.join(answers)}"
+            )
         return self
 
     @property

@@ -119,10 +119,12 @@ class WindowManifest:
     where its rows are known by ROWID. ``redo_files`` hold redo rows, or changes where the reader
     gives typed values; ``files_by_table`` says, per table, which of them have rows of it, by their
     place among them. ``reader`` is where such a reader goes on with the next window: plain JSON
-    values that it alone understands. It ``is_gap`` where no table takes part in it, so
-    nothing was read. ``planned`` is what the metadata store knew of it, ``landed`` the moment of
-    the manifest (ISO 8601, UTC). The pass gave ``rows_mined`` rows; of its ``seconds``, LogMiner
-    took ``mining_start_seconds`` to start and ``mining_fetch_seconds`` to give them.
+    values that it alone understands. It ``is_gap`` where no table takes part in it, so nothing was
+    read. ``planned`` is what the metadata store knew of it, ``landed`` the moment of the manifest
+    (ISO 8601, UTC). ``unfit_values`` counts, by table, values of changes that landed typed and are
+    NULL because the form of their column does not hold them. The pass gave ``rows_mined`` rows; of
+    its ``seconds``, LogMiner took ``mining_start_seconds`` to start and ``mining_fetch_seconds`` to
+    give them.
     """
 
     source: str
@@ -156,6 +158,7 @@ class WindowManifest:
     data_objects: dict[str, DataObjects] = field(default_factory=dict)
     signals: tuple[SignalOutcome, ...] = ()
     is_gap: bool = False
+    unfit_values: dict[str, int] = field(default_factory=dict)
     rows_mined: int = 0
     mining_start_seconds: float = 0.0
     mining_fetch_seconds: float = 0.0
@@ -199,7 +202,8 @@ class ChunkManifest:
     """A landed chunk: the rows of ``table`` in one key or ROWID range as of ``scn``.
 
     ``condition`` is the text of an ad hoc snapshot's additional condition, None for a whole table;
-    ``landed`` the moment at which reading began, otherwise as of a window.
+    ``landed`` the moment at which reading began, otherwise as of a window. ``unfit_values`` are
+    NULL because the form of their column does not hold them.
     """
 
     source: str
@@ -212,6 +216,7 @@ class ChunkManifest:
     condition: str | None
     seconds: float
     landed: str
+    unfit_values: int = 0
 
 
 def moment_of(landed: str) -> datetime:

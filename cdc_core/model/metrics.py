@@ -250,8 +250,8 @@ METRICS = _metrics(
     ),
     (
         "redolake_unfit_values_total", "counter", "table",
-        "Values of changes that are NULL because their column's form does not hold them "
-        "(`on_unfit_value`).", "",
+        "Values of changes and snapshots that are NULL because their column's form does not hold "
+        "them (`on_unfit_value`).", "",
     ),
     (
         "redolake_stage_seconds_total", "counter", "table",

@@ -117,9 +117,18 @@ def read_chunk(
     landing.remove_unlanded(folder)
     present = present_names(session, schema.table)
     names = renames(schema, present)
+    unfit: list[int] = []
     with seeing_all(session, schema.table):
         found = exact_rows(
-            session, read, chunk, scn, condition, rows=rows, names=names, replacing=replacing
+            session,
+            read,
+            chunk,
+            scn,
+            condition,
+            rows=rows,
+            names=names,
+            replacing=replacing,
+            unfit=unfit.append,
         )
         with closing(found) as batches:
             exact = (masked(batch, masks) for batch in batches)
@@ -141,6 +150,7 @@ def read_chunk(
         condition=condition,
         seconds=time.monotonic() - started,
         landed=began.isoformat(),
+        unfit_values=sum(unfit),
     )
     landing.write_manifest(folder, chunk_manifest_bytes(manifest))
     _LOG.info(
@@ -166,10 +176,12 @@ def exact_rows(
     rows: int,
     names: Mapping[str, str] | None = None,
     replacing: Replacing = NOTHING_REPLACED,
+    unfit: Callable[[int], None] | None = None,
 ) -> Generator[pa.RecordBatch]:
     """The rows of a chunk ``AS OF SCN``, in batches of the table's Arrow schema and of ``rows``
     rows. ``names`` are those that columns have now
-    (:func:`~cdc_core.snapshot.present_names.renames`); ``replacing`` is as for :func:`read_chunk`.
+    (:func:`~cdc_core.snapshot.present_names.renames`); ``replacing`` is as for :func:`read_chunk`;
+    ``unfit`` is told of values that are NULL because the form of their column does not hold them.
     Close it before you use the session otherwise. Errors as for :func:`read_chunk`."""
     wanted = arrow_schema(schema)
     asked = under_names(schema, names or {})
@@ -180,7 +192,8 @@ def exact_rows(
     try:
         with closing(_of_table(batches, schema)) as found:
             for batch in found:
-                yield _held(_exact(_texts(batch, schema, replacing), read), schema, wanted)
+                exact = _exact(_texts(batch, schema, replacing), read)
+                yield _held(exact, schema, wanted, unfit)
     except DecodeError as error:
         if error.message != NO_SUCH_DAY or "column" in error.facts:
             raise
@@ -223,10 +236,12 @@ def exact_rows_by_scn(
     rows: int,
     names: Mapping[str, str] | None = None,
     replacing: Replacing = NOTHING_REPLACED,
+    unfit: Callable[[int], None] | None = None,
 ) -> Generator[tuple[pa.Array, pa.RecordBatch]]:
     """The rows of keys, each ``AS OF`` its own SCN, by one statement: batches as :func:`exact_rows`
     gives them, each behind the places in ``parts`` of its rows (``int64``). In no order; ``names``
-    as for it. Close it before you use the session otherwise. Errors as for :func:`read_chunk`.
+    and ``unfit`` as for it. Close it before you use the session otherwise. Errors as for
+    :func:`read_chunk`.
 
     Source:
         Oracle Database Development Guide 19c, "Using Oracle Flashback Query": tables of one
@@ -242,7 +257,7 @@ def exact_rows_by_scn(
     with closing(_of_table(batches, schema)) as found:
         for batch in found:
             texts = _texts(batch, schema, replacing)
-            yield batch[_PART], _held(_exact(texts, read), schema, wanted)
+            yield batch[_PART], _held(_exact(texts, read), schema, wanted, unfit)
 
 
 def _shown(
@@ -332,12 +347,19 @@ def _driver_schema(schema: TableSchema) -> pa.Schema:
     )
 
 
-def _held(batch: pa.RecordBatch, schema: TableSchema, wanted: pa.Schema) -> pa.RecordBatch:
+def _held(
+    batch: pa.RecordBatch,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    told: Callable[[int], None] | None,
+) -> pa.RecordBatch:
     """The rows in the forms that the lake holds."""
     columns = []
     for column, values in zip(schema.columns, batch.columns, strict=True):
         if as_read(column) != column:
             values, unfit = held_or_null(values, column)
+            if unfit and told is not None:
+                told(unfit)
             if unfit:
                 _LOG.warning(
                     "values that their column does not hold are NULL table=%s column=%s values=%d",

@@ -15,7 +15,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
 from cdc_core.state.database import StorePart
 from cdc_core.state.sql_tables import CHUNKS, TABLES, of, values_of
-from cdc_core.state.totals import add_totals, counts_of_chunk
+from cdc_core.state.totals import add_totals, counts_of_chunk, counts_of_unfit
 
 _PLACE = (CHUNKS.c.owner, CHUNKS.c.name, CHUNKS.c.snapshot_id)
 _OF_SOURCE = CHUNKS.c.source == bindparam("of")
@@ -261,6 +261,8 @@ class Chunks(StorePart):
                     manifest_sha256=manifest_sha256,
                 )
                 _raise_consistent_scn(connection, manifest)
+                unfit = {str(manifest.schema.table): manifest.unfit_values}
+                add_totals(connection, manifest.source, counts_of_unfit(unfit))
             elif record.manifest_sha256 != manifest_sha256:
                 raise LandingDamagedError(
                     "the chunk was recorded with another manifest",

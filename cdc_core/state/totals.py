@@ -89,12 +89,18 @@ def counts_of_table(applied: TableApplied, now: float) -> dict[tuple[str, tuple[
         **_by("redolake_events_skipped_total", (table,), applied.events_skipped),
         **_by("redolake_mirror_rows_total", (table,), rows),
         ("redolake_quarantined_total", (table,)): applied.quarantined,
-        ("redolake_unfit_values_total", (table,)): applied.unfit_values,
+        **counts_of_unfit({table: applied.unfit_values}),
         ("redolake_stage_seconds_total", (table,)): applied.stage_seconds,
         ("redolake_merge_seconds_total", (table,)): applied.merge_seconds,
         ("redolake_apply_seconds_total", (table,)): applied.seconds,
         (LAST_CHANGE, (table,)): now if applied.changes else 0,
     }
+
+
+def counts_of_unfit(values: Mapping[str, int]) -> dict[tuple[str, tuple[str, ...]], float]:
+    """What values add, by table, that are NULL because the form of their column does not hold
+    them."""
+    return {("redolake_unfit_values_total", (table,)): number for table, number in values.items()}
 
 
 def counts_of_chunk(

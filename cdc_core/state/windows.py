@@ -22,7 +22,7 @@ from cdc_core.state.signals import settle_signals
 from cdc_core.state.sources import source_row
 from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS, of
 from cdc_core.state.table_rows import move_tables
-from cdc_core.state.totals import add_totals, counts_of_window
+from cdc_core.state.totals import add_totals, counts_of_unfit, counts_of_window
 from cdc_core.state.window_progress import (
     mark_inexact,
     refuse_earlier,
@@ -255,7 +255,7 @@ class Windows(StorePart):
             counts = counts_of_window(
                 manifest.facts, rows=rows, size=size, seconds=manifest.seconds
             )
-            add_totals(connection, source, counts)
+            add_totals(connection, source, counts | counts_of_unfit(manifest.unfit_values))
             set_window(
                 connection,
                 record,

@@ -131,6 +131,7 @@ WINDOW_MANIFEST: Mapping[str, str] = {
     "schema_changes": "DDL of captured tables inside the window, in order, with the definition that each leads to. `empties`: a TRUNCATE that is followed; `partitions`: of these partitions alone, with the bounds of their rows (`sub`: and of their subpartition); `has_new_rows`: other rows came into them, which a chunk of the snapshot `x<SCN of the DDL>` reads. A definition that a signal gave has the ordinal -1, and names the signal in place of the DDL.",
     "signals": "What became of the definitions that signals gave: the signal's id, the SCN, and in `refusal` why one does not hold.",
     "is_gap": "No table takes part in the window, so nothing was read: its redo is gone, or no table was captured.",
+    "unfit_values": "By table: values of changes that landed typed, and are NULL because the form of their column does not hold them (`on_unfit_value`).",
     "resetlogs_change": "Incarnation of the database.",
     "positions": "How far each redo thread was read: the next pass takes redo that entered the log late from there.",
     "transactions_released": "Transactions that were given up in the window: Oracle no longer knows them, and no end of them was mined.",
@@ -160,6 +161,7 @@ CHUNK_MANIFEST: Mapping[str, str] = {
     "condition": "Condition of an ad hoc snapshot; null for a whole table.",
     "seconds": "Time that reading took.",
     "landed": "When reading of the chunk began, in UTC.",
+    "unfit_values": "Values of the chunk that are NULL because the form of their column does not hold them (`on_unfit_value`).",
 }
 
 

@@ -79,6 +79,12 @@ def _peer(one: socket.socket) -> str:
             "in retriable_ora_codes and resnapshot_ora_codes",
             id="both",
         ),
+        pytest.param(
+            {"retriable_ora_codes": ["ORA-20001", "ORA-01307"]},
+            "answers questions of Redolake: ORA-01307",
+            id="an answer",
+        ),
+        pytest.param({"resnapshot_ora_codes": ["ORA-08186"]}, "answers", id="another answer"),
     ],
 )
 def test_what_cannot_connect_is_refused_by_the_configuration(

@@ -214,6 +214,34 @@ def test_a_long_text_in_pieces_does_not_land() -> None:
     assert "a long text is written in pieces, and its column may be masked (scn=7)" in end.reason
 
 
+def test_what_a_transaction_wrote_last_is_forgotten_with_its_commit() -> None:
+    """An XID is used again: a piece of a LOB without a name does not count for the column of the transaction before."""
+    key = Column("ID", "NUMBER", 22, 0, 9, 0, nullable=False)
+    lobs = [Column(name, "CLOB", 4000, 0, None, None, nullable=True) for name in ("SECRET", "OPEN")]
+    schema = TableSchema(T, Scn(1), (key, *lobs), ("ID",))
+    locator = 'DECLARE loc CLOB; BEGIN select "OPEN" into loc from "DEMO"."T" where "ID" = \'1\' for update;'
+    piece = (Operation.XML_DOC_WRITE, "XML DOC WRITE: hidden")
+
+    def landed(*rows: tuple[Operation, str | None]) -> str:
+        codes = [code for code, _ in rows]
+        given = [
+            {"scn": 7, "xid": "0a", "operation_code": int(code), "sql_redo": text}
+            for code, text in rows
+        ]
+        batch = MinedBatch(
+            pa.RecordBatch.from_pylist(given, schema=MINED_SCHEMA),
+            np.arange(len(rows)),
+            np.array(codes, np.int32),
+            np.array([-1 if code == Operation.COMMIT else 0 for code in codes], np.int32),
+        )
+        masking.remove_from(batch)
+        return str(sorted(masking._masked.items()))
+
+    masking = ExcludedValues([schema], {T: {"SECRET": str.upper}})
+    assert "False" in landed((Operation.SELECT_LOB_LOCATOR, locator), piece)
+    assert landed((Operation.COMMIT, None)) == "[]"
+
+
 @pytest.mark.parametrize(
     ("masks", "message"),
     [

@@ -75,7 +75,11 @@ def test_they_are_null_on_every_way(
     assert "secret" not in caplog.text
     brought = [source.lake.tables[T].brought[one.scn_high] for one in windows if one.scn_high in source.lake.tables[T].brought]  # fmt: skip
     # The two rows that changed keep what they had: 7 bad ones of row 2, and the new one of row 1.
-    assert sum(one.unfit_values for one in brought) == COUNT + (COUNT - 1) + 1
+    of_changes = COUNT + (COUNT - 1) + 1
+    assert sum(one.unfit_values for one in brought) == of_changes
+    totals = source.pipeline.store.totals.all("src")
+    of_snapshot = COUNT  # those of row 2
+    assert totals["redolake_unfit_values_total", (str(T),)] == of_changes + of_snapshot
     assert "values that their columns do not hold are NULL table=DEMO.T" in caplog.text
     ctx = source.pipeline
     at = Scn(source.record("T").mirror_scn or 0)

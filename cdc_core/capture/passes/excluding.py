@@ -96,7 +96,17 @@ class ExcludedValues:
             own = of_table & batch.is_change
             if own.any():
                 batch = self._remove(batch, own, place, table)
+        self._forget_committed(batch)
         return batch
+
+    def _forget_committed(self, batch: MinedBatch) -> None:
+        """Forget which LOBs transactions wrote last that have committed: an XID is used again."""
+        commits = batch.operations == Operation.COMMIT
+        if commits.any() and (self._written or self._masked):
+            ended = set(batch.rows.column("xid").filter(pa.array(commits)).to_pylist())
+            for known in (self._written, self._masked):
+                for slot in [one for one in known if one[0] in ended]:
+                    del known[slot]
 
     def _note_ddl(
         self, batch: MinedBatch, rows: npt.NDArray[np.bool_], place: int, table: TableSchema

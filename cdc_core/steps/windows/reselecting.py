@@ -83,13 +83,17 @@ def with_reselected(ctx: Context, record: WindowRecord, manifest: WindowManifest
     """Land what Oracle has of LOBs that the window's redo carries in part, and of rows that
     LogMiner does not show; the manifest names the files of each table that has some."""
     files, by_table = list(manifest.redo_files), dict(manifest.files_by_table)
+    unfit: dict[str, int] = {}
     for schema in sorted(manifest.schemas, key=lambda one: str(one.table)):
         name = str(schema.table)
         if name not in manifest.tables_committed:
             continue
         given: list[LandedFile] = []
         if _decoder(ctx, manifest, schema).is_reselected:
-            given = _land(manifest, schema, len(files), partial(_landed_rows, ctx, record))
+            lost: list[int] = []
+            land = partial(_landed_rows, ctx, record, unfit=lost.append)
+            given = _land(manifest, schema, len(files), land)
+            unfit |= {name: sum(lost)} if any(lost) else {}
         elif ctx.config.capture.reselects_lobs and _may_be_asked(schema):
             given = _land(manifest, schema, len(files), partial(_landed, ctx, record))
         for landed in given:
@@ -101,7 +105,12 @@ def with_reselected(ctx: Context, record: WindowRecord, manifest: WindowManifest
             )  # fmt: skip
     if len(files) == len(manifest.redo_files):
         return manifest
-    return replace(manifest, redo_files=tuple(files), files_by_table=dict(sorted(by_table.items())))
+    return replace(
+        manifest,
+        redo_files=tuple(files),
+        files_by_table=dict(sorted(by_table.items())),
+        unfit_values=unfit,
+    )
 
 
 def _may_be_asked(schema: TableSchema) -> bool:
@@ -130,7 +139,13 @@ def _land(
 
 
 def _landed_rows(
-    ctx: Context, record: WindowRecord, manifest: WindowManifest, schema: TableSchema, number: int
+    ctx: Context,
+    record: WindowRecord,
+    manifest: WindowManifest,
+    schema: TableSchema,
+    number: int,
+    *,
+    unfit: Callable[[int], None],
 ) -> list[LandedFile]:
     """What transactions changed in a table of which LogMiner shows no row: a file for each version
     of the table."""
@@ -153,6 +168,7 @@ def _landed_rows(
                     renames(version, present),
                     ctx.masks(table),
                     ctx.config.replacing(table),
+                    unfit,
                 ):
                     file.write(batch)
                 files.append(file.close())

@@ -120,13 +120,17 @@ def changed_rows(
     names: Mapping[str, str],
     masks: Masks,
     replacing: Replacing,
+    unfit: Callable[[int], None],
 ) -> Iterator[pa.RecordBatch]:
     """What these transactions, which were all written under one version of the table, changed: rows
-    of a change file, in batches, and one without ROWID behind those of each transaction.
+    of a change file, in batches, and one without ROWID behind those of each transaction. ``unfit``
+    is told as by :func:`~cdc_core.snapshot.read.exact_rows`.
 
     A transaction of which Oracle does not tell all is left out, and the log says why.
     """
-    read = partial(_pairs, session, version, names=names, masks=masks, replacing=replacing)
+    read = partial(
+        _pairs, session, version, names=names, masks=masks, replacing=replacing, unfit=unfit
+    )
     small = [one for one in touched if len(one.rows) <= PART_ROWS]
     for parts in _statements(small):
         yield from _read(read, parts, version)
@@ -203,6 +207,7 @@ def _pairs(
     names: Mapping[str, str],
     masks: Masks,
     replacing: Replacing,
+    unfit: Callable[[int], None],
 ) -> _Pairs:
     by_row_id = _by_row_id(version)
 
@@ -219,7 +224,13 @@ def _pairs(
         batches = []
         if asked:
             found = exact_rows_by_scn(
-                session, by_row_id, asked, rows=_FETCH_ROWS, names=names, replacing=replacing
+                session,
+                by_row_id,
+                asked,
+                rows=_FETCH_ROWS,
+                names=names,
+                replacing=replacing,
+                unfit=None if earlier else unfit,
             )
             with closing(found):
                 for at, batch in found:
