@@ -10,14 +10,19 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
-/** Debezium's connector for Oracle in its embedded engine: one event a line, as JSON, until standard input ends. */
+/**
+ * Debezium's connector for Oracle in its embedded engine, until standard input ends: one value a
+ * line, as JSON, in the second argument's file; in the third one's each record with its topic and
+ * key, tombstones too.
+ */
 public class DebeziumOracle {
   public static void main(String[] arguments) throws Exception {
     Properties properties = new Properties();
     try (FileReader file = new FileReader(arguments[0])) {
       properties.load(file);
     }
-    try (BufferedWriter events = Files.newBufferedWriter(Path.of(arguments[1]))) {
+    try (BufferedWriter events = Files.newBufferedWriter(Path.of(arguments[1]));
+        BufferedWriter records = Files.newBufferedWriter(Path.of(arguments[2]))) {
       DebeziumEngine<ChangeEvent<String, String>> engine =
           DebeziumEngine.create(Json.class)
               .using(properties)
@@ -29,15 +34,20 @@ public class DebeziumOracle {
               })
               .notifying(
                   event -> {
-                    if (event.value() != null) {
-                      synchronized (events) {
-                        try {
+                    synchronized (events) {
+                      try {
+                        records.write(
+                            "{\"topic\":\"" + event.destination() + "\",\"key\":" + event.key()
+                                + ",\"value\":" + event.value() + "}");
+                        records.newLine();
+                        records.flush();
+                        if (event.value() != null) {
                           events.write(event.value());
                           events.newLine();
                           events.flush();
-                        } catch (java.io.IOException error) {
-                          throw new java.io.UncheckedIOException(error);
                         }
+                      } catch (java.io.IOException error) {
+                        throw new java.io.UncheckedIOException(error);
                       }
                     }
                   })

@@ -62,6 +62,11 @@ class Debezium:
         lines = (self.folder / "events.json").read_text().splitlines()
         return [_event(json.loads(line), kinds) for line in lines]
 
+    def records(self) -> list[dict[str, Any]]:
+        """What its topics would hold: ``topic``, ``key`` and ``value`` of each record so far."""
+        lines = (self.folder / "records.json").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
     def newest(self) -> str:
         """The last of its events, as JSON."""
         with (self.folder / "events.json").open("rb") as file:
@@ -130,7 +135,8 @@ def debezium(
     written.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
     (folder / "events.json").touch()
     command = ["java", *JVM_OPTIONS, "-Dlog4j2.level=INFO", "-cp", f"{installed_jars()}/*"]
-    command += [str(_PROGRAM), str(written), str(folder / "events.json")]
+    command += [str(_PROGRAM), str(written)]
+    command += [str(folder / "events.json"), str(folder / "records.json")]
     with (folder / "debezium.log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
     running = Debezium(process, folder)
