@@ -273,6 +273,9 @@ def publishing(config: SourceConfig, names: Translator, open_pipeline: Opener) -
     def publish_events(context: dg.OpExecutionContext, redolake: RedolakeResource) -> None:
         with dagster_failures(context, names.retries):
             for one in redolake.source(names.source, open_pipeline).publish():
+                if one.table is None:
+                    context.log.info(f"{one.topic}: {one.events} messages published")
+                    continue
                 facts = {"cdc/published": one.events, "cdc/delta_version": one.version}
                 key = names.key("changelog", one.table)
                 context.log_event(dg.AssetObservation(key, metadata=facts))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator
 
-from cdc_core.config.base import ConfigModel
+from cdc_core.config.base import ConfigModel, checked
+from cdc_core.model.templates import check_fields
 
 
 class PublishConfig(ConfigModel):
@@ -21,6 +23,32 @@ class PublishConfig(ConfigModel):
     """Topics are called ``<topic_prefix>.<OWNER>.<TABLE>``; other characters than letters, digits,
     ``.``, ``_`` and ``-`` become ``_``. By default the name of the source. Positions stand in the
     compacted topic ``<topic_prefix>.redolake-positions``: never remove it."""
+
+    topic: str | None = None
+    """The topics of tables, as a template, for example ``{prefix}.{owner_lower}.{table_lower}``:
+    ``{prefix}`` is ``topic_prefix``, and the fields of ``lake.mirror_path`` may stand there.
+    Debezium's ``topic.delimiter``, ``topic.naming.strategy`` and routing do this."""
+
+    transaction_topic: str | None = None
+    """Topic for BEGIN and END of each transaction, Debezium's name being ``{prefix}.transaction``.
+    Events then have ``transaction`` and ``source.txSeq``, and wait until all tables have their
+    window. Not sent by default (Debezium's ``provide.transaction.metadata``)."""
+
+    schema_change_topic: str | None = None
+    """Topic for the changes of the tables' definitions, Debezium's name being ``{prefix}``. Not
+    sent by default; needs ``lake.schema_changes``."""
+
+    heartbeat_topic: str | None = None
+    """Topic for a heartbeat each time when events were published, Debezium's name being
+    ``__debezium-heartbeat.{prefix}``. Not sent by default (``heartbeat.interval.ms``)."""
+
+    schemas: bool = False
+    """Whether each message carries its schema, as Connect's JSON converter wants it of sinks that
+    need types: ``{"schema": …, "payload": …}`` (``schemas.enable``)."""
+
+    decimals: Literal["text", "precise"] = "text"
+    """How a NUMBER is written that is no whole number of up to 18 digits: as text, or in the bytes
+    of Connect's Decimal (``decimal.handling.mode: precise``, Debezium's default)."""
 
     begin: Literal["beginning", "now"] = "beginning"
     """Where a table begins that was never published: with all that its change log has, rows of
@@ -52,6 +80,22 @@ class PublishConfig(ConfigModel):
     sasl_password: SecretStr | None = None
     """The client's ``sasl.password``. In a file, name an environment variable under
     ``sasl_password_env`` instead."""
+
+    @field_validator("topic")
+    @classmethod
+    def _name_tables(cls, topic: str | None) -> str | None:
+        return topic and checked(topic, lambda text: check_fields(text, ["prefix"]))
+
+    @field_validator("transaction_topic", "schema_change_topic", "heartbeat_topic")
+    @classmethod
+    def _name_no_table(cls, topic: str | None) -> str | None:
+        try:
+            named = "" if topic is None else topic.format(prefix="p", source="s")
+        except (KeyError, IndexError, ValueError):
+            raise ValueError("the fields of this topic are {prefix} and {source}") from None
+        if topic is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", named):
+            raise ValueError("a topic has letters, digits, '.', '_' and '-'")
+        return topic
 
     @field_validator("options")
     @classmethod

@@ -362,6 +362,12 @@ class SourceConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
+    def _what_is_published_is_there(self) -> SourceConfig:
+        if self.publish.schema_change_topic is not None and not self.lake.schema_changes:
+            raise ValueError("publish.schema_change_topic needs lake.schema_changes: true")
+        return self
+
+    @model_validator(mode="after")
     def _tables_are_not_too_many(self) -> SourceConfig:
         named = sum(not one.is_pattern for one in self.tables)
         if self.tables_max is not None and named > self.tables_max:

@@ -286,14 +286,16 @@ class TableComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TablePublished:
-    """What publishing sent of a table: so many ``events``, without tombstones; all commits of its
-    change log up to ``version`` are out. ``lost`` names older change logs that are gone, by how
-    often the table's Delta tables had been begun: their last events may not be out."""
+class TopicPublished:
+    """What publishing sent to a topic: so many ``events``, without tombstones. All commits of the
+    ``table``'s change log up to ``version`` are out; both are None for a topic beside those of the
+    tables. ``lost`` names older change logs that are gone, by how often the table's Delta tables
+    had been begun: their last events may not be out."""
 
-    table: TableId
+    topic: str
     events: int
-    version: int
+    table: TableId | None = None
+    version: int | None = None
     lost: tuple[int, ...] = ()
 
 

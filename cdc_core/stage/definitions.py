@@ -28,6 +28,10 @@ SCHEMA_CHANGES = pa.schema(
                         ("type", pa.string()),
                         ("nullable", pa.bool_()),
                         ("default", pa.string()),
+                        ("type_name", pa.string()),
+                        ("length", pa.int32()),
+                        ("scale", pa.int32()),
+                        ("position", pa.int32()),
                     ]
                 )
             ),
@@ -37,4 +41,6 @@ SCHEMA_CHANGES = pa.schema(
     ]
 )
 """One row per change of a table's definition; ``owner, table_name, scn, type`` name it. ``columns``
-and ``key`` are NULL where the table left the stream (``is_followed`` is false)."""
+and ``key`` are NULL where the table left the stream (``is_followed`` is false). ``type_name``,
+``length`` (a number's digits, a text's characters) and ``scale`` are the parts of ``type``;
+``position`` counts the captured columns from 1 on."""

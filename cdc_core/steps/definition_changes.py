@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import assert_never
 
 from cdc_core.schema.evolution import (
@@ -62,3 +63,18 @@ def type_text(column: Column) -> str:
     if kind == "RAW":
         return f"RAW({column.length})"
     return kind
+
+
+def declared_length(column: Column) -> int | None:
+    """What stands first in the brackets of a column's type, as Debezium has it: a number's digits
+    (0 where it has any), a text's characters, a RAW's bytes, digits of a second; None for types
+    without."""
+    kind = column.data_type
+    if kind in {"NUMBER", "FLOAT"}:
+        return column.precision or 0
+    if kind in {"VARCHAR2", "NVARCHAR2", "CHAR", "NCHAR"}:
+        return column.char_length
+    if kind == "RAW":
+        return column.length
+    digits = re.fullmatch(r"TIMESTAMP\((\d)\)", kind)
+    return None if digits is None else int(digits[1])

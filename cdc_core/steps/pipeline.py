@@ -41,7 +41,6 @@ from cdc_core.steps import (
     policies,
     previewing,
     profiling,
-    publishing,
     rebuilding,
     reconciling,
     signals,
@@ -52,6 +51,7 @@ from cdc_core.steps.context import Context, OpenLake, seconds_since
 from cdc_core.steps.lookahead import carry_windows
 from cdc_core.steps.notifying import Notifier
 from cdc_core.steps.overtaken import look_again, looking_again, overtaken_where_forgotten
+from cdc_core.steps.publishing import tables as published_tables
 from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import estimating, starting
 from cdc_core.steps.snapshots import plan as snapshot_plan
@@ -327,7 +327,7 @@ class Pipeline(Context):
     lag = lagging.lag
     plan_work = planning.plan_work
     redo_profile = profiling.redo_profile
-    publish = publishing.publish
+    publish = published_tables.publish
     keep_history = history.keep_history
     register_tables = cataloging.register_tables
     rebuild_state = state_rebuild.rebuild_state

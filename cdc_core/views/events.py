@@ -10,8 +10,8 @@ import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal
-from typing import Any
+from decimal import Decimal, localcontext
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
@@ -24,13 +24,19 @@ from cdc_core.delta.history import filesystem_of
 from cdc_core.errors import CHANGELOG_HINT
 from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.types import arrow_type
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.views.envelope import LoggedTable, Origin
+
+if TYPE_CHECKING:
+    from cdc_core.views.transaction_order import Place
 
 ROWS_AT_ONCE = 20_000
 """So many changes of a table are in memory at once, and the row groups that they lie in."""
 _EPOCH = datetime(1970, 1, 1)
 _MILLISECOND_DIGITS = 3
+
+Decimals = Literal["text", "precise"]
 
 Image = dict[str, Any]
 """A row's columns under their present names, with Arrow's values as Python has them."""
@@ -42,7 +48,8 @@ class ChangeEvent:
 
     ``absent`` and ``before_absent`` name columns that the event does not carry. ``row`` is the
     change log's row, without its images; ``number`` its place among those that were read, from 1
-    on. ``key`` is None where the values of all columns identify a row, and for a TRUNCATE.
+    on; ``is_second``: it is the second event of its change. ``key`` is None where the values of all
+    columns identify a row, and for a TRUNCATE.
     """
 
     table: TableId
@@ -54,6 +61,7 @@ class ChangeEvent:
     before_absent: frozenset[str]
     row: Mapping[str, Any]
     number: int
+    is_second: bool = False
 
 
 def events_of(
@@ -137,7 +145,9 @@ def _events(logged: LoggedTable, row: dict[str, Any], number: int) -> Iterator[C
     if op == "d":  # what a deletion lacks in its old image stands in either list
         before_absent |= absent
 
-    def event(op: str, before: Image | None, after: Image | None) -> ChangeEvent:
+    def event(
+        op: str, before: Image | None, after: Image | None, *, is_second: bool = False
+    ) -> ChangeEvent:
         return ChangeEvent(
             table=logged.table,
             op=op,
@@ -148,11 +158,12 @@ def _events(logged: LoggedTable, row: dict[str, Any], number: int) -> Iterator[C
             before_absent=before_absent,
             row=row,
             number=number,
+            is_second=is_second,
         )
 
     if op == "u" and _key(schema, before) != _key(schema, after):
         yield event("d", before, None)
-        yield event("c", None, after)
+        yield event("c", None, after, is_second=True)
     else:
         yield event(op, before, after)
 
@@ -169,25 +180,40 @@ def _key(schema: TableSchema, image: Image | None) -> Image | None:
     return {name: image[name] for name in schema.key}
 
 
-def key_json(event: ChangeEvent, schema: TableSchema) -> dict[str, Any] | None:
+def key_json(
+    event: ChangeEvent, schema: TableSchema, decimals: Decimals = "text"
+) -> dict[str, Any] | None:
     """The message key: the key's columns, in Debezium's forms."""
     if event.key is None:
         return None
-    return {name: shown(schema.column(name), value) for name, value in event.key.items()}
+    return {name: shown(schema.column(name), value, decimals) for name, value in event.key.items()}
 
 
-def envelope_json(event: ChangeEvent, schema: TableSchema, origin: Origin) -> dict[str, Any]:
-    """The message: Debezium's envelope, with values in its forms."""
+def envelope_json(
+    event: ChangeEvent,
+    schema: TableSchema,
+    origin: Origin,
+    decimals: Decimals = "text",
+    place: Place | None = None,
+) -> dict[str, Any]:
+    """The message: Debezium's envelope, with values in its forms. ``place`` is where the event
+    stands in its transaction, None where nobody asks."""
     absent, before_absent = (
         one if origin.unavailable is not None else frozenset()
         for one in (event.absent, event.before_absent)
     )
     landed = _micros(event.row["_cdc_landed"])
     return {
-        "before": _image_json(event.before, schema, before_absent, origin),
-        "after": _image_json(event.after, schema, absent, origin),
-        "source": _source(event, origin),
-        "transaction": None,
+        "before": _image_json(event.before, schema, before_absent, origin, decimals),
+        "after": _image_json(event.after, schema, absent, origin, decimals),
+        "source": {**_source(event, origin), "txSeq": None if place is None else place.change},
+        "transaction": None
+        if place is None
+        else {
+            "id": place.id,
+            "total_order": place.total_order,
+            "data_collection_order": place.data_collection_order,
+        },
         "op": event.op,
         "ts_ms": None if landed is None else landed // 1000,
         "ts_us": landed,
@@ -196,31 +222,52 @@ def envelope_json(event: ChangeEvent, schema: TableSchema, origin: Origin) -> di
 
 
 def _image_json(
-    image: Image | None, schema: TableSchema, absent: frozenset[str], origin: Origin
+    image: Image | None,
+    schema: TableSchema,
+    absent: frozenset[str],
+    origin: Origin,
+    decimals: Decimals,
 ) -> dict[str, Any] | None:
     if image is None:
         return None
     return {
-        name: origin.unavailable if name in absent else shown(schema.column(name), value)
+        name: _unavailable(schema.column(name), origin)
+        if name in absent
+        else shown(schema.column(name), value, decimals)
         for name, value in image.items()
     }
 
 
-def shown(column: Column, value: Any) -> Any:
-    """A value as Debezium's JSON has it, with ``decimal.handling.mode: string`` and
-    ``time.precision.mode: adaptive``: whole numbers of up to 18 digits as numbers, other exact ones
-    as text; a DATE, and a TIMESTAMP of up to three digits, in milliseconds since 1970, others in
-    microseconds; a moment in UTC as ISO 8601 text; a day in days since 1970; bytes in
-    base64. What the lake holds as text stays that text."""
+def _unavailable(column: Column, origin: Origin) -> Any:
+    """What stands for a value that the event does not carry: texts and bytes alone can say so."""
+    kind, placeholder = arrow_type(column), origin.unavailable
+    if placeholder is not None and pa.types.is_binary(kind):
+        return base64.b64encode(placeholder.encode()).decode()
+    return placeholder if pa.types.is_string(kind) else None
+
+
+def shown(column: Column, value: Any, decimals: Decimals = "text") -> Any:
+    """A value as Debezium's JSON has it, with ``time.precision.mode: adaptive``: whole numbers of
+    up to 18 digits as numbers; a DATE, and a TIMESTAMP of up to three digits, in milliseconds since
+    1970, others in microseconds; a moment in UTC as ISO 8601 text; a day in days since 1970; bytes
+    in base64. Other exact numbers are texts, or with ``decimals`` ``precise`` the bytes of
+    Connect's Decimal, and of Debezium's VariableScaleDecimal where the column has no scale. What
+    the lake holds as text stays that text."""
     match value:
         case Decimal():
+            if decimals == "precise":
+                return _unscaled(value, arrow_type(column).scale)
             return format(value, "f")
+        case str() if decimals == "precise" and has_variable_scale(column):
+            exact = Decimal(value)
+            scale = max(0, -int(exact.as_tuple().exponent))
+            return {"scale": scale, "value": _unscaled(exact, scale)}
         case datetime() if value.tzinfo is not None:
             return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
         case datetime():
             micros = _micros(value)
             assert micros is not None
-            return micros // 1000 if _is_in_millis(column) else micros
+            return micros // 1000 if is_in_millis(column) else micros
         case date():
             return (value - _EPOCH.date()).days
         case bytes():
@@ -231,7 +278,25 @@ def shown(column: Column, value: Any) -> Any:
             return value
 
 
-def _is_in_millis(column: Column) -> bool:
+def has_variable_scale(column: Column) -> bool:
+    """Is it a number that has any scale, and therefore stands in the lake as text?"""
+    return (
+        column.data_type in {"NUMBER", "FLOAT"}
+        and not column.form
+        and pa.types.is_string(arrow_type(column))
+    )
+
+
+def _unscaled(value: Decimal, scale: int) -> str:
+    """A number's digits as the bytes of Java's BigInteger, in base64."""
+    with localcontext(prec=200):
+        number = int(value.scaleb(scale))
+    length = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return base64.b64encode(number.to_bytes(length, "big", signed=True)).decode()
+
+
+def is_in_millis(column: Column) -> bool:
+    """Are the column's times shown in milliseconds, not in microseconds?"""
     digits = column.data_type.removeprefix("TIMESTAMP(").removesuffix(")")
     return column.data_type == "DATE" or (digits.isdigit() and int(digits) <= _MILLISECOND_DIGITS)
 

@@ -458,7 +458,7 @@ def _published(pipeline: Pipeline, done: str) -> str:
     behind ``done``."""
     if pipeline.config.publish.bootstrap_servers is None:
         return ""
-    events = sum(one.events for one in pipeline.publish())
+    events = sum(one.events for one in pipeline.publish() if one.table is not None)
     return f"{', ' if done else ''}{counted(events, 'event')} published" if events else ""
 
 

@@ -15,7 +15,8 @@ def publish(config: ConfigOption = None) -> None:
     """
     with opened(config, oracle=False) as pipeline:
         for one in pipeline.publish():
-            out().print(f"{one.table}: {counted(one.events, 'event')} published", soft_wrap=True)
+            what = one.table or one.topic
+            out().print(f"{what}: {counted(one.events, 'event')} published", soft_wrap=True)
             for generation in one.lost:
                 out().print(
                     f"The older change log of {one.table}, with the suffix .g{generation}, is "

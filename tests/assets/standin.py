@@ -26,7 +26,7 @@ from cdc_core.model.reports import (
     TableComparison,
     TableHistory,
     TableMaintained,
-    TablePublished,
+    TopicPublished,
 )
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
@@ -449,10 +449,10 @@ class StandIn(Pipeline):
         scn = min(int(one.mirror_scn or 0) for one in self.store.tables.all(self.source))
         return Cut(scn, tuple(MirrorVersion(str(one), 7, "/lake") for one in self.tables))
 
-    def publish(self) -> Iterator[TablePublished]:
+    def publish(self) -> Iterator[TopicPublished]:
         for table in self.tables:
             self.calls.append(("publish", str(table)))
-            yield TablePublished(table=table, events=3, version=7)
+            yield TopicPublished(topic=str(table), table=table, events=3, version=7)
 
     def reconcile(
         self, tables: list[TableId] | None = None, *, scn: int | None = None, keys_max: int = 0

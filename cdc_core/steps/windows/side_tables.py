@@ -26,7 +26,7 @@ from cdc_core.stage.committed import committed_ledger
 from cdc_core.stage.definitions import SCHEMA_CHANGES, DefinitionChange
 from cdc_core.stage.transactions import transaction_rows
 from cdc_core.steps.context import Context
-from cdc_core.steps.definition_changes import changes_between, type_text
+from cdc_core.steps.definition_changes import changes_between, declared_length, type_text
 from cdc_core.steps.windows.shared import verify_files
 
 _TYPES: dict[str, DefinitionChange] = {
@@ -180,8 +180,12 @@ def _described(schema: TableSchema) -> dict[str, object]:
                 "type": type_text(column),
                 "nullable": column.nullable,
                 "default": column.default,
+                "type_name": column.data_type,
+                "length": declared_length(column),
+                "scale": column.scale,
+                "position": position,
             }
-            for column in schema.columns
+            for position, column in enumerate(schema.columns, start=1)
         ],
         "key": list(schema.key),
     }

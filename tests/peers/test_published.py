@@ -1,0 +1,203 @@
+"""What `redolake publish` sends is what Debezium's own topics would hold: topic by topic, message by message, schemas too, however often
+the publisher is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cdc_core.steps import Pipeline
+from oracle_embedded.database import CAPTURE
+from pipelines.config_file import load_config
+from tests.kafka_broker import KafkaBroker
+from tests.oracle.embedded import PASSWORDS, Oracle, running_oracle
+from tests.peers.debezium import Debezium, debezium, require_debezium
+from tests.peers.killed_publisher import publish_and_die
+from tests.peers.two_readers import COLUMNS, LOSING, TABLES, run_load
+
+pytestmark = pytest.mark.slow
+
+TRANSACTIONS = 10_000
+KILLS = 20
+PREFIX = "peer"
+VALUES = (
+    "'it''s', -1.5, DATE '2024-02-29', TIMESTAMP '2024-02-29 01:02:03.456789', HEXTORAW('0AFF')"
+)
+
+THEIR_OWN = ("ts_ms", "ts_us", "ts_ns")
+"""Of an envelope: when either program worked."""
+
+OWN_SOURCE = ("version", "ssn", "start_scn")
+"""Of the block ``source``: either program's version; ``ssn``, which Debezium never fills; and ``start_scn``, which is that of the first captured
+change there, and that of the transaction's beginning here."""
+
+OF_SNAPSHOT = ("snapshot", "scn", *THEIR_OWN)
+"""Of ``source`` in a row that a snapshot read: either reader has a snapshot of its own, and Debezium marks the first and the last row."""
+
+
+@pytest.fixture(autouse=True)
+def _peer() -> None:
+    require_debezium()
+
+
+def test_topics_hold_what_debeziums_would(
+    tmp_path: Path, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch, spark_process: None
+) -> None:
+    """10,000 transactions of three sessions, with rollbacks, savepoints and changes of keys; the publisher is killed twenty times.
+
+    Equal but for what the constants above list, and: columns that are not part of the key are optional in our schemas, and so is
+    ``source.ts_ms``; schemas have no ``doc`` and no defaults of columns; a schema change has another text of the DDL."""
+    began = time.monotonic()
+    with running_oracle() as oracle:
+        for wart in LOSING:
+            oracle.database.redo.set_wart(wart, shown=False)
+        oracle.run(*(f"CREATE TABLE {name} ({COLUMNS})" for name in TABLES))
+        oracle.run(*(f"INSERT INTO {name} VALUES ({-1 - key}, {VALUES})" for name in TABLES for key in range(3)))  # fmt: skip
+        file = _configuration(oracle, tmp_path, kafka)
+        theirs_in = tmp_path / "debezium"
+        theirs_in.mkdir()
+        options = {
+            "snapshot.mode": "initial",
+            "provide.transaction.metadata": "true",
+            "include.schema.changes": "true",
+            "heartbeat.interval.ms": "60000",
+            "decimal.handling.mode": "precise",
+            "key.converter.schemas.enable": "true",
+            "value.converter.schemas.enable": "true",
+        }
+        names = [f"DEMO.{name}" for name in TABLES]
+        with debezium(oracle.server.port, PASSWORDS[CAPTURE], theirs_in, names, **options) as peer:
+            monkeypatch.setenv("PEER_PASSWORD", PASSWORDS[CAPTURE])
+            config = load_config(file, environ=os.environ)
+            with Pipeline(config) as pipeline:
+                list(pipeline.run_once())
+            run_load(oracle, peer, transactions=TRANSACTIONS)
+            peer.wait(lambda: _ends(peer) >= TRANSACTIONS)
+            with Pipeline(config) as pipeline:
+                list(pipeline.run_windows())
+            loaded = time.monotonic()
+            dice, most = random.Random(7), TRANSACTIONS * 3 // 10
+            killed = publish_and_die(file, [dice.randrange(most) for _ in range(KILLS)])
+            seconds = time.monotonic() - loaded
+            theirs = peer.records()
+    print(
+        f"load {loaded - began:.0f} s, {killed} kills and publishing {seconds:.0f} s,"
+        f" {len(theirs)} records"
+    )
+    assert killed == KILLS
+    for name in TABLES:
+        topic = f"{PREFIX}.DEMO.{name}"
+        ours = _received(kafka, topic)
+        own = [(one["key"], one["value"]) for one in theirs if one["topic"] == topic]
+        assert _all_schemas(ours) == _all_schemas(own)
+        rows, changes = _parts(ours), _parts(own)
+        assert rows[0] == changes[0], "rows of the snapshot"
+        assert len(rows[1]) == len(changes[1]) > TRANSACTIONS
+        differing = [pair for pair in zip(rows[1], changes[1], strict=True) if pair[0] != pair[1]]
+        assert differing[:3] == []
+    topic = f"{PREFIX}.transaction"
+    ours = _received(kafka, topic)
+    own = [(one["key"], one["value"]) for one in theirs if one["topic"] == topic]
+    assert _all_schemas(ours) == _all_schemas(own)
+    payloads = [[_payloads(*one) for one in messages] for messages in (ours, own)]
+    assert len(payloads[0]) == len(payloads[1]) > 2 * TRANSACTIONS
+    assert payloads[0] == payloads[1]
+    _check_definitions(kafka, theirs)
+
+
+def _check_definitions(kafka: KafkaBroker, theirs: Sequence[Mapping[str, Any]]) -> None:
+    ours = _received(kafka, PREFIX)
+    own = [(one["key"], one["value"]) for one in theirs if one["topic"] == PREFIX]
+    assert _all_schemas(ours) == _all_schemas(own)
+    both = []
+    for messages in (ours, own):
+        payloads = sorted((_payloads(*one) for one in messages), key=repr)
+        both.append([(key, value["databaseName"], value["schemaName"], value["tableChanges"]) for key, value in payloads])  # fmt: skip
+    assert len(both[0]) == len(TABLES)
+    assert both[0] == both[1]
+
+
+def _configuration(oracle: Oracle, folder: Path, kafka: KafkaBroker) -> Path:
+    attributes = {
+        "name": "peer",
+        "oracle": {
+            **{name: text for name, text in oracle.login(CAPTURE).items() if name != "password"},
+            "password_env": "PEER_PASSWORD",
+        },
+        "tables": [{"name": f"DEMO.{name}"} for name in TABLES],
+        "landing": {"type": "local", "path": str(folder / "landing")},
+        "lake": {"path": str(folder / "lake")},
+        "state": {"url": f"sqlite:///{folder}/state.db"},
+        "publish": {
+            "bootstrap_servers": kafka.address,
+            "topic_prefix": PREFIX,
+            "database": "ORCLPDB1",
+            "transaction_topic": "{prefix}.transaction",
+            "schema_change_topic": "{prefix}",
+            "heartbeat_topic": "__debezium-heartbeat.{prefix}",
+            "schemas": True,
+            "decimals": "precise",
+        },
+    }
+    written = {"type": "assets.components.OracleCdc", "attributes": attributes}
+    file = folder / "defs.yaml"
+    file.write_text(yaml.safe_dump(written))
+    return file
+
+
+def _ends(peer: Debezium) -> int:
+    return (peer.folder / "records.json").read_text().count('"status":"END"')
+
+
+def _received(kafka: KafkaBroker, topic: str) -> list[tuple[Any, Any]]:
+    return [
+        (json.loads(key or "null"), json.loads(value or "null"))
+        for key, value in kafka.records(topic)
+    ]
+
+
+def _payloads(key: Any, value: Any) -> tuple[Any, Any]:
+    return key and key["payload"], value and value["payload"]
+
+
+def _parts(messages: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+    """Rows of snapshots, which have no order, and changes, in their order."""
+    rows, changes = list[Any](), list[Any]()
+    for message in messages:
+        key, value = _payloads(*message)
+        if value is None:
+            changes.append((key, None))
+            continue
+        left_out = (*OWN_SOURCE, *(OF_SNAPSHOT if value["op"] == "r" else ()))
+        source = {name: one for name, one in value["source"].items() if name not in left_out}
+        kept = {name: one for name, one in value.items() if name not in THEIR_OWN}
+        (rows if value["op"] == "r" else changes).append((key, {**kept, "source": source}))
+    return sorted(rows, key=repr), changes
+
+
+def _all_schemas(messages: Sequence[tuple[Any, Any]]) -> set[str]:
+    """Each schema of keys and values once, as far as both say it."""
+    return {
+        json.dumps(_plain(part["schema"]), sort_keys=True)
+        for message in messages
+        for part in message
+        if part is not None
+    }
+
+
+def _plain(schema: Any) -> Any:
+    """A schema without what is listed as different."""
+    if isinstance(schema, list):
+        return [_plain(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    left_out = {"doc", "default", "optional"}
+    return {name: _plain(part) for name, part in schema.items() if name not in left_out}
