@@ -436,11 +436,15 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
     ),
     "Events and topics": (
         (
-            "include.schema.changes", TAKEN, "lake.schema_changes", "A Delta table instead of a topic.",
+            "include.schema.changes", TAKEN, "lake.schema_changes publish.schema_change_topic",
+            "A Delta table; a topic where you publish to Kafka.",
         ),
-        ("include.schema.comments", MISSING, "", "Comments are not captured."),
         (
-            "provide.transaction.metadata", TAKEN, "lake.transactions",
+            "include.schema.comments", DIFFERS, "lake.catalog",
+            "With `lake.catalog`, tables and columns have Oracle's comments in the catalog.",
+        ),
+        (
+            "provide.transaction.metadata", TAKEN, "lake.transactions publish.transaction_topic",
             "One row per transaction in a Delta table, with the number of its changes per table.",
         ),
         (
@@ -450,11 +454,11 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         (
             "topic.naming.strategy topic.delimiter topic.cache.size topic.transaction "
             "topic.heartbeat.prefix topic.heartbeat.name topic.creation.{option}", NOT_NEEDED,
-            "lake.mirror_path lake.changelog_path publish.topic_prefix publish.partitions",
+            "lake.mirror_path lake.changelog_path publish.topic publish.topic_prefix publish.partitions",
             "Topics are there only where you publish to Kafka. Templates say where Delta tables stand.",
         ),
         (
-            "heartbeat.interval.ms", ANSWERED, "",
+            "heartbeat.interval.ms", ANSWERED, "publish.heartbeat_topic",
             "An idle database still closes windows, so the position never ages.",
         ),
         (
