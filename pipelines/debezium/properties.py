@@ -440,7 +440,7 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "A Delta table; a topic where you publish to Kafka.",
         ),
         (
-            "include.schema.comments", DIFFERS, "lake.catalog",
+            "include.schema.comments", DIFFERS, "lake.catalog.mirror_name",
             "With `lake.catalog`, tables and columns have Oracle's comments in the catalog.",
         ),
         (

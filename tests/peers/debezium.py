@@ -62,10 +62,10 @@ class Debezium:
         lines = (self.folder / "events.json").read_text().splitlines()
         return [_event(json.loads(line), kinds) for line in lines]
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> Iterator[dict[str, Any]]:
         """What its topics would hold: ``topic``, ``key`` and ``value`` of each record so far."""
-        lines = (self.folder / "records.json").read_text().splitlines()
-        return [json.loads(line) for line in lines]
+        with (self.folder / "records.json").open() as lines:
+            yield from map(json.loads, lines)
 
     def newest(self) -> str:
         """The last of its events, as JSON."""

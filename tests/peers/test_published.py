@@ -7,7 +7,9 @@ import json
 import os
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -87,42 +89,71 @@ def test_topics_hold_what_debeziums_would(
             dice, most = random.Random(7), TRANSACTIONS * 3 // 10
             killed = publish_and_die(file, [dice.randrange(most) for _ in range(KILLS)])
             seconds = time.monotonic() - loaded
-            theirs = peer.records()
+            theirs = _topics((one["topic"], one["key"], one["value"]) for one in peer.records())
+    ours = _topics(
+        (topic, json.loads(key or b"null"), json.loads(value or b"null"))
+        for topic in theirs
+        for key, value in kafka.records(topic)
+    )
+    messages = sum(len(one.messages) for one in ours.values())
     print(
         f"load {loaded - began:.0f} s, {killed} kills and publishing {seconds:.0f} s,"
-        f" {len(theirs)} records"
+        f" {messages} messages in {len(ours)} topics"
     )
     assert killed == KILLS
+    assert ours.keys() == theirs.keys()
+    for topic, one in ours.items():
+        assert one.schemas == theirs[topic].schemas, topic
     for name in TABLES:
         topic = f"{PREFIX}.DEMO.{name}"
-        ours = _received(kafka, topic)
-        own = [(one["key"], one["value"]) for one in theirs if one["topic"] == topic]
-        assert _all_schemas(ours) == _all_schemas(own)
-        rows, changes = _parts(ours), _parts(own)
-        assert rows[0] == changes[0], "rows of the snapshot"
-        assert len(rows[1]) == len(changes[1]) > TRANSACTIONS
-        differing = [pair for pair in zip(rows[1], changes[1], strict=True) if pair[0] != pair[1]]
-        assert differing[:3] == []
-    topic = f"{PREFIX}.transaction"
-    ours = _received(kafka, topic)
-    own = [(one["key"], one["value"]) for one in theirs if one["topic"] == topic]
-    assert _all_schemas(ours) == _all_schemas(own)
-    payloads = [[_payloads(*one) for one in messages] for messages in (ours, own)]
-    assert len(payloads[0]) == len(payloads[1]) > 2 * TRANSACTIONS
-    assert payloads[0] == payloads[1]
-    _check_definitions(kafka, theirs)
+        (rows, changes), (rows_there, changes_there) = map(_parts, (ours[topic], theirs[topic]))
+        assert rows == rows_there
+        assert len(changes) == len(changes_there) > TRANSACTIONS
+        pairs = zip(changes, changes_there, strict=True)
+        assert [pair for pair in pairs if pair[0] != pair[1]][:3] == []
+    ends, ends_there = (_ends_of(one[f"{PREFIX}.transaction"]) for one in (ours, theirs))
+    assert len(ends) == len(ends_there) > 2 * TRANSACTIONS
+    assert ends == ends_there
+    definitions, definitions_there = (_definitions(one[PREFIX]) for one in (ours, theirs))
+    assert len(definitions) == len(TABLES)
+    assert definitions == definitions_there
 
 
-def _check_definitions(kafka: KafkaBroker, theirs: Sequence[Mapping[str, Any]]) -> None:
-    ours = _received(kafka, PREFIX)
-    own = [(one["key"], one["value"]) for one in theirs if one["topic"] == PREFIX]
-    assert _all_schemas(ours) == _all_schemas(own)
-    both = []
-    for messages in (ours, own):
-        payloads = sorted((_payloads(*one) for one in messages), key=repr)
-        both.append([(key, value["databaseName"], value["schemaName"], value["tableChanges"]) for key, value in payloads])  # fmt: skip
-    assert len(both[0]) == len(TABLES)
-    assert both[0] == both[1]
+@dataclass(slots=True)
+class Topic:
+    """What a topic holds: keys and values without their schemas, and the schemas."""
+
+    messages: list[tuple[Any, Any]] = field(default_factory=list)
+    schemas: set[str] = field(default_factory=set)
+
+
+def _topics(records: Iterable[tuple[str, Any, Any]]) -> dict[str, Topic]:
+    found: dict[str, Topic] = {}
+    plain = lru_cache(lambda text: json.dumps(_plain(json.loads(text)), sort_keys=True))
+    for name, key, value in records:
+        topic = found.setdefault(name, Topic())
+        parts = [one for one in (key, value) if one is not None]
+        topic.schemas.update(plain(json.dumps(one["schema"])) for one in parts)
+        topic.messages.append((key and key["payload"], value and value["payload"]))
+    return found
+
+
+def _ends_of(topic: Topic) -> list[Any]:
+    """Of an END, Debezium's time is that of the transaction's last change, ours that of its COMMIT."""
+    return [
+        (key, {name: one for name, one in value.items() if (name, value["status"]) != ("ts_ms", "END")})
+        for key, value in topic.messages
+    ]  # fmt: skip
+
+
+def _definitions(topic: Topic) -> list[Any]:
+    return sorted(
+        (
+            (key, value["databaseName"], value["schemaName"], value["tableChanges"])
+            for key, value in topic.messages
+        ),
+        key=repr,
+    )
 
 
 def _configuration(oracle: Oracle, folder: Path, kafka: KafkaBroker) -> Path:
@@ -136,6 +167,7 @@ def _configuration(oracle: Oracle, folder: Path, kafka: KafkaBroker) -> Path:
         "landing": {"type": "local", "path": str(folder / "landing")},
         "lake": {"path": str(folder / "lake")},
         "state": {"url": f"sqlite:///{folder}/state.db"},
+        "capture": {"close_at": "online"},
         "publish": {
             "bootstrap_servers": kafka.address,
             "topic_prefix": PREFIX,
@@ -157,22 +189,10 @@ def _ends(peer: Debezium) -> int:
     return (peer.folder / "records.json").read_text().count('"status":"END"')
 
 
-def _received(kafka: KafkaBroker, topic: str) -> list[tuple[Any, Any]]:
-    return [
-        (json.loads(key or "null"), json.loads(value or "null"))
-        for key, value in kafka.records(topic)
-    ]
-
-
-def _payloads(key: Any, value: Any) -> tuple[Any, Any]:
-    return key and key["payload"], value and value["payload"]
-
-
-def _parts(messages: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+def _parts(topic: Topic) -> tuple[list[Any], list[Any]]:
     """Rows of snapshots, which have no order, and changes, in their order."""
     rows, changes = list[Any](), list[Any]()
-    for message in messages:
-        key, value = _payloads(*message)
+    for key, value in topic.messages:
         if value is None:
             changes.append((key, None))
             continue
@@ -181,16 +201,6 @@ def _parts(messages: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
         kept = {name: one for name, one in value.items() if name not in THEIR_OWN}
         (rows if value["op"] == "r" else changes).append((key, {**kept, "source": source}))
     return sorted(rows, key=repr), changes
-
-
-def _all_schemas(messages: Sequence[tuple[Any, Any]]) -> set[str]:
-    """Each schema of keys and values once, as far as both say it."""
-    return {
-        json.dumps(_plain(part["schema"]), sort_keys=True)
-        for message in messages
-        for part in message
-        if part is not None
-    }
 
 
 def _plain(schema: Any) -> Any:

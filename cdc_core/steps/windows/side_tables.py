@@ -182,7 +182,7 @@ def _described(schema: TableSchema) -> dict[str, object]:
                 "default": column.default,
                 "type_name": column.data_type,
                 "length": declared_length(column),
-                "scale": column.scale,
+                "scale": column.scale if column.data_type == "NUMBER" else None,
                 "position": position,
             }
             for position, column in enumerate(schema.columns, start=1)
