@@ -16,6 +16,8 @@ from cdc_core.schema.evolution import (
 )
 from cdc_core.schema.table import Column, TableSchema
 
+_HIDDEN = re.compile(r"SYS_NC\d+\$")
+
 
 def changes_between(before: TableSchema | None, schema: TableSchema) -> tuple[str, ...]:
     """What became of a table between two of its versions."""
@@ -31,8 +33,12 @@ def changes_between(before: TableSchema | None, schema: TableSchema) -> tuple[st
 
 
 def new_and_left_out(before: TableSchema, schema: TableSchema) -> list[str]:
-    """Columns that came, and that are not captured."""
-    return [name for name in schema.stored if name in schema.excluded and name not in before.stored]
+    """Columns that came, and that are not captured; without those that Oracle hides for itself."""
+    return [
+        name
+        for name in schema.stored
+        if name in schema.excluded and name not in before.stored and not _HIDDEN.fullmatch(name)
+    ]
 
 
 def _step_text(step: Step) -> str:

@@ -163,7 +163,10 @@ def test_definitions_are_told_from_the_first_one_on(oracle: Oracle, tmp_path: Pa
         altered, truncated = by_type["ONE", "ALTER"], by_type["TWO", "TRUNCATE"]
         assert altered["ddl"] == "ALTER TABLE ONE ADD (MORE NUMBER(5) DEFAULT 7);"
         assert altered["changes"] == ["MORE NUMBER(5,0) is new"]
-        assert altered["columns"][2] == {"name": "MORE", "type": "NUMBER(5,0)", "nullable": True, "default": "7"}  # fmt: skip
+        assert altered["columns"][2] == {
+            "name": "MORE", "type": "NUMBER(5,0)", "nullable": True, "default": "7",
+            "type_name": "NUMBER", "length": 5, "scale": 0, "position": 3,
+        }  # fmt: skip
         assert (altered["key"], altered["is_followed"]) == (["ID"], True)
         assert altered["timestamp"] is not None
         assert by_type["ONE", "CREATE"]["scn"] < altered["scn"] < truncated["scn"]
