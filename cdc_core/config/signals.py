@@ -38,7 +38,8 @@ class SignalConfig(ConfigModel):
 
     table: str | None = None
     """A signal table in Oracle (``id VARCHAR2``, ``type VARCHAR2``, ``data VARCHAR2`` or
-    ``CLOB``), read only. By default there is none."""
+    ``CLOB``), read only: by query, or by its redo if it stands under ``tables`` too. By default
+    there is none."""
 
     file: Path | None = None
     """The absolute path of a file to which senders append one JSON object a line: ``{"id": "…",

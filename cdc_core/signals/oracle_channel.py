@@ -98,7 +98,7 @@ class OracleChannel:
         for signal in [*came, *(one for one in there if one.id not in ids)]:
             if (one := before.get(signal.id)) is None:
                 found.append(_as_old(signal, position) if signal.id in old else signal)
-            elif _is_another(signal, one):
+            elif is_another(signal, one):
                 found.append(used_before(signal))
         return found
 
@@ -185,7 +185,7 @@ def _as_old(signal: Signal, scn: Scn) -> Signal:
     )
 
 
-def _is_another(signal: Signal, before: Signal) -> bool:
+def is_another(signal: Signal, before: Signal) -> bool:
     """Does a row ask for something else than the signal that had its id? What was taken may have an
     ``scn`` besides."""
     if before.channel != ORACLE_CHANNEL:

@@ -52,6 +52,7 @@ from cdc_core.signals.signal_types import (
     parse_signal,
 )
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.signal_rows import RedoChannel, captured_signal_table
 from cdc_core.steps.snapshots.control import stop_snapshots
 from cdc_core.steps.snapshots.plan import start_snapshot
 
@@ -214,8 +215,10 @@ def _channels(ctx: Context) -> Iterator[list[Channel]]:
     if "oracle" not in config.enabled or position is None:
         yield found
         return
+    captured = captured_signal_table(ctx)
     with ctx.database.session() as session:
-        yield [*found, OracleChannel(session, ctx.config, position)]
+        queried = OracleChannel(session, ctx.config, position)
+        yield [*found, RedoChannel(ctx, captured, queried) if captured else queried]
 
 
 def _keep(ctx: Context, signals: Sequence[Signal]) -> None:

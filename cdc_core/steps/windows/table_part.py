@@ -123,7 +123,7 @@ class WindowPart:
         versions = ctx.store.schemas.versions(ctx.source, self.table)
         part = TablePart(
             manifest=own,
-            schema=ctx.visible(_schema(ctx, own, self.table)),
+            schema=ctx.visible(definition_of(ctx, own, self.table)),
             landed=landed,
             earlier=[
                 ctx.visible(version.schema)
@@ -199,7 +199,7 @@ def _quarantine_max(ctx: Context, table: TableId) -> int | None:
     return ctx.config.policies.quarantine_rows_max if policy == "quarantine" else None
 
 
-def _schema(ctx: Context, manifest: WindowManifest, table: TableId) -> TableSchema:
+def definition_of(ctx: Context, manifest: WindowManifest, table: TableId) -> TableSchema:
     """The version with which the part ends: as the schema history has it now, which may be better
     than when the window landed."""
     landed = next(schema for schema in manifest.schemas if schema.table == table)
