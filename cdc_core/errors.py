@@ -331,9 +331,9 @@ class RowsGoneError(SchemaMismatchError):
     were."""
 
 
-class RenamedMeanwhileError(SchemaMismatchError):
-    """Columns got other names while a chunk was read, so a query may have read one for another; the
-    chunk is read again."""
+class AlteredMeanwhileError(SchemaMismatchError):
+    """A table was altered while a chunk was read: columns got other names, so a query may have read
+    one for another, or a DDL came between two watermarks. The chunk is read again."""
 
 
 class DuplicateKeyError(TerminalError):

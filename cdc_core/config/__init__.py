@@ -28,7 +28,7 @@ from cdc_core.config.lake import (
 )
 from cdc_core.config.oracle import OracleConfig
 from cdc_core.config.pdbs import refuse_several, sources_of
-from cdc_core.config.snapshot import SnapshotConfig
+from cdc_core.config.snapshot import Reading, SnapshotConfig
 from cdc_core.config.source import EventsConfig, SourceConfig, StateConfig
 from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConfig
 
@@ -53,6 +53,7 @@ __all__ = [
     "Policy",
     "PolicyConfig",
     "QueryFilterMode",
+    "Reading",
     "S3LandingConfig",
     "SnapshotConfig",
     "SourceConfig",

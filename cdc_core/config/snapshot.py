@@ -26,6 +26,7 @@ SnapshotMode = Literal[
     "custom",
 ]
 Cut = Literal["auto", "key", "rowid", "partition"]
+Reading = Literal["flashback", "watermarks", "auto"]
 SESSIONS_BY_DEFAULT_MAX = 4
 _ALIASES = {"schema_only": "no_data", "schema_only_recovery": "recovery"}
 
@@ -92,6 +93,13 @@ class SnapshotConfig(ConfigModel):
     """From which SCN on redo is read for ``start_scn``: the start of the oldest transaction that
     was open there. A transaction that began earlier and commits above ``start_scn`` stops the
     tables that it changed. By default ``start_scn``."""
+
+    read: Reading = "flashback"
+    """How rows are read. ``flashback``, the default: all chunks as of the SCN of their snapshot,
+    which takes the FLASHBACK right, and undo as long as the snapshot lasts. ``watermarks``: each
+    chunk as it is when it is read, and the redo puts it right, which takes SELECT alone, and undo
+    as long as a chunk lasts. ``auto``: by flashback, and by watermarks where Oracle refuses
+    that."""
 
     chunk_rows: Annotated[int, Field(ge=100)] = 500_000
     """Rows that a chunk should have, about."""

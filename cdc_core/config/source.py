@@ -587,7 +587,7 @@ class SourceConfig(ConfigModel):
     def snapshot_of(self, table: TableId) -> SnapshotConfig:
         """How the rows of a captured table are read, by what its entry says of its own."""
         entry = self.table(table)
-        own = {"cut": entry.cut, "surrogate_key": entry.surrogate_key}
+        own = {"read": entry.read, "cut": entry.cut, "surrogate_key": entry.surrogate_key}
         said = {name: value for name, value in own.items() if value is not None}
         return self.snapshot.model_copy(update=said) if said else self.snapshot
 

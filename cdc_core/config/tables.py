@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, checked
 from cdc_core.config.history import HistoryKind
-from cdc_core.config.snapshot import Cut
+from cdc_core.config.snapshot import Cut, Reading
 from cdc_core.model.character_sets import check_character_set
 from cdc_core.model.identifiers import TableId, split_container
 from cdc_core.model.patterns import (
@@ -287,6 +287,9 @@ class TableConfig(ConfigModel):
 
     dropped_columns: Literal["keep", "drop"] | None = None
     """As ``policies.dropped_columns``, for this table; by default that of the source."""
+
+    read: Reading | None = None
+    """As ``snapshot.read``, for this table; by default that of the source."""
 
     cut: Cut | None = None
     """As ``snapshot.cut``, for this table; by default that of the source."""

@@ -122,7 +122,9 @@ def _chunks(
     names = [app.removeprefix(prefix) for app in transactions if app.startswith(prefix)]
     places = [tuple(name.rsplit("/", 1)) for name in names]
     scns = {
-        (one.metadata["snapshot"], one.metadata["number"]): int(one.metadata["chunk_scn"])
+        (one.metadata["snapshot"], one.metadata["number"]): int(
+            one.metadata.get("chunk_scn_low", one.metadata["chunk_scn"])
+        )
         for one in commits
         if one.metadata.get("kind") == "chunk"
     }

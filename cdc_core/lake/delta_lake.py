@@ -169,9 +169,16 @@ class DeltaLake(Lake):
         landed: datetime,
         *,
         generation: int = 0,
+        is_exact: bool = True,
+        have_own_keys: bool = False,
     ) -> ChunkAhead | None:
         work = self._work(schema.table, generation, no_fence)
-        return begin_chunk(work, schema, snapshot_id, number, scn, landed, holds_alone=holds_alone)
+        return begin_chunk(
+            work, schema, snapshot_id, number, scn, landed, is_exact=is_exact,
+            holds_alone=lambda own: holds_alone(
+                own, snapshot_id, scn, is_exact=is_exact, have_own_keys=have_own_keys
+            ),
+        )  # fmt: skip
 
     def apply_chunk(
         self,

@@ -137,6 +137,8 @@ class Lake(Protocol):
         landed: datetime,
         *,
         generation: int = 0,
+        is_exact: bool = True,
+        have_own_keys: bool = False,
     ) -> ChunkAhead | None:
         """Begin to write the files of a chunk while it is read; give what this returns to
         :meth:`apply_chunk`, and discard it behind that.
@@ -149,6 +151,8 @@ class Lake(Protocol):
             scn: As of which SCN it is read.
             landed: What its manifest will say.
             generation: As for :meth:`apply_window`.
+            is_exact: As the manifest will say.
+            have_own_keys: As the manifest will say of its rows.
         """
 
     def apply_chunk(

@@ -199,11 +199,13 @@ class WindowManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkManifest:
-    """A landed chunk: the rows of ``table`` in one key or ROWID range as of ``scn``.
+    """A landed chunk: the rows of ``table`` in one key or ROWID range as of ``scn``; or, if there
+    is a ``scn_high``, as of one SCN from ``scn`` up to it.
 
     ``condition`` is the text of an ad hoc snapshot's additional condition, None for a whole table;
     ``landed`` the moment at which reading began, otherwise as of a window. ``unfit_values`` are
-    NULL because the form of their column does not hold them.
+    NULL because the form of their column does not hold them. Rows that ``have_own_keys`` have keys
+    that no other chunk of their snapshot has, of whatever SCN it is.
     """
 
     source: str
@@ -217,6 +219,18 @@ class ChunkManifest:
     seconds: float
     landed: str
     unfit_values: int = 0
+    scn_high: Scn | None = None
+    have_own_keys: bool = False
+
+    @property
+    def is_exact(self) -> bool:
+        """Was it read as of ``scn``?"""
+        return self.scn_high is None
+
+    @property
+    def read_up_to(self) -> Scn:
+        """Highest SCN whose changes its rows may have."""
+        return self.scn if self.scn_high is None else self.scn_high
 
 
 def moment_of(landed: str) -> datetime:

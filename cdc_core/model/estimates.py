@@ -12,7 +12,9 @@ class TableEstimate:
     ``rows`` are those of the statistics where the table has some and is read whole, else counted;
     ``bytes`` are those of its blocks, None without statistics. ``minutes`` is how long its chunks
     take, ``ends`` how long after the start the last of them is read; None as long as no rate was
-    measured. ``trouble`` says why the table cannot be read.
+    measured; ``chunk_minutes`` is how long one of them takes. Where chunks are read between
+    watermarks (``is_between``), Oracle must keep undo no longer than that. ``trouble`` says why the
+    table cannot be read.
     """
 
     table: str
@@ -22,7 +24,9 @@ class TableEstimate:
     bytes: int | None = None
     minutes: float | None = None
     ends: float | None = None
+    chunk_minutes: float | None = None
     needs_one_scn: bool = False
+    is_between: bool = False
     trouble: str | None = None
 
 
@@ -44,10 +48,12 @@ class SnapshotEstimate:
 
     @property
     def beyond_undo(self) -> tuple[TableEstimate, ...]:
-        """The tables that would not be read to the end as of the SCN at which the snapshot
-        begins."""
+        """The tables that would not be read to the end as of the SCN at which the snapshot begins,
+        or whose single chunks would not."""
         if self.undo_seconds is None:
             return ()
         return tuple(
-            one for one in self.tables if one.ends is not None and one.ends * 60 > self.undo_seconds
+            one
+            for one in self.tables
+            if 60 * ((one.chunk_minutes if one.is_between else one.ends) or 0) > self.undo_seconds
         )

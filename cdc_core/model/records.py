@@ -49,11 +49,11 @@ class TableRecord:
     the rest that belongs to it.
 
     Its rows: ``snapshot_scn`` is the SCN of its snapshot ``snapshot_id``, ``consistent_scn`` the
-    highest SCN of which a chunk was read, ``mirror_scn`` the SCN of which its mirror is an image
-    (None until the snapshot is complete). ``generation`` counts how often its Delta tables were
-    begun. ``row_filter`` is the condition on the rows that its snapshots read, in the names of the
-    definition as of ``snapshot_scn``; None for all rows. ``in_quarantine`` redo rows could not be
-    decoded and no later snapshot has settled them:
+    highest SCN as of which a chunk may have been read, ``mirror_scn`` the SCN of which its mirror
+    is an image (None until the snapshot is complete). ``generation`` counts how often its Delta
+    tables were begun. ``row_filter`` is the condition on the rows that its snapshots read, in the
+    names of the definition as of ``snapshot_scn``; None for all rows. ``in_quarantine`` redo rows
+    could not be decoded and no later snapshot has settled them:
     the mirror is an image but for their rows.
 
     It ``awaits_rows`` while rows that came into it without redo, such as those of an exchanged
@@ -169,7 +169,8 @@ class WindowRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkRecord:
-    """One chunk of one table's snapshot. ``range`` is the JSON form of its part of the table,
+    """One chunk of one table's snapshot, as of ``scn``; as of an SCN from that up to ``scn_high``
+    where it was read between watermarks. ``range`` is the JSON form of its part of the table,
     ``applied`` when it was applied, as far as that is known."""
 
     source: str
@@ -186,6 +187,7 @@ class ChunkRecord:
     apply_seconds: float | None = None
     applied: datetime | None = None
     manifest_sha256: str | None = None
+    scn_high: Scn | None = None
 
     @property
     def what(self) -> str:

@@ -41,12 +41,17 @@ def seeing_all(session: UserQueries, table: TableId) -> Iterator[None]:
         PreflightError: The table has row-level security or Data Redaction, and the user is not
             exempt.
     """
-    _refuse(session, table)
+    refuse_hidden(session, table)
     yield
-    _refuse(session, table)
+    refuse_hidden(session, table)
 
 
-def _refuse(session: UserQueries, table: TableId) -> None:
+def refuse_hidden(session: UserQueries, table: TableId) -> None:
+    """Let the rows of a table be read only if no policy stands between now.
+
+    Raises:
+        PreflightError: As for :func:`seeing_all`.
+    """
     found = [one for one in policies_on(session, [table]) if one.is_problem]
     if found:
         raise PreflightError(

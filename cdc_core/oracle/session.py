@@ -1,6 +1,7 @@
 """How is the database spoken to? The only door to the driver.
 
-Only queries, ``ALTER SESSION`` and DBMS_LOGMNR calls leave here; a test records every statement.
+Only queries, ``ALTER SESSION``, ``SET TRANSACTION READ ONLY`` and DBMS_LOGMNR calls leave here; a
+test records every statement.
 Exceptions are the update of a flush row, for those who configure a table for it, and the scratch
 tables of :mod:`cdc_core.oracle.scratch`.
 """
@@ -8,7 +9,7 @@ tables of :mod:`cdc_core.oracle.scratch`.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import Any, Self, TypeVar, overload
 
@@ -47,6 +48,8 @@ queries shall see them too. Source: SQL Language Reference 19c, ALTER SESSION.""
 _DATABASE = "SELECT CDB, SYS_CONTEXT('USERENV', 'CON_NAME'), DBID, CON_DBID FROM V$DATABASE"
 """Source: Oracle Database Reference 19c, V$DATABASE (CON_DBID: database ID of the PDB)."""
 _FETCH_ALL_ROWS = 1000
+
+_READ_ONLY = "SET TRANSACTION READ ONLY"
 
 _LOCK_FLUSH_ROW = "SELECT LAST_SCN FROM {table} FOR UPDATE NOWAIT"
 _FLUSH = "UPDATE {table} SET LAST_SCN = (SELECT CURRENT_SCN FROM V$DATABASE)"
@@ -248,6 +251,26 @@ class OracleSession:
         """Run a PL/SQL block (calls of DBMS_LOGMNR)."""
         with self._cursor(plsql) as cursor:
             cursor.execute(plsql, dict(binds or {}))
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """All queries of the block see what was committed when it began, which takes no right but
+        SELECT.
+
+        Source:
+            Oracle Database SQL Language Reference 19c, SET TRANSACTION: "All subsequent queries in
+            that transaction see only changes that were committed before the transaction began."
+        """
+        with self._cursor(_READ_ONLY) as cursor:
+            cursor.execute(_READ_ONLY)
+        try:
+            yield
+        except BaseException:
+            with suppress(*DRIVER_ERRORS):
+                self._connection.rollback()
+            raise
+        with self._cursor("ROLLBACK"):
+            self._connection.rollback()
 
     def write_flush_row(self, table: TableId) -> int:
         """Update the row of a flush table to the present SCN and commit; the only row that Redolake

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from cdc_core.config import TableConfig
+from cdc_core.config import Reading, TableConfig
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -19,12 +19,14 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Looked:
     """What checks of tables look at: the configured tables, the definitions of those that have one
-    that can be captured, and an SCN of now (None where the user may not read it)."""
+    that can be captured, an SCN of now (None where the user may not read it), and how rows are read
+    of tables that do not say it themselves."""
 
     session: OracleSession
     configs: Sequence[TableConfig]
     schemas: Sequence[TableSchema] = ()
     scn: Scn | None = None
+    reading: Reading = "flashback"
 
     @property
     def tables(self) -> list[TableId]:

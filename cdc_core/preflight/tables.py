@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cdc_core.config import MatchedTable, TableConfig
+from cdc_core.config import MatchedTable, Reading, TableConfig
 from cdc_core.errors import (
     CdcError,
     ConfigError,
@@ -46,9 +46,11 @@ _NO_SUCH_COLUMN = "ORA-00904"
 _NO_SUCH_FUNCTION = frozenset({"ORA-00904", "ORA-01031"})
 
 
-def check_tables(session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:
+def check_tables(
+    session: OracleSession, tables: Sequence[TableConfig], reading: Reading = "flashback"
+) -> list[Finding]:
     """Look at the tables and at what reading them needs; an empty list means that nothing is to be
-    said.
+    said. ``reading`` is how rows are read of tables that do not say it themselves.
 
     Only failures to look are raised: a lost session, a database that is down.
     """
@@ -78,7 +80,7 @@ def check_tables(session: OracleSession, tables: Sequence[TableConfig]) -> list[
             schemas.append(_usable(found[config.table]))
         except _REFUSED as error:
             findings.append(_refused(session, config.table, error))
-    return [*findings, *found_by(TABLE_CHECKS, Looked(session, tables, schemas, scn))]
+    return [*findings, *found_by(TABLE_CHECKS, Looked(session, tables, schemas, scn, reading))]
 
 
 def _usable(found: TableSchema | CdcError) -> TableSchema:
@@ -219,31 +221,43 @@ def _check_key_numbers(looked: Looked) -> Iterator[Finding]:
             )
 
 
-def _check_rights(session: OracleSession, table: TableId, scn: Scn | None) -> Iterator[Finding]:
+def _check_rights(
+    session: OracleSession, table: TableId, scn: Scn | None, reading: Reading
+) -> Iterator[Finding]:
+    """A right that the table can do without is no problem."""
     probes: tuple[tuple[str, str, Binds], ...] = (
         ("SELECT", f"SELECT 1 FROM {table.sql} WHERE ROWNUM = 0", {}),
         ("FLASHBACK", f"SELECT 1 FROM {table.sql} AS OF SCN :scn WHERE ROWNUM = 0", {"scn": scn}),
     )
     for privilege, sql, binds in probes if scn is not None else probes[:1]:
+        is_needed = privilege == "SELECT" or reading == "flashback"
+        means = "" if is_needed else ", so its rows are read between watermarks"
         try:
             session.fetch_all(sql, binds)
         except PreflightError:
             yield Finding(
-                f"the capture user lacks {privilege} on {table}",
-                f"GRANT {privilege} ON {table.sql} TO {session.user}",
+                f"the capture user lacks {privilege} on {table}{means}",
+                f"GRANT {privilege} ON {table.sql} TO {session.user}"
+                + ("" if is_needed else ", which `redolake reconcile` needs"),
                 table,
+                is_problem=is_needed,
             )
             return
         except CdcError as error:
             yield Finding(
-                f"{table} cannot be read as of an SCN: {error.what_happened}", error.hint, table
+                f"{table} cannot be read as of an SCN{means}: {error.what_happened}",
+                error.hint,
+                table,
+                is_problem=is_needed,
             )
             return
 
 
 def _check_each(looked: Looked) -> Iterator[Finding]:
     for schema in looked.schemas:
-        yield from _check_rights(looked.session, schema.table, looked.scn)
+        [config] = [one for one in looked.configs if one.table == schema.table]
+        reading = config.read or looked.reading
+        yield from _check_rights(looked.session, schema.table, looked.scn, reading)
 
 
 def read_undo_seconds(session: OracleSession) -> int | None:

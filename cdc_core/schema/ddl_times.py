@@ -12,6 +12,7 @@ SYSTIMESTAMP ("in the time zone of the operating system").
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,10 @@ _TIMES = """
 SELECT SCN_TO_TIMESTAMP(:scn), SYS_EXTRACT_UTC(SYSTIMESTAMP), CAST(SYSTIMESTAMP AS TIMESTAMP) FROM DUAL"""
 _LAST_DDL = """
 SELECT OWNER, OBJECT_NAME, LAST_DDL_TIME FROM ALL_OBJECTS WHERE OBJECT_TYPE = 'TABLE' AND {tables}"""
+_OBJECTS = """
+SELECT OBJECT_TYPE, SUBOBJECT_NAME, OBJECT_ID, DATA_OBJECT_ID, LAST_DDL_TIME, SYSDATE FROM ALL_OBJECTS
+ WHERE OWNER = :owner AND OBJECT_NAME = :name AND OBJECT_TYPE LIKE 'TABLE%' ORDER BY OBJECT_ID"""
+_SETTLED = 2.0
 _OFFSET_GRAIN = timedelta(minutes=15)
 _NEAR = timedelta(hours=3)
 """No further from a time is the night whose repeated hour it may lie in, or next to."""
@@ -54,6 +59,29 @@ def ddl_times(session: Queries, scn: Scn) -> DdlTimes:
     slack = timedelta(seconds=SLACK_SECONDS) + repeated
     whole = at.replace(microsecond=0)
     return DdlTimes(whole - slack, whole + slack, repeated)
+
+
+@dataclass(frozen=True, slots=True)
+class LastDdl:
+    """The objects of a table, its own and those of its partitions, and when each was altered."""
+
+    objects: tuple[tuple[object, ...], ...]
+
+
+def last_ddl(session: Queries, table: TableId) -> LastDdl:
+    """What every DDL of the table changes."""
+    rows = session.fetch_all(_OBJECTS, {"owner": table.owner, "name": table.name})
+    return LastDdl(tuple(tuple(row[:-1]) for row in rows))
+
+
+def settled_ddl(session: Queries, table: TableId) -> LastDdl:
+    """The same when it is so old that a DDL from here on has another time: LAST_DDL_TIME has whole
+    seconds."""
+    rows = session.fetch_all(_OBJECTS, {"owner": table.owner, "name": table.name})
+    age = min((abs((now - last).total_seconds()) for *_, last, now in rows), default=_SETTLED)
+    if age < _SETTLED:
+        time.sleep(_SETTLED - age)
+    return last_ddl(session, table)
 
 
 def unchanged_since(session: Queries, tables: Sequence[TableId], scn: Scn) -> frozenset[TableId]:

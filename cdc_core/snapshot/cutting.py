@@ -27,7 +27,7 @@ from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.masks import masked_key
 from cdc_core.schema.table import ROW_ID_COLUMN, Column, TableSchema
-from cdc_core.snapshot.plan import Bound, ChunkRange, key_forms, where_clause
+from cdc_core.snapshot.plan import Bound, ChunkRange, as_of, key_forms, where_clause
 from cdc_core.snapshot.present_names import (
     condition_under_names,
     present_names,
@@ -39,17 +39,17 @@ _LOG = logging.getLogger(__name__)
 
 _KEY_BOUNDS = """
 SELECT {texts}
-  FROM (SELECT {named}, ROW_NUMBER() OVER (ORDER BY {keys}) AS "_CDC_N" FROM {table}{sample} AS OF SCN :scn{where})
+  FROM (SELECT {named}, ROW_NUMBER() OVER (ORDER BY {keys}) AS "_CDC_N" FROM {table}{sample}{as_of}{where})
  WHERE MOD("_CDC_N", :chunk_rows) = 1 AND "_CDC_N" > 1
  ORDER BY "_CDC_N"
 """
-_ROWS_UP_TO = "SELECT COUNT(*) FROM (SELECT 1 FROM {table} AS OF SCN :scn WHERE ROWNUM <= :most)"
+_ROWS_UP_TO = "SELECT COUNT(*) FROM (SELECT 1 FROM {table}{as_of} WHERE ROWNUM <= :most)"
 _SAMPLED_PER_CHUNK = 5000
 """Rows of a sample that make a chunk. Of some dozen blocks: chunks differ by some 15 %."""
 _SAMPLE_PERCENT_MAX = 10
 _STATISTICS = """
 SELECT NUM_ROWS FROM ALL_TABLES WHERE OWNER = :owner AND TABLE_NAME = :name AND IOT_TYPE IS NULL AND NUM_ROWS IS NOT NULL"""
-_COUNT = "SELECT COUNT(*) FROM {table} AS OF SCN :scn{where}"
+_COUNT = "SELECT COUNT(*) FROM {table}{as_of}{where}"
 _HEAP = "SELECT 1 FROM ALL_TABLES WHERE OWNER = :owner AND TABLE_NAME = :name AND IOT_TYPE IS NULL"
 _SEGMENTS = """
 SELECT DATA_OBJECT_ID FROM ALL_OBJECTS
@@ -81,14 +81,15 @@ def plan_chunks(
     session: OracleSession,
     schema: TableSchema,
     *,
-    scn: Scn,
+    scn: Scn | None,
     config: SnapshotConfig,
     condition: str | None = None,
     chunk_by: str | None = None,
 ) -> list[ChunkRange]:
-    """Cut a table, as of ``scn``, into chunks of about ``config.chunk_rows`` rows, or into its
-    partitions; an empty one into one empty chunk. Seconds after a DDL of the table, Oracle may
-    refuse to look back; that is waited for. Columns may have got other names since.
+    """Cut a table, as of ``scn`` (None: as it is now), into chunks of about ``config.chunk_rows``
+    rows, or into its partitions; an empty one into one empty chunk. Seconds after a DDL of the
+    table, Oracle may refuse to look back; that is waited for. Columns may have got other names
+    since.
 
     Args:
         condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`) that
@@ -128,7 +129,7 @@ def plan_chunks(
         for low, high in pairwise([None, *found, None])
     ]
     _LOG.info(
-        "chunks planned table=%s chunks=%d by=%s scn=%d", schema.table, len(ranges), kind, scn
+        "chunks planned table=%s chunks=%d by=%s scn=%s", schema.table, len(ranges), kind, scn
     )
     return ranges
 
@@ -186,7 +187,7 @@ def _is_by_row_ids(schema: TableSchema) -> bool:
 def _key_bounds(
     session: OracleSession,
     schema: TableSchema,
-    scn: Scn,
+    scn: Scn | None,
     config: SnapshotConfig,
     condition: str | None,
     columns: Sequence[Column],
@@ -203,19 +204,23 @@ def _key_bounds(
         named=", ".join(f"{column.sql} AS {quote(column.name)}" for column in columns),
         keys=", ".join(column.sql for column in columns),
         table=schema.table.sql,
+        as_of=as_of(scn)[0],
         where=where_clause(condition),
     )
     each = _SAMPLED_PER_CHUNK if samples else config.chunk_rows
     # A bound with U+FFFD in it would lie elsewhere.
-    rows = session.fetch_all(sql, {"scn": scn, "chunk_rows": each}, values=True)
+    rows = session.fetch_all(sql, {**as_of(scn)[1], "chunk_rows": each}, values=True)
     # Where the column may be NULL, such rows come last.
     return [tuple(str(value) for value in row) for row in rows if None not in row]
 
 
-def _is_one_chunk(session: OracleSession, schema: TableSchema, scn: Scn, chunk_rows: int) -> bool:
+def _is_one_chunk(
+    session: OracleSession, schema: TableSchema, scn: Scn | None, chunk_rows: int
+) -> bool:
     """Counting no more rows than a chunk has is cheap; all keys need not be sorted then."""
-    sql = _ROWS_UP_TO.format(table=schema.table.sql)
-    [(rows,)] = session.fetch_all(sql, {"scn": scn, "most": chunk_rows + 1})
+    clause, binds = as_of(scn)
+    sql = _ROWS_UP_TO.format(table=schema.table.sql, as_of=clause)
+    [(rows,)] = session.fetch_all(sql, {**binds, "most": chunk_rows + 1})
     return int(rows) <= chunk_rows
 
 
@@ -237,7 +242,7 @@ def _partition_bounds(session: OracleSession, schema: TableSchema) -> list[Bound
 def _rowid_bounds(
     session: OracleSession,
     schema: TableSchema,
-    scn: Scn,
+    scn: Scn | None,
     config: SnapshotConfig,
     condition: str | None,
 ) -> list[Bound] | None:
@@ -248,8 +253,9 @@ def _rowid_bounds(
         return [] if masked_key(schema) else None
     if not (extents := _extents(session, schema)):
         return _key_bounds(session, schema, scn, config, condition, [ROW_ID_COLUMN])
-    sql = _COUNT.format(table=schema.table.sql, where=where_clause(condition))
-    rows = session.fetch_all(sql, {"scn": scn})[0][0]
+    clause, own = as_of(scn)
+    sql = _COUNT.format(table=schema.table.sql, as_of=clause, where=where_clause(condition))
+    rows = session.fetch_all(sql, own)[0][0]
     return cut_extents(extents, -(-rows // config.chunk_rows))
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cdc_core.errors import ConfigError, SchemaMismatchError
-from cdc_core.schema.table import Column, TableSchema
+from cdc_core.model.scn import Scn
+from cdc_core.schema.table import ROW_ID_COLUMN, Column, TableSchema
 
 _DATE = "'SYYYY-MM-DD HH24:MI:SS'"
 _TIMESTAMP = "'SYYYY-MM-DD HH24:MI:SS.FF9'"
@@ -57,6 +58,18 @@ class ChunkRange:
     def __repr__(self) -> str:
         bounds = (bound is not None for bound in (self.low, self.high))
         return f"ChunkRange({self.kind}, bounded={tuple(bounds)})"
+
+    @property
+    def is_whole(self) -> bool:
+        """Is it all of its table?"""
+        return (self.low, self.high) == (None, None)
+
+    def are_of_key(self, schema: TableSchema) -> bool:
+        """Are rows in or out of it by their key alone?"""
+        if self.is_whole:
+            return True
+        own = "rowid" if schema.key == (ROW_ID_COLUMN.name,) else "key"
+        return self.kind == own and self.column is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +166,11 @@ def range_predicate(chunk: ChunkRange, schema: TableSchema) -> tuple[str, dict[s
         terms.append(term)
         binds |= {f"{name}{at}": value for at, value in enumerate(bound)}
     return " AND ".join(terms), binds
+
+
+def as_of(scn: Scn | None) -> tuple[str, dict[str, int]]:
+    """The flashback clause of a table, and its bind; nothing for the present."""
+    return ("", {}) if scn is None else (" AS OF SCN :scn", {"scn": scn})
 
 
 def where_clause(*conditions: str | None) -> str:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from cdc_core.decode.held import held_or_null
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text, zoned_text
-from cdc_core.errors import ANY_TABLE, RESNAPSHOT, DecodeError, RenamedMeanwhileError
+from cdc_core.errors import ANY_TABLE, RESNAPSHOT, AlteredMeanwhileError, DecodeError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
 from cdc_core.landing.store import LandingStore
@@ -47,6 +47,8 @@ from cdc_core.schema.types import (
 from cdc_core.snapshot.plan import (
     ChunkKeys,
     ChunkPart,
+    ChunkRange,
+    as_of,
     keys_predicate,
     part_predicate,
     where_clause,
@@ -84,8 +86,11 @@ def read_chunk(
     replacing: Replacing = NOTHING_REPLACED,
     began: datetime | None = None,
     passing: Callable[[pa.RecordBatch], None] | None = None,
+    scn_high: Scn | None = None,
+    settle: Callable[[], None] | None = None,
 ) -> ChunkManifest:
-    """Read the rows of a chunk ``AS OF SCN`` into landing files, and finish with the manifest.
+    """Read the rows of a chunk ``AS OF SCN`` into landing files, and finish with the manifest; with
+    a ``scn_high``, as the session sees them, which is as of one SCN from ``scn`` up to it.
 
     Args:
         condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`), or
@@ -95,6 +100,8 @@ def read_chunk(
         replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
         began: When reading begins, in UTC, as the manifest will say; by default now.
         passing: Called with each batch that lands, in order.
+        scn_high: See above.
+        settle: Called when all rows have landed; what it raises keeps them from counting.
 
     Returns:
         The manifest that was written. There is one file at least, which is empty if no row is in
@@ -104,7 +111,7 @@ def read_chunk(
         SnapshotTooOldError: Oracle has no undo for the SCN any more (ORA-01555).
         SchemaMismatchError: The table was altered after the SCN (ORA-01466), or a column is not
             there any more (ORA-00904).
-        RenamedMeanwhileError: Columns got other names while rows were read; nothing has landed.
+        AlteredMeanwhileError: Columns got other names while rows were read; nothing has landed.
         UnsupportedTypeError: A column's type is not captured.
         DecodeError: A value is none that the lake can hold.
         PreflightError: A policy hides rows or values of the table from the capture user; nothing
@@ -119,11 +126,12 @@ def read_chunk(
     names = renames(schema, present)
     unfit: list[int] = []
     with seeing_all(session, schema.table):
+        past = scn if scn_high is None else None
         found = exact_rows(
             session,
             read,
             chunk,
-            scn,
+            past,
             condition,
             rows=rows,
             names=names,
@@ -134,11 +142,13 @@ def read_chunk(
             exact = (masked(batch, masks) for batch in batches)
             files = _land(_shown(exact, passing), landing, folder, arrow_schema(read))
     if present_names(session, schema.table)[: len(schema.stored)] != present[: len(schema.stored)]:
-        raise RenamedMeanwhileError(
+        raise AlteredMeanwhileError(
             "columns of the table got other names while a chunk was read",
             hint=f"{RESNAPSHOT} reads the table again.",
             table=schema.table,
         )
+    if settle is not None:
+        settle()
     manifest = ChunkManifest(
         source=source,
         schema=schema,
@@ -151,6 +161,8 @@ def read_chunk(
         seconds=time.monotonic() - started,
         landed=began.isoformat(),
         unfit_values=sum(unfit),
+        scn_high=scn_high,
+        have_own_keys=isinstance(chunk, ChunkRange) and chunk.are_of_key(schema),
     )
     landing.write_manifest(folder, chunk_manifest_bytes(manifest))
     _LOG.info(
@@ -170,7 +182,7 @@ def exact_rows(
     session: OracleSession,
     schema: TableSchema,
     chunk: ChunkPart,
-    scn: Scn,
+    scn: Scn | None,
     condition: str | None,
     *,
     rows: int,
@@ -178,8 +190,8 @@ def exact_rows(
     replacing: Replacing = NOTHING_REPLACED,
     unfit: Callable[[int], None] | None = None,
 ) -> Generator[pa.RecordBatch]:
-    """The rows of a chunk ``AS OF SCN``, in batches of the table's Arrow schema and of ``rows``
-    rows. ``names`` are those that columns have now
+    """The rows of a chunk ``AS OF SCN`` (None: as the session sees them), in batches of the table's
+    Arrow schema and of ``rows`` rows. ``names`` are those that columns have now
     (:func:`~cdc_core.snapshot.present_names.renames`); ``replacing`` is as for :func:`read_chunk`;
     ``unfit`` is told of values that are NULL because the form of their column does not hold them.
     Close it before you use the session otherwise. Errors as for :func:`read_chunk`."""
@@ -207,7 +219,7 @@ def _without_days(
     session: OracleSession,
     schema: TableSchema,
     chunk: ChunkPart,
-    scn: Scn,
+    scn: Scn | None,
     condition: str | None,
 ) -> list[bool]:
     """Which columns have a day that Delta's calendar lacks? The driver does not say where it met
@@ -287,7 +299,7 @@ def _land(
 
 
 def chunk_query(
-    schema: TableSchema, chunk: ChunkPart, scn: Scn, condition: str | None
+    schema: TableSchema, chunk: ChunkPart, scn: Scn | None, condition: str | None
 ) -> tuple[str, dict[str, object]]:
     """The query of a chunk and its binds: the columns of the table's Arrow schema, then one for
     each LOB that says whether it is empty."""
@@ -297,11 +309,12 @@ def chunk_query(
 
 
 def _rows_of(
-    schema: TableSchema, chunk: ChunkPart, scn: Scn, condition: str | None
+    schema: TableSchema, chunk: ChunkPart, scn: Scn | None, condition: str | None
 ) -> tuple[str, dict[str, object]]:
     predicate, binds = part_predicate(chunk, schema)
     where = where_clause(predicate, condition)
-    return f"FROM {schema.table.sql} AS OF SCN :scn{where}", {"scn": scn, **binds}
+    clause, past = as_of(scn)
+    return f"FROM {schema.table.sql}{clause}{where}", {**past, **binds}
 
 
 def keys_by_scn_query(

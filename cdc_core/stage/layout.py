@@ -15,6 +15,15 @@ ORDINAL = "_cdc_ordinal"
 CHUNK_ORDINAL = 2**63 - 1
 """Ordinal of rows that a chunk brought: behind every change of the same SCN, since the chunk has
 seen them."""
+WATERMARK_ORDINAL = CHUNK_ORDINAL - 1
+"""Ordinal of rows that a chunk brought that was read between two watermarks: they have every change
+up to their SCN, and may have changes behind it. Ordinals from here on are those of chunks alone."""
+
+
+def chunk_ordinal(*, is_exact: bool) -> int:
+    """The ordinal of a chunk's rows; ``is_exact``: they were read as of their SCN."""
+    return CHUNK_ORDINAL if is_exact else WATERMARK_ORDINAL
+
 
 CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("_cdc_op", pa.string()),

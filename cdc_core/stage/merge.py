@@ -27,7 +27,7 @@ from cdc_core.errors import (
 )
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Flags, Rows, naming
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, WATERMARK_ORDINAL, mirror_schema
 
 _NEVER = np.iinfo(np.int64).max
 _MINE, _THEIRS = "mine", "theirs"
@@ -201,13 +201,21 @@ class WindowMerge(Merge):
         updates = is_newer & self._is_row[source]
         deletes = is_newer & ~self._is_row[source]
         changed = source[updates]
-        if self._is_new[changed].any():
+        if (self._is_new[changed] & ~self._may_have_come(changed, ordinal[updates])).any():
             raise double_key(self._schema)
         if (self._is_lost & self._lacks_some)[changed].any():
             raise lost_columns(self._schema)
         self.rows_updated += int(updates.sum())
         self.rows_deleted += int(deletes.sum())
         return Effects(source, updates, deletes)
+
+    def _may_have_come(self, changed: Rows, ordinal: Rows) -> Flags:
+        """Of rows of the window that meet a row of the mirror with these ordinals: may a chunk that
+        was read between two watermarks have seen their insert?"""
+        if self._read_scn is None:
+            return np.zeros(len(changed), dtype=np.bool_)
+        is_seen: Flags = (ordinal == WATERMARK_ORDINAL) & (self._scn[changed] <= self._read_scn)
+        return is_seen
 
     def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
         """The rows of the mirror as they are after the window, in their order. A column that the

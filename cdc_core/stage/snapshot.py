@@ -16,7 +16,13 @@ from cdc_core.decode.widened import widened
 from cdc_core.errors import LandingDamagedError
 from cdc_core.schema.table import ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_schema
-from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
+from cdc_core.stage.layout import (
+    CHUNK_ORDINAL,
+    COMMIT_SCN,
+    ORDINAL,
+    change_schema,
+    mirror_schema,
+)
 from cdc_core.stage.multiset.digests import row_digests
 
 BATCH_ROWS = 50_000
@@ -96,14 +102,19 @@ class ChunkRows:
         return pa.repeat(default.cast(field.type), batch.num_rows)
 
     def as_changes(
-        self, name: str, scn: int, landed: datetime | None = None
+        self,
+        name: str,
+        scn: int,
+        landed: datetime | None = None,
+        *,
+        ordinal: int = CHUNK_ORDINAL,
     ) -> Iterator[pa.RecordBatch]:
         """``r`` rows of the change log (:func:`read_changes`)."""
-        return read_changes(self.batches(), name, scn, self._schema, landed)
+        return read_changes(self.batches(), name, scn, self._schema, landed, ordinal=ordinal)
 
-    def as_mirror(self, scn: int) -> Iterator[pa.RecordBatch]:
+    def as_mirror(self, scn: int, *, ordinal: int = CHUNK_ORDINAL) -> Iterator[pa.RecordBatch]:
         """Rows of the mirror (:func:`mirror_rows`)."""
-        return mirror_rows(self.batches(), scn, self._schema)
+        return mirror_rows(self.batches(), scn, self._schema, ordinal=ordinal)
 
 
 def read_changes(
@@ -112,27 +123,35 @@ def read_changes(
     scn: int,
     schema: TableSchema,
     landed: datetime | None = None,
+    *,
+    ordinal: int = CHUNK_ORDINAL,
 ) -> Iterator[pa.RecordBatch]:
     """``r`` rows of the change log, of rows with the columns of ``schema``; ``name`` is the
     chunk's, ``scn`` the one as of which it was read, ``landed`` when, as far as the change log
-    holds that."""
+    holds that, ``ordinal`` that of its rows (:func:`~cdc_core.stage.layout.chunk_ordinal`)."""
     fields = list(arrow_schema(schema.as_logged()))
     for batch in rows:
         image = pa.StructArray.from_arrays(batch.columns, fields=fields)
-        yield _snapshot_rows("r", name, scn, schema, before=None, after=image, landed=landed)
+        yield _snapshot_rows(
+            "r", name, scn, schema, before=None, after=image, landed=landed, ordinal=ordinal
+        )
 
 
 def mirror_rows(
-    rows: Iterable[pa.RecordBatch], scn: int, schema: TableSchema
+    rows: Iterable[pa.RecordBatch],
+    scn: int,
+    schema: TableSchema,
+    *,
+    ordinal: int = CHUNK_ORDINAL,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of the mirror, of rows with the columns of ``schema`` that were read as of ``scn``.
-    Where equal rows are counted, those of the chunk are numbered from 1 on."""
+    """Rows of the mirror, of rows with the columns of ``schema`` that were read as of ``scn``;
+    ``ordinal`` is as for :func:`read_changes`. Where equal rows are counted, those of the chunk are
+    numbered from 1 on."""
     columns = mirror_schema(schema)
     copies = Counter[bytes]()
     for batch in rows:
         place = [
-            pa.repeat(pa.scalar(value, pa.int64()), batch.num_rows)
-            for value in (scn, CHUNK_ORDINAL)
+            pa.repeat(pa.scalar(value, pa.int64()), batch.num_rows) for value in (scn, ordinal)
         ]
         own = batch.columns
         if schema.is_by_all_columns:
@@ -201,6 +220,7 @@ def _snapshot_rows(
     before: pa.StructArray | None,
     after: pa.StructArray | None,
     landed: datetime | None,
+    ordinal: int = CHUNK_ORDINAL,
 ) -> pa.RecordBatch:
     image = before if before is not None else after
     assert image is not None
@@ -209,7 +229,7 @@ def _snapshot_rows(
     values = {
         "_cdc_op": op,
         COMMIT_SCN: scn,
-        ORDINAL: CHUNK_ORDINAL,
+        ORDINAL: ordinal,
         "_cdc_scn": scn,
         "_cdc_window": scn,
         "_cdc_snapshot": name,

@@ -235,8 +235,8 @@ class Chunks(StorePart):
             return add_chunks(connection, chunks)
 
     def record_landed(self, manifest: ChunkManifest, manifest_sha256: str) -> None:
-        """Note that a chunk has landed; the table is consistent from its SCN on at the earliest.
-        Repeatable.
+        """Note that a chunk has landed; the table is consistent from the highest SCN of its rows on
+        at the earliest. Repeatable.
 
         Raises:
             LandingDamagedError: It was recorded with another manifest.
@@ -256,6 +256,7 @@ class Chunks(StorePart):
                     record,
                     state="landed",
                     scn=manifest.scn,
+                    scn_high=manifest.scn_high,
                     rows=manifest.rows,
                     seconds=manifest.seconds,
                     manifest_sha256=manifest_sha256,
@@ -372,9 +373,9 @@ def _raise_consistent_scn(connection: Connection, manifest: ChunkManifest) -> No
         update(TABLES)
         .where(
             of(TABLES, manifest.source, table),
-            or_(TABLES.c.consistent_scn.is_(None), TABLES.c.consistent_scn < manifest.scn),
+            or_(TABLES.c.consistent_scn.is_(None), TABLES.c.consistent_scn < manifest.read_up_to),
         )
-        .values(consistent_scn=manifest.scn)
+        .values(consistent_scn=manifest.read_up_to)
     )
 
 

@@ -144,6 +144,7 @@ CHUNKS = Table(
     Column("snapshot_id", String(80), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("scn", BigInteger, nullable=False),
+    Column("scn_high", BigInteger),
     Column("range", Json(dict[str, Any]), nullable=False),
     Column("condition", Text),
     Column("signal_id", String(200)),

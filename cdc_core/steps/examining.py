@@ -84,7 +84,7 @@ def oracle_findings(
             return [*findings, problem], 0
         with closing(OracleDatabase(config.oracle)) as database:
             of_redo = open_reader(tables, database).check(tables.tables)
-        of_tables = check_tables(session, tables.tables)
+        of_tables = check_tables(session, tables.tables, tables.snapshot.read)
         own = _beside_patterns(session, config)
         found_all = [*findings, *of_redo, *of_tables, *own, *_skipping(tables)]
         return list(dict.fromkeys(found_all)), len(tables.tables)

@@ -64,7 +64,7 @@ TRANSACTION: Mapping[str, str] = {
 CHANGE: Mapping[str, str] = {
     "_cdc_op": "`c` insert, `u` update, `d` delete, `r` row read by a snapshot chunk, `t` TRUNCATE of the table (with `on_truncate: follow`), without images.",
     "_cdc_commit_scn": "SCN of the transaction's COMMIT; for `r` the SCN as of which the chunk was read.",
-    "_cdc_ordinal": "Order among changes of one commit SCN; for `r` the highest value there is, so that a chunk's row comes after all changes of its SCN.",
+    "_cdc_ordinal": "Order among changes of one commit SCN; for `r` the highest value there is (one less for chunks between watermarks), so that a chunk's row comes after all changes of its SCN.",
     "_cdc_scn": "SCN of the redo row.",
     "_cdc_xid": "Transaction.",
     "_cdc_window": "`scn_high` of the window that brought the change; for `r` the chunk's SCN.",
@@ -155,13 +155,15 @@ CHUNK_MANIFEST: Mapping[str, str] = {
     "schema": "Definition of the table as of the chunk's SCN.",
     "snapshot_id": "Snapshot that the chunk belongs to.",
     "number": "Number of the chunk in the snapshot, from 0.",
-    "scn": "SCN as of which the rows were read.",
+    "scn": "SCN as of which the rows were read, or the lower watermark.",
     "files": "Each file: name, rows, bytes, SHA-256.",
     "rows": "Rows in all files.",
     "condition": "Condition of an ad hoc snapshot; null for a whole table.",
     "seconds": "Time that reading took.",
     "landed": "When reading of the chunk began, in UTC.",
     "unfit_values": "Values of the chunk that are NULL because the form of their column does not hold them (`on_unfit_value`).",
+    "scn_high": "Highest SCN as of which the rows may have been read; null for `scn`.",
+    "have_own_keys": "Does no other chunk of the snapshot have one of its keys, of whatever SCN?",
 }
 
 

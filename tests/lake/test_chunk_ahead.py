@@ -86,9 +86,9 @@ def _reads_of_landing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def noting(name: str) -> None:
         real = getattr(ChunkRows, name)
 
-        def noted(*args: Any) -> Any:
+        def noted(*args: Any, **named: Any) -> Any:
             used.append(name)
-            return real(*args)
+            return real(*args, **named)
 
         monkeypatch.setattr(ChunkRows, name, noted)
 

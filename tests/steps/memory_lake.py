@@ -60,6 +60,7 @@ from tests.steps import counted_rows
 
 Key = tuple[Any, ...]
 CHUNK_ORDINAL = 2**63 - 1
+WATERMARK_ORDINAL = CHUNK_ORDINAL - 1
 
 
 @dataclass
@@ -451,9 +452,11 @@ class MemoryLake:
         landed: datetime,
         *,
         generation: int = 0,
+        is_exact: bool = True,
+        have_own_keys: bool = False,
     ) -> None:
         """Nothing is written before it is applied."""
-        del schema, snapshot_id, number, scn, landed, generation
+        del schema, snapshot_id, number, scn, landed, generation, is_exact, have_own_keys
 
     def apply_chunk(
         self,
@@ -476,7 +479,8 @@ class MemoryLake:
             raise RowsGoneError("a chunk is from before rows went with a partition")
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
         found.schema = _settled(found, manifest.schema)
-        found.read_scn = max(found.read_scn, manifest.scn)
+        found.read_scn = max(found.read_scn, manifest.read_up_to)
+        ordinal = CHUNK_ORDINAL if manifest.is_exact else WATERMARK_ORDINAL
         is_counted = manifest.schema.is_by_all_columns
         landed = manifest.schema.as_in_rows() if is_counted else manifest.schema
         names = list(landed.column_names)
@@ -493,14 +497,14 @@ class MemoryLake:
             assert not found.changes, "no window comes before the snapshot is complete"
             assert all(one["_cdc_commit_scn"] == manifest.scn for one in found.history), "one SCN"
         for row in rows:
-            found.history.append(_read_row(row, manifest.scn))
+            found.history.append(_read_row(row, manifest.scn, ordinal))
             if is_counted:
                 counted_rows.pile(found.rows, manifest.schema, found.history[-1], has_gaps=False)
                 continue
             key = _key(held, row)
             keys.add(key)
             if max(found.touched.get(key, -1), found.truncated_scn) <= manifest.scn:
-                found.rows[key] = (row, manifest.scn, CHUNK_ORDINAL)
+                found.rows[key] = (row, manifest.scn, ordinal)
         found.read[f"{generation}/{manifest.snapshot_id}"] |= keys
         found.transactions[app] = 1
         return TableApplied(table=table, changes=len(rows), rows_inserted=len(rows))
@@ -843,11 +847,13 @@ def _in_order(batches: Iterable[pa.RecordBatch], schema: TableSchema) -> list[di
     return sorted(changes, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"]))
 
 
-def _read_row(values: dict[str, Any] | None, scn: int) -> dict[str, Any]:
+def _read_row(
+    values: dict[str, Any] | None, scn: int, ordinal: int = CHUNK_ORDINAL
+) -> dict[str, Any]:
     """A chunk's row in the change log."""
     place: dict[str, Any] = {
         "_cdc_commit_scn": scn,
-        "_cdc_ordinal": CHUNK_ORDINAL,
+        "_cdc_ordinal": ordinal,
         "_cdc_absent": [],
     }
     place |= {"_cdc_op": "r", "_cdc_snapshot": "chunk"}

@@ -68,7 +68,7 @@ def test_chunks_are_written_to_the_lake_while_they_are_read(
             expected = _tables(apart)
         if is_read_again:
             monkeypatch.setattr(
-                ChunkRows, "as_changes", lambda *_: pytest.fail("landing was read again")
+                ChunkRows, "as_changes", lambda *_, **__: pytest.fail("landing was read again")
             )
             oracle.server.faults.arm(
                 Fault(FaultKind.ORA_ERROR, sql_contains='GETLENGTH("C")', nth=3, code=1555)

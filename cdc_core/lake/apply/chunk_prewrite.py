@@ -29,7 +29,7 @@ from cdc_core.lake.tables import CHANGELOG_INDEXED, MIRROR_INDEXED
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.schema.names import need_mapping
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.layout import change_schema, mirror_schema
+from cdc_core.stage.layout import change_schema, chunk_ordinal, mirror_schema
 from cdc_core.stage.snapshot import mirror_rows, read_changes
 from cdc_core.stage.widths import WidthCounter, Widths
 
@@ -66,8 +66,11 @@ class ChunkAhead:
         number: int,
         scn: int,
         landed: datetime | None,
+        *,
+        is_exact: bool,
     ) -> None:
-        self._of = (snapshot_id, number, scn, landed)
+        self._of = (snapshot_id, number, scn, landed, is_exact)
+        ordinal = chunk_ordinal(is_exact=is_exact)
         self._schema = schema
         self._widths = WidthCounter(schema)
         name = f"{snapshot_id}/{number}"
@@ -76,13 +79,15 @@ class ChunkAhead:
             work.changelog,
             change_schema(schema),
             CHANGELOG_INDEXED,
-            lambda rows: self._widths.passing(read_changes(rows, name, scn, schema, landed)),
+            lambda rows: self._widths.passing(
+                read_changes(rows, name, scn, schema, landed, ordinal=ordinal)
+            ),
         )
         self._mirror = _FileAhead(
             work.mirror,
             columns,
             columns.names[:MIRROR_INDEXED],
-            lambda rows: mirror_rows(rows, scn, schema),
+            lambda rows: mirror_rows(rows, scn, schema, ordinal=ordinal),
         )
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -113,7 +118,8 @@ class ChunkAhead:
             mirrored: The mirror's.
             landed: The manifest's moment, as the change log has it.
         """
-        if (manifest.snapshot_id, manifest.number, manifest.scn, landed) != self._of:
+        own = manifest.snapshot_id, manifest.number, manifest.scn, landed, manifest.is_exact
+        if own != self._of:
             return None
         versions = (manifest.schema, schema, mirrored)
         if any(one.columns != self._schema.columns for one in versions):
@@ -148,7 +154,8 @@ def begin_chunk(
     scn: int,
     landed: datetime,
     *,
-    holds_alone: Callable[[TableWork, str, int], bool],
+    is_exact: bool,
+    holds_alone: Callable[[TableWork], bool],
 ) -> ChunkAhead | None:
     """Begin the files of a chunk that is about to be read; None where the mirror's file would not
     simply be appended: it has other rows, or its files have other names than the table; and where
@@ -161,8 +168,9 @@ def begin_chunk(
         number: Its number.
         scn: As of which SCN it is read.
         landed: What its manifest will say.
-        holds_alone: Does the mirror, which is there, hold nothing but chunks of this snapshot and
-            SCN?
+        is_exact: As it will say too.
+        holds_alone: Does the mirror, which is there, hold nothing but chunks of this snapshot whose
+            rows are none of this chunk's?
     """
     is_other = need_mapping(schema.column_names) or schema.is_by_all_columns
     if is_other or work.merges_by_spark:
@@ -171,7 +179,7 @@ def begin_chunk(
         changelog, mirror = read_log(work.changelog), read_log(work.mirror)
         if not all(log is None or _is_plain(work, log) for log in (changelog, mirror)):
             return None
-        if mirror is not None and not holds_alone(work, snapshot_id, scn):
+        if mirror is not None and not holds_alone(work):
             return None
         for path in (work.changelog, work.mirror):
             filesystem, root = filesystem_of(path)
@@ -180,7 +188,7 @@ def begin_chunk(
     except (CdcError, OSError):
         return None  # applying the chunk meets the same, and says what to do
     moment = landed if "landed" in work.optional else None
-    return ChunkAhead(work, schema, snapshot_id, number, scn, moment)
+    return ChunkAhead(work, schema, snapshot_id, number, scn, moment, is_exact=is_exact)
 
 
 def _is_plain(work: TableWork, log: DeltaLog) -> bool:

@@ -73,7 +73,13 @@ from cdc_core.landing.manifest import ChunkManifest, moment_of
 from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
-from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, change_schema, mirror_schema
+from cdc_core.stage.layout import (
+    COMMIT_SCN,
+    ORDINAL,
+    change_schema,
+    chunk_ordinal,
+    mirror_schema,
+)
 from cdc_core.stage.snapshot import ChunkRows, are_double, deletions
 from cdc_core.stage.widths import Width, WidthCounter
 
@@ -112,7 +118,7 @@ def apply_chunk(
     mirrored = schema if schema.is_by_all_columns else in_mirror(work, schema)
     mirror, changelog = work.require_mirror(), read_log(work.changelog)
     reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
-    metadata = _metadata(work, manifest, max(reached, manifest.scn))
+    metadata = _metadata(work, manifest, max(reached, manifest.read_up_to))
     landed = ChunkRows(paths, manifest.schema, schema)
     if landed.have_double_keys():
         raise _double_keys(work, schema, f"chunk {manifest.number}")
@@ -175,7 +181,8 @@ class _Applying:
         chunk lacks, deletions too."""
         work, manifest, schema = self.work, self.manifest, self.schema
         name, counter, rows = _name(manifest), WidthCounter(schema), manifest.rows
-        changes = landed.as_changes(name, manifest.scn, self.moment)
+        ordinal = chunk_ordinal(is_exact=manifest.is_exact)
+        changes = landed.as_changes(name, manifest.scn, self.moment, ordinal=ordinal)
         if asked:
             gone = _asked_keys(work, manifest, schema, landed.keys(), asked)
             deleted = deletions(gone.to_batches(), name, manifest.scn, schema, self.moment)
@@ -200,8 +207,10 @@ def _metadata(work: TableWork, manifest: ChunkManifest, scn_high: int) -> str:
         scn_high,
         snapshot=manifest.snapshot_id,
         number=manifest.number,
-        chunk_scn=manifest.scn,
+        chunk_scn=manifest.read_up_to,
         rows=manifest.rows,
+        **({} if manifest.is_exact else {"chunk_scn_low": manifest.scn}),
+        **({"own_keys": True} if manifest.have_own_keys else {}),
     )
 
 
@@ -242,7 +251,8 @@ class _ReplacingRows:
         session, manifest, schema = work.session_for(), self.manifest, self.schema
         name, scn = _name(manifest), manifest.scn
         emptied = truncated_scn(work, read_log(work.changelog))
-        sql = _replacing_sql(work.changelog, name, scn, schema, is_emptied=emptied > scn)
+        place = f"{scn}L AS {COMMIT_SCN}, {chunk_ordinal(is_exact=manifest.is_exact)}L AS {ORDINAL}"
+        sql = _replacing_sql(work.changelog, name, scn, schema, place, is_emptied=emptied > scn)
         with translated("reducing a chunk", **work.facts()):
             # MERGE looks at its source several times, and the rows are counted before; it shall be
             # computed once.
@@ -270,11 +280,19 @@ def _mirror_file(
     block appends to the change log; None if the rows cannot be appended. If the block ends with an
     error, the file is removed: no commit names it yet."""
     is_merged = work.merges_by_spark and not schema.is_by_all_columns
-    if is_merged or not holds_alone(work, manifest.snapshot_id, manifest.scn):
+    is_alone = not is_merged and holds_alone(
+        work,
+        manifest.snapshot_id,
+        manifest.scn,
+        is_exact=manifest.is_exact,
+        have_own_keys=manifest.have_own_keys,
+    )
+    if not is_alone:
         yield None
         return
     columns = mirror_schema(schema)
-    rows = ChunkRows(paths, manifest.schema, schema).as_mirror(manifest.scn)
+    ordinal = chunk_ordinal(is_exact=manifest.is_exact)
+    rows = ChunkRows(paths, manifest.schema, schema).as_mirror(manifest.scn, ordinal=ordinal)
     with ThreadPoolExecutor(1, thread_name_prefix="mirror") as pool:
         file: Future[NewFile | None]
         if ahead is not None and written is not None:
@@ -316,7 +334,7 @@ def remove_gone(
         # The mirror was begun for this snapshot: nothing can be gone.
         number_copies(work, schema, metadata, (app, 1))
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
-    if holds_alone(work, snapshot_id, scn_lowest):
+    if holds_alone(work, snapshot_id, scn_lowest, have_own_keys=True):
         if _has_double_keys(work, schema):
             raise _double_keys(work, schema, "the mirror")
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
@@ -376,10 +394,19 @@ def _of_chunk(changes: str, name: str, op: str, columns: Sequence[str]) -> str:
     return f"(SELECT {listed} FROM {changes} WHERE _cdc_snapshot = {string_literal(name)} AND _cdc_op = '{op}')"
 
 
-def holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
+def holds_alone(
+    work: TableWork,
+    snapshot_id: str,
+    scn: int,
+    *,
+    is_exact: bool = True,
+    have_own_keys: bool = False,
+) -> bool:
     """Does the mirror hold nothing but chunks of this snapshot that were read as of this SCN, by
-    its own log from the first commit on? Chunks of one SCN never overlap, so a row of one can be
-    appended to the others'.
+    its own log from the first commit on? ``is_exact`` and ``have_own_keys`` are those of the chunk
+    that is to come (:class:`~cdc_core.landing.manifest.ChunkManifest`). Chunks of one SCN never
+    overlap, nor do those of which each ``have_own_keys``, so a row of one can be appended to the
+    others'.
 
     A chunk that was appended says up to which commit this was so (``alone_at``), so that as a rule
     one commit is read, however many there are.
@@ -391,11 +418,10 @@ def holds_alone(work: TableWork, snapshot_id: str, scn: int) -> bool:
         oldest, said = commit.version, commit.metadata
         if commit.operation == "CREATE TABLE" or said.get("kind") == "schema":
             continue
-        if (said.get("kind"), said.get("snapshot"), said.get("chunk_scn")) != (
-            "chunk",
-            snapshot_id,
-            scn,
-        ):
+        if (said.get("kind"), said.get("snapshot")) != ("chunk", snapshot_id):
+            return False
+        is_of_scn = is_exact and "chunk_scn_low" not in said and said.get("chunk_scn") == scn
+        if not is_of_scn and not (have_own_keys and said.get("own_keys", False)):
             return False
         if said.get("alone_at") == commit.version - 1:
             return True
@@ -516,11 +542,11 @@ def _later_sql(changelog: str, scn: int, schema: TableSchema) -> str:
 
 
 def _replacing_sql(
-    changelog: str, name: str, scn: int, schema: TableSchema, *, is_emptied: bool
+    changelog: str, name: str, scn: int, schema: TableSchema, place: str, *, is_emptied: bool
 ) -> str:
     """What :func:`~cdc_core.lake.mirror.merge.replace_sql` needs: each key that the chunk decides
-    once as ``del``, and its row. Where a later TRUNCATE emptied the table, its rows decide
-    nothing."""
+    once as ``del``, and its row, with the columns of ``place``. Where a later TRUNCATE emptied the
+    table, its rows decide nothing."""
     columns = _listed(schema.column_names, "r")
     nothing = ", ".join(
         f"r.{quote_name(column)}"
@@ -538,7 +564,6 @@ def _replacing_sql(
     is_void = "WHERE FALSE" if is_emptied else ""
     landed = _of_chunk(rows, name, "r", schema.column_names)
     gone = _of_chunk(rows, name, "d", schema.key)
-    place = f"{scn}L AS {COMMIT_SCN}, {CHUNK_ORDINAL}L AS {ORDINAL}"
     return f"""
         WITH decided AS (
           SELECT r.* FROM {landed} r

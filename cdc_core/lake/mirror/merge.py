@@ -25,7 +25,7 @@ from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import packed_error, translated
 from cdc_core.stage.changes import Bounds
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, WATERMARK_ORDINAL
 from cdc_core.stage.merge import (
     Merge,
     TruncationMerge,
@@ -84,7 +84,8 @@ class KeyRule:
             lacks columns and finds no row is one of a row that a chunk saw gone: its deletion comes
             with a later window, and nothing is inserted. A later one is an error, and so is one
             that brought the row from another key: the chunk of the new key may have been read
-            before, and no chunk has the row.
+            before, and no chunk has the row. An insert up to it may meet its own row, which a chunk
+            between two watermarks has.
     """
 
     schema: TableSchema
@@ -255,7 +256,7 @@ def merge_sql(
     newer = "TRUE" if force else NEWER
     columns = [*schema.column_names, COMMIT_SCN, ORDINAL]
     updates = ", ".join(
-        f"t.{quote_name(column)} = {_new_value(column, schema, absent, force=force)}"
+        f"t.{quote_name(column)} = {_new_value(column, rule, force=force)}"
         for column in columns
         if column not in schema.key
     )
@@ -292,10 +293,11 @@ WHEN NOT MATCHED AND s._cdc_kind = 'row' THEN INSERT ({names}) VALUES ({values})
 """
 
 
-def _new_value(column: str, schema: TableSchema, absent: Sequence[str], *, force: bool) -> str:
-    plain = f"s.{quote_name(column)}"
+def _new_value(column: str, rule: KeyRule, *, force: bool) -> str:
+    schema, absent, plain = rule.schema, rule.absent, f"s.{quote_name(column)}"
     if column == COMMIT_SCN and not force:
-        return f"IF(s._cdc_new, {_raise(double_key(schema))}, {plain})"
+        is_seen = f"t.{ORDINAL} = {WATERMARK_ORDINAL} AND s.{COMMIT_SCN} <= {rule.read_scn or 0}"
+        return f"IF(s._cdc_new AND NOT ({is_seen}), {_raise(double_key(schema))}, {plain})"
     if column == ORDINAL and absent and not force:
         error = lost_columns(schema)
         return f"IF(s._cdc_lost AND SIZE(s._cdc_missing) > 0, {_raise(error)}, {plain})"

@@ -91,7 +91,9 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
         )
         ctx.store.tables.finish_snapshot(ctx.source, key.table)
         publish_positions(ctx)
-        return _report(ctx, replace(record, rows=manifest.rows, scn=manifest.scn), started, applied)
+        return _report(
+            ctx, replace(record, rows=manifest.rows, scn=manifest.read_up_to), started, applied
+        )
 
 
 def _is_of_an_earlier_stream(chunk: ChunkRecord, table: TableRecord) -> bool:

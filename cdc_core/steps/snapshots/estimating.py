@@ -14,7 +14,6 @@ from cdc_core.model.chunks import NO_ROWS
 from cdc_core.model.estimates import SnapshotEstimate, TableEstimate
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
-from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.preflight.tables import read_undo_seconds
@@ -25,12 +24,12 @@ from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import is_without_rows
 from cdc_core.steps.snapshots.row_filter import configured_filter, held_filter
 from cdc_core.steps.snapshots.rows import snapshot_prefix
-from cdc_core.steps.snapshots.shared import ranges_of
+from cdc_core.steps.snapshots.watermarks import ranges_to_read
 
 _SIZE = """
 SELECT NUM_ROWS, BLOCKS * (SELECT TO_NUMBER(VALUE) FROM V$PARAMETER WHERE NAME = 'db_block_size')
   FROM ALL_TABLES WHERE OWNER = :owner AND TABLE_NAME = :name"""
-_COUNT = "SELECT COUNT(*) FROM {table} AS OF SCN :scn{where}"
+_COUNT = "SELECT COUNT(*) FROM {table}{where}"
 
 
 def estimate_snapshot(ctx: Context, tables: list[TableId] | None = None) -> SnapshotEstimate:
@@ -105,8 +104,8 @@ def _whole(
         if record is None or record.state == "new"
         else held_filter(ctx, record, schema)
     )
-    ranges = ranges_of(ctx, session, schema, scn, condition)
-    rows, size = _size(session, table, scn, condition)
+    ranges = ranges_to_read(ctx, session, schema, scn, condition)
+    rows, size = _size(session, table, condition)
     return TableEstimate(
         table=str(table),
         by=ranges[0].column or ranges[0].kind,
@@ -114,6 +113,7 @@ def _whole(
         rows=rows,
         bytes=size,
         needs_one_scn=schema.is_by_all_columns,
+        is_between=ctx.config.snapshot_of(table).read == "watermarks",
     )
 
 
@@ -123,14 +123,12 @@ def _joins_without_rows(ctx: Context, record: TableRecord | None, table: TableId
     return snapshot_prefix(ctx, record, table) == NO_ROWS
 
 
-def _size(
-    session: OracleSession, table: TableId, scn: Scn, condition: str | None
-) -> tuple[int, int | None]:
+def _size(session: OracleSession, table: TableId, condition: str | None) -> tuple[int, int | None]:
     binds = {"owner": table.owner, "name": table.name}
     [(rows, size)] = session.fetch_all(_SIZE, binds) or [(None, None)]
     if rows is None or condition is not None:
         sql = _COUNT.format(table=table.sql, where=where_clause(condition))
-        [(rows,)] = session.fetch_all(sql, {"scn": scn})
+        [(rows,)] = session.fetch_all(sql)
     return int(rows), None if size is None else int(size)
 
 
@@ -165,6 +163,8 @@ def _timed(found: Sequence[TableEstimate], rates: _Rates, sessions: int) -> list
             whole = one.rows / rate / 60
             spent += whole / sessions
             alone = whole / max(1, min(sessions, one.chunks))
-            one = replace(one, minutes=alone, ends=max(spent, alone))
+            ends = max(spent, alone)
+            chunk = whole / max(1, one.chunks)
+            one = replace(one, minutes=alone, ends=ends, chunk_minutes=chunk)
         timed.append(one)
     return timed

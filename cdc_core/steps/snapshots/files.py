@@ -35,7 +35,14 @@ class ChunkFiles:
         self._closed = False
 
     def begin(
-        self, key: ChunkKey, schema: TableSchema, scn: Scn, began: datetime
+        self,
+        key: ChunkKey,
+        schema: TableSchema,
+        scn: Scn,
+        began: datetime,
+        *,
+        is_exact: bool = True,
+        have_own_keys: bool = False,
     ) -> ChunkAhead | None:
         """Begin a chunk's files; None where they are not worth while."""
         self.discard(key)
@@ -46,6 +53,8 @@ class ChunkFiles:
             scn,
             began.replace(tzinfo=None),
             generation=self._ctx.table_record(key.table).generation,
+            is_exact=is_exact,
+            have_own_keys=have_own_keys,
         )
         if ahead is None:
             return None
@@ -78,11 +87,20 @@ class ChunkFiles:
 
 @contextmanager
 def writing(
-    files: ChunkFiles | None, key: ChunkKey, schema: TableSchema, scn: Scn, began: datetime
+    files: ChunkFiles | None,
+    key: ChunkKey,
+    schema: TableSchema,
+    scn: Scn,
+    began: datetime,
+    *,
+    is_exact: bool = True,
+    have_own_keys: bool = False,
 ) -> Iterator[Passing | None]:
     """For the block that reads a chunk: what is to be called with each batch. If the block ends
     with an error, the files go."""
-    ahead = None if files is None else files.begin(key, schema, scn, began)
+    ahead = None
+    if files is not None:
+        ahead = files.begin(key, schema, scn, began, is_exact=is_exact, have_own_keys=have_own_keys)
     if files is None or ahead is None:
         yield None
         return

@@ -44,7 +44,8 @@ from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.row_filter import configured_filter, held_filter
 from cdc_core.steps.snapshots.rows import NO_ROW_MEETS, snapshot_prefix
-from cdc_core.steps.snapshots.shared import chunk_records, ranges_of
+from cdc_core.steps.snapshots.shared import chunk_records
+from cdc_core.steps.snapshots.watermarks import ranges_to_read
 from cdc_core.steps.stopping import READING_ERRORS, stop_alone
 
 _LOG = logging.getLogger(__name__)
@@ -218,7 +219,8 @@ def preflight(ctx: Context, session: OracleSession) -> None:
         PreflightError: Names every problem and its remedy.
     """
     tables = ctx.config.tables
-    findings = [*ctx.change_reader.check(tables), *check_tables(session, tables)]
+    rows = check_tables(session, tables, ctx.config.snapshot.read)
+    findings = [*ctx.change_reader.check(tables), *rows]
     _refuse(ctx, findings)
     _warn(findings)
 
@@ -244,7 +246,8 @@ def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> li
     """Those of the tables that can be captured; the others are recorded as failed."""
     able = []
     configs = [ctx.config.table(table) for table in tables]
-    findings = [*ctx.change_reader.check(configs), *check_tables(session, configs)]
+    rows = check_tables(session, configs, ctx.config.snapshot.read)
+    findings = [*ctx.change_reader.check(configs), *rows]
     _warn(findings)
     for table in tables:
         record = ctx.store.tables.get(ctx.source, table) or TableRecord(
@@ -399,6 +402,6 @@ def _plan_chunks(
         ranges, condition = [ChunkRange.whole()], NO_ROW_MEETS
     else:
         condition = held_filter(ctx, record, schema)
-        ranges = ranges_of(ctx, session, schema, scn, condition)
+        ranges = ranges_to_read(ctx, session, schema, scn, condition)
     chunks = chunk_records(ctx, record.table, name, scn, ranges, condition)
     return ctx.store.tables.plan_chunks(record, replace(schema, scn_from=scn), chunks)

@@ -22,7 +22,8 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.control import held_snapshots
 from cdc_core.steps.snapshots.joining import FirstStart, join_tables, plan_joining, preflight
 from cdc_core.steps.snapshots.row_filter import both, held_filter
-from cdc_core.steps.snapshots.shared import chunk_records, ranges_of
+from cdc_core.steps.snapshots.shared import chunk_records
+from cdc_core.steps.snapshots.watermarks import ranges_to_read
 
 
 def check(ctx: Context) -> None:
@@ -141,7 +142,7 @@ def plan_parts(
                 before = ctx.store.schemas.at(ctx.source, table, scn)
                 schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
                 condition = held_filter(ctx, ctx.table_record(table), schema)
-                parts = ranges_of(ctx, session, schema, scn, condition)
+                parts = ranges_to_read(ctx, session, schema, scn, condition)
         # Chunks of an earlier repair may lie in landing, even if the store was restored and does
         # not know them.
         snapshot_id = f"{prefix}{scn}-{uuid.uuid4().hex[:8]}"
@@ -210,7 +211,7 @@ def _plan_ad_hoc(
         schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
         own = held_filter(ctx, ctx.table_record(table), schema)
         condition = both(own, asked.condition_of(schema))
-        ranges = ranges_of(ctx, session, schema, scn, condition, asked.chunk_by)
+        ranges = ranges_to_read(ctx, session, schema, scn, condition, asked.chunk_by)
         planned += chunk_records(
             ctx, table, f"{prefix}{scn}", scn, ranges, condition, asked.signal_id
         )

@@ -7,9 +7,9 @@ import time
 from datetime import UTC, datetime
 
 from cdc_core.errors import (
-    RenamedMeanwhileError,
+    AlteredMeanwhileError,
+    CdcError,
     SchemaMismatchError,
-    SnapshotBrokenError,
     SnapshotTooOldError,
 )
 from cdc_core.landing.layout import chunk_folder
@@ -21,9 +21,8 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.ddl_times import unchanged_since
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.schema.evolution import identified, judge
+from cdc_core.schema.evolution import identified
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange, chunk_part
 from cdc_core.snapshot.read import read_chunk
@@ -31,7 +30,15 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_chunk
 from cdc_core.steps.snapshots.control import refuse_held
 from cdc_core.steps.snapshots.files import ChunkFiles, writing
-from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record, need_windows
+from cdc_core.steps.snapshots.other_scn import (
+    altered,
+    broken,
+    refuse_altered,
+    refuse_changed_key,
+    rows_may_leave,
+)
+from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
+from cdc_core.steps.snapshots.watermarks import goes_between, read_between
 from cdc_core.steps.stopping import stop_alone
 
 _LOG = logging.getLogger(__name__)
@@ -39,7 +46,6 @@ _LOG = logging.getLogger(__name__)
 SNAPSHOT_ATTEMPTS = 3
 """How often a chunk is read, each time at a newer SCN, before ORA-01555, or DDL, stops it."""
 
-_ROW_MOVEMENT = "SELECT ROW_MOVEMENT FROM ALL_TABLES WHERE OWNER = :owner AND TABLE_NAME = :name"
 _ALTERED_SINCE = frozenset({"ORA-01466", "ORA-00904"})
 """What Oracle answers where the table was altered since the SCN, and does not look back over
 that."""
@@ -69,7 +75,7 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
         if record.state == "applied" and not repeated:
             return _retired(ctx, record)
         if not repeated:
-            ctx.database.read(lambda session: _read_at_some_scn(session, ctx, key, record, files))
+            ctx.database.read(lambda session: _read(session, ctx, key, record, files))
         manifest, sha256 = chunk_manifest(ctx, key)
         ctx.landing.local_paths(folder, manifest.files)
         if record.state == "planned":
@@ -82,7 +88,7 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
                 rows=manifest.rows,
                 bytes=sum(file.bytes for file in manifest.files),
                 table=key.table,
-                scn_high=manifest.scn,
+                scn_high=manifest.read_up_to,
                 repeated=repeated,
             )
         )
@@ -103,6 +109,25 @@ def _retired(ctx: Context, record: ChunkRecord) -> StepReport:
     )
 
 
+def _read(
+    session: OracleSession,
+    ctx: Context,
+    key: ChunkKey,
+    record: ChunkRecord,
+    files: ChunkFiles | None,
+) -> ChunkManifest:
+    """Read the chunk as ``snapshot.read`` says. Errors are those of both ways."""
+    if ctx.config.snapshot_of(record.table).read == "watermarks":
+        return read_between(session, ctx, key, record, files)
+    try:
+        return _read_at_some_scn(session, ctx, key, record, files)
+    except CdcError as error:
+        if not goes_between(ctx, record.table, error):
+            raise
+        _LOG.warning("a chunk is read between watermarks: %s", error)
+    return read_between(session, ctx, key, record, files)
+
+
 def _read_at_some_scn(
     session: OracleSession,
     ctx: Context,
@@ -114,36 +139,37 @@ def _read_at_some_scn(
     Oracle does not look back over: by the apply rule, either is right. Where equal rows are
     counted, a row that two chunks of different SCNs have counts twice, and nothing tells: there the
     planned SCN is that of all chunks. So it is where a row may have come into a range that was read
-    before, and no redo has all of it (:func:`_rows_may_leave`).
+    before, and no redo has all of it (:func:`rows_may_leave`).
 
     Raises:
         SnapshotBrokenError: That one SCN cannot be read any more.
         SchemaMismatchError: What the table has become cannot be followed.
         WindowFirstError: That may be, when windows up to the SCN are captured.
     """
-    scn = record.scn
+    scn, part = record.scn, chunk_part(record.range)
     planned: TableSchema | None = None
     is_altered = False
     for attempt in range(SNAPSHOT_ATTEMPTS):
         before = ctx.store.schemas.at(ctx.source, record.table, scn)
         schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
         schema = identified(before, schema) if before else schema
-        _refuse_changed_key(ctx, schema, scn)
+        refuse_changed_key(ctx, schema, scn)
         if planned is not None:
-            _refuse_altered(record, before or planned, ctx.visible(schema))
+            refuse_altered(record, before or planned, ctx.visible(schema))
         if is_altered and (
-            schema.is_by_all_columns or _rows_may_leave(ctx, session, record, schema)
+            schema.is_by_all_columns or rows_may_leave(ctx, session, record, schema)
         ):
-            raise _altered(record)
+            raise altered(record)
         planned = schema
 
         def read(schema: TableSchema = schema, scn: Scn = scn) -> ChunkManifest:
             began = datetime.now(UTC)
-            with writing(files, key, schema, scn, began) as passing:
+            own_keys = isinstance(part, ChunkRange) and part.are_of_key(schema)
+            with writing(files, key, schema, scn, began, have_own_keys=own_keys) as passing:
                 return read_chunk(
                     session,
                     schema,
-                    chunk_part(record.range),
+                    part,
                     source=ctx.source,
                     snapshot_id=record.snapshot_id,
                     number=record.number,
@@ -161,13 +187,13 @@ def _read_at_some_scn(
             return read_after_ddl(session, [record.table], read)
         except SnapshotTooOldError as error:
             if schema.is_by_all_columns:
-                raise _broken(record, "its equal rows are counted") from error
-            if _rows_may_leave(ctx, session, record, schema):
-                raise _broken(record, "rows may have come into a range that was read") from error
+                raise broken(record, "its equal rows are counted") from error
+            if rows_may_leave(ctx, session, record, schema):
+                raise broken(record, "rows may have come into a range that was read") from error
             if attempt + 1 == SNAPSHOT_ATTEMPTS:
                 raise
             scn = current_scn(session)
-        except RenamedMeanwhileError:
+        except AlteredMeanwhileError:
             if attempt + 1 == SNAPSHOT_ATTEMPTS:
                 raise
         except SchemaMismatchError as error:
@@ -177,78 +203,3 @@ def _read_at_some_scn(
             _LOG.info("a DDL came before a chunk was read; it is read at a newer SCN table=%s chunk=%d", record.table, record.number)  # fmt: skip
             scn = current_scn(session)
     raise AssertionError("every attempt returns or raises")
-
-
-def _rows_may_leave(
-    ctx: Context, session: OracleSession, record: ChunkRecord, schema: TableSchema
-) -> bool:
-    """May a row have left the chunk's range since its SCN, for one of another chunk, or have come
-    among those that the table's snapshots read, without redo that has all of it?
-
-    Redo does not carry LOBs that an UPDATE leaves alone, and a DDL moves rows without any. A change
-    of key is no question: it is an error where no chunk has the row.
-    """
-    part = chunk_part(record.range)
-    if not isinstance(part, ChunkRange) or (part.low, part.high) == (None, None):
-        return False
-    lacks = any(column.is_lob for column in schema.columns)
-    if lacks and ctx.table_record(record.table).row_filter is not None:
-        return True
-    if part.kind != "rowid":
-        return lacks and part.column is not None
-    if record.table not in unchanged_since(session, [record.table], record.scn):
-        return True
-    binds = {"owner": record.table.owner, "name": record.table.name}
-    return lacks and session.fetch_all(_ROW_MOVEMENT, binds) != [("DISABLED",)]
-
-
-def _refuse_altered(record: ChunkRecord, known: TableSchema, now: TableSchema) -> None:
-    """Refuse a definition of which nothing that was captured says how the table came to it: another
-    table under the name, or columns that may be others under new names."""
-    evolution = judge(known, identified(known, now.without(known.excluded)))
-    if evolution.trouble == "drop":
-        raise SchemaMismatchError(
-            f"a chunk cannot be read: {evolution.refusal}",
-            hint=f"`redolake table resnapshot {record.table.argument}` reads the table as it is now.",
-            table=record.table,
-            scn=record.scn,
-        )
-    if evolution.refusal is not None:
-        raise _altered(record)
-
-
-def _altered(record: ChunkRecord) -> SnapshotBrokenError:
-    return SnapshotBrokenError(
-        "the table was altered after the SCN as of which this snapshot is read, and Oracle does not "
-        "look back over that",
-        hint=f"`redolake table resnapshot {record.table.argument}` starts its snapshot again.",
-        table=record.table,
-        scn=record.scn,
-    )
-
-
-def _broken(record: ChunkRecord, why: str) -> SnapshotBrokenError:
-    return SnapshotBrokenError(
-        "Oracle has no undo any more for the SCN as of which all chunks of this table are read,"
-        f" since {why}",
-        hint="Raise UNDO_RETENTION (and the undo tablespace) to the time that the whole table takes, or read it when little is written. "
-        f"`redolake table resnapshot {record.table.argument}` then starts its snapshot again.",
-        table=record.table,
-        scn=record.scn,
-    )
-
-
-def _refuse_changed_key(ctx: Context, schema: TableSchema, scn: Scn) -> None:
-    """A chunk from before a column of the key got its name has the older one."""
-    table = schema.table
-    versions = ctx.store.schemas.versions(ctx.source, table)
-    newest = versions[-1].schema if versions else None
-    if newest is not None and newest.as_logged().key != schema.as_logged().key:
-        need_windows(ctx, table, scn, "its key has other columns")
-        raise SchemaMismatchError(
-            "the table's key has changed since it was first captured",
-            hint=f"`redolake table resnapshot {table.argument} --fresh` puts it into new Delta tables.",
-            table=table,
-            key_before=", ".join(newest.key),
-            key_now=", ".join(schema.key),
-        )

@@ -49,11 +49,12 @@ def ranges_of(
     ctx: Context,
     session: OracleSession,
     schema: TableSchema,
-    scn: Scn,
+    scn: Scn | None,
     condition: str | None,
     chunk_by: str | None = None,
 ) -> list[ChunkRange]:
-    """The chunks into which a snapshot of the table is cut (:func:`plan_chunks`)."""
+    """The chunks into which a snapshot of the table is cut (:func:`plan_chunks`), as it was or is
+    now."""
     config = ctx.config.snapshot_of(schema.table)
     return plan_chunks(
         session, schema, scn=scn, config=config, condition=condition, chunk_by=chunk_by

@@ -200,7 +200,7 @@ class _Rebuilding:
             content = self._ctx.landing.read(folder, MANIFEST_NAME)
             manifest = read_chunk_manifest(content, where=folder)
             chunk = dataclasses.replace(
-                planned, state="landed", scn=manifest.scn, rows=manifest.rows,
+                planned, state="landed", scn=manifest.scn, scn_high=manifest.scn_high, rows=manifest.rows,
                 seconds=manifest.seconds, manifest_sha256=digest_of(content),
             )  # fmt: skip
         if place in taken:
@@ -334,7 +334,7 @@ def _consistent_scn(
     if record.snapshot_scn is None:
         return record.consistent_scn
     landed = [
-        chunk.scn
+        chunk.scn_high or chunk.scn
         for (table, _), part in chunks.items()
         if table == record.table
         for chunk in part

@@ -25,7 +25,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from cdc_core.config import SourceConfig
 from cdc_core.decode.lob import lob_literal
 from cdc_core.decode.masking import Masks, masked
-from cdc_core.errors import CdcError, LandingDamagedError, RenamedMeanwhileError
+from cdc_core.errors import AlteredMeanwhileError, CdcError, LandingDamagedError
 from cdc_core.landing.layout import REDO_SCHEMA, change_file_schema, window_folder
 from cdc_core.landing.manifest import LandedFile, WindowManifest
 from cdc_core.landing.redo_files import REDO_DICTIONARY
@@ -127,7 +127,7 @@ def _land(
     """Land the rows of one table; the first file has the number. What is about the table alone
     gives its files up: apply meets the same, and stops the table."""
     attempts = Retrying(
-        retry=retry_if_exception_type(RenamedMeanwhileError),
+        retry=retry_if_exception_type(AlteredMeanwhileError),
         stop=stop_after_attempt(_ATTEMPTS),
         reraise=True,
     )
@@ -249,7 +249,7 @@ def _landing_rows(
     """The rows that stand for these changes: of those that others follow, then of each query's.
 
     Raises:
-        RenamedMeanwhileError: The table's columns got other names while it was asked.
+        AlteredMeanwhileError: The table's columns got other names while it was asked.
     """
     followed = [one for one in missing if not one.is_last]
     if followed:
@@ -269,7 +269,7 @@ def _refuse_other_names(
     session: OracleSession, table: TableId, present: Sequence[str], what: str
 ) -> None:
     if present_names(session, table)[: len(present)] != tuple(present):
-        raise RenamedMeanwhileError(
+        raise AlteredMeanwhileError(
             f"columns of the table got other names while {what} were read",
             hint="Capture the window again.",
             table=table,
