@@ -11,6 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from cdc_core.errors import REPORT_HINT, RowCountError
+from cdc_core.runtime.cores import worker_threads
 from cdc_core.stage import redo_order, rollback
 from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.closing_updates import COLUMNS as UPDATE_COLUMNS
@@ -30,10 +31,6 @@ from cdc_core.stage.statements import without_closes
 
 BATCH_ROWS = 20_000
 """So many redo rows are decoded at once."""
-
-THREADS = 2
-"""Decoding runs outside of Python's lock for the most part; more threads than this gained nothing
-on two cores."""
 
 _T = TypeVar("_T")
 
@@ -206,12 +203,13 @@ def _pieces(rows: pa.Table) -> Iterator[pa.Table]:
 
 def _ahead(pieces: Iterator[pa.Table], decode: Callable[[pa.Table], _T]) -> Iterator[_T]:
     """Decode some pieces ahead; the first error in order is the one that is raised."""
-    with ThreadPoolExecutor(THREADS, thread_name_prefix="stage") as pool:
+    threads = worker_threads()
+    with ThreadPoolExecutor(threads, thread_name_prefix="stage") as pool:
         running: deque[Future[_T]] = deque()
         try:
             for piece in pieces:
                 running.append(pool.submit(decode, piece))
-                if len(running) > THREADS:
+                if len(running) > threads:
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()

@@ -57,6 +57,7 @@ from cdc_core.lake.mirror.merge_audit import check_written
 from cdc_core.lake.mirror.ways import gets_vectors, marks_rows
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.model.reports import WriteWay
+from cdc_core.runtime.cores import worker_threads
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds, Rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
@@ -73,8 +74,6 @@ _BATCH_BYTES = 16 * 1024 * 1024
 
 _KEYS_AT_ONCE = 262_144
 """So many rows of key columns."""
-
-_THREADS = 2
 
 DELETED_SHARE_MAX = 0.2
 """A file of which more rows would be deleted is written anew: with less, some five rows are written
@@ -349,7 +348,7 @@ def _looked_through(
 
     files = near.select(["path", "size_bytes", "num_records"]).to_pylist()
     seen = []
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="keys") as pool:
+    with ThreadPoolExecutor(worker_threads(), thread_name_prefix="keys") as pool:
         for file, (deleted, places, there) in zip(files, pool.map(candidates, files), strict=True):
             said, effects = mirror.said(file["path"]), merge.effects(there)
             changed = effects.updates | effects.deletes

@@ -33,6 +33,7 @@ from cdc_core.delta.log_cache import KnownLogs
 from cdc_core.delta.log_files import Action, log_names
 from cdc_core.errors import MIRROR_HINT
 from cdc_core.lake.table_context import TableWork
+from cdc_core.runtime.cores import worker_threads
 from cdc_core.stage.changes import Bounds
 
 KEYS_READ_MAX = 20_000_000
@@ -48,7 +49,6 @@ _WHOLE = ("byte", "short", "integer", "long")
 _FOLLOWED = frozenset({"add", "remove", "txn", "commitInfo"})
 """Actions of a commit that changes nothing but files."""
 
-_THREADS = 4
 _NUMBER = "_number"
 
 _WEIGHT_OF_ADDED = 5
@@ -158,7 +158,7 @@ class MirrorFiles:
         is_there = np.zeros(keys.num_rows, dtype=np.bool_)
         with (
             self.reading("reading a mirror's keys"),
-            ThreadPoolExecutor(_THREADS, thread_name_prefix="keys") as pool,
+            ThreadPoolExecutor(worker_threads(), thread_name_prefix="keys") as pool,
         ):
             for found in pool.map(looking, names):
                 is_there[found] = True
