@@ -9,7 +9,7 @@ has its own fate: one whose pluggable database is closed or gone leaves the othe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -37,7 +37,10 @@ class Round:
 
 
 def run_together(
-    pipelines: Mapping[str, Pipeline], *, sleep: Callable[[float], None] = time.sleep
+    pipelines: Mapping[str, Pipeline],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    follow: Callable[[str, Iterator[StepReport]], Iterable[StepReport]] = lambda _, steps: steps,
 ) -> Round:
     """Everything that there is to do now, source by source; then all of those that nothing stopped
     end at one SCN, as of which all of them can be read.
@@ -48,7 +51,8 @@ def run_together(
     takes the others along with a window each.
 
     Where windows end at the redo written last, what was read a moment ago waits for redo behind it,
-    for :data:`REDO_ATTEMPTS` seconds; a window ends nowhere else.
+    for :data:`REDO_ATTEMPTS` seconds; a window ends nowhere else. ``follow`` sees the steps of each
+    as they come.
     """
     done: dict[str, list[StepReport]] = {name: [] for name in pipelines}
     errors: dict[str, CdcError] = {}
@@ -56,7 +60,7 @@ def run_together(
 
     def carry(name: str, steps: Callable[[], Iterator[StepReport]]) -> None:
         try:
-            done[name] += steps()
+            done[name] += follow(name, steps())
             if (end := newest_end(pipelines[name])) is not None:
                 ends[name] = end
         except CdcError as error:

@@ -80,7 +80,7 @@ def snapshot(
         if not table:
             _begin(pipeline)
         steps = pipeline.run_snapshot(tables_of(table), condition=condition)
-        told = Lines(pipeline, out()).follow(steps)
+        told = Lines({"": pipeline}, out()).follow(steps)
         chunks = [step.rows for step in told if step.kind == "chunk-applied"]
         out().print(
             f"{counted(len(chunks), 'chunk')} with {counted(sum(chunks), 'row')} applied"
@@ -289,11 +289,11 @@ def run(
     with opened(config) as pipeline, pipeline.carrying_windows():
         if loop:
             _begin(pipeline)
-            with serving([pipeline]), view_of(pipeline, out(), loop=True) as view:
+            with serving([pipeline]), view_of({"": pipeline}, out(), loop=True) as view:
                 _loop(pipeline, view, every, retry_max)
         else:
             _begin(pipeline)
-            done = _round(pipeline, Lines(pipeline, out()))
+            done = _round(pipeline, Lines({"": pipeline}, out()))
             out().print(done or f"Nothing to do: {_idle(pipeline)}", soft_wrap=True)
             exit_unless_finished(pipeline)
 
@@ -374,12 +374,13 @@ def run_all(
             carrying.enter_context(pipeline.carrying_windows())
         for pipeline in pipelines.values():
             _begin(pipeline)
+        view = carrying.enter_context(view_of(pipelines, out(), loop=loop))
         alarms = {name: _Alarm(one) for name, one in pipelines.items()}
         failures = 0
         while pipelines:
-            found = run_together(pipelines)
+            found = run_together(pipelines, follow=lambda name, steps: view.follow(steps, name))
             for name, error in found.errors.items():
-                print_stopped(name, error)
+                view.failed(error, name)
                 if not loop or not isinstance(error, TransientError):
                     del pipelines[name]
                     codes.append(EXIT_ERROR)
@@ -393,11 +394,11 @@ def run_all(
                         _registered(pipelines[name])
                         done += _published(pipelines[name], done)
                     except CdcError as error:
-                        print_stopped(name, error)
+                        view.failed(error, name)
                 if done:
-                    out().print(f"{name}: {done}")
+                    view.say(done, name)
                 elif not loop and name not in found.errors:
-                    out().print(f"{name}: nothing to do, {_idle(pipelines[name])}", soft_wrap=True)
+                    view.say(f"nothing to do, {_idle(pipelines[name])}", name)
             is_failed = any(not isinstance(one, LeaseHeldError) for one in found.errors.values())
             failures = failures + 1 if is_failed else 0
             if not loop:
@@ -407,7 +408,7 @@ def run_all(
                 alarms[name].look()
                 pipeline.release_sessions()
             if pipelines:
-                time.sleep(_pause(every, failures, retry_max))
+                view.rests(_pause(every, failures, retry_max))
     if any(codes):
         raise typer.Exit(max(codes))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, Self
@@ -20,6 +20,7 @@ from rich.text import Text
 
 from cdc_core.errors import CdcError
 from pipelines.commands.inspect import duration, progress_text
+from pipelines.commands.pdbs import print_stopped
 from pipelines.commands.shared import STATE_COLOURS, counted, print_error
 
 if TYPE_CHECKING:
@@ -34,20 +35,23 @@ WINDOWS_TIMED = 10
 
 
 class View(Protocol):
-    """Shows what a loop does. It is used as a context manager, by one thread."""
+    """Shows what a loop does. It is used as a context manager, by one thread.
+
+    ``name`` is the pluggable database's, empty where the configuration lists none.
+    """
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
 
-    def follow(self, steps: Iterable[StepReport]) -> Iterator[StepReport]:
+    def follow(self, steps: Iterable[StepReport], name: str = "") -> Iterator[StepReport]:
         """The steps as they come, each shown when it is done."""
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, name: str = "") -> None:
         """A sentence about what a round did."""
 
-    def failed(self, error: CdcError) -> None:
-        """A round ended early; another one comes."""
+    def failed(self, error: CdcError, name: str = "") -> None:
+        """A round ended early; another one comes, or none."""
 
     def rests(self, seconds: float) -> None:
         """Sleep until the next round."""
@@ -56,8 +60,8 @@ class View(Protocol):
 class Lines:
     """Lines for a log; on a terminal also how far snapshots are."""
 
-    def __init__(self, pipeline: Pipeline, console: Console) -> None:
-        self._pipeline = pipeline
+    def __init__(self, pipelines: Mapping[str, Pipeline], console: Console) -> None:
+        self._pipelines = dict(pipelines)
         self._console = console
         self._told = time.monotonic()
 
@@ -67,7 +71,7 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         """Nothing is kept."""
 
-    def follow(self, steps: Iterable[StepReport]) -> Iterator[StepReport]:
+    def follow(self, steps: Iterable[StepReport], name: str = "") -> Iterator[StepReport]:
         """The steps, and on a terminal from time to time how far the snapshots are."""
         for step in steps:
             yield step
@@ -75,16 +79,17 @@ class Lines:
             if step.kind != "chunk-applied" or not is_due or not self._console.is_terminal:
                 continue
             self._told = time.monotonic()
-            if (found := self._pipeline.records.progress()) is not None:
-                self._console.print(f"snapshots: {progress_text(found)}")
+            if (found := self._pipelines[name].records.progress()) is not None:
+                of = f"{name}: " if name else ""
+                self._console.print(f"{of}snapshots: {progress_text(found)}")
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, name: str = "") -> None:
         """Print it."""
-        self._console.print(text, soft_wrap=True)
+        self._console.print(f"{name}: {text}" if name else text, soft_wrap=True)
 
-    def failed(self, error: CdcError) -> None:
+    def failed(self, error: CdcError, name: str = "") -> None:
         """Print it on standard error."""
-        print_error(error)
+        print_stopped(name, error) if name else print_error(error)
 
     def rests(self, seconds: float) -> None:
         """Sleep."""
@@ -117,16 +122,12 @@ class _Seen:
 
 
 class Board:
-    """A live board: the tables with position, lag, changes and rate, the last window, when the next
-    one can be expected, and the newest warnings. What the log would say below WARNING is left
-    out."""
+    """A live board of one source, or of those of several pluggable databases one below the other:
+    the tables with position, lag, changes and rate, the last window, when the next one can be
+    expected, and the newest warnings. What the log would say below WARNING is left out."""
 
-    def __init__(self, pipeline: Pipeline, console: Console) -> None:
-        self._pipeline = pipeline
-        self._console = console
-        self._began = time.monotonic()
-        self._read = 0.0
-        self._seen = _Seen(status=pipeline.status())
+    def __init__(self, pipelines: Mapping[str, Pipeline], console: Console) -> None:
+        self._panels = {name: _Panel(pipeline) for name, pipeline in pipelines.items()}
         self._warnings: deque[str] = deque(maxlen=WARNINGS_SHOWN)
         self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=2)
         self._handler = _Kept(self._warnings)
@@ -139,30 +140,59 @@ class Board:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._seen.doing = ""
+        for panel in self._panels.values():
+            panel.says("")
         self._live.stop()
         logging.getLogger("cdc_core").handlers = self._handlers
 
-    def follow(self, steps: Iterable[StepReport]) -> Iterator[StepReport]:
+    def follow(self, steps: Iterable[StepReport], name: str = "") -> Iterator[StepReport]:
         """The steps, each put on the board when it is done."""
+        yield from self._panels[name].follow(steps)
+
+    def say(self, text: str, name: str = "") -> None:
+        """The board has it already, but for what only a sentence says."""
+        self._panels[name].says(text)
+
+    def failed(self, error: CdcError, name: str = "") -> None:
+        """Keep the error with the warnings."""
+        of = f"{name}: " if name else ""
+        self._warnings.append(f"{datetime.now(UTC):%H:%M:%S} {of}{error}")
+
+    def rests(self, seconds: float) -> None:
+        """Sleep, and count down."""
+        for panel in self._panels.values():
+            panel.waits_until(time.monotonic() + seconds)
+        time.sleep(seconds)
+
+    def _shown(self) -> RenderableType:
+        warnings = (Text(f"! {one}", style="yellow", overflow="fold") for one in self._warnings)
+        return Group(*(panel.shown() for panel in self._panels.values()), *warnings)
+
+
+class _Panel:
+    """What a board shows of one source."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._began = time.monotonic()
+        self._read = 0.0
+        self._seen = _Seen(status=pipeline.status())
+
+    def follow(self, steps: Iterable[StepReport]) -> Iterator[StepReport]:
+        """As a board does."""
         self._seen.until, self._seen.doing = None, "looking for redo"
         for step in steps:
             self._step(step)
             yield step
         self._look(is_due=True)
 
-    def say(self, text: str) -> None:
-        """The board has it already, but for what only a sentence says."""
+    def says(self, text: str) -> None:
+        """What is being done, empty when nothing is any more."""
         self._seen.doing = text
 
-    def failed(self, error: CdcError) -> None:
-        """Keep the error with the warnings."""
-        self._warnings.append(f"{datetime.now(UTC):%H:%M:%S} {error}")
-
-    def rests(self, seconds: float) -> None:
-        """Sleep, and count down."""
-        self._seen.until = time.monotonic() + seconds
-        time.sleep(seconds)
+    def waits_until(self, moment: float) -> None:
+        """When the next round begins, by the monotonic clock."""
+        self._seen.until = moment
 
     def _step(self, step: StepReport) -> None:
         seen = self._seen
@@ -197,12 +227,12 @@ class Board:
             return None
         return (ends[0] - ends[-1]).total_seconds() / (len(ends) - 1)
 
-    def _shown(self) -> RenderableType:
+    def shown(self) -> RenderableType:
+        """The source's part of the board."""
         seen = self._seen
         lines = [self._head(), self._table(), self._last_window(), self._next_window()]
         if seen.status.progress is not None:
             lines.insert(1, Text(f"Snapshots: {progress_text(seen.status.progress)}"))
-        lines += [Text(f"! {one}", style="yellow", overflow="fold") for one in self._warnings]
         for one in seen.status.tables:
             if one.reason:
                 lines.append(Text(f"{one.table} {one.state}: {one.reason}", style="red"))
@@ -288,11 +318,12 @@ class _Kept(logging.Handler):
         )
 
 
-def view_of(pipeline: Pipeline, console: Console, *, loop: bool) -> View:
-    """A board for a loop on a terminal, else lines."""
+def view_of(pipelines: Mapping[str, Pipeline], console: Console, *, loop: bool) -> View:
+    """A board for a loop on a terminal, else lines; ``pipelines`` by the names of the pluggable
+    databases, or one without a name."""
     is_board = (
         loop
         and console.is_terminal
         and not logging.getLogger("cdc_core").isEnabledFor(logging.DEBUG)
     )
-    return Board(pipeline, console) if is_board else Lines(pipeline, console)
+    return Board(pipelines, console) if is_board else Lines(pipelines, console)

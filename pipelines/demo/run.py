@@ -95,9 +95,12 @@ def _run(
     pipeline: Pipeline, served: Served, plan: Plan, scale: str, screen: Screen
 ) -> tuple[list[FinalRow], int]:
     with ThreadPoolExecutor(max_workers=1) as pool:
-        screen.bar("Spark", 0, None, "starting, while the snapshot is read without it")
-        spark = pool.submit(pipeline.start_spark)
-        spark.add_done_callback(lambda _: screen.bar("Spark", 1, 1, "ready"))
+        lake = pipeline.config.lake
+        is_on_cluster = not lake.spark_master.startswith("local")
+        if scale != "day" or lake.merge == "spark" or is_on_cluster:  # a day needs none
+            screen.bar("Spark", 0, None, "starting, while the snapshot is read without it")
+            spark = pool.submit(pipeline.start_spark)
+            spark.add_done_callback(lambda _: screen.bar("Spark", 1, 1, "ready"))
         _fill(served, plan, screen)
         screen.phase_ends("filling Oracle")
         pace = _Pace(
@@ -117,7 +120,6 @@ def _run(
             work.result()
             _catch_up(pipeline, screen)
         screen.phase_ends("windows")
-        spark.result()
         found = _compare(pipeline, screen)
         screen.phase_ends("comparing")
     return found
@@ -289,7 +291,7 @@ def _print_end(screen: Screen, rows: list[FinalRow], scn: int, seconds: float) -
         f"{verdict} {counted(changes, 'change')} in {counted(screen.windows_seen, 'window')}.",
         f"{seconds:.0f} s in all: {phases}.",
     ):
-        screen.console.print(line, highlight=False)
+        screen.console.print(line, highlight=False, soft_wrap=True)
 
 
 def _command() -> str:

@@ -50,7 +50,7 @@ def test_a_board_has_tables_the_last_window_and_what_comes_next(
     )
     logger = logging.getLogger("cdc_core")
     before = list(logger.handlers)
-    with Board(pipeline, terminal()) as board:
+    with Board({"": pipeline}, terminal()) as board:
         kinds = [step.kind for step in board.follow(pipeline.run_once())]
         assert "chunk-applied" in kinds
         assert "Last window:  none with changes yet" in shown(board)
@@ -73,7 +73,7 @@ def test_a_board_has_tables_the_last_window_and_what_comes_next(
 
 
 def test_a_table_that_stopped_says_why(oracle: Oracle, pipeline: Pipeline) -> None:
-    with Board(pipeline, terminal()) as board:
+    with Board({"": pipeline}, terminal()) as board:
         list(board.follow(pipeline.run_once()))
         oracle.run("TRUNCATE TABLE T")
         list(board.follow(pipeline.run_once()))
@@ -81,8 +81,26 @@ def test_a_table_that_stopped_says_why(oracle: Oracle, pipeline: Pipeline) -> No
         assert "ddl=TRUNCATE TABLE T" in shown(board)
 
 
+def test_several_pluggable_databases_stand_one_below_the_other(
+    oracle: Oracle, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """Each with its own windows and sentence; a warning says of which it is."""
+    config = oracle.config(tmp_path / "other", "T", name="other")
+    with Pipeline(config) as other, Board({"ONE": pipeline, "TWO": other}, terminal()) as board:
+        list(board.follow(pipeline.run_once(), "ONE"))
+        list(board.follow(other.run_once(), "TWO"))
+        oracle.run("INSERT INTO T VALUES (2, 'b')")
+        list(board.follow(other.run_once(), "TWO"))
+        board.failed(OracleUnavailableError("the database is not open"), "ONE")
+        first, second = shown(board).split("other  Oracle is at SCN ")
+        assert first.startswith("src  Oracle is at SCN ")
+        assert "Last window:  none with changes yet" in first
+        assert "1 change in 1 table" in second
+        assert "ONE: the database is not open" in second
+
+
 def test_only_a_loop_on_a_terminal_has_a_board(pipeline: Pipeline) -> None:
     lines = Console(file=io.StringIO())
-    assert isinstance(view_of(pipeline, terminal(), loop=True), Board)
-    assert isinstance(view_of(pipeline, lines, loop=True), Lines)
-    assert isinstance(view_of(pipeline, terminal(), loop=False), Lines)
+    assert isinstance(view_of({"": pipeline}, terminal(), loop=True), Board)
+    assert isinstance(view_of({"": pipeline}, lines, loop=True), Lines)
+    assert isinstance(view_of({"": pipeline}, terminal(), loop=False), Lines)

@@ -19,7 +19,7 @@ from assets.components import OracleCdc
 from cdc_core import fleet
 from cdc_core.errors import CdcError, OracleUnavailableError, PreflightError
 from pipelines.cli import app
-from pipelines.commands import data
+from pipelines.commands import following
 from tests.oracle.embedded import ContainerDatabase, container_database
 
 ONE, TWO = "ORCLPDB1", "ORCLPDB2"
@@ -200,7 +200,7 @@ def test_a_loop_goes_on_without_what_cannot_come_back(
     ]
     asked: list[list[str]] = []
 
-    def run_together(pipelines: dict[str, Any]) -> fleet.Round:
+    def run_together(pipelines: dict[str, Any], **_: Any) -> fleet.Round:
         asked.append(list(pipelines))
         errors = {name: error for name, error in rounds[len(asked) - 1].items() if error}
         return fleet.Round({name: [] for name in pipelines}, errors)
@@ -208,7 +208,7 @@ def test_a_loop_goes_on_without_what_cannot_come_back(
     pauses: list[float] = []
     monkeypatch.setattr(fleet, "run_together", run_together)
     clock = SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic)
-    monkeypatch.setattr(data, "time", clock)  # the loop's alone: threads of others sleep too
+    monkeypatch.setattr(following, "time", clock)  # the loop's alone: threads of others sleep too
     assert redolake("run", "--loop", "--every", "1").exit_code == 2
     assert asked == [[ONE, TWO], [ONE, TWO], [ONE]]
     assert len(pauses) == 2
