@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -68,7 +69,13 @@ def known_schema(log: DeltaLog | None) -> TableSchema | None:
     log."""
     if log is None or SCHEMA_PROPERTY not in log.properties:
         return None
-    return from_json(TableSchema, json.loads(log.properties[SCHEMA_PROPERTY]))
+    return _schema_from(log.properties[SCHEMA_PROPERTY])
+
+
+@lru_cache(maxsize=1024)
+def _schema_from(text: str) -> TableSchema:
+    """Each step asks for it several times, and it hardly ever changes."""
+    return from_json(TableSchema, json.loads(text))
 
 
 def added_columns(log: DeltaLog | None) -> dict[str, AddedColumn]:
