@@ -101,9 +101,8 @@ def empty_partitions(
             parts = [held.enter_context(found_rows(work, session, sql, doing=_LOOKING))]
             mirrored_rows = parts[0].rows
             if read_scn >= scn:
-                parts.append(
-                    held.enter_context(_unmirrored(work, session, truncation, schema, where))
-                )
+                unmirrored = _unmirrored(work, session, truncation, schema, where)
+                parts.append(held.enter_context(unmirrored))
             found = sum(part.rows for part in parts)
             if found:
                 gone = chain.from_iterable(part.batches(list(schema.key)) for part in parts)
@@ -119,9 +118,7 @@ def empty_partitions(
                     indexed=CHANGELOG_INDEXED,
                     rows=found,
                 )
-    written = None
-    if mirrored_rows != 0:
-        written = _delete(work, schema, scn, metadata)
+    written = None if mirrored_rows == 0 else _delete(work, schema, scn, metadata)
     if written is not None:
         check_removed(written.counts, mirrored_rows, work.facts(scn=scn))
     deleted = sum(one["num_deleted_rows"] for one in written.counts) if written else 0

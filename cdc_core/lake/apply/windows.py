@@ -80,8 +80,7 @@ def apply_window(
     done = work.position()
     if done.mirror_scn is not None and done.mirror_scn >= window.scn_high:
         if position is not None and position < window.scn_high:
-            # The process ended before the metadata store heard of it: it shall know what there is
-            # to lose.
+            # The process ended before the metadata store heard of it.
             return brought_by(work, window.scn_high)
         return TableApplied(table=work.table, skipped=True)
     _check_order(where, done.mirror_scn, position, window.scn_low)
@@ -92,17 +91,14 @@ def apply_window(
     schema = _settled(work, part, position)
     quarantine = QuarantineTable(work)
     files = _files_of(work, schema, window.scn_high, done.changelog_scn)
-    appended: int | None = None
-    unfit = 0
+    appended: StagedWindow | None = None
     if not files:
         decoder = _decoder(work, part, rules, schema, decode)
         sieve = _sieve(decoder, quarantine, rules, state.covered_scn)
         staging = WindowStaging(part.landed, decoder, work.changelog, work.task_rows)
-        staged = _staged(work, staging, committed, sieve)
-        _append_changes(work, window, decoder.schema, staged, quarantine, sieve)
-        unfit = staged.unfit
-        if staged.files:
-            files, appended = names_of(staged.files), sum(file.rows for file in staged.files)
+        appended = _staged(work, staging, committed, sieve)
+        _append_changes(work, window, decoder.schema, appended, quarantine, sieve)
+        files = names_of(appended.files)
     put = quarantine.counts()
     staged_at = time.monotonic()
     found = TableApplied(table=work.table, seconds=time.monotonic() - started)
@@ -112,20 +108,18 @@ def apply_window(
             window=window,
             said=_source_facts(part.manifest, is_late=committed.late > 0),
             schema=schema,
-            mirrored=in_mirror(work, schema),
+            mirrored=schema if schema.is_by_all_columns else in_mirror(work, schema),
             covered_scn=state.covered_scn,
             read_scn=window.scn_high if part.is_inexact else state.read_scn,
             is_late=committed.late > 0,
             has_gaps=bool(put) or part.is_inexact,
         )
         found = merging.merge_files(files, appended, started)
-    in_quarantine = quarantine.count_unresolved()
-    quarantined = put.get(window.scn_high, 0)
     return replace(
         found,
-        quarantined=quarantined,
-        in_quarantine=in_quarantine,
-        unfit_values=unfit,
+        quarantined=put.get(window.scn_high, 0),
+        in_quarantine=quarantine.count_unresolved(),
+        unfit_values=0 if appended is None else appended.unfit,
         stage_seconds=staged_at - started,
         merge_seconds=time.monotonic() - staged_at,
     )
@@ -233,14 +227,17 @@ def _append_changes(
     )
 
 
-def _check_appended(where: Mapping[str, object], changes: int, appended: int | None) -> None:
+def _check_appended(
+    where: Mapping[str, object], changes: int, appended: StagedWindow | None
+) -> None:
     """What is read back from the change log is what was written to it a moment ago."""
-    if appended not in (None, changes):
+    rows = changes if appended is None else sum(file.rows for file in appended.files)
+    if rows != changes:
         raise RowCountError(
             "the change log does not give back as many changes as were written to it; the mirror was not changed",
             hint=REPORT_HINT,
             **where,
-            appended=appended,
+            appended=rows,
             changes=changes,
         )
 
@@ -263,8 +260,8 @@ def _source_facts(manifest: WindowManifest, *, is_late: bool) -> dict[str, objec
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Merging:
     """How one window's changes become a change of the mirror. ``schema`` is the change log's,
-    ``mirrored`` the mirror's, which may have lost dropped columns. ``said`` is what else the commit
-    says of the window. ``is_late``: some of its commits
+    ``mirrored`` the mirror's, which may have lost dropped columns (of counted rows: without their
+    numbers). ``said`` is what else the commit says of the window. ``is_late``: some of its commits
     belong to earlier windows; ``has_gaps``: changes of the table went into quarantine, or come with
     a later window."""
 
@@ -279,13 +276,12 @@ class _Merging:
     has_gaps: bool
 
     def merge_files(
-        self, files: Sequence[str], appended: int | None, started: float
+        self, files: Sequence[str], appended: StagedWindow | None, started: float
     ) -> TableApplied:
-        """Merge what these files of the change log have of the window, of which ``appended``
-        changes were written a moment ago."""
-        own, is_counted = of_window(self.window.scn_high), self.schema.is_by_all_columns
-        schema = self.schema if is_counted else self.mirrored
-        with logged_changes(self.work.changelog, schema, own, files) as changes:
+        """Merge what these files of the change log have of the window; ``appended`` was written a
+        moment ago."""
+        own = of_window(self.window.scn_high)
+        with logged_changes(self.work.changelog, self.mirrored, own, files) as changes:
             facts = changes.facts()
             where = self.work.facts(window=self.window.key)
             _check_appended(where, facts.changes, appended)
@@ -320,9 +316,7 @@ class _Merging:
                 work, self.schema, scn_high, position=scn_high, covered_scn=self.covered_scn,
                 facts=where, is_late=True, has_gaps=self.has_gaps and self.schema.is_by_all_columns,
             )  # fmt: skip
-            is_counted = self.schema.is_by_all_columns
-            schema = self.schema if is_counted else self.mirrored
-            return different.change(schema, info, self.covered_scn)
+            return different.change(self.mirrored, info, self.covered_scn)
         if self.schema.is_by_all_columns:
             counted = CountedRows(
                 work=work,
