@@ -13,25 +13,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.change_stream.form import Event, StreamForm, Wording
-from cdc_core.change_stream.images import ImageReader
+from cdc_core.change_stream.form import Event, RunEvent, Wording
 from cdc_core.change_stream.landed import LandedTransactions
-from cdc_core.decode.masking import Masks
+from cdc_core.change_stream.table_changes import TableChanges
 from cdc_core.errors import DecodeError
 from cdc_core.landing.change_files import ChangeFiles
-from cdc_core.landing.layout import TRANSACTION_SCHEMA, change_file_schema
+from cdc_core.landing.layout import TRANSACTION_SCHEMA
 from cdc_core.landing.store import LandingWriter
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.streams import StreamEnd
-from cdc_core.schema.table import TableSchema
 
-_OPERATIONS = {"c": Operation.INSERT, "u": Operation.UPDATE, "d": Operation.DELETE}
 _TABLE_ROWS_MAX = 20_000
 _HELD_BYTES_MAX = 48 * 1024**2
 _LEDGER_ROWS = 10_000
-_ROW_BYTES = 200
 
 
 @dataclass(slots=True)
@@ -45,78 +40,6 @@ class Transaction:
     begin: Event
     counts: bool | None = None
     rows: dict[str, int] = field(default_factory=dict)
-
-
-class TableChanges:
-    """The changes of one table that have not been written yet, by one version of it."""
-
-    def __init__(self, schema: TableSchema, form: StreamForm, masks: Masks) -> None:
-        self.schema = schema
-        self.name = str(schema.table)
-        self._reader = ImageReader(schema, form, masks)
-        self.facts: list[tuple[Any, ...]] = []
-        self.before: list[Any] = []
-        self.after: list[Any] = []
-        self.commits: list[int] = []
-        self.bytes = 0
-
-    def add(self, event: Event, transaction: Transaction, row_id: str) -> None:
-        """Hold a change back."""
-        self.before.append(event.before)
-        self.after.append(event.after)
-        self.commits.append(event.commit_scn)
-        self.facts.append(
-            (
-                event.ordinal,
-                event.scn,
-                transaction.xid,
-                int(_OPERATIONS[event.op]),
-                row_id,
-                event.moment,
-                event.thread,
-            )
-        )
-        self.bytes += event.size + _ROW_BYTES
-
-    def take_unfit(self) -> int:
-        """How many values of what was taken are NULL because no form holds them; once."""
-        found, self._reader.unfit = self._reader.unfit, 0
-        return found
-
-    def take(self) -> tuple[pa.RecordBatch, DecodeError | None, int]:
-        """The changes in the columns of their file, up to the first one that is not understood;
-        with that one's error and the SCN of its commit."""
-        error: DecodeError | None = None
-        failed = 0
-        count = len(self.facts)
-        try:
-            old, new = self._reader.images(self.before, self.after)
-        except DecodeError as found:
-            row = found.facts.get("row")
-            count = row if isinstance(row, int) else 0
-            error, failed = found, self.commits[count]
-            old, new = self._reader.images(self.before[:count], self.after[:count])
-        kind = change_file_schema(self.schema)
-        columns = list(zip(*self.facts[:count], strict=True)) or [()] * 7
-        names = ("ordinal", "scn", "xid", "operation_code", "row_id", "timestamp", "thread")
-        given = {
-            name: pa.array(values, kind.field(name).type)
-            for name, values in zip(names, columns, strict=True)
-        }
-        table = self.schema.table
-        given |= {
-            "rollback": pa.repeat(False, count),
-            "seg_owner": pa.repeat(table.owner, count),
-            "table_name": pa.repeat(table.name, count),
-            "before": old.rows,
-            "after": new.rows,
-            "absent": new.absent,
-            "before_absent": old.absent,
-        }
-        arrays = [given.get(one.name, pa.nulls(count, one.type)) for one in kind]
-        self.facts, self.before, self.after, self.commits = [], [], [], []
-        self.bytes = 0
-        return pa.RecordBatch.from_arrays(arrays, schema=kind), error, failed
 
 
 class WindowChanges:
@@ -180,13 +103,7 @@ class WindowChanges:
         if end is not None and event.commit_scn > end.scn:
             return
         transaction.rows[table] = transaction.rows.get(table, 0) + 1
-        changes.add(event, transaction, row_id)
-        self._holding[table] = changes
-        self._held += event.size + _ROW_BYTES
-        if len(changes.facts) >= _TABLE_ROWS_MAX:
-            self.write(changes)
-        elif self._held >= _HELD_BYTES_MAX:
-            self.write(max(self._holding.values(), key=lambda one: one.bytes))
+        self._hold(changes, changes.add(event, transaction.xid, row_id))
 
     def commit(self, event: Event) -> None:
         """The transaction has ended."""
@@ -201,11 +118,31 @@ class WindowChanges:
             return
         self._note(transaction, event)
 
+    def rows(self, event: RunEvent, changes: TableChanges) -> None:
+        """Rows of a captured table were changed."""
+        transaction = self._transaction_of(event)
+        if transaction is None or not self._is_wanted(transaction):
+            return
+        table = changes.name
+        end = self.ends.get(table)
+        if end is not None and event.commit_scn > end.scn:
+            return
+        transaction.rows[table] = transaction.rows.get(table, 0) + len(event.words)
+        self._hold(changes, changes.add_run(event))
+
+    def _hold(self, changes: TableChanges, size: int) -> None:
+        self._holding[changes.name] = changes
+        self._held += size
+        if changes.count >= _TABLE_ROWS_MAX:
+            self.write(changes)
+        elif self._held >= _HELD_BYTES_MAX:
+            self.write(max(self._holding.values(), key=lambda one: one.bytes))
+
     def write(self, changes: TableChanges) -> None:
         """Write what is held back of a table."""
         table = changes.name
         self._holding.pop(table, None)
-        if not changes.facts:
+        if not changes.count:
             return
         self._held -= changes.bytes
         rows, error, failed = changes.take()
@@ -234,7 +171,7 @@ class WindowChanges:
             self.write(changes)
         self._write_ledger()
 
-    def _transaction_of(self, event: Event) -> Transaction | None:
+    def _transaction_of(self, event: Event | RunEvent) -> Transaction | None:
         """The open transaction; None where the event's is another, whose beginning did not come: a
         part of one that was sent before, or comes again."""
         if self._current and event.is_of(self._current.begin):

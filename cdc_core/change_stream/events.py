@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import count
 from typing import Any
 
-from cdc_core.change_stream.form import Batch, Event, StreamForm
+from cdc_core.change_stream.form import Batch, Event, Ordinals, RunEvent, StreamForm
 from cdc_core.errors import LogsNotReadyError
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.model.scn import ScnWindow
@@ -30,14 +29,14 @@ class WindowEvents:
         self.end: dict[str, Any] | None = None
         """Behind the events: where the next window's begin, for the manifest."""
 
-    def read(self, batches: Callable[[], Iterable[Batch]]) -> Iterator[Event]:
+    def read(self, batches: Callable[[], Iterable[Batch]]) -> Iterator[Event | RunEvent]:
         """The events from the beginning on, again at each call.
 
         Raises:
             PreflightError: A record lacks what every change needs.
             LogsNotReadyError: The records end before they prove the window complete.
         """
-        ordinals = count(self._base + 1)
+        ordinals = Ordinals(self._base + 1)
         reader = self._form.reader(self._window, self._state)
         high = self._window.scn_high
         for batch in batches():

@@ -12,13 +12,13 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
-from cdc_core.change_stream.form import Record, StreamForm
+from cdc_core.change_stream.form import DecodedLines, Record, StreamForm
 from cdc_core.errors import LogsNotReadyError, PreflightError, RedoUnavailableError
 from cdc_core.model.scn import Scn
 
@@ -53,19 +53,18 @@ class Place:
 class Block:
     """Some records of a file, and where they lie."""
 
-    records: Sequence[Record]
+    lines: DecodedLines
     path: Path
     offset: int
-    data: bytes
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """The records, at least one."""
+        return self.lines.records
 
     def place(self, at: int) -> Place:
         """Before the record with that number."""
-        start = 0
-        for number, line in enumerate(_lines(self.data)):
-            if number == at:
-                break
-            start += len(line)
-        return place_in(self.path, self.offset + start)
+        return place_in(self.path, self.offset + self.lines.offsets[at])
 
 
 class RecordFiles:
@@ -99,8 +98,8 @@ class RecordFiles:
     def first(self) -> Any:
         """The oldest record; None where there is none yet."""
         for path in self._paths:
-            for block in self._blocks_of(path, 0):
-                return block.records[0]
+            for record in self._behind(path, 0, path.stat().st_size):
+                return record
         return None
 
     def newest_number(self) -> int:
@@ -236,9 +235,10 @@ class RecordFiles:
         with path.open("rb") as file:
             file.seek(offset)
             while data := _whole_lines(file):
-                records = self._decoded(data, path, offset)
-                if records:
-                    yield Block(records, path, offset, data)
+                decode = partial(self._decoded_line, path=path, offset=offset)
+                lines = self._form.decoded(data, decode)
+                if lines.records:
+                    yield Block(lines, path, offset)
                 offset += len(data)
 
     def _begins(self, path: Path) -> int | None:
@@ -268,13 +268,8 @@ class RecordFiles:
             if offset:
                 file.readline()  # the rest of a line that began before
             while file.tell() < end and (line := file.readline()).endswith(b"\n"):
-                yield from self._decoded(line, path, offset)
-
-    def _decoded(self, data: bytes, path: Path, offset: int) -> list[Any]:
-        try:
-            return self._form.decoder.decode_lines(data)
-        except msgspec.MsgspecError:
-            return [self._decoded_line(line, path, offset) for line in _lines(data)]
+                if line.strip():
+                    yield self._decoded_line(line, path, offset)
 
     def _decoded_line(self, line: bytes, path: Path, offset: int) -> Any:
         """The record of a line; of one that was torn off when the writer was killed, the record
@@ -286,14 +281,15 @@ class RecordFiles:
         decode = self._form.decoder.decode
         try:
             return decode(line)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             at = line.find(b'{"', 1)
             while at > 0:
                 try:
                     return decode(line[at:])
-                except msgspec.MsgspecError:
+                except (msgspec.MsgspecError, UnicodeDecodeError):
                     at = line.find(b'{"', at + 1)
-            raise self._form.not_a_record(str(error), file=path.name, offset=offset) from error
+            reason = "text is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+            raise self._form.not_a_record(reason, file=path.name, offset=offset) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,13 +335,3 @@ def _whole_lines(file: BinaryIO) -> bytes:
         return data + rest
     file.seek(end - len(data), 1)
     return data[:end]
-
-
-def _lines(data: bytes) -> Iterator[bytes]:
-    """Lines with their ends; empty ones go with the line behind them."""
-    waiting = b""
-    for line in data.splitlines(keepends=True):
-        waiting += line
-        if line.strip():
-            yield waiting
-            waiting = b""

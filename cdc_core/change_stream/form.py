@@ -6,15 +6,19 @@ proves, and makes events of them; the rest is alike for all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from cdc_core.change_reader import WindowWork
 from cdc_core.config import TableConfig
+from cdc_core.decode.batch import Operations, ScannedBatch
+from cdc_core.decode.kernels import records
+from cdc_core.decode.records import KeptRows
+from cdc_core.decode.text_source import Words
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn, ScnWindow
@@ -23,6 +27,18 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import Column, TableSchema
 
 Op = Literal["begin", "commit", "c", "u", "d", "ddl"]
+
+
+class Ordinals:
+    """Numbers of what a source has read, in order."""
+
+    def __init__(self, first: int) -> None:
+        self._next = first
+
+    def take(self, count: int = 1) -> int:
+        """The next number, the first of so many."""
+        self._next += count
+        return self._next - count
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +90,24 @@ class Decoder(Protocol):
     def decode(self, line: bytes, /) -> Any:
         """One record."""
 
-    def decode_lines(self, data: bytes, /) -> list[Any]:
-        """One a line."""
+
+@dataclass(frozen=True, slots=True)
+class DecodedLines:
+    """The records of some lines, and where in their bytes each begins."""
+
+    records: Sequence[Any]
+    offsets: Sequence[int]
+
+    @classmethod
+    def one_by_one(cls, data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
+        """A record of each line that is not empty."""
+        found, offsets, at = [], [], 0
+        for line in data.splitlines(keepends=True):
+            if line.strip():
+                found.append(decode(line))
+                offsets.append(at)
+            at += len(line)
+        return cls(found, offsets)
 
 
 class Resume(Protocol):
@@ -180,10 +212,47 @@ class Event(Protocol):
         """What the event tells of its transaction: columns of ``TRANSACTION_SCHEMA``."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """Changes of one table that follow each other in a transaction.
+
+    Attributes:
+        words: The rows, as :mod:`~cdc_core.decode.kernels.records` describes them; times are
+            seconds since 1970.
+        table: See :class:`Event`.
+    """
+
+    words: Words
+    table: Hashable
+
+    @property
+    def ordinal(self) -> int:
+        """The first one's number in the source."""
+        return int(self.words[0, records.ORDINAL])
+
+    @property
+    def commit_scn(self) -> int:
+        """See :class:`Event`."""
+        return int(self.words[0, records.COMMIT_SCN])
+
+    @property
+    def xid(self) -> str:
+        """See :class:`Event`."""
+        return self.words[0, records.XID : records.XID + 2].tobytes().decode()
+
+    def is_of(self, begin: Any) -> bool:
+        """See :class:`Event`."""
+        return bool(begin.commit_scn == self.commit_scn and begin.xid == self.xid)
+
+    def shape(self) -> TableShape:
+        """See :class:`Event`."""
+        raise NotImplementedError
+
+
 class EventReader(Protocol):
     """Makes events of the records of one window, in one pass over them."""
 
-    def events(self, record: Any, ordinals: Iterator[int]) -> Iterable[Event]:
+    def events(self, record: Any, ordinals: Ordinals) -> Iterable[Event | RunEvent]:
         """The events of the next record; each takes an ordinal.
 
         Raises:
@@ -214,6 +283,22 @@ class RowForm(Protocol):
         """
 
 
+@runtime_checkable
+class RunForm(RowForm, Protocol):
+    """Reads the images of runs too, many at once."""
+
+    def scan(self, rows: KeptRows, operations: Operations) -> ScannedBatch:
+        """The images of a run's rows as columns, as far as that can be done at once.
+
+        Raises:
+            RefusedValueError, msgspec.MsgspecError, pa.ArrowException: It cannot: an image is not
+                understood.
+        """
+
+    def image(self, rows: KeptRows, row: int, word: int) -> Any:
+        """An image of a run's row, as :meth:`by_column` takes it."""
+
+
 class StreamForm(Protocol):
     """What an adapter knows of its stream."""
 
@@ -223,7 +308,11 @@ class StreamForm(Protocol):
 
     @property
     def decoder(self) -> Decoder:
-        """Reads the lines of its files."""
+        """Reads a line of its files."""
+
+    def decoded(self, data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
+        """The records of whole lines; rows that follow each other may be one record. ``decode``
+        reads one line."""
 
     def not_a_record(self, reason: str, **facts: object) -> Exception:
         """The refusal of something that is no record; ``reason`` holds no value of a row."""

@@ -14,11 +14,18 @@ from operator import is_
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from cdc_core.change_stream.form import StreamForm
+from cdc_core.change_stream.form import RunForm, StreamForm
+from cdc_core.decode.batch import names_where
 from cdc_core.decode.held import held_or_null
+from cdc_core.decode.kernels import records
+from cdc_core.decode.kernels.scan import DELETE, INSERT
 from cdc_core.decode.masking import Masks, masked
+from cdc_core.decode.records import KeptRows
 from cdc_core.errors import DecodeError
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type, as_read, is_snapshot_only
@@ -30,6 +37,15 @@ ABSENT = msgspec.UNSET
 
 class RefusedValueError(Exception):
     """A value does not fit; the text holds none."""
+
+
+_NOT_UNDERSTOOD = (
+    RefusedValueError,
+    msgspec.MsgspecError,
+    pa.ArrowException,
+    OverflowError,
+    UnicodeDecodeError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +90,63 @@ class ImageReader:
         """
         try:
             old, new, unfit = self._images(before, after)
-        except (RefusedValueError, msgspec.MsgspecError, pa.ArrowException, OverflowError) as error:
+        except _NOT_UNDERSTOOD as error:
             raise self._located(before, after, error) from error
+        self._tell(unfit)
+        return old, new
+
+    def run_images(self, rows: KeptRows) -> tuple[Images, Images]:
+        """The images of a run's changes, as :meth:`images`: by columns; those that are not read
+        so, one by one.
+
+        Raises:
+            DecodeError: A row is not understood; its place stands under ``row``.
+        """
+        form = self._rows
+        assert isinstance(form, RunForm)
+        count = len(rows.words)
+        operations = rows.words[:, records.OPERATION].astype(np.int8)
+        has_old, has_new = operations != INSERT, operations != DELETE
+        try:
+            scanned = form.scan(rows, operations)
+            olds, _ = self._rows_of(scanned.before, has_old)
+            news, unfit = self._rows_of(scanned.after, has_new)
+        except _NOT_UNDERSTOOD:
+            return self._one_by_one(rows, range(count))
+        left = np.flatnonzero(scanned.operations == 0)
+        names = [column.stored_as for column in self._columns]
+        missing = ~scanned.carried_before
+        missing[:, ~has_old] = False
+        old = Images(olds, names_where(missing, names))
+        new = Images(news, names_where(~scanned.carried, names))
+        if len(left):
+            places = np.arange(count)
+            places[left] = count + np.arange(len(left))
+            own = self._one_by_one(rows, left.tolist())
+            old, new = _replaced(old, own[0], places), _replaced(new, own[1], places)
+        self._tell(unfit)
+        return old, new
+
+    def _tell(self, unfit: int) -> None:
         if unfit:
             self.unfit += unfit
             _LOG.warning(
                 "values that their columns do not hold are NULL table=%s values=%d",
                 self._table, unfit,
             )  # fmt: skip
-        return old, new
+
+    def _one_by_one(self, rows: KeptRows, at: Sequence[int]) -> tuple[Images, Images]:
+        sides = (records.BEFORE_AT, records.AFTER_AT)
+        assert isinstance(self._rows, RunForm)
+        before, after = ([self._rows.image(rows, row, side) for row in at] for side in sides)
+        try:
+            return self.images(before, after)
+        except DecodeError as error:
+            row = error.facts["row"]
+            assert isinstance(row, int)
+            raise DecodeError(
+                error.message, hint=error.hint, **{**error.facts, "row": at[row]}
+            ) from error
 
     def _images(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[Images, Images, int]:
         has_old = [image is not None for image in before]
@@ -95,8 +159,8 @@ class ImageReader:
                     for value, kept in zip(values, old[at], strict=True)
                 ]
         deleted = [a and not b for a, b in zip(has_old, has_new, strict=True)]
-        olds, _ = self._struct(old, has_old)
-        news, unfit = self._struct(new, has_new)
+        olds, _ = self._rows_of(self._arrays(old) if any(has_old) else None, has_old)
+        news, unfit = self._rows_of(self._arrays(new) if any(has_new) else None, has_new)
         before_absent = self._absent(old, has_old)
         after_absent = self._absent(new, has_new)
         if any(deleted):
@@ -125,36 +189,40 @@ class ImageReader:
                         found[at].append(column.stored_as)
         return found
 
-    def _struct(
-        self, columns: Sequence[list[Any]], is_there: Sequence[bool]
-    ) -> tuple[pa.StructArray, int]:
-        """The rows, and how many of their values are NULL because no form holds them."""
-        unfit = 0
-        if not any(is_there):
-            row = pa.struct([pa.field(one.stored_as, arrow_type(one)) for one in self._all])
-            return pa.nulls(len(is_there), row), unfit
-        known: dict[str, pa.Array] = {}
+    def _arrays(self, columns: Sequence[list[Any]]) -> list[pa.Array]:
+        """The columns in the types in which they are read."""
+        arrays = []
         for at, (column, values) in enumerate(zip(self._columns, columns, strict=True)):
             given = (
                 [None if one is ABSENT else one for one in values] if ABSENT in values else values
             )
             try:
-                array = self._rows.convert(at, given)
+                arrays.append(self._rows.convert(at, given))
             except (RefusedValueError, pa.ArrowException, OverflowError) as error:
                 raise RefusedValueError(f"{column.name}: {_reason(error)}") from error
-            if as_read(column) != column:
-                array, lost = held_or_null(array, column)
-                unfit += lost
-            known[column.name] = array
-        arrays = [
-            known.get(one.name, pa.nulls(len(is_there), arrow_type(one))) for one in self._all
-        ]
-        if self._masks:
-            batch = pa.RecordBatch.from_arrays(arrays, names=[one.name for one in self._all])
-            arrays = masked(batch, self._masks).columns
+        return arrays
+
+    def _rows_of(
+        self, arrays: Sequence[pa.Array] | None, is_there: Sequence[bool]
+    ) -> tuple[pa.StructArray, int]:
+        """Structs of the columns, NULL where there is no image; and how many of their values are
+        NULL because no form holds them."""
         fields = [pa.field(one.stored_as, arrow_type(one)) for one in self._all]
-        absent = pa.array([not one for one in is_there])
-        return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent), unfit
+        if arrays is None:
+            return pa.nulls(len(is_there), pa.struct(fields)), 0
+        unfit = 0
+        known: dict[str, pa.Array] = {}
+        for column, array in zip(self._columns, arrays, strict=True):
+            known[column.name] = array
+            if as_read(column) != column:
+                known[column.name], lost = held_or_null(array, column)
+                unfit += lost
+        whole = [known.get(one.name, pa.nulls(len(is_there), arrow_type(one))) for one in self._all]
+        if self._masks:
+            batch = pa.RecordBatch.from_arrays(whole, names=[one.name for one in self._all])
+            whole = masked(batch, self._masks).columns
+        absent = pc.invert(pa.array(is_there, pa.bool_()))
+        return pa.StructArray.from_arrays(whole, fields=fields, mask=absent), unfit
 
     def _located(
         self,
@@ -167,12 +235,7 @@ class ImageReader:
         for at in range(len(before)):
             try:
                 self._images(before[at : at + 1], after[at : at + 1])
-            except (
-                RefusedValueError,
-                msgspec.MsgspecError,
-                pa.ArrowException,
-                OverflowError,
-            ) as found:
+            except _NOT_UNDERSTOOD as found:
                 error = found
                 break
         return DecodeError(
@@ -183,9 +246,20 @@ class ImageReader:
         )
 
 
+def _replaced(images: Images, own: Images, places: npt.NDArray[np.int64]) -> Images:
+    """Images in the order of their rows, some of them others."""
+    taken = pa.array(places)
+    return Images(
+        pa.concat_arrays([images.rows, own.rows]).take(taken),
+        pa.concat_arrays([images.absent, own.absent]).take(taken),
+    )
+
+
 def _reason(error: Exception) -> str:
     """What went wrong, without a value: the texts of msgspec and of refusals name types and
     columns only."""
     if isinstance(error, (RefusedValueError, msgspec.MsgspecError)):
         return str(error)
+    if isinstance(error, UnicodeDecodeError):
+        return "text is not UTF-8"
     return "a value does not fit the column's type"

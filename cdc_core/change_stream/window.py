@@ -18,10 +18,11 @@ from cdc_core.capture.stream_ends.altered import read_altered
 from cdc_core.capture.stream_ends.ddl_rows import DdlRow, FollowedDdl, follow_ddl
 from cdc_core.capture.stream_ends.unlogged import unlogged_ends
 from cdc_core.change_reader import WindowWork
-from cdc_core.change_stream.changes import TableChanges, WindowChanges
+from cdc_core.change_stream.changes import WindowChanges
 from cdc_core.change_stream.events import WindowEvents
-from cdc_core.change_stream.form import Batch, Event, StreamForm, TableShape, Wording
+from cdc_core.change_stream.form import Batch, Event, RunEvent, StreamForm, TableShape, Wording
 from cdc_core.change_stream.landed import LandedTransactions
+from cdc_core.change_stream.table_changes import TableChanges
 from cdc_core.errors import SchemaMismatchError
 from cdc_core.landing.change_files import ChangeFiles
 from cdc_core.landing.definitions import keep_definitions
@@ -109,6 +110,10 @@ class WindowReader:
         if self._work.given:
             self._follow(events)
         for event in events.read(self._batches):
+            if isinstance(event, RunEvent):
+                if (table := self._table_of(event)) is not None:
+                    changes.rows(event, self._changes_of(table, event))
+                continue
             op = event.op
             if op == "begin":
                 changes.begin(event)
@@ -117,9 +122,10 @@ class WindowReader:
             elif op == "ddl":
                 self._take_ddl(event, events, changes)
             elif (table := self._table_of(event)) is not None:
-                self._take(table, event, changes)
+                changes.change(event, self._changes_of(table, event))
 
-    def _take(self, table: TableId, event: Event, changes: WindowChanges) -> None:
+    def _changes_of(self, table: TableId, event: Event | RunEvent) -> TableChanges:
+        """Where changes of a table go, by its version of now."""
         of_table = self._changes.get(table)
         if of_table is None:
             schema = (
@@ -127,9 +133,9 @@ class WindowReader:
             )
             masks = self._rules.masks.get(table, {})
             of_table = self._changes[table] = TableChanges(schema, self._form, masks)
-        changes.change(event, of_table)
+        return of_table
 
-    def _at(self, event: Event, table: TableId) -> TableSchema:
+    def _at(self, event: Event | RunEvent, table: TableId) -> TableSchema:
         """The version of a table behind the DDL that came before an event."""
         first = next(one for one in self._work.tables if one.table == table)
         assert self._followed is not None
@@ -165,7 +171,8 @@ class WindowReader:
                 text=event.sql,
             )
             for event in events.read(self._batches)
-            if event.op == "ddl"
+            if not isinstance(event, RunEvent)
+            and event.op == "ddl"
             and event.commit_scn > low
             and (table := self._table_of(event)) is not None
         ]
@@ -181,7 +188,7 @@ class WindowReader:
             scn_low=low,
         )
 
-    def _table_of(self, event: Event) -> TableId | None:
+    def _table_of(self, event: Event | RunEvent) -> TableId | None:
         """The captured table that an event is of; None where it is of another.
 
         Raises:
@@ -193,7 +200,8 @@ class WindowReader:
             return self._shapes[described]
         shape = event.shape()
         table = self._known(shape)
-        if table is not None and event.op != "ddl" and shape.columns is not None:
+        is_ddl = not isinstance(event, RunEvent) and event.op == "ddl"
+        if table is not None and not is_ddl and shape.columns is not None:
             self._check_columns(table, shape.columns, event)
         if len(self._shapes) >= _SHAPES_MAX:
             self._shapes.clear()
@@ -206,7 +214,9 @@ class WindowReader:
             return self._numbers.get(shape.number)
         return self._tables.get((shape.owner, shape.name))
 
-    def _check_columns(self, table: TableId, named: frozenset[str], event: Event) -> None:
+    def _check_columns(
+        self, table: TableId, named: frozenset[str], event: Event | RunEvent
+    ) -> None:
         """The columns that an event names are those of the table's definition."""
         version = self._at(event, table) if self._followed else self._history.latest(table)
         own = {one.name for one in version.as_in_rows().in_oracle().columns}

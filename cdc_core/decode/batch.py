@@ -3,6 +3,7 @@ arrays of what they leave."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cdc_core.decode.kernels import blocks, scan, table
+from cdc_core.decode.kernels.records import AFTER_AT, AFTER_END
+from cdc_core.decode.kernels.scan import DELETE, INSERT, UPDATE
 from cdc_core.decode.plan import Kind, TablePlan
 from cdc_core.decode.text_source import Bytes, TextSource, Words
 from cdc_core.errors import DecodeError
@@ -18,7 +21,7 @@ from cdc_core.errors import DecodeError
 _MEASURED = frozenset(
     {
         Kind.TEXT, Kind.CLOB, Kind.NUMBER, Kind.TIMESTAMP_TEXT, Kind.RAW, Kind.ZONED, Kind.INTERVAL_YM, Kind.INTERVAL_DS,
-        Kind.BLOB,
+        Kind.BLOB, Kind.TOKEN,
     }
 )  # fmt: skip
 _BYTES_MAX = 2**31 - 1
@@ -28,6 +31,8 @@ _BLOCK_BYTES, _BLOCK_ROWS_MAX = 1 << 18, 512
 """Of the statements of a block: they and their entries stay in the processor's cache until their
 bytes are written."""
 _NOTHING: Bytes = np.zeros(_GAP, np.uint8)
+
+Operations = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class ScannedBatch:
 
 
 def scan_batch(sql: pa.Array, plan: TablePlan) -> ScannedBatch:
-    """Run the compiled loops over a batch.
+    """Run the compiled loops over a batch of redo text.
 
     Args:
         sql: large_string without nulls.
@@ -58,27 +63,65 @@ def scan_batch(sql: pa.Array, plan: TablePlan) -> ScannedBatch:
     Raises:
         DecodeError: A column's text needs more than 2 GiB in one batch.
     """
-    rows = len(sql)
     source = TextSource(sql)
+    starts = source.first_bytes()
+    has = {letter: bool((starts == ord(letter)).any()) for letter in "iud"}
+    size = int(source.offsets[-1] - source.offsets[0])
+    operations = np.zeros(len(sql), np.int8)
+    return _scanned(plan, operations, has["i"], has["u"], has["d"], size, source=source)
+
+
+def scan_records(records: Words, operations: Operations, plan: TablePlan) -> ScannedBatch:
+    """Run the compiled loops over the images of changed rows in JSON.
+
+    Args:
+        records: Rows of words, see :mod:`~cdc_core.decode.kernels.records`; behind the images are
+            readable bytes.
+        operations: LogMiner's operation code of each; 0 afterwards where the plain form must
+            decide.
+        plan: Of the rows' table.
+
+    Raises:
+        DecodeError: A column's text needs more than 2 GiB in one batch.
+    """
+    inserts, updates, deletes = (
+        bool((operations == one).any()) for one in (INSERT, UPDATE, DELETE)
+    )
+    size = int((records[:, AFTER_END] - records[:, AFTER_AT]).sum())
+    return _scanned(plan, operations, inserts, updates, deletes, size, records=records)
+
+
+def _scanned(
+    plan: TablePlan,
+    operations: Operations,
+    has_inserts: bool,
+    has_updates: bool,
+    has_deletes: bool,
+    size: int,
+    *,
+    source: TextSource | None = None,
+    records: Words | None = None,
+) -> ScannedBatch:
+    rows = len(operations)
     names = _names(plan)
     fields = names.fields.copy()
     memo = names.memo()
     columns = len(plan.columns)
-    operations = np.zeros(rows, np.int8)
-    starts = source.first_bytes()
-    has = {letter: bool((starts == ord(letter)).any()) for letter in "iud"}
-    block = _block_rows(source, rows)
-    before = _Side(plan, rows, block, fields, table.BEFORE) if has["u"] or has["d"] else None
-    after = _Side(plan, rows, block, fields, table.AFTER) if has["u"] or has["i"] else None
-    is_updates_alone = not has["i"] and not has["d"]
+    block = _block_rows(size, rows)
+    has_before, has_after = has_updates or has_deletes, has_updates or has_inserts
+    before = _Side(plan, rows, block, fields, table.BEFORE) if has_before else None
+    after = _Side(plan, rows, block, fields, table.AFTER) if has_after else None
+    is_updates_alone = not has_inserts and not has_deletes
     shared = np.full(columns, blocks.SHARED if is_updates_alone else blocks.OWN, np.uint8)
+    offsets = records if source is None else source.offsets
+    assert offsets is not None
     scanned = first = 0
     while first < rows:
         first = blocks.decode_blocks(
-            source.data,
-            source.tail.ctypes.data,
-            source.tail_row,
-            source.offsets.ctypes.data,
+            0 if source is None else source.data,
+            0 if source is None else source.tail.ctypes.data,
+            rows if source is None else source.tail_row,
+            offsets.ctypes.data,
             scanned,
             first,
             rows,
@@ -90,9 +133,10 @@ def scan_batch(sql: pa.Array, plan: TablePlan) -> ScannedBatch:
             names.table_name_length,
             memo.ctypes.data,
             operations.ctypes.data,
-            before is not None,
-            after is not None,
+            has_before,
+            has_after,
             shared.ctypes.data,
+            records is not None,
         )
         scanned = min(first + block, rows)
         if first < rows:
@@ -113,10 +157,30 @@ def scan_batch(sql: pa.Array, plan: TablePlan) -> ScannedBatch:
     )
 
 
-def _block_rows(source: TextSource, rows: int) -> int:
+def _block_rows(size: int, rows: int) -> int:
     """So many rows, a multiple of 8, that their statements fit the processor's cache."""
-    size = int(source.offsets[-1] - source.offsets[0]) // max(rows, 1)
+    size = size // max(rows, 1)
     return int(min(max(_BLOCK_BYTES // max(size, 1), 8), _BLOCK_ROWS_MAX)) // 8 * 8
+
+
+def names_where(missing: npt.NDArray[np.bool_], names: Sequence[str]) -> pa.ListArray:
+    """Per row, the names of the columns that are missing there.
+
+    Args:
+        missing: Column by row.
+        names: Of the columns.
+    """
+    count = missing.shape[1]
+    if not missing.any():
+        return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), _NO_NAMES)
+    rows, columns = np.nonzero(missing.T)
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])
+    found = pa.array(names, pa.string()).take(pa.array(columns))
+    return pa.ListArray.from_arrays(pa.array(offsets), found)
+
+
+_NO_NAMES = pa.nulls(0, pa.string())  # a list would bring pandas while this is imported
 
 
 class _Names:

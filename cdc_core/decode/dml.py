@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cdc_core.decode.batch import ScannedBatch, scan_batch
+from cdc_core.decode.batch import ScannedBatch, names_where, scan_batch
 from cdc_core.decode.held import held_or_null
 from cdc_core.decode.plain import DELETE, INSERT, PlainChange, decode_statement
 from cdc_core.decode.plan import TablePlan, plan_table
@@ -117,36 +117,21 @@ def _absent(scanned: ScannedBatch, plan: TablePlan, plain: dict[int, PlainChange
     missing = ~scanned.carried
     for row, change in plain.items():
         missing[:, row] = [column.name in change.absent for column in plan.columns]
-    return _names_where(missing, plan)
+    return names_where(missing, _names(plan))
 
 
 def _before_absent(
     scanned: ScannedBatch, plan: TablePlan, plain: dict[int, PlainChange]
 ) -> pa.ListArray:
     if scanned.before is None and not plain:
-        return _no_names(len(scanned.operations))
+        return names_where(np.zeros((0, len(scanned.operations)), np.bool_), [])
     missing = ~scanned.carried_before
     for row, change in plain.items():
         carried = change.before or {}
         missing[:, row] = [column.name not in carried for column in plan.columns]
     missing[:, scanned.operations == INSERT] = False
-    return _names_where(missing, plan)
+    return names_where(missing, _names(plan))
 
 
-def _names_where(missing: npt.NDArray[np.bool_], plan: TablePlan) -> pa.ListArray:
-    """Per row, the names of the columns that are missing there."""
-    count = missing.shape[1]
-    if not missing.any():
-        return _no_names(count)
-    names = pa.array([column.name for column in plan.columns], pa.string())
-    rows, columns = np.nonzero(missing.T)
-    offsets = np.zeros(count + 1, np.int32)
-    np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])
-    return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(columns)))
-
-
-def _no_names(count: int) -> pa.ListArray:
-    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), _NO_NAMES)
-
-
-_NO_NAMES = pa.nulls(0, pa.string())  # a list would bring pandas while this is imported
+def _names(plan: TablePlan) -> list[str]:
+    return [column.name for column in plan.columns]

@@ -47,6 +47,8 @@ class Kind(IntEnum):
     INTERVAL_YM = 13
     INTERVAL_DS = 14
     BLOB = 15
+    TOKEN = 16
+    """A JSON value as it stands, for whoever reads it further."""
 
 
 @dataclass(frozen=True, slots=True)

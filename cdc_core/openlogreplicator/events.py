@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from cdc_core.change_stream.form import Op, TableShape
+from cdc_core.change_stream.form import DecodedLines, Op, Ordinals, RunEvent, TableShape
+from cdc_core.decode.kernels import records
+from cdc_core.decode.records import RecordBlock, read_messages
+from cdc_core.decode.text_source import Words
 from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.openlogreplicator.messages import (
+    SECONDS_MAX,
     SHAPE_DECODER,
     Message,
     Payload,
@@ -24,6 +29,7 @@ from cdc_core.openlogreplicator.messages import (
 )
 
 _UNKNOWN_NAME = re.compile(r"OBJ_\d+")
+_SAME = [records.THREAD, records.DATABASE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +67,9 @@ class MessageEvent:
 
     def shape(self) -> TableShape:
         """See :class:`Event`."""
-        described = self.table
-        if not described:
+        if not self.table:
             raise lacking("schema", op=self.op)
-        try:
-            shape = SHAPE_DECODER.decode(described)
-        except msgspec.MsgspecError as error:
-            raise not_a_message(str(error)) from error
-        if shape.table is None:
-            raise lacking("schema")
-        if shape.columns is None and self.op != "ddl":
-            raise lacking("schema.columns", table=f"{shape.owner}.{shape.table}")
-        return TableShape(
-            owner=shape.owner or "",
-            name=shape.table,
-            number=(shape.obj or 0) if _UNKNOWN_NAME.fullmatch(shape.table) else None,
-            columns=None if shape.columns is None else frozenset(one.name for one in shape.columns),
-        )
+        return _shape(self.table, is_ddl=self.op == "ddl")
 
     @property
     def row_id(self) -> str:
@@ -137,6 +129,81 @@ class MessageEvent:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class MessageRows:
+    """Messages of changed rows that follow each other in a transaction, as one record."""
+
+    words: Words
+    block: RecordBlock
+
+    @property
+    def commit_scn(self) -> int:
+        """SCN of the transaction's commit."""
+        return int(self.words[0, records.COMMIT_SCN])
+
+    @property
+    def proves(self) -> int | None:
+        """See :class:`Record`."""
+        return self.commit_scn - 1
+
+    @property
+    def rth(self) -> int | None:
+        """The redo thread; None where the messages do not say it."""
+        thread = int(self.words[0, records.THREAD])
+        return None if thread < 0 else thread
+
+    @property
+    def db(self) -> str | None:
+        """The database; None where the messages do not say it."""
+        number = int(self.words[0, records.DATABASE])
+        return None if number < 0 else self.block.databases[number]
+
+    def runs(self, first: int) -> Iterator[MessageRun]:
+        """The changes of each table, numbered from an ordinal on."""
+        self.words[:, records.ORDINAL] = np.arange(first, first + len(self.words))
+        tables = self.words[:, records.SCHEMA]
+        if (tables == tables[0]).all():
+            yield MessageRun(self.words, self.block.shared[tables[0]])
+            return
+        for number in dict.fromkeys(tables.tolist()):
+            yield MessageRun(self.words[tables == number], self.block.shared[number])
+
+
+class MessageRun(RunEvent):
+    """Those of one table."""
+
+    def shape(self) -> TableShape:
+        """See :class:`Event`."""
+        assert isinstance(self.table, bytes)
+        return _shape(self.table, is_ddl=False)
+
+
+def decoded_messages(data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
+    """The messages of whole lines; those of changed rows that follow each other are one record."""
+    block = read_messages(data)
+    words = block.words
+    times = words[:, records.TIME]
+    while (is_finer := times >= SECONDS_MAX).any():
+        times[is_finer] //= 1000
+    told = words[:, [records.COMMIT_SCN, records.XID, records.XID + 1, *_SAME]]
+    is_plain = words[:, records.OPERATION] != 0
+    goes_on = is_plain[1:] & is_plain[:-1] & (told[1:] == told[:-1]).all(axis=1)
+    starts = [0, *(np.flatnonzero(~goes_on) + 1).tolist()] if len(words) else []
+    lines = words[:, records.LINE].tolist()
+    found: list[Any] = []
+    offsets: list[int] = []
+    for start, end in zip(starts, [*starts[1:], len(words)], strict=False):
+        if is_plain[start]:
+            found.append(MessageRows(words[start:end], block))
+        else:
+            line = data[lines[start] : lines[end] if end < len(lines) else len(data)]
+            if not line.strip():
+                continue
+            found.append(decode(line))
+        offsets.append(lines[start])
+    return DecodedLines(found, offsets)
+
+
 class MessageEvents:
     """An :class:`~cdc_core.change_stream.form.EventReader`.
 
@@ -150,11 +217,18 @@ class MessageEvents:
         self._database: str | None = database or state.get("database")
         self._thread: int | None = None
 
-    def events(self, message: Message, ordinals: Iterator[int]) -> Iterator[MessageEvent]:
+    def events(
+        self, message: Message | MessageRows, ordinals: Ordinals
+    ) -> Iterator[MessageEvent | MessageRun]:
         """See :meth:`EventReader.events`."""
         counts = self._counts(message)
+        if isinstance(message, MessageRows):
+            first = ordinals.take(len(message.words))
+            if counts:
+                yield from message.runs(first)
+            return
         for payload in message.payload:
-            ordinal, op = next(ordinals), payload.op
+            ordinal, op = ordinals.take(), payload.op
             if counts and op != "chkpt":
                 yield MessageEvent(ordinal, op, _commit_scn(message, payload), message, payload)
 
@@ -162,7 +236,7 @@ class MessageEvents:
         """See :meth:`EventReader.state`."""
         return {} if self._database is None else {"database": self._database}
 
-    def _counts(self, message: Message) -> bool:
+    def _counts(self, message: Message | MessageRows) -> bool:
         """Is the message of the captured database? All are of one redo thread."""
         if message.rth is not None and message.rth != self._thread:
             if self._thread is not None:
@@ -184,6 +258,23 @@ class MessageEvents:
             )
         self._database = message.db
         return True
+
+
+def _shape(described: bytes, *, is_ddl: bool) -> TableShape:
+    try:
+        shape = SHAPE_DECODER.decode(described)
+    except msgspec.MsgspecError as error:
+        raise not_a_message(str(error)) from error
+    if shape.table is None:
+        raise lacking("schema")
+    if shape.columns is None and not is_ddl:
+        raise lacking("schema.columns", table=f"{shape.owner}.{shape.table}")
+    return TableShape(
+        owner=shape.owner or "",
+        name=shape.table,
+        number=(shape.obj or 0) if _UNKNOWN_NAME.fullmatch(shape.table) else None,
+        columns=None if shape.columns is None else frozenset(one.name for one in shape.columns),
+    )
 
 
 def _commit_scn(message: Message, payload: Payload) -> int:

@@ -30,6 +30,9 @@ CONFIGURE = (
     "file writer, restart it, and take a new snapshot."
 )
 
+SECONDS_MAX = 10**11
+"""A time that is more counts something finer than seconds."""
+
 _BINARY_XID = re.compile(r"[0-9a-f]{16}")
 _HEX_XID = re.compile(r"0x([0-9a-f]{4})\.([0-9a-f]{3})\.([0-9a-f]{8})")
 _PLAIN_XID = re.compile(r"(\d+)\.(\d+)\.(\d+)")
@@ -171,7 +174,7 @@ def moment_of(number: int | str | None, text: str | None) -> datetime | None:
         number, text = None, number
     if number is not None:
         seconds = float(number)
-        while abs(seconds) >= 10**11:
+        while abs(seconds) >= SECONDS_MAX:
             seconds /= 1000
         return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
     if text is None:

@@ -21,6 +21,7 @@ from cdc_core.config import OpenLogReplicatorConfig
 from cdc_core.errors import LogsNotReadyError, PreflightError, RedoUnavailableError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.openlogreplicator.events import MessageRows, decoded_messages
 from cdc_core.openlogreplicator.messages import DECODER, Message, not_a_message
 from cdc_core.openlogreplicator.protocol import NOTHING_CONFIRMED, Answer, Connection, Reply
 from cdc_core.oracle.session import OracleSession
@@ -46,7 +47,7 @@ class ServerPlace:
 class ReceivedBatch:
     """Some messages of a server."""
 
-    records: Sequence[Message]
+    records: Sequence[Message | MessageRows]
     source: str
 
     def place(self, at: int) -> ServerPlace:  # noqa: ARG002 - the server sends all again
@@ -225,11 +226,11 @@ class Spool:
         at = 0
         while True:
             self._file.seek(at)
-            lines = self._file.readlines(_BATCH_BYTES)
+            lines = self._file.read(_BATCH_BYTES) + self._file.readline()
             if not lines:
                 return
             at = self._file.tell()
-            yield ReceivedBatch(list(map(_decoded, lines)), self._source)
+            yield ReceivedBatch(decoded_messages(lines, _decoded).records, self._source)
 
     def close(self) -> None:
         """Give the file up."""

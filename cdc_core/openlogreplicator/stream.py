@@ -9,13 +9,13 @@ from typing import Any
 
 from cdc_core.change_reader import WindowWork
 from cdc_core.change_stream.files import RecordFiles
-from cdc_core.change_stream.form import Batch, Wording
+from cdc_core.change_stream.form import Batch, DecodedLines, Wording
 from cdc_core.config import OpenLogReplicatorConfig, TableConfig
 from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.openlogreplicator.events import MessageEvents
+from cdc_core.openlogreplicator.events import MessageEvents, decoded_messages
 from cdc_core.openlogreplicator.messages import DECODER, FLAGS_LINE, not_a_message
 from cdc_core.openlogreplicator.network import NetworkMessages
 from cdc_core.openlogreplicator.preflight import check_messages, check_server, check_tables
@@ -49,6 +49,10 @@ class MessageForm:
     def not_a_record(self, reason: str, **facts: object) -> DecodeError:
         """See :meth:`StreamForm.not_a_record`."""
         return not_a_message(reason, **facts)
+
+    def decoded(self, data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
+        """See :meth:`StreamForm.decoded`."""
+        return decoded_messages(data, decode)
 
     def reader(self, window: ScnWindow, state: Mapping[str, Any]) -> MessageEvents:  # noqa: ARG002
         """See :meth:`StreamForm.reader`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from operator import attrgetter
@@ -20,8 +21,11 @@ import pyarrow.compute as pc
 
 from cdc_core.change_stream.images import ABSENT, RefusedValueError
 from cdc_core.config import OpenLogReplicatorConfig
+from cdc_core.decode.batch import Operations, ScannedBatch, scan_records
 from cdc_core.decode.literals import canonical_number_text
+from cdc_core.decode.plan import Kind, TablePlan, plan_column
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text
+from cdc_core.decode.records import KeptRows
 from cdc_core.errors import DecodeError
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import (
@@ -47,12 +51,19 @@ _LINES = {
     "months": '"interval-ytm": 4',
 }
 
+_SCANNED = frozenset(
+    {
+        Kind.INT64, Kind.DECIMAL, Kind.NUMBER, Kind.TIMESTAMP, Kind.TIMESTAMP_TEXT, Kind.DATE,
+        Kind.RAW, Kind.BLOB,
+    }
+)  # fmt: skip
+
 Unit = Literal["ns", "us", "ms", "s"]
 _Convert = Callable[[list[Any]], pa.Array]
 
 
 class RowReader:
-    """A :class:`~cdc_core.change_stream.form.RowForm`: rows of one version of a table in JSON.
+    """A :class:`~cdc_core.change_stream.form.RunForm`: rows of one version of a table in JSON.
 
     Args:
         schema: The version.
@@ -65,6 +76,12 @@ class RowReader:
     ) -> None:
         names = [f"c{at}" for at in range(len(columns))]
         read = [_reading(one, how) for one in columns]
+        self._plan = _plan(schema, columns, how)
+        self._tokens = {
+            at: msgspec.json.Decoder(list[read[at][0] | None])  # type: ignore[misc]
+            for at, one in enumerate(self._plan.columns)
+            if one.kind is Kind.TOKEN
+        }
         fields = [
             (name, kind | None | msgspec.UnsetType, ABSENT)
             for name, (kind, _) in zip(names, read, strict=True)
@@ -98,6 +115,39 @@ class RowReader:
     def convert(self, at: int, values: list[Any]) -> pa.Array:
         """See :meth:`RowForm.convert`."""
         return self._converters[at](values)
+
+    def scan(self, rows: KeptRows, operations: Operations) -> ScannedBatch:
+        """See :meth:`RunForm.scan`."""
+        found = scan_records(rows.words, operations, self._plan)
+        for arrays in (found.before, found.after):
+            if arrays is None:
+                continue
+            for array in arrays:
+                array.validate(full=pa.types.is_string(array.type))
+            for at, decoder in self._tokens.items():
+                tokens = arrays[at].fill_null("null").to_pylist()
+                arrays[at] = self.convert(at, decoder.decode(f"[{','.join(tokens)}]"))
+        return found
+
+    def image(self, rows: KeptRows, row: int, word: int) -> bytes | None:
+        """See :meth:`RunForm.image`."""
+        return rows.image(row, word)
+
+
+def _plan(
+    schema: TableSchema, columns: Sequence[Column], how: OpenLogReplicatorConfig
+) -> TablePlan:
+    """How compiled loops read the columns: those that they do not know as JSON has them."""
+    plans = []
+    for column in columns:
+        plan, (kind, _) = plan_column(column), _reading(column, how)
+        is_text = (
+            plan.kind in (Kind.TEXT, Kind.CLOB) and kind is str and column.data_type != "ROWID"
+        )
+        if not is_text and plan.kind not in _SCANNED:
+            plan = replace(plan, kind=Kind.TOKEN, type=pa.string())
+        plans.append(plan)
+    return TablePlan(schema.table.sql, tuple(plans), ())
 
 
 def _reading(column: Column, how: OpenLogReplicatorConfig) -> tuple[Any, _Convert]:
@@ -234,7 +284,10 @@ def _zoned(value: str, unit: Unit) -> str:
             raise RefusedValueError(
                 f"a time with zone does not say its UTC time; set {_LINES['zone']}"
             )
-        whole = datetime.fromisoformat(f"{found[1]} {found[2]}") - _EPOCH
+        try:
+            whole = datetime.fromisoformat(f"{found[1]} {found[2]}") - _EPOCH
+        except ValueError:
+            raise RefusedValueError("a time is not in the calendar") from None
         nanos = int((found[3] or "").ljust(9, "0"))
         moment = (whole // timedelta(seconds=1)) * 10**9 + nanos
         unit = "ns"

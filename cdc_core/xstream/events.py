@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from cdc_core.change_stream.form import Op, TableShape
+from cdc_core.change_stream.form import Op, Ordinals, TableShape
 from cdc_core.errors import ConfigError, DecodeError, LogsNotReadyError, RedoUnavailableError
 from cdc_core.model.scn import ScnWindow
 from cdc_core.xstream.lcrs import IN_FLIGHT, KEY_ONLY, Lcr, Value, lacking
@@ -152,7 +152,7 @@ class LcrEvents:
         found = {"position": self._position.hex()}
         return found if self._database is None else {**found, "database": self._database}
 
-    def events(self, lcr: Lcr, ordinals: Iterator[int]) -> Iterator[LcrEvent]:
+    def events(self, lcr: Lcr, ordinals: Ordinals) -> Iterator[LcrEvent]:
         """See :meth:`EventReader.events`.
 
         Raises:
@@ -170,7 +170,7 @@ class LcrEvents:
         op = "ddl" if lcr.kind == "ddl" else self._op_of(lcr)
         if op is None:
             return
-        event = LcrEvent(next(ordinals), op, lcr.committed, lcr)
+        event = LcrEvent(ordinals.take(), op, lcr.committed, lcr)
         if op != "ddl" and lcr.transaction != self._open:
             self._refuse_open()
             self._open = lcr.transaction

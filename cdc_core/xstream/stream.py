@@ -9,7 +9,7 @@ from typing import Any
 
 from cdc_core.change_reader import WindowWork
 from cdc_core.change_stream.files import RecordFiles
-from cdc_core.change_stream.form import Batch, Wording
+from cdc_core.change_stream.form import Batch, DecodedLines, Wording
 from cdc_core.config import TableConfig, XStreamConfig
 from cdc_core.errors import DecodeError
 from cdc_core.landing.store import LandingStore
@@ -41,6 +41,10 @@ class LcrForm:
     def not_a_record(self, reason: str, **facts: object) -> DecodeError:
         """See :meth:`StreamForm.not_a_record`."""
         return not_an_lcr(reason, **facts)
+
+    def decoded(self, data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
+        """See :meth:`StreamForm.decoded`."""
+        return DecodedLines.one_by_one(data, decode)
 
     def reader(self, window: ScnWindow, state: Mapping[str, Any]) -> LcrEvents:
         """See :meth:`StreamForm.reader`."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cdc_core.decode import warm_up
-from cdc_core.decode.kernels import blocks, cache, stored
+from cdc_core.decode.kernels import blocks, cache, messages, records, stored
 
 _PROGRAM = """
 import pyarrow as pa
@@ -92,5 +92,6 @@ def test_warm_up_compiles_every_loop() -> None:
     warm_up()
     loops: list[Any] = [blocks.decode_blocks]
     loops += [stored.measure_stored, stored.write_stored]
+    loops += [messages.scan_messages, records.measure_kept, records.keep, records.gather]
     for loop in loops:
         assert len(loop.signatures) == 1

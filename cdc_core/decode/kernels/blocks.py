@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from cdc_core.decode.kernels.cache import entry, inner
 from cdc_core.decode.kernels.finish import copy_old, has_any, measure, overlay, write
+from cdc_core.decode.kernels.json_rows import scan_json_rows
 from cdc_core.decode.kernels.memory import load8, store8, store32
 from cdc_core.decode.kernels.scan import scan_rows
 from cdc_core.decode.kernels.table import (
@@ -49,6 +50,7 @@ def decode_blocks(
     has_before: bool,
     has_after: bool,
     shared: int,
+    is_json: bool,
 ) -> int:
     """Read rows and write their columns, as long as there is room for text and bytes.
 
@@ -61,6 +63,7 @@ def decode_blocks(
         block: Rows of a block, a multiple of 8.
         has_before: Has the table memory for old images?
         has_after: Has the table memory for new images?
+        is_json: ``offsets`` is the address of records' words, ``operations`` has their operations.
         shared: Address of a byte per column, OWN or SHARED at first. What is SHARED at the end has
             its old values as new ones, and nothing was copied.
 
@@ -82,21 +85,24 @@ def decode_blocks(
                 _begin_block(table, columns, first, BEFORE)
             if has_after:
                 _begin_block(table, columns, first, AFTER)
-            scan_rows(
-                data,
-                tail,
-                tail_row,
-                offsets,
-                first,
-                last,
-                table,
-                columns,
-                names,
-                table_name,
-                table_name_length,
-                memo,
-                operations,
-            )
+            if is_json:
+                scan_json_rows(offsets, first, last, table, columns, memo, operations)
+            else:
+                scan_rows(
+                    data,
+                    tail,
+                    tail_row,
+                    offsets,
+                    first,
+                    last,
+                    table,
+                    columns,
+                    names,
+                    table_name,
+                    table_name_length,
+                    memo,
+                    operations,
+                )
             scanned = last
         if has_before and has_after:
             _part(table, columns, first, last, shared)

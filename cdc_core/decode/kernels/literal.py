@@ -160,7 +160,7 @@ def _read_raw(at: int, limit: int, kind: int, entry: int, state: int) -> int:
         return at + 12
     if load64(at) != _HEXTORAW or load8(at + 8) != _OPEN or load8(at + 9) != QUOTE:
         return -1
-    end, length = measure_hex(at + 10, limit)
+    end, length = measure_hex(at + 10, limit, QUOTE)
     if end < 0 or load8(end + 1) != _CLOSE:
         return -1
     store64(entry, (at + 10) * 4 + FORM_REWRITTEN)
@@ -182,7 +182,7 @@ def _read_moment(at: int, limit: int, kind: int, entry: int) -> int:
     if is_signed:
         at += 1
     source = at
-    seconds = times.read_seconds(at)
+    seconds = times.read_seconds(at, False)
     if seconds == -(2**63):
         return -1
     at += times.LENGTH

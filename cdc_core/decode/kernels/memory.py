@@ -122,6 +122,23 @@ def quotes16(_context: Any, address: Any) -> Any:
 
 
 @_intrinsic
+def json_marks16(_context: Any, address: Any) -> Any:
+    """Which of sixteen bytes are double quotes, backslashes or control characters, as bits."""
+
+    def build(builder: Any, at: Any) -> Any:
+        loaded = _load(builder, at, _BYTES16)
+        quotes, escapes, blanks = (ir.Constant(_BYTES16, [byte] * 16) for byte in (34, 92, 32))
+        found = builder.or_(
+            builder.icmp_unsigned("==", loaded, quotes),
+            builder.icmp_unsigned("==", loaded, escapes),
+        )
+        marks = builder.or_(found, builder.icmp_unsigned("<", loaded, blanks))
+        return builder.zext(builder.bitcast(marks, _I16), _I64)
+
+    return _int64_function(1, build)
+
+
+@_intrinsic
 def equal16(_context: Any, left: Any, right: Any) -> Any:
     """Which of sixteen bytes are equal at two addresses, as bits."""
     return _int64_function(

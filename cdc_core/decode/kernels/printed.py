@@ -46,7 +46,7 @@ def read_zoned(at: int, limit: int, entry: int) -> int:
     if load8(at) == _BLANK:
         at += 1
     source = at
-    if times.read_seconds(at) == -(2**63):
+    if times.read_seconds(at, False) == -(2**63):
         return -1
     at, _nanoseconds = times.read_fraction(at + times.LENGTH, limit)
     if at < 0:

@@ -111,13 +111,13 @@ def scan_rows(
             end += 1
         if end != limit:
             if operation != 0:
-                _forget(row, table, columns, operation)
+                forget(row, table, columns, operation)
             operation = 0
         store8(operations + row, operation)
 
 
 @inner
-def _forget(row: int, table: int, columns: int, operation: int) -> None:
+def forget(row: int, table: int, columns: int, operation: int) -> None:
     """Undo a row that was read in part."""
     for column in range(columns):
         if operation != INSERT:

@@ -33,7 +33,7 @@ column's kind."""
 
 SKIPPED, TEXT, CLOB, INT64, DECIMAL, NUMBER = 0, 1, 2, 3, 4, 5
 FLOAT64, FLOAT32, TIMESTAMP, TIMESTAMP_TEXT, RAW, DATE = 6, 7, 8, 9, 10, 11
-ZONED, INTERVAL_YM, INTERVAL_DS, BLOB = 12, 13, 14, 15
+ZONED, INTERVAL_YM, INTERVAL_DS, BLOB, TOKEN = 12, 13, 14, 15, 16
 """The kinds of plan.Kind, as plain numbers for Numba; a test holds that they are equal."""
 
 

@@ -236,13 +236,13 @@ def _write_utf8(point: int, target: int) -> int:
 
 
 @inner
-def measure_hex(at: int, limit: int) -> tuple[int, int]:
+def measure_hex(at: int, limit: int, quote: int) -> tuple[int, int]:
     """``(address of the closing quote, bytes)`` of pairs of hex digits; the address is -1 for the
     plain form."""
     start = at
     while at < limit and (_HEX[load8(at)] | _HEX[load8(at + 1)]) >= 0:
         at += 2
-    if at >= limit or load8(at) != QUOTE:
+    if at >= limit or load8(at) != quote:
         return -1, 0
     return at, (at - start) >> 1
 

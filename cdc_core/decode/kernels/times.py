@@ -16,7 +16,7 @@ from cdc_core.decode.kernels.memory import copy16, load8, load64, store8
 LENGTH = 19
 """Characters of the text without a fraction."""
 
-_ZERO, _POINT, _COLON = 48, 46, 58
+_ZERO, _POINT, _COLON, _BLANK = 48, 46, 58, 32
 _YEAR_MAX = 9999
 
 
@@ -43,7 +43,7 @@ for _leap in (0, 1):
 # A digit XOR '0' is 0 to 9; a separator XOR itself is 0. Adding 0x76 carries into the top bit from
 # 10 on.
 _DATE_SHAPE = _eight(b"0000-00-")
-_TIME_SHAPE = _eight(b"00 00:00")
+_TIME_SHAPE, _LETTER_SHAPE = _eight(b"00 00:00"), _eight(b"00T00:00")
 _CARRY = _eight(b"\x76" * 8)
 _TOP_BITS = int(np.array(_eight(b"\x80" * 8), np.uint64).view(np.int64))
 _DATE_SEPARATORS = int(np.array(_eight(b"\0\0\0\0\xff\0\0\xff"), np.uint64).view(np.int64))
@@ -51,12 +51,12 @@ _TIME_SEPARATORS = _eight(b"\0\0\xff\0\0\xff\0\0")
 
 
 @inner
-def read_seconds(at: int) -> int:
-    """Seconds since 1970 of the 19 characters at an address; the least int64 where they are no
-    moment of years 1 to 9999."""
+def read_seconds(at: int, has_letter: bool) -> int:
+    """Seconds since 1970 of the 19 characters at an address, with a T before the time or, without
+    that letter, a blank; the least int64 where they are no moment of years 1 to 9999."""
     refused = -(2**63)
     first = load64(at) ^ _DATE_SHAPE
-    second = load64(at + 8) ^ _TIME_SHAPE
+    second = load64(at + 8) ^ (_LETTER_SHAPE if has_letter else _TIME_SHAPE)
     colon = load8(at + 16) - _COLON
     tens = load8(at + 17) - _ZERO
     ones = load8(at + 18) - _ZERO
@@ -115,6 +115,7 @@ def write_text(at: int, target: int) -> None:
     above."""
     copy16(target, at)
     copy16(target + 3, at + 3)
+    store8(target + 10, _BLANK)
     store8(target + 19, _POINT)
     at += 19
     if load8(at) == _POINT:

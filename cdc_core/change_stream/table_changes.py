@@ -1,0 +1,196 @@
+"""How do the changes of one table become rows of its change file?
+
+They are held back in the order in which they came: one by one, or as runs that are columns already.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from cdc_core.change_stream.form import Event, RunEvent, StreamForm
+from cdc_core.change_stream.images import ImageReader, Images
+from cdc_core.decode.kernels import records
+from cdc_core.decode.masking import Masks
+from cdc_core.decode.records import KeptRows, keep_rows, text_column
+from cdc_core.errors import DecodeError
+from cdc_core.landing.layout import change_file_schema
+from cdc_core.model.operations import Operation
+from cdc_core.schema.table import TableSchema
+
+_OPERATIONS = {"c": Operation.INSERT, "u": Operation.UPDATE, "d": Operation.DELETE}
+_ROW_BYTES = 200
+_FACTS = ("ordinal", "scn", "xid", "operation_code", "row_id", "timestamp", "thread")
+
+
+class TableChanges:
+    """The changes of one table that have not been written yet, by one version of it."""
+
+    def __init__(self, schema: TableSchema, form: StreamForm, masks: Masks) -> None:
+        self.schema = schema
+        self.name = str(schema.table)
+        self._reader = ImageReader(schema, form, masks)
+        self._held: list[_Held] = []
+        self.count = 0
+        self.bytes = 0
+
+    def add(self, event: Event, xid: str, row_id: str) -> int:
+        """Hold a change back; about so many bytes."""
+        if not self._held or not isinstance(self._held[-1], _Events):
+            self._held.append(_Events())
+        held = self._held[-1]
+        assert isinstance(held, _Events)
+        held.add(event, xid, row_id)
+        return self._added(1, event.size + _ROW_BYTES)
+
+    def add_run(self, event: RunEvent) -> int:
+        """Hold a run back; about so many bytes."""
+        if not self._held or not isinstance(self._held[-1], _Runs):
+            self._held.append(_Runs())
+        held = self._held[-1]
+        assert isinstance(held, _Runs)
+        return self._added(len(event.words), held.add(event))
+
+    def take_unfit(self) -> int:
+        """How many values of what was taken are NULL because no form holds them; once."""
+        found, self._reader.unfit = self._reader.unfit, 0
+        return found
+
+    def take(self) -> tuple[pa.Table, DecodeError | None, int]:
+        """The changes in the columns of their file, up to the first one that is not understood;
+        with that one's error and the SCN of its commit."""
+        kind = change_file_schema(self.schema)
+        held, self._held = self._held, []
+        self.count = self.bytes = 0
+        found: list[pa.RecordBatch] = []
+        for part in held:
+            count, error = len(part), None
+            try:
+                images = part.images(self._reader, count)
+            except DecodeError as raised:
+                row = raised.facts.get("row")
+                count, error = row if isinstance(row, int) else 0, raised
+                images = part.images(self._reader, count)
+            found.append(self._rows(kind, part, count, *images))
+            if error is not None:
+                return pa.Table.from_batches(found, kind), error, part.commit_scn(count)
+        return pa.Table.from_batches(found, kind), None, 0
+
+    def _added(self, count: int, size: int) -> int:
+        self.count += count
+        self.bytes += size
+        return size
+
+    def _rows(
+        self, kind: pa.Schema, part: _Held, count: int, old: Images, new: Images
+    ) -> pa.RecordBatch:
+        given = dict(zip(_FACTS, part.facts(count), strict=True))
+        table = self.schema.table
+        given |= {
+            "rollback": pa.repeat(False, count),
+            "seg_owner": pa.repeat(table.owner, count),
+            "table_name": pa.repeat(table.name, count),
+            "before": old.rows,
+            "after": new.rows,
+            "absent": new.absent,
+            "before_absent": old.absent,
+        }
+        arrays = [
+            given[one.name].cast(one.type) if one.name in given else pa.nulls(count, one.type)
+            for one in kind
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=kind)
+
+
+class _Held(Protocol):
+    """Some changes that follow each other."""
+
+    def __len__(self) -> int: ...
+
+    def commit_scn(self, at: int) -> int:
+        """SCN of the commit of the change with that number."""
+
+    def facts(self, count: int) -> list[pa.Array]:
+        """Columns of the first changes, in the order of ``_FACTS``."""
+
+    def images(self, reader: ImageReader, count: int) -> tuple[Images, Images]:
+        """Images of the first changes.
+
+        Raises:
+            DecodeError: A row is not understood; its place stands under ``row``.
+        """
+
+
+class _Events:
+    """Changes that came one by one."""
+
+    def __init__(self) -> None:
+        self._facts: list[tuple[Any, ...]] = []
+        self._before: list[Any] = []
+        self._after: list[Any] = []
+        self._commits: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def add(self, event: Event, xid: str, row_id: str) -> None:
+        self._before.append(event.before)
+        self._after.append(event.after)
+        self._commits.append(event.commit_scn)
+        operation = int(_OPERATIONS[event.op])
+        self._facts.append(
+            (event.ordinal, event.scn, xid, operation, row_id, event.moment, event.thread)
+        )
+
+    def commit_scn(self, at: int) -> int:
+        return self._commits[at]
+
+    def facts(self, count: int) -> list[pa.Array]:
+        columns = list(zip(*self._facts[:count], strict=True)) or [()] * len(_FACTS)
+        return [pa.array(values) for values in columns]
+
+    def images(self, reader: ImageReader, count: int) -> tuple[Images, Images]:
+        return reader.images(self._before[:count], self._after[:count])
+
+
+class _Runs:
+    """Changes that came as columns."""
+
+    def __init__(self) -> None:
+        self._parts: list[KeptRows] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, event: RunEvent) -> int:
+        kept = keep_rows(event.words)
+        self._parts.append(kept)
+        self._count += len(kept.words)
+        return kept.size
+
+    def commit_scn(self, at: int) -> int:
+        return int(self._first(at + 1).words[at, records.COMMIT_SCN])
+
+    def facts(self, count: int) -> list[pa.Array]:
+        words = self._first(count).words
+        threads = words[:, records.THREAD]
+        return [
+            pa.array(words[:, records.ORDINAL]),
+            pa.array(words[:, records.SCN]),
+            text_column(words, records.XID, records.XID_LENGTH),
+            pa.array(words[:, records.OPERATION]),
+            text_column(words, records.ROW_ID, records.ROW_ID_LENGTH),
+            pa.array(words[:, records.TIME]),
+            pa.array(np.where(threads < 0, 1, threads)),
+        ]
+
+    def images(self, reader: ImageReader, count: int) -> tuple[Images, Images]:
+        return reader.run_images(self._first(count))
+
+    def _first(self, count: int) -> KeptRows:
+        if len(self._parts) > 1:
+            self._parts = [KeptRows.joined(self._parts)]
+        return self._parts[0].first(count)
