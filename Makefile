@@ -10,7 +10,8 @@ PYTEST_ARGS ?=
 PROVE_ARGS ?=
 # What the plain tests run under beside Spark's: Spark's one JVM decides how long both take, so it goes first.
 BESIDE ?=
-WORKERS ?= 2
+# More than there are cores: a test waits for redo, leases and processes of its own for a sixth of its time.
+WORKERS ?= 3
 BUSY ?= 8
 unexport PYTHONDONTWRITEBYTECODE # imports are compiled once, not by each process
 ifeq ($(origin SEED), undefined)
@@ -34,7 +35,7 @@ ui: setup ## Open Dagster's web page on what the demo made
 test: setup ## Run all tests but the long forms: two test runs side by side, each prints when it ends
 	@$(MAKE) --no-print-directory -j2 --output-sync=target BESIDE="nice -n 10" test-plain test-spark
 
-test-fast: setup ## Run the tests that need neither Spark nor Dagster and are no stories, in two processes (WORKERS=n for more)
+test-fast: setup ## Run the tests that need neither Spark nor Dagster and are no stories, in three processes (WORKERS=n for others)
 	@$(RUN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not oracle and not slow and not spark and not dagster and not story" $(PYTEST_ARGS)
 
 test-plain: setup ## The same with Dagster's tests and the stories: a whole pipeline lives through something, some seconds each

@@ -10,6 +10,8 @@ SHORT_LIVED = (
     # No full collections while classes are loaded, and few copies of what dies with its statement.
     "-XX:MetaspaceSize=240m",
     "-XX:NewRatio=1",
+    # Where a statement was called from is asked for again and again, through hundreds of frames.
+    "-XX:MaxJavaStackTraceDepth=64",
     # Delta keeps plans of each table for an hour. Each test has tables of its own.
     "-Ddelta.log.cacheSize=16",
 )
@@ -21,6 +23,8 @@ SMALL_WORK = {
     "spark.buffer.pageSize": "1m",
     # A listing of files beside the driver has a task for each name, up to ten thousand of them: half a minute of a VACUUM by hand.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+    # Each expression of a DataFrame would note the line that made it.
+    "spark.sql.dataFrameQueryContext.enabled": "false",
     # What a UI would show of the last thousand statements, with the text and the graph of each plan.
     "spark.sql.ui.retainedExecutions": "1",
     "spark.ui.retainedJobs": "10",

@@ -90,7 +90,6 @@ def site(spark_process: None, tmp_path: Path, instance: dg.DagsterInstance) -> I
             "ITEMS",
             snapshot={"chunk_rows": 100},
             signals={"table": f"{OWNER}.CDC_SIGNALS"},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         yield Site(oracle, config, instance)
 

@@ -51,8 +51,7 @@ def hive(tmp_path: Path, spark_process: None) -> Iterator[dict[str, str]]:
 
 def _config(oracle: Oracle, path: Path, *tables: str, **lake: Any) -> SourceConfig:
     catalog = {"changelog_name": "{owner_lower}.{table_lower}_changes"}
-    place = {"path": str(path / "lake"), "rewrite_mirrors_up_to_mb": 64, "catalog": catalog}
-    return oracle.config(path, *(tables or ("ORDERS",)), lake={**place, **lake})
+    return oracle.config(path, *(tables or ("ORDERS",)), lake={"catalog": catalog, **lake})
 
 
 def _rows(config: SourceConfig, sql: str) -> list[tuple[Any, ...]]:

@@ -51,7 +51,6 @@ def test_the_change_log_ends_what_the_mirror_did_not_show(
             tmp_path,
             "P",
             policies={"on_truncate": "follow"},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         mirror = tmp_path / "lake" / "src" / "mirror" / "demo.p"
         changelog = tmp_path / "lake" / "src" / "changelog" / "demo.p"

@@ -41,7 +41,6 @@ def test_the_rows_of_partitions_leave_delta(tmp_path: Path, spark_process: None)
             "T",
             "L",
             policies={"on_truncate": "follow"},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

@@ -32,7 +32,6 @@ def test_a_truncate_reaches_delta_and_events(tmp_path: Path, spark_process: None
             tmp_path,
             tables=[{"name": "DEMO.T"}],
             policies={"on_truncate": "follow"},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

@@ -34,6 +34,8 @@ LOCAL_CAPTURE = "REDOLAKE"
 PASSWORDS = {ADMIN: "admin", CAPTURE: "capture", OWNER: "owner", LOCAL_CAPTURE: "local"}
 SCRIPTS = Path(__file__).resolve().parents[2] / "deploy" / "oracle"
 _SQLPLUS = ("WHENEVER", "SET ", "ACCEPT", "--", "PROMPT", "EXIT", "/")
+MERGED_BY_SPARK = {"rewrite_mirrors_up_to_mb": 0}
+"""``lake`` of a source whose windows Spark merges, however small its mirrors are."""
 STRAND_RECORDS = 2
 """So few that an open transaction has some of its redo in the log and some not: both must be met at a window's border. With the
 default, all redo of a small transaction is in the window of its COMMIT."""
@@ -294,8 +296,8 @@ def _empty_store() -> bytes:
 
 
 def source_config(path: Path, *tables: str, **more: Any) -> SourceConfig:
-    """A source named ``src`` with local folders below ``path``, and an empty store; ``more`` are further attributes. Spark merges its
-    windows unless ``lake`` among them says otherwise."""
+    """A source named ``src`` with local folders below ``path``, and an empty store; ``more`` are further attributes. Its small mirrors
+    need no Spark, unless ``lake`` among them is :data:`MERGED_BY_SPARK`."""
     store = path / "state.db"
     if path.is_dir() and not store.exists():
         store.write_bytes(_empty_store())
@@ -307,11 +309,7 @@ def source_config(path: Path, *tables: str, **more: Any) -> SourceConfig:
             "landing": {"type": "local", "path": str(path / "landing")},
             "state": {"url": f"sqlite:///{path / 'state.db'}"},
             **more,
-            "lake": {
-                "path": str(path / "lake"),
-                "rewrite_mirrors_up_to_mb": 0,
-                **more.get("lake", {}),
-            },
+            "lake": {"path": str(path / "lake"), "driver_memory": "1g", **more.get("lake", {})},
         }
     )
 

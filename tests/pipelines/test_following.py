@@ -26,8 +26,7 @@ oracle = oracle_with(
 
 @pytest.fixture
 def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
-    lake = {"rewrite_mirrors_up_to_mb": 64}
-    with Pipeline(oracle.config(tmp_path, "T", lake=lake)) as opened:
+    with Pipeline(oracle.config(tmp_path, "T")) as opened:
         yield opened
 
 

@@ -95,7 +95,7 @@ def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Story]:
         config = oracle.config(
             tmp_path,
             "T",
-            lake={"path": str(lake), "driver_memory": "1g", "history": "scd2"},
+            lake={"history": "scd2"},
             policies={"on_truncate": "follow"},
         )
         with Pipeline(config) as pipeline:

@@ -105,7 +105,6 @@ def test_a_scrape_counts_what_was_loaded(tmp_path: Path, port: int, spark_proces
             "T",
             snapshot={"chunk_rows": 100},
             events={"skip_unchanged": True},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         reports: list[StepReport] = []
         with Pipeline(config, report=reports.append) as pipeline:

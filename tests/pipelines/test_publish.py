@@ -59,7 +59,6 @@ def config_of(oracle: Oracle, folder: Path, kafka: KafkaBroker, **more: Any) -> 
     return oracle.config(
         folder,
         "T",
-        lake={"path": str(folder / "lake"), "driver_memory": "1g"},
         publish={
             "bootstrap_servers": kafka.address,
             "topic_prefix": "shop",

@@ -31,8 +31,7 @@ def pipeline(oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         {"name": "DEMO.T", "columns_as": {"NO": "decimal(38,0)"}},
         {"name": "DEMO.NAMED"},
     ]
-    lake = {"rewrite_mirrors_up_to_mb": 64}
-    with Pipeline(oracle.config(tmp_path, tables=tables, lake=lake)) as opened:
+    with Pipeline(oracle.config(tmp_path, tables=tables)) as opened:
         for module in (command, inspect):
             monkeypatch.setattr(module, "opened", lambda *_, **__: nullcontext(opened))
         list(opened.run_once())

@@ -37,9 +37,8 @@ def oracle() -> Iterator[Oracle]:
 
 
 def test_rules_hold_in_every_table(oracle: Oracle, tmp_path: Path) -> None:
-    lake = {"path": str(tmp_path / "lake"), "rewrite_mirrors_up_to_mb": 64}
     own = {"name": f"{OWNER}.T", "columns_mask": {"NAME": "truncate(2)"}}
-    config = oracle.config(tmp_path, lake=lake, tables=[own, {"name": f"{OWNER}.*"}], **RULES)
+    config = oracle.config(tmp_path, tables=[own, {"name": f"{OWNER}.*"}], **RULES)
     with Pipeline(config) as pipeline:
         list(pipeline.run_once())
         _window(

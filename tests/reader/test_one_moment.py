@@ -75,7 +75,6 @@ def test_the_accounts_of_all_mirrors_together_hold_what_they_held(
         tmp_path,
         *TABLES,
         "IDLE",
-        lake={"path": str(tmp_path / "lake"), "rewrite_mirrors_up_to_mb": 64},
     )
     connection = oracle.owner()
     seen: list[int] = []

@@ -35,8 +35,7 @@ oracle = oracle_with(
 
 
 def _config(oracle: Oracle, path: Path, *tables: str, **lake: str) -> SourceConfig:
-    place = {"path": str(path / "lake"), "rewrite_mirrors_up_to_mb": 64}
-    return oracle.config(path, *(tables or ("ORDERS",)), lake={**place, **lake})
+    return oracle.config(path, *(tables or ("ORDERS",)), lake=lake)
 
 
 @pytest.mark.spark

@@ -45,8 +45,7 @@ def oracle() -> Iterator[Oracle]:
 @pytest.fixture
 def config(oracle: Oracle, tmp_path: Path) -> SourceConfig:
     """A source whose mirrors are written without Spark."""
-    lake = {"path": str(tmp_path / "lake"), "rewrite_mirrors_up_to_mb": 64}
-    return oracle.config(tmp_path, "ONE", "TWO", lake=lake)
+    return oracle.config(tmp_path, "ONE", "TWO")
 
 
 def _window(oracle: Oracle, pipeline: Pipeline, *statements: str) -> int:

@@ -48,8 +48,7 @@ def test_a_stream_of_a_change_log_gets_each_row_once_and_views_show_one_moment(
     oracle: Oracle, tmp_path: Path, spark_process: None
 ) -> None:
     """Windows, a late commit, a replay, a snapshot and compaction come between the triggers."""
-    lake = {"path": str(tmp_path / "lake"), "driver_memory": "1g", "rewrite_mirrors_up_to_mb": 64}
-    config = oracle.config(tmp_path, "ONE", lake=lake)
+    config = oracle.config(tmp_path, "ONE")
     with Pipeline(config) as pipeline:
         list(pipeline.run_once())
         spark = start_session(config.lake)

@@ -37,7 +37,7 @@ def test_damage_to_counted_rows_is_found_and_repaired(
             tmp_path,
             tables=[{"name": "DEMO.LOG", "identity": "all_columns"}],
             snapshot={"chunk_rows": 100},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g", "merge": merge},
+            lake={"merge": merge},
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

@@ -35,7 +35,6 @@ def test_chunks_of_two_definitions_reach_delta(
             tmp_path,
             tables=[{"name": f"DEMO.{name}"} for name in _COLUMNS],
             snapshot={"chunk_rows": 100},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         with Pipeline(config) as pipeline:
             for key in pipeline.start_snapshot():

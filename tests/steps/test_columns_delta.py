@@ -9,7 +9,7 @@ import pytest
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import Verdict, compare
-from tests.oracle.embedded import running_oracle
+from tests.oracle.embedded import MERGED_BY_SPARK, running_oracle
 
 T = TableId("DEMO", "T")
 
@@ -24,7 +24,7 @@ def test_replaced_and_swapped_columns_reach_delta(tmp_path: Path, spark_process:
         )
         config = oracle.config(
             tmp_path, tables=[{"name": "DEMO.T", "columns_as": {"BODY": "snapshot"}}],
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
+            lake=MERGED_BY_SPARK,
         )  # fmt: skip
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

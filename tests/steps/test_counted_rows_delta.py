@@ -42,7 +42,6 @@ def test_equal_rows_reach_delta(
             tables=[{"name": "DEMO.LOOSE", "identity": "all_columns"}],
             snapshot={"chunk_rows": 100},
             policies={"on_truncate": "follow"},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())
@@ -97,7 +96,6 @@ def test_small_mirrors_of_equal_rows_need_no_spark(
         config = oracle.config(
             tmp_path,
             tables=[{"name": "DEMO.LOOSE", "identity": "all_columns"}],
-            lake={"path": str(tmp_path / "lake"), "rewrite_mirrors_up_to_mb": 128},
         )
         with Pipeline(config, spark=no_spark) as pipeline:
             list(pipeline.run_once())
@@ -155,7 +153,6 @@ def test_a_mirror_that_is_another_one_than_was_counted_stops_the_table(
         config = oracle.config(
             tmp_path,
             tables=[{"name": "DEMO.LOOSE", "identity": "all_columns"}],
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

@@ -39,9 +39,7 @@ def _window(oracle: Oracle, pipeline: Pipeline, value: str) -> None:
 def test_a_paused_table_takes_neither_proof_nor_replay_from_the_others(
     oracle: Oracle, tmp_path: Path, spark_process: None
 ) -> None:
-    config = oracle.config(
-        tmp_path, "ONE", "TWO", lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"}
-    )
+    config = oracle.config(tmp_path, "ONE", "TWO")
     with Pipeline(config) as pipeline:
         list(pipeline.run_once())
         _window(oracle, pipeline, "both")

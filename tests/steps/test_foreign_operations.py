@@ -289,9 +289,8 @@ def outcomes(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Outcome]]:
     found = {trial: Outcome() for trial in names}
-    options = {"lake": {"driver_memory": "1g", "rewrite_mirrors_up_to_mb": 128}}
     path = tmp_path_factory.mktemp("foreign")
-    with source_of(oracle, path, *names.values(), **options) as source:
+    with source_of(oracle, path, *names.values()) as source:
         source.lake = cast("MemoryLake", SparkLake())
         source.run()
         change_all(oracle, names, "INSERT INTO {} VALUES (10, 'gone')", "DELETE FROM {} WHERE ID = 2")  # fmt: skip

@@ -48,10 +48,7 @@ def test_forms_reach_delta_on_every_way(tmp_path: Path, spark_process: None) -> 
             *(f"INSERT INTO T VALUES ({at}, {row})" for at, row in enumerate(ROWS)),
         )
         for way, rewritten_up_to_mb in enumerate((128, 0)):
-            lake = {
-                "path": str(tmp_path / "lake"), "driver_memory": "1g", "history": "scd2",
-                "rewrite_mirrors_up_to_mb": rewritten_up_to_mb,
-            }  # fmt: skip
+            lake = {"history": "scd2", "rewrite_mirrors_up_to_mb": rewritten_up_to_mb}
             config = oracle.config(tmp_path, tables=[{"name": "DEMO.T", **FORMS}], lake=lake)
             with Pipeline(config) as pipeline:
                 list(pipeline.run_once())

@@ -216,7 +216,7 @@ def _loose(cluster: Oracle, path: Path, **lake: Any) -> SourceConfig:
     return cluster.config(
         path,
         tables=[{"name": "DEMO.LOOSE", "identity": "all_columns"}],
-        lake={"path": str(path / "lake"), "rewrite_mirrors_up_to_mb": 128, **lake},
+        lake=lake,
     )
 
 
@@ -243,7 +243,7 @@ def test_equal_rows_of_commits_that_come_late_one_after_the_other_are_counted(
 def test_a_mirror_of_equal_rows_is_rebuilt_between_commits_that_come_late(
     cluster: Oracle, tmp_path: Path, spark_process: None
 ) -> None:
-    with Pipeline(_loose(cluster, tmp_path, driver_memory="1g")) as pipeline:
+    with Pipeline(_loose(cluster, tmp_path)) as pipeline:
         _between_two_late_windows(cluster, pipeline)
         pipeline.rebuild_mirror(table_id("LOOSE"))
         list(pipeline.run_once())

@@ -11,7 +11,7 @@ from cdc_core.capture.logs.positions import upper_bound
 from cdc_core.oracle.database import current_scn
 from cdc_core.steps import Pipeline
 from oracle_embedded.redo import Wart
-from tests.oracle.embedded import running_oracle, wait_until
+from tests.oracle.embedded import MERGED_BY_SPARK, running_oracle, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -25,14 +25,8 @@ def test_added_and_widened_columns_are_followed_in_the_middle_of_a_window(
             "INSERT INTO T VALUES (1, 'one', DATE '2026-01-02', 'hidden')",
             "INSERT INTO T VALUES (2, 'two', NULL, NULL)",
         )
-        config = oracle.config(tmp_path, "T")
-        table = config.tables[0].model_copy(update={"columns_exclude": ("SECRET",)})
-        config = config.model_copy(
-            update={
-                "tables": (table,),
-                "lake": config.lake.model_copy(update={"driver_memory": "1g"}),
-            }
-        )
+        tables = [{"name": "DEMO.T", "columns_exclude": ["SECRET"]}]
+        config = oracle.config(tmp_path, tables=tables, lake=MERGED_BY_SPARK)
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())
             oracle.run(
@@ -53,7 +47,7 @@ def test_added_and_widened_columns_are_followed_in_the_middle_of_a_window(
             result = pipeline.reconcile()
             assert result.differences == 0
             assert [one.rows_delta for one in result.tables] == [4]
-            versions = pipeline.store.schemas.versions("src", table.table)
+            versions = pipeline.store.schemas.versions("src", config.tables[0].table)
             assert [version.schema.column("NAME").char_length for version in versions] == [
                 10,
                 10,

@@ -149,8 +149,7 @@ def test_a_lob_that_is_written_between_changes_of_key_is_kept(
 def test_small_windows_of_such_changes_need_no_spark(oracle: Oracle, tmp_path: Path) -> None:
     """What the changes lack comes from the mirror's files; of other columns of these rows nothing is read."""
     create(oracle, "T", "clob-and-blob", rows=6)
-    options = {"capture": {"close_at": "online"}, "lake": {"rewrite_mirrors_up_to_mb": 128}}
-    with source_of(oracle, tmp_path, "T", **options) as source:
+    with source_of(oracle, tmp_path, "T", capture={"close_at": "online"}) as source:
         source.lake = cast("MemoryLake", FolderLake())
         source.run()
         with oracle.owner() as connection:

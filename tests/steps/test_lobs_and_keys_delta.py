@@ -9,17 +9,24 @@ import pytest
 
 from cdc_core.steps import Pipeline
 from oracle_embedded.redo import DEFAULT_WARTS
-from tests.oracle.embedded import running_oracle
+from tests.oracle.embedded import MERGED_BY_SPARK, running_oracle
 from tests.steps.harness import table_id
 from tests.steps.key_walks import KINDS, Walk, create, put
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("way", ["merge", "copy-on-write"])
+@pytest.mark.parametrize(
+    ("lake", "kinds"),
+    [
+        pytest.param(MERGED_BY_SPARK, ["document"], id="merge-of-one-kind"),
+        pytest.param(MERGED_BY_SPARK, list(KINDS), id="merge"),
+        pytest.param({}, list(KINDS), id="copy-on-write"),
+    ],
+)
 def test_lobs_follow_their_rows_through_keys_in_delta(
-    tmp_path: Path, spark_process: None, way: str
+    tmp_path: Path, spark_process: None, lake: dict[str, int], kinds: list[str]
 ) -> None:
-    tables = {f"T{number}": kind for number, kind in enumerate(KINDS)}
+    tables = {f"T{number}": kind for number, kind in enumerate(kinds)}
     rng = random.Random(5)
     with running_oracle(warts=DEFAULT_WARTS, extended_strings=True) as oracle:
         for table, kind in tables.items():
@@ -30,11 +37,7 @@ def test_lobs_follow_their_rows_through_keys_in_delta(
             "T",
             *tables,
             capture={"close_at": "online"},
-            lake={
-                "path": str(tmp_path / "lake"),
-                "driver_memory": "1g",
-                **({"rewrite_mirrors_up_to_mb": 0} if way == "merge" else {}),
-            },
+            lake=lake,
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

@@ -42,8 +42,7 @@ oracle = oracle_with(
 
 @pytest.fixture
 def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    options = {"capture": {"close_at": "online"}, "lake": {"rewrite_mirrors_up_to_mb": 128}}
-    with source_of(oracle, tmp_path, "ONE", **options) as source:
+    with source_of(oracle, tmp_path, "ONE", capture={"close_at": "online"}) as source:
         source.lake = cast("MemoryLake", FolderLake())
         yield source
 

@@ -23,7 +23,6 @@ def test_a_table_without_rows_becomes_whole_in_delta(tmp_path: Path, spark_proce
             tmp_path,
             "T",
             snapshot={"mode": "no_data", "chunk_rows": 100},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         with Pipeline(config) as pipeline:
             assert pipeline.begin().work == "snapshot"

@@ -10,12 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from cdc_core.errors import CdcError
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import CAPTURE
-from tests.oracle.embedded import PASSWORDS, running_oracle
+from tests.oracle.embedded import MERGED_BY_SPARK, PASSWORDS, running_oracle
 
 pytestmark = pytest.mark.spark
 
@@ -53,13 +52,7 @@ def test_values_and_passwords_stay_out_of_everything_beside_the_rows(
             "CREATE TABLE KEYED (K VARCHAR2(40) PRIMARY KEY, AT DATE)",
             f"INSERT INTO KEYED VALUES ('{MARKED}5', SYSDATE)",
         )
-        config = oracle.config(tmp_path, "T", "KEYED")
-        config = config.model_copy(
-            update={
-                "oracle": config.oracle.model_copy(update={"password": SecretStr(SECRET)}),
-                "lake": config.lake.model_copy(update={"driver_memory": "1g"}),
-            }
-        )
+        config = oracle.config(tmp_path, "T", "KEYED", lake=MERGED_BY_SPARK)
         with Pipeline(config, report=lambda report: said.append(repr(report))) as pipeline:
             list(pipeline.run_once())
             oracle.run(

@@ -31,7 +31,6 @@ def test_a_key_held_as_a_decimal_takes_chunks_windows_and_replays(
         config = oracle.config(
             tmp_path, tables=[{"name": "DEMO.T", "columns_as": {"NO": "decimal(38,0)"}}],
             snapshot={"chunk_rows": 100},
-            lake={"rewrite_mirrors_up_to_mb": 64},
         )  # fmt: skip
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

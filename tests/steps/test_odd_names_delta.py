@@ -15,7 +15,7 @@ from cdc_core.delta.history import read_log
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import version_at
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import MERGED_BY_SPARK, OWNER, Oracle, running_oracle
 
 ODD = TableId(OWNER, "order lines/2.x")
 LATER = TableId(OWNER, "SELECT")
@@ -38,7 +38,7 @@ def test_odd_names_reach_delta(tmp_path: Path, spark_process: None) -> None:
         config = oracle.config(
             tmp_path,
             tables=[{"name": str(ODD)}, {"name": str(LATER)}],
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
+            lake=MERGED_BY_SPARK,
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

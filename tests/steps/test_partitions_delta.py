@@ -26,8 +26,7 @@ def test_partitioned_and_index_organized_tables_reach_delta(
             *(f"INSERT INTO I VALUES ({number}, 'n')" for number in range(50)),
         )
         config = oracle.config(
-            tmp_path, "P", "I", snapshot={"chunk_rows": 100, "cut": "rowid"},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"}, policies={"on_truncate": "follow_or_resnapshot"},
+            tmp_path, "P", "I", snapshot={"chunk_rows": 100, "cut": "rowid"}, policies={"on_truncate": "follow_or_resnapshot"},
         )  # fmt: skip
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

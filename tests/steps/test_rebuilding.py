@@ -55,9 +55,7 @@ def test_a_lost_mirror_comes_back(
             "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(30))",
             *(f"INSERT INTO T VALUES ({i}, 'n{i}')" for i in range(20)),
         )
-        config = oracle.config(
-            tmp_path, "T", lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"}
-        )
+        config = oracle.config(tmp_path, "T")
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())
             oracle.run("UPDATE T SET NOTE = 'new' WHERE ID < 3", "DELETE FROM T WHERE ID = 7")
@@ -85,12 +83,7 @@ def test_a_mirror_that_somebody_restored_comes_back_by_the_words_that_name_it(
     """The error's command, then the one that takes the table up again."""
     with running_oracle() as oracle:
         oracle.run("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(30))", "INSERT INTO T VALUES (1, 'n')")  # fmt: skip
-        lake = {
-            "path": str(tmp_path / "lake"),
-            "driver_memory": "1g",
-            "rewrite_mirrors_up_to_mb": 128,
-        }
-        config = oracle.config(tmp_path, "T", lake=lake)
+        config = oracle.config(tmp_path, "T")
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())
             oracle.run("UPDATE T SET NOTE = 'new'", "INSERT INTO T VALUES (2, 'm')")
@@ -129,7 +122,7 @@ def test_both_tables_come_back_from_landing(tmp_path: Path, spark_process: None)
             *(f"INSERT INTO T VALUES ({i}, 'n{i}')" for i in range(20)),
         )
         lake = tmp_path / "lake"
-        config = oracle.config(tmp_path, "T", lake={"path": str(lake), "driver_memory": "1g"})
+        config = oracle.config(tmp_path, "T")
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())
             oracle.run("UPDATE T SET NOTE = 'new' WHERE ID < 3", "DELETE FROM T WHERE ID = 7")

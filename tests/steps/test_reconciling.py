@@ -49,7 +49,7 @@ def _made(path: Path, merge: str = "auto") -> Iterator[Damaged]:
         config = oracle.config(
             path,
             "T",
-            lake={"path": str(path / "lake"), "driver_memory": "1g", "merge": merge},
+            lake={"merge": merge},
             snapshot={"chunk_rows": 200},
         )
         with Pipeline(config) as pipeline:

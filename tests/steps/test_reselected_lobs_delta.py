@@ -28,7 +28,6 @@ def test_lobs_of_which_the_redo_has_a_part_reach_delta(tmp_path: Path, spark_pro
             tmp_path,
             "DOCS",
             capture={"close_at": "online", "lobs": "reselect"},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

@@ -121,7 +121,6 @@ def test_reconcile_compares_the_rows_of_the_filter_and_repairs_them(
         tmp_path,
         "T",
         snapshot={"select_overrides": {f"{OWNER}.T": "STATE = 'new'"}},
-        lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
     )
     with Pipeline(config) as pipeline:
         pipeline.begin()

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import read_delta, version_at
-from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, MERGED_BY_SPARK, Oracle, running_oracle
 from tests.steps.harness import table_id
 
 MANY = "INSERT INTO LOOSE SELECT MOD(LEVEL, 7), 'many', NULL FROM DUAL CONNECT BY LEVEL <= 250"
@@ -27,7 +27,7 @@ def test_a_table_without_a_key_reaches_delta(tmp_path: Path, spark_process: None
             tmp_path,
             tables=[{"name": "DEMO.LOOSE", "identity": "rowid"}],
             snapshot={"chunk_rows": 100},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
+            lake=MERGED_BY_SPARK,
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())
@@ -105,7 +105,6 @@ def test_a_table_without_a_key_that_has_lobs_reaches_delta(
         config = oracle.config(
             tmp_path,
             tables=[{"name": "DEMO.LOOSE", "identity": "rowid"}],
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

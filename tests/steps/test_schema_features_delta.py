@@ -46,7 +46,6 @@ def test_kinds_of_columns_and_tables_that_go_reach_delta(
                 {"name": "DEMO.LESS", "dropped_columns": "drop"},
             ],
             policies={"on_drop": "resnapshot"},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())
@@ -174,7 +173,6 @@ def test_a_column_whose_default_is_no_literal_comes_with_a_snapshot(
             tmp_path,
             "T",
             policies={"on_unsupported_ddl": "resnapshot"},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g"},
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

@@ -30,8 +30,7 @@ def oracle(spark_process: None) -> Iterator[Oracle]:
 
 
 def config(oracle: Oracle, path: Path, table: str, **more: Any) -> SourceConfig:
-    lake = {"path": str(path / "lake"), "driver_memory": "1g"}
-    return oracle.config(path, table, lake=lake, snapshot={"chunk_rows": 100}, **more)
+    return oracle.config(path, table, snapshot={"chunk_rows": 100}, **more)
 
 
 def test_the_metadata_store_is_lost_before_the_first_window(oracle: Oracle, tmp_path: Path) -> None:

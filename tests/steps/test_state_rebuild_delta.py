@@ -31,7 +31,7 @@ def test_store_and_mirror_are_lost_together(tmp_path: Path, spark_process: None)
         )
         config = oracle.config(
             tmp_path, "T", "U", snapshot={"chunk_rows": 100},
-            lake={"path": str(tmp_path / "lake"), "driver_memory": "1g", "transactions": True},
+            lake={"transactions": True},
         )  # fmt: skip
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

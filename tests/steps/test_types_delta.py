@@ -48,10 +48,7 @@ def test_every_type_is_the_same_in_delta_on_every_way(tmp_path: Path, spark_proc
             create(oracle, name)
         compared = 0
         for way, rewritten_up_to_mb in enumerate((128, 0)):
-            lake = {
-                "path": str(tmp_path / "lake"), "driver_memory": "1g",
-                "rewrite_mirrors_up_to_mb": rewritten_up_to_mb,
-            }  # fmt: skip
+            lake = {"rewrite_mirrors_up_to_mb": rewritten_up_to_mb}
             with Pipeline(oracle.config(tmp_path, *TABLES, lake=lake)) as pipeline:
                 list(pipeline.run_once())
                 before = {name: len(operations(tmp_path, name)) for name in TABLES}

@@ -695,8 +695,7 @@ WAYS_OF_DELTA = {
 
 
 def delta_source(oracle: Oracle, path: Path) -> AbstractContextManager[Source]:
-    options = {"rewrite_mirrors_up_to_mb": 128, "driver_memory": "1g"}
-    return source_of(oracle, path, "T", "U", lake=options)
+    return source_of(oracle, path, "T", "U")
 
 
 @pytest.fixture

@@ -28,8 +28,7 @@ def test_the_story_follows_the_flight_that_changed_most(tmp_path: Path) -> None:
             " PRIMARY KEY (SCHED_DEP, CARRIER, FLIGHT_NO))",
             "INSERT INTO FLIGHTS VALUES (DATE '2013-02-01', 'UA', 1, 'scheduled')",
         )
-        lake = {"rewrite_mirrors_up_to_mb": 64}
-        config = oracle.config(tmp_path, "AIRLINES", "FLIGHTS", lake=lake)
+        config = oracle.config(tmp_path, "AIRLINES", "FLIGHTS")
         with Pipeline(config, report=keep) as pipeline:
             list(pipeline.run_once())
             oracle.run(
