@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version as installed_version
 from typing import Any, Protocol
@@ -67,10 +67,6 @@ class NewFile:
     bytes: int
     statistics: str
     is_mapped: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        """Its fields, for the constructor."""
-        return asdict(self)
 
     def as_action(self, now: int, *, changes_data: bool = True) -> dict[str, Any]:
         """Delta's action that adds it, at so many milliseconds."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cdc_core.errors import ConfigError, SchemaMismatchError
+from cdc_core.model.json_form import from_json
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import ROW_ID_COLUMN, Column, TableSchema
 
@@ -35,26 +36,6 @@ class ChunkRange:
         """All of a table."""
         return cls("key", None, None)
 
-    def as_json(self) -> dict[str, Any]:
-        """A JSON form for the metadata store; :meth:`from_json` is its inverse."""
-        return {
-            "kind": self.kind,
-            "low": None if self.low is None else list(self.low),
-            "high": None if self.high is None else list(self.high),
-            **({} if self.column is None else {"column": self.column}),
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> ChunkRange:
-        """Read what :meth:`as_json` wrote."""
-        low, high = data["low"], data["high"]
-        return cls(
-            data["kind"],
-            None if low is None else tuple(low),
-            None if high is None else tuple(high),
-            data.get("column"),
-        )
-
     def __repr__(self) -> str:
         bounds = (bound is not None for bound in (self.low, self.high))
         return f"ChunkRange({self.kind}, bounded={tuple(bounds)})"
@@ -78,10 +59,7 @@ class ChunkKeys:
     to be kept out of logs."""
 
     keys: tuple[Bound, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """A JSON form for the metadata store; :func:`chunk_part` is its inverse."""
-        return {"kind": "keys", "keys": [list(key) for key in self.keys]}
+    kind: Literal["keys"] = "keys"
 
     def __repr__(self) -> str:
         return f"ChunkKeys({len(self.keys)})"
@@ -91,10 +69,9 @@ ChunkPart = ChunkRange | ChunkKeys
 
 
 def chunk_part(data: dict[str, Any]) -> ChunkPart:
-    """Read what ``as_json`` of a part wrote."""
-    if data["kind"] == "keys":
-        return ChunkKeys(tuple(tuple(key) for key in data["keys"]))
-    return ChunkRange.from_json(data)
+    """The part that has this JSON form."""
+    kind: type[ChunkPart] = ChunkKeys if data["kind"] == "keys" else ChunkRange
+    return from_json(kind, data)
 
 
 def part_predicate(part: ChunkPart, schema: TableSchema) -> tuple[str, dict[str, str]]:

@@ -13,6 +13,7 @@ import pytest
 
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.open import open_landing
+from cdc_core.model.json_form import as_json
 from cdc_core.oracle.database import current_scn
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.keys import key_texts, key_values
@@ -67,7 +68,7 @@ def test_every_type_of_key_finds_its_row_again(oracle: Oracle, tmp_path: Path) -
     assert Decimal("12345678901234567890123456789012345678") in keys[0]
     texts = tuple(key_texts(key, schema) for key in keys)
     assert [key_values(text, schema) for text in texts] == keys
-    part = chunk_part(ChunkKeys(texts[:3]).as_json())
+    part = chunk_part(as_json(ChunkKeys(texts[:3])))
     _, again = read(oracle, tmp_path / "2", "ODD", lambda _: part)
     assert sorted(map(str, again)) == sorted(map(str, rows[:3]))
     assert "1E+40" not in repr(part)

@@ -10,6 +10,7 @@ import pytest
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import as_json
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import (
     ROW_DIGEST,
@@ -23,6 +24,7 @@ from cdc_core.snapshot.cutting import cut_extents, rowid_text
 from cdc_core.snapshot.plan import (
     ChunkKeys,
     ChunkRange,
+    chunk_part,
     part_predicate,
     range_predicate,
     where_clause,
@@ -85,8 +87,8 @@ def test_a_key_without_order_is_refused() -> None:
 
 def test_ranges_survive_json_and_hide_their_bounds() -> None:
     chunk = ChunkRange("key", ("secret", "é"), None)
-    assert ChunkRange.from_json(json.loads(json.dumps(chunk.as_json()))) == chunk
-    assert ChunkRange.from_json(ChunkRange.whole().as_json()) == ChunkRange.whole()
+    assert chunk_part(json.loads(json.dumps(as_json(chunk)))) == chunk
+    assert chunk_part(as_json(ChunkRange.whole())) == ChunkRange.whole()
     assert "secret" not in repr(chunk)
 
 

@@ -30,6 +30,7 @@ from cdc_core.lake.mirror.merge_audit import SentRows
 from cdc_core.lake.rows.logged_changes import logged_changes
 from cdc_core.lake.rows.staging import write_staged
 from cdc_core.lake.tables import CHANGELOG_INDEXED
+from cdc_core.model.json_form import as_json
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.tasks import run_tasks
 from cdc_core.stage.changes import of_window
@@ -95,7 +96,7 @@ class WindowStaging:
         file = write_file(self.changelog, columns, counter.passing(changes), CHANGELOG_INDEXED)
         places = np.flatnonzero(part.share.rows)
         return {
-            "file": None if file is None else file.as_json(),
+            "file": as_json(file),
             "widths": widths_as_json(counter.seen),
             "unfit": sum(self.decoder.unfit),
             "transactions": part.committed.count,
@@ -189,7 +190,7 @@ class Reduction:
 
     def _insert(self, rows: Iterator[pa.Table]) -> dict[str, Any]:
         file = write_inserted(self.mirror or "", self.schema, rows, self.covered_scn)
-        return {"file": None if file is None else file.as_json()}
+        return {"file": as_json(file)}
 
 
 def names_of(files: Sequence[NewFile]) -> list[str]:

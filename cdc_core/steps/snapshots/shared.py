@@ -9,6 +9,7 @@ from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, digest_of, read_chunk_manifest
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.json_form import as_json
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
@@ -78,7 +79,7 @@ def chunk_records(
             snapshot_id=snapshot_id,
             number=number,
             scn=scn,
-            range=part.as_json(),
+            range=as_json(part),
             condition=condition,
             signal_id=signal_id,
         )

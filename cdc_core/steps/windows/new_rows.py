@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from cdc_core.landing.manifest import SchemaChange, WindowManifest
 from cdc_core.model.chunks import NEW_ROWS
+from cdc_core.model.json_form import as_json
 from cdc_core.model.records import ChunkRecord
 from cdc_core.snapshot.partition_condition import partition_condition
 from cdc_core.snapshot.plan import ChunkRange
@@ -42,6 +43,6 @@ def chunk_of(source: str, manifest: WindowManifest, change: SchemaChange) -> Chu
         snapshot_id=f"{NEW_ROWS}{change.scn}",
         number=0,
         scn=manifest.window.scn_high,
-        range=ChunkRange.whole().as_json(),
+        range=as_json(ChunkRange.whole()),
         condition=partition_condition(change.partitions, schema),
     )
