@@ -88,6 +88,8 @@ def forms_markdown() -> str:
     """In which forms each type can be held."""
     rows = []
     for family, forms in types.FORMS.items():
+        if forms == {types.RESELECT}:
+            continue  # `unsupported_columns` asks for it
         listed = [*sorted(forms), *(["decimal(p,s)"] if family in types.NUMBER_TYPES else [])]
         rows.append((code(family), ", ".join(map(code, listed))))
     return table(("Oracle", "forms"), rows)

@@ -70,7 +70,7 @@ def test_forms_reach_delta_on_every_way(tmp_path: Path, spark_process: None) -> 
                 check(oracle, pipeline, tmp_path)
                 told = exposition({"src": pipeline.measure})
                 assert (
-                    f'redolake_unfit_values_total{{source="src",table="DEMO.T"}} {way + 1}' in told
+                    f'redolake_unfit_values_total{{source="src",table="DEMO.T"}} {way + 2}' in told
                 )
                 assert [one.differences for one in pipeline.reconcile().tables] == [0]
         with Pipeline(config) as pipeline:
