@@ -24,7 +24,10 @@ _DIALECT = {
     "redo.log.row.fetch.size": "query.fetch.size",
     "snapshot.row.fetch.size": "snapshot.fetch.size",
     "log.mining.archive.destination.name": "archive.destination.name",
+    "emit.tombstone.on.delete": "tombstones.on.delete",
 }
+_STARTS = {"snapshot": "initial", "current": "no_data", "force_current": "no_data"}
+"""``start.from`` → ``snapshot.mode``."""
 """Confluent's Oracle CDC source → Debezium's name of the same thing.
 
 Source: Confluent's Configuration Reference for Oracle CDC Source Connector.
@@ -117,6 +120,8 @@ def _in_debezium_words(found: dict[str, str]) -> dict[str, str]:
     renamed: dict[str, str] = {}
     for key, value in found.items():
         name = _DIALECT.get(key, key)
+        if key == "start.from" and value in _STARTS:
+            name, value = "snapshot.mode", _STARTS[value]
         if key in ("table.inclusion.regex", "table.exclusion.regex"):
             value = _without_database(value)
         renamed.setdefault(name, value)

@@ -506,9 +506,10 @@ def _strategy(made: Imported, name: str, value: str) -> None:
 
 def _skipped(made: Imported, name: str, value: str) -> None:
     operations = [one for one in expressions.listed(value) if one in ("c", "u", "d")]
+    said = _said(name)
     if operations:
         made.put("events.skipped_operations", operations)
-    said = f"events.skipped_operations: [{', '.join(operations)}]. " + _said(name)
+        said = f"events.skipped_operations: [{', '.join(operations)}]. {said}"
     made.remark(name, Outcome.LOOK, said)
 
 
@@ -516,6 +517,14 @@ def _signals(made: Imported, name: str, value: str) -> None:
     table = ".".join(value.split(".")[-2:])
     made.put("signals.table", table)
     made.remark(name, Outcome.TAKEN, f"signals.table: {table}")
+
+
+def _fetch_size(made: Imported, name: str, value: str) -> None:
+    """Redolake has one number for both kinds of queries: the snapshot's, where it is set."""
+    if "snapshot.fetch.size" in made.properties:
+        made.remark(name, Outcome.LOOK, "snapshot.fetch.size became oracle.fetch_rows")
+    else:
+        _number("oracle.fetch_rows", least=100)(made, name, value)
 
 
 _ADAPTERS = {"olr": "openlogreplicator", "xstream": "xstream"}
@@ -603,6 +612,7 @@ _BY_NAME: dict[str, _Rule] = {
     "openlogreplicator.port": _of("olr", _number("capture.port")),
     "capture.mode": _mode,
     "snapshot.fetch.size": _number("oracle.fetch_rows", least=100),
+    "query.fetch.size": _fetch_size,
     "snapshot.max.threads": _number("snapshot.sessions"),
     "snapshot.mode": _snapshot_mode,
     "column.exclude.list": _excluded,
@@ -622,6 +632,8 @@ _BY_NAME: dict[str, _Rule] = {
     "log.mining.path.dictionary": _text("capture.dictionary_file"),
     "log.mining.archive.log.only.mode": _boolean("capture.archived_only"),
     "log.mining.query.filter.mode": _text("capture.query_filter"),
+    "archive.destination.name": _texts("capture.archive_destinations"),
+    "log.mining.archive.destination.name": _texts("capture.archive_destinations"),
     "archive.log.hours": _number("capture.archive_hours"),
     "log.mining.archive.log.hours": _number("capture.archive_hours"),
     "event.processing.failure.handling.mode": _failure,

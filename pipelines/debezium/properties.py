@@ -495,6 +495,39 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "Dagster has the lineage of each table, from Oracle to change log and mirror.",
         ),
     ),
+    "Confluent's Oracle CDC source": (
+        (
+            "start.from", DIFFERS, "snapshot.mode snapshot.start_scn",
+            "The import takes `snapshot` and `current`. An SCN goes to `snapshot.start_scn`, with "
+            "`snapshot.mode: no_data`.",
+        ),
+        (
+            "numeric.mapping", DIFFERS, "tables[].types_as",
+            "Whole numbers are integers, numbers with a scale are decimals, others are exact text: "
+            "`types_as: {NUMBER: double}` makes them doubles.",
+        ),
+        (
+            "oracle.dictionary.mode", DIFFERS, "capture.strategy",
+            "The default follows DDL with the online catalog. `redo_log` is `redo_log_catalog`.",
+        ),
+        (
+            "redo.log.topic.name redo.log.corruption.topic redo.log.consumer.{option} "
+            "redo.log.poll.interval.ms redo.log.initial.delay.interval.ms", NOT_NEEDED, "",
+            "Redo lands in files, not in a topic.",
+        ),
+        (
+            "table.topic.name.template key.template lob.topic.name.template", NOT_NEEDED,
+            "publish.topic", "Topics are there only where you publish to Kafka.",
+        ),
+        (
+            "output.{field}.field", ANSWERED, "lake.change_log_columns",
+            "The change log has operation, SCN, transaction, user and time as columns.",
+        ),
+        (
+            "connection.pool.{option}", NOT_NEEDED, "capture.sessions snapshot.sessions",
+            "Redolake opens the sessions that it works with.",
+        ),
+    ),
     "LogMiner": (
         (
             "log.mining.strategy", DIFFERS, "capture.strategy",
