@@ -176,9 +176,14 @@ def _show_undo(found: SnapshotEstimate, console: Console) -> None:
         soft_wrap=True,
     )
     for one in found.beyond_undo:
-        then = (
-            "its snapshot starts again, once, and then stops: raise UNDO_RETENTION first"
-            if one.needs_one_scn
-            else "chunks whose undo is gone are read at newer SCNs"
-        )
-        console.print(f"[yellow]{one.table}[/] does not make it at one SCN: {then}", soft_wrap=True)
+        console.print(f"[yellow]{one.table}[/] {_beyond_undo(one)}", soft_wrap=True)
+
+
+def _beyond_undo(one: TableEstimate) -> str:
+    if one.is_between:
+        return "is read between watermarks, and a chunk takes longer: lower snapshot.chunk_rows"
+    if one.needs_one_scn:
+        then = "its snapshot starts again, once, and then stops: raise UNDO_RETENTION first"
+    else:
+        then = "chunks whose undo is gone are read at newer SCNs"
+    return f"does not make it at one SCN: {then}"

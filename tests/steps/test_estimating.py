@@ -106,6 +106,12 @@ def test_tables_that_outlast_the_undo_are_named(
     assert "DEMO.BIG does not make it" not in said
     assert "DEMO.COUNTED does not make it at one SCN: its snapshot starts again, once" in said
     assert "DEMO.PARTED does not make it at one SCN: chunks whose undo is gone" in said
+    source.close()
+    source.more["snapshot"] = {**source.more["snapshot"], "read": "watermarks"}
+    source.configure("BIG", "PARTED")
+    assert "make it" not in planned(), "a chunk takes less"
+    oracle.run("ALTER SYSTEM SET UNDO_RETENTION = 30", user=ADMIN)
+    assert "DEMO.BIG is read between watermarks, and a chunk takes longer" in planned()
 
 
 def test_a_complete_snapshot_leaves_nothing_to_plan_but_named_tables(source: Source) -> None:
