@@ -52,6 +52,7 @@ from cdc_core.steps.lookahead import carry_windows
 from cdc_core.steps.notifying import Notifier
 from cdc_core.steps.overtaken import look_again, looking_again, overtaken_where_forgotten
 from cdc_core.steps.publishing import tables as published_tables
+from cdc_core.steps.signal_rows import captured_signal_table
 from cdc_core.steps.snapshots import apply as chunk_apply
 from cdc_core.steps.snapshots import estimating, starting
 from cdc_core.steps.snapshots import plan as snapshot_plan
@@ -485,6 +486,8 @@ class Pipeline(Context):
         self.take_signals()
         yield from self._with_windows(self.run_snapshot(), until)
         yield from self.run_windows(until=until)
+        if captured_signal_table(self) is not None:  # the windows may have brought some
+            self.take_signals()
         self.follow_policies()
         while (before := self.pending_chunks()) or any(
             record.state == "snapshotting" or (record.state == "ready" and record.awaits_rows)

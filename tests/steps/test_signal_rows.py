@@ -92,6 +92,14 @@ def test_rows_that_were_rolled_back_or_changed_later_ask_for_nothing(source: Sou
     assert _came(source) == []
 
 
+def test_a_run_acts_on_what_its_own_windows_bring(source: Source) -> None:
+    ask = f'{{"data-collections": ["{OWNER}.T"]}}'
+    source.oracle.run(f"INSERT INTO ASKED VALUES ('s', 'execute-snapshot', '{ask}')")
+    kinds = [one.kind for one in source.run()]
+    assert kinds.index("window-applied") < kinds.index("chunk-applied")
+    assert source.pipeline.records.signal_progress() == {"s": (1, 1)}
+
+
 def test_a_process_that_ends_before_it_has_noted_how_far_it_read_acts_once(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
