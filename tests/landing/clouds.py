@@ -27,7 +27,9 @@ from tests.landing.s3_process import S3Process
 
 AZURITE = "azurite@3.37.0"
 ACCOUNT = "devstoreaccount1"
-_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+AZURITE_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
 """Azurite's own, which its documentation prints: no secret."""
 
 _FOLDER = Path(__file__).parents[2] / ".redolake" / "peers" / "azurite"
@@ -67,7 +69,7 @@ def make_container(endpoint: str, name: str) -> None:
     address = endpoint.removeprefix("http://")
     azure = pafs.AzureFileSystem(
         ACCOUNT,
-        account_key=_KEY,
+        account_key=AZURITE_KEY,
         blob_storage_authority=address,
         dfs_storage_authority=address,
         blob_storage_scheme="http",

@@ -109,6 +109,28 @@ def test_snapshot_windows_a_kill_a_replay_and_comparison_as_of_scn(
         assert found["Landing"].ok, found["Landing"]
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_and_redolake_commit_in_turn_on_azure(
+    azurite: str, azure: Callable[[str], str]
+) -> None:
+    """Hadoop's connector and Delta's own log store beside our commits."""
+    url = f"{azure(f'b{uuid.uuid4().hex[:20]}')}/lake"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.objects.spark_on_azure", url, azurite],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    assert done.stdout.endswith("[1, 3, 77]\n"), done.stderr[-4000:]
+    table = DeltaTable(f"{url}/t")
+    assert [one["operation"] for one in table.history()][:3] == ["WRITE", "MERGE", "WRITE"]
+    assert sorted(table.to_pyarrow_table(columns=["ID"])["ID"].to_pylist()) == [1, 3, 77]
+
+
 def carry(part: str, config: Path, code: int = 0) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.lake.on_s3", part, str(config)],
