@@ -55,8 +55,9 @@ def write_registered(path: str, registered: Mapping[str, Registration]) -> None:
     replace_text(path, json.dumps(as_json(registered), indent=1, sort_keys=True))
 
 
-def register(work: TableWork, wanted: Registration, known: Registration | None) -> None:
-    """Let the catalog have the names, and the mirror the comments. Repeatable.
+def register(work: TableWork, wanted: Registration, known: Registration | None) -> bool:
+    """Let the catalog have the names, and the mirror the comments. Repeatable. False if it had all
+    of them.
 
     Raises:
         ConfigError: The catalog has another table under a name.
@@ -64,21 +65,21 @@ def register(work: TableWork, wanted: Registration, known: Registration | None) 
         SparkUnavailableError: Spark does not start.
     """
     session = work.open_session()
+    is_changed = False
     for layer, name in wanted.names.items():
-        was = None if known is None else (known.names.get(layer), known.paths.get(layer))
-        if was != (name, wanted.paths[layer]):
-            moved_from = was[1] if was is not None and was[0] == name else None
-            _name(work, session, name, wanted.paths[layer], moved_from)
-    _comment(work, session, wanted)
+        is_ours = known is not None and known.names.get(layer) == name
+        moved_from = known.paths.get(layer) if known is not None and is_ours else None
+        is_changed |= _name(work, session, name, wanted.paths[layer], moved_from)
+    return _comment(work, session, wanted) or is_changed
 
 
-def _name(work: TableWork, session: Any, name: str, path: str, moved_from: str | None) -> None:
+def _name(work: TableWork, session: Any, name: str, path: str, moved_from: str | None) -> bool:
     schema, sql = name.rpartition(".")[0], _quoted(name)
     with translated(_DOING, **work.facts(name=name)):
         if not session.catalog.databaseExists(schema):
             session.sql(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
         if (place := _place(session, name)) == _plain(path):
-            return
+            return False
         if place is not None:
             if moved_from is None or place not in ("", _plain(moved_from)):
                 raise ConfigError(
@@ -88,6 +89,7 @@ def _name(work: TableWork, session: Any, name: str, path: str, moved_from: str |
                 )
             session.sql(f"DROP TABLE {sql}")  # of a table with a LOCATION, the files stay
         session.sql(f"CREATE TABLE {sql} USING delta LOCATION {string_literal(path)}")
+        return True
 
 
 def _place(session: Any, name: str) -> str | None:
@@ -109,7 +111,7 @@ def _plain(path: str) -> str:
     return re.sub(r"^s3[an]?://", "s3://", re.sub(r"^file:/*", "/", path)).rstrip("/")
 
 
-def _comment(work: TableWork, session: Any, wanted: Registration) -> None:
+def _comment(work: TableWork, session: Any, wanted: Registration) -> bool:
     """Give the mirror the comments that it does not have yet."""
     mirror = delta(work.mirror)
     with translated("reading a mirror's comments", **work.facts()):
@@ -129,6 +131,7 @@ def _comment(work: TableWork, session: Any, wanted: Registration) -> None:
     for change in changes:
         with work.commit(session, "commenting a mirror", metadata):
             session.sql(change)
+    return bool(changes)
 
 
 def _quoted(name: str) -> str:

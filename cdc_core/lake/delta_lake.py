@@ -308,10 +308,10 @@ class DeltaLake(Lake):
         known: Registration | None,
         *,
         fence: Fence = no_fence,
-    ) -> None:
+    ) -> bool:
         """Let Spark's catalog have the names of the table's Delta tables, and the mirror its
         comments."""
-        register(self._work(table, 0, fence), wanted, known)
+        return register(self._work(table, 0, fence), wanted, known)
 
     def beside(self, name: BesideName, *, fence: Fence = no_fence) -> BesideTable:
         return BesideTable(self._config.root, self._source, name, fence)

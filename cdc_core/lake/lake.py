@@ -353,9 +353,10 @@ class Lake(Protocol):
         known: Registration | None,
         *,
         fence: Fence = no_fence,
-    ) -> None:
+    ) -> bool:
         """Let Spark's catalog have the names of the table's Delta tables, and the mirror its
-        comments (:func:`cdc_core.lake.catalog.register`). Repeatable.
+        comments (:func:`cdc_core.lake.catalog.register`). Repeatable. False if nothing was
+        missing.
 
         Raises:
             ConfigError: The catalog has another table under a name.

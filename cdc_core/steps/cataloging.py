@@ -18,9 +18,12 @@ from cdc_core.schema.comments import TableComments, read_comments
 from cdc_core.steps.context import LOG, Context
 
 
-def register_tables(ctx: Context, tables: list[TableId] | None = None) -> Iterator[TableRegistered]:
+def register_tables(
+    ctx: Context, tables: list[TableId] | None = None, *, looks_at_all: bool = False
+) -> Iterator[TableRegistered]:
     """Register the Delta tables of all captured tables, or of ``tables``, yielding each that is new
-    in the catalog, or has other columns or comments than before. Spark starts for those alone.
+    in the catalog, or has other columns or comments than before. Spark starts for those alone;
+    with ``looks_at_all`` for every table, so that a name that somebody dropped returns.
 
     A table in its first snapshot waits. What goes wrong with one table keeps no other from it: it
     is yielded with the reason. Repeatable.
@@ -42,18 +45,22 @@ def register_tables(ctx: Context, tables: list[TableId] | None = None) -> Iterat
     comments, taken = _comments(ctx, named), dict[str, TableId]()
     for table in named:
         wanted = _wanted(ctx, config, table, comments, known.get(str(table)))
-        if wanted is None or wanted == known.get(str(table)):
+        is_known = wanted == known.get(str(table))
+        if wanted is None or (is_known and not looks_at_all):
             continue
         try:
             _refuse_taken(wanted, table, taken)
             with ctx.writing(table) as lease:
-                ctx.lake.register(table, wanted, known.get(str(table)), fence=lease.check)
+                is_changed = ctx.lake.register(
+                    table, wanted, known.get(str(table)), fence=lease.check
+                )
         except CdcError as error:
             if isinstance(error, TransientError) and not isinstance(error, LeaseHeldError):
                 raise
             LOG.warning("%s is not in the catalog: %s", table, error)
             yield TableRegistered(table=table, failed=str(error))
-        else:
+            continue
+        if is_changed or not is_known:
             known[str(table)] = wanted
             write_registered(path, known)
             LOG.info("registered table=%s names=%s", table, ", ".join(wanted.names.values()))

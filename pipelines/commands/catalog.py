@@ -20,11 +20,12 @@ def catalog(table: TablesOption = None, config: ConfigOption = None) -> None:
     Oracle's comments.
 
     `redolake run` does this after each round, and so do the window runs of Dagster: for tables that
-    are new there, or have other columns or comments than before. Exits with code 1 if a table could
-    not be registered; the others still are.
+    are new there, or have other columns or comments than before. This command looks at every name,
+    so that one that somebody dropped returns. Exits with code 1 if a table could not be registered;
+    the others still are.
     """
     with opened(config, oracle=False) as pipeline:
-        found = list(pipeline.register_tables(tables_of(table)))
+        found = list(pipeline.register_tables(tables_of(table), looks_at_all=True))
     for one in found:
         said = f"[red]{escape(one.failed)}[/]" if one.failed is not None else ", ".join(one.names)
         out().print(f"{one.table}: {said}", soft_wrap=True)

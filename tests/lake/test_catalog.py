@@ -76,6 +76,11 @@ def test_tables_are_named_and_followed(
             f"{SCHEMA}.orders_changes",
         )
         assert list(pipeline.register_tables()) == [], "nothing is new"
+        assert list(pipeline.register_tables(looks_at_all=True)) == []
+        _rows(config, f"DROP TABLE {SCHEMA}.orders")
+        assert list(pipeline.register_tables()) == [], "the catalog is not asked"
+        [back] = pipeline.register_tables(looks_at_all=True)
+        assert str(back.table) == f"{OWNER}.ORDERS"
         shown = {row[1] for row in _rows(config, f"SHOW TABLES IN {SCHEMA}")}
         assert shown == {"orders", "orders_changes", "other", "other_changes"}
         described = _rows(config, f"DESCRIBE EXTENDED {SCHEMA}.orders")

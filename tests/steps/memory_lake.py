@@ -627,7 +627,7 @@ class MemoryLake:
         known: Registration | None,
         *,
         fence: Fence = no_fence,
-    ) -> None:
+    ) -> bool:
         """No catalog has what is in memory."""
         raise LakeError("a lake in memory has no names", table=table)
 
