@@ -7,6 +7,7 @@ asked, in order.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -257,7 +258,7 @@ class MemoryLake:
             late_scn = part.manifest.late_scn
             if late_scn is not None and late_scn < found.partitions_scn:
                 raise RowsGoneError("a commit is from before rows went with a partition")
-            _derive(found, schema, changes)
+            self.derive(found, schema, changes)
         elif schema.is_by_all_columns:
             for change in changes:
                 if change["_cdc_commit_scn"] > found.read_scn:
@@ -291,6 +292,39 @@ class MemoryLake:
         del has_gaps  # this way of merging takes whatever comes
         for change in changes:
             _take(found, schema, change, covered_scn, read_scn)
+
+    def derive(
+        self,
+        found: MemoryTable,
+        schema: TableSchema,
+        changes: list[dict[str, Any]],
+        read_scn: int = -1,
+    ) -> None:
+        """The mirror by the whole change log and what comes now."""
+        if schema.is_by_all_columns:
+            every = [*found.history, *changes]
+            counted_rows.derive(found.rows, schema, every, found.truncated_scn)
+            return
+        found.rows.clear()
+        found.touched.clear()
+        history = [
+            one
+            for one in (*found.history, *changes)
+            if one["_cdc_op"] != "t" and one["_cdc_commit_scn"] >= found.truncated_scn
+        ]
+        place = operator.itemgetter("_cdc_commit_scn", "_cdc_ordinal")
+        self.take_in_order(found, schema, sorted(history, key=place), read_scn)
+
+    def take_in_order(
+        self,
+        found: MemoryTable,
+        schema: TableSchema,
+        changes: Sequence[dict[str, Any]],
+        read_scn: int,
+    ) -> None:
+        """Make an empty mirror of all that a change log says."""
+        for change in changes:
+            _take(found, schema, change, -1, read_scn)
 
     def truncate(
         self,
@@ -340,7 +374,7 @@ class MemoryLake:
         there = {key: values for key, (values, read, _) in found.rows.items() if read < scn}
         rows_gone = len(_of_partitions(truncation, there, schema))
         if read_scn >= scn:
-            there = _logged_before(found, schema, truncation) | there
+            there = self._logged_before(found, schema, truncation) | there
         gone = _of_partitions(truncation, there, schema)
         absent = [one for one in schema.column_names if one not in schema.key]
         for values in gone.values():
@@ -354,6 +388,29 @@ class MemoryLake:
             _take(found, schema, row, -1, -1)
         found.partitions_scn = scn
         return TableApplied(table=table, changes=len(gone), rows_deleted=rows_gone)
+
+    def _logged_before(
+        self, found: MemoryTable, schema: TableSchema, truncation: Truncation
+    ) -> dict[Key, dict[str, Any]]:
+        """The rows from right before a DDL by the change log alone: their keys, and what says whose partition they are."""
+        names = set(schema.key)
+        for one in truncation.partitions:
+            names |= {schema.held(part.column).name for part in (one, one.sub) if part}
+
+        def narrow(image: dict[str, Any] | None) -> dict[str, Any] | None:
+            return image and {name: image[name] for name in names if name in image}
+
+        older = MemoryTable(truncated_scn=found.truncated_scn)
+        for row in found.history:
+            if row["_cdc_commit_scn"] < truncation.scn:
+                absent = [name for name in row["_cdc_absent"] if name in names]
+                images = {side: narrow(row[side]) for side in ("before", "after")}
+                older.history.append({**row, **images, "_cdc_absent": absent})
+        try:
+            self.derive(older, schema, [])
+        except LakeError as error:
+            raise RowsGoneError("a row that may have been a partition's is not known") from error
+        return {key: values for key, (values, _, _) in older.rows.items()}
 
     def restore_quarantine(
         self,
@@ -422,8 +479,8 @@ class MemoryLake:
         del generation, applied_scn, is_inexact
         self._enter("replay_window", table, manifest.window.key, fence)
         found, window = self.tables[table], manifest.window
-        derived = MemoryTable(history=found.history, truncated_scn=found.truncated_scn)
-        _derive(derived, schema, [], read_scn=found.read_scn)
+        derived = _derived_from(found)
+        self.derive(derived, schema, [], read_scn=found.read_scn)
         changes = [
             one
             for one in found.changes
@@ -602,8 +659,8 @@ class MemoryLake:
         del is_inexact
         self._enter("rebuild_mirror", table, str(generation), fence)
         found = self.tables[table]
-        derived = MemoryTable(history=found.history, truncated_scn=found.truncated_scn)
-        _derive(derived, schema, [], read_scn=found.read_scn)
+        derived = _derived_from(found)
+        self.derive(derived, schema, [], read_scn=found.read_scn)
         found.rows = derived.rows
         return len(found.rows)
 
@@ -687,6 +744,13 @@ class MemoryLake:
         self.calls.append((call, table.name, what))
 
 
+def _derived_from(found: MemoryTable) -> MemoryTable:
+    """A table with the same change log, and no mirror yet."""
+    return MemoryTable(
+        history=found.history, truncated_scn=found.truncated_scn, quarantine=found.quarantine
+    )
+
+
 def _of_partitions(
     truncation: Truncation, rows: dict[Key, dict[str, Any]], schema: TableSchema
 ) -> dict[Key, dict[str, Any]]:
@@ -695,30 +759,6 @@ def _of_partitions(
         for key, values in rows.items()
         if any(_is_in(one, values, schema) for one in truncation.partitions)
     }
-
-
-def _logged_before(
-    found: MemoryTable, schema: TableSchema, truncation: Truncation
-) -> dict[Key, dict[str, Any]]:
-    """The rows from right before a DDL by the change log alone: their keys, and what says whose partition they are."""
-    names = set(schema.key)
-    for one in truncation.partitions:
-        names |= {schema.held(part.column).name for part in (one, one.sub) if part}
-
-    def narrow(image: dict[str, Any] | None) -> dict[str, Any] | None:
-        return image and {name: image[name] for name in names if name in image}
-
-    older = MemoryTable(truncated_scn=found.truncated_scn)
-    for row in found.history:
-        if row["_cdc_commit_scn"] < truncation.scn:
-            absent = [name for name in row["_cdc_absent"] if name in names]
-            images = {side: narrow(row[side]) for side in ("before", "after")}
-            older.history.append({**row, **images, "_cdc_absent": absent})
-    try:
-        _derive(older, schema, [])
-    except LakeError as error:
-        raise RowsGoneError("a row that may have been a partition's is not known") from error
-    return {key: values for key, (values, _, _) in older.rows.items()}
 
 
 def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema) -> bool:
@@ -869,28 +909,6 @@ def _differs(
     if there is None:
         return derived is not None and derived[1] > covered_scn
     return derived is None or there[0] != derived[0]
-
-
-def _derive(
-    found: MemoryTable,
-    schema: TableSchema,
-    changes: list[dict[str, Any]],
-    read_scn: int = -1,
-) -> None:
-    """The mirror by the whole change log and what comes now."""
-    if schema.is_by_all_columns:
-        every = [*found.history, *changes]
-        counted_rows.derive(found.rows, schema, every, found.truncated_scn)
-        return
-    found.rows.clear()
-    found.touched.clear()
-    history = [
-        one
-        for one in (*found.history, *changes)
-        if one["_cdc_op"] != "t" and one["_cdc_commit_scn"] >= found.truncated_scn
-    ]
-    for change in sorted(history, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"])):
-        _take(found, schema, change, -1, read_scn)
 
 
 def _take(

@@ -36,7 +36,7 @@ def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
         *(f"INSERT INTO T VALUES ({number}, 'old{number}')" for number in (1, 2, 3)),
     )
     with source_of(oracle, tmp_path, "T") as opened:
-        opened.lake = ReducingLake(tmp_path)
+        opened.lake = ReducingLake()
         opened.run()
         yield opened
 
@@ -272,7 +272,7 @@ def test_the_mirror_is_the_table_whatever_its_rows_share(tmp_path: Path, seeds: 
                 *(f"INSERT INTO {name} VALUES ({key}, 'old')" for key in (0, 1, 2, 10, 11, 12)),
             )
             with source_of(oracle, tmp_path / name, name) as source:
-                source.lake = ReducingLake(tmp_path)
+                source.lake = ReducingLake()
                 source.run()
                 schedule = Schedule(oracle, source, name, Random(seed))
                 for _ in range(STEPS):

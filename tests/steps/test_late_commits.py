@@ -91,7 +91,7 @@ def test_a_key_that_came_again_before_its_late_delete_is_right_after_a_resume(
 ) -> None:
     """The insert meets a row that nothing has deleted, and the table stops; the window behind it has the delete."""
     with source_of(cluster, tmp_path, "EMP", **ONLINE) as source:
-        source.lake = ReducingLake(tmp_path)
+        source.lake = ReducingLake()
         source.run()
         source.windows()
         late = second_instance(cluster)
