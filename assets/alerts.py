@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets.protocols import Opener
 from assets.resource import RedolakeResource, dagster_failures
-from assets.streams import Verdict
+from assets.streams import Verdict, report_changed
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.model.alerts import Alert, AlertKind
@@ -99,6 +99,12 @@ def alerts_sensor(names: Translator, open_pipeline: Opener) -> dg.SensorDefiniti
         )
 
     return alerts
+
+
+def show_alerts(instance: dg.DagsterInstance, names: Translator, found: Sequence[Alert]) -> int:
+    """Report the checks where they differ from their last evaluation; return how many events were
+    written."""
+    return report_changed(instance, _verdicts(names, found))
 
 
 def _verdicts(names: Translator, found: Sequence[Alert]) -> dict[dg.AssetCheckKey, Verdict]:

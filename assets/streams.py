@@ -13,7 +13,7 @@ demo. It compares nothing itself, so a run over windows may evaluate it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -163,7 +163,11 @@ def show_streams(
     written."""
     if not records.is_begun:
         return 0
-    now = verdicts(records, names, tables)
+    return report_changed(instance, verdicts(records, names, tables))
+
+
+def report_changed(instance: dg.DagsterInstance, now: Mapping[dg.AssetCheckKey, Verdict]) -> int:
+    """Report the verdicts that differ from the last evaluation of their checks; return how many."""
     seen = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(now))
     changed = {key: one for key, one in now.items() if _shown(seen.get(key)) != one.description}
     for key, one in changed.items():

@@ -23,6 +23,7 @@ from pathlib import Path
 import dagster as dg
 from rich.console import Console
 
+from assets.alerts import show_alerts
 from assets.components import OracleCdc
 from assets.history import add_partitions, remove_partitions, report_history
 from assets.named_file import load_component
@@ -86,6 +87,8 @@ def _show_source(
         released = release_dead_runs(instance, pipeline, config, keys)
         added = add_partitions(instance, pipeline.records, config, source.translator)
         events = report_history(instance, pipeline.records, config, source.translator)
+        if pipeline.records.is_begun:
+            events += show_alerts(instance, source.translator, pipeline.alerts())
         remove_partitions(instance, pipeline.records, source.translator)
     if released:
         console.print(

@@ -24,9 +24,9 @@ rows have one ROWID is about that row. It has no address if nothing closes it (a
 INTERNAL rows), if it has two ROWIDs, or if its beginnings have different RS_IDs.
 
 Source: rows of whole statements of Oracle Free 23.26 (Debezium's tests of partial rollbacks,
-dbz#1960), the same of 23ai (ROW_ID of inserts, LOB rows and their undo). Nobody has measured
-earlier releases, where such tables are refused: without INTERNAL rows a statement could be closed
-by the next one, about another row.
+dbz#1960), the same of 23ai (ROW_ID of inserts, LOB rows and their undo). Of earlier
+releases the probe ``lob.statement-undo`` asks; such tables are refused there: without INTERNAL rows
+a statement could be closed by the next one, about another row.
 """
 
 from __future__ import annotations

@@ -18,11 +18,17 @@ from diagnosis.certify.probes import (
     cannot_tell,
     decided,
     first_of,
+    holds,
     rows_of,
 )
 
 _SETS = """
 SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')"""
+_REDACTED = """
+SELECT COUNT(*)
+  FROM (SELECT OBJECT_OWNER AS OWNER, OBJECT_NAME AS TABLE_NAME FROM REDACTION_POLICIES WHERE TRIM(ENABLE) = 'YES')
+ WHERE {tables}"""
+_EXEMPT = "SELECT COUNT(*) FROM SESSION_PRIVS WHERE PRIVILEGE = 'EXEMPT REDACTION POLICY'"
 _NATIONAL = {"AL16UTF16", "UTF8"}
 _GRAIN = timedelta(seconds=10)
 _DATATYPES = "Oracle Call Interface Programmer's Guide 19c, internal data types"
@@ -50,6 +56,16 @@ def _printed(answers: Answers) -> Verdict:
     found = tuple(str(text).strip() for text in row)
     wrong = sum(one != wanted for one, wanted in zip(found, _PRINTED, strict=True))
     return decided(not wrong, f"{len(found) - wrong} of {len(found)} texts as expected")
+
+
+def _unredacted(answers: Answers) -> Verdict:
+    exempt, found = answers["exempt"], answers["policies"]
+    if not isinstance(exempt, RefusedQuery) and first_of(answers, "exempt")[0]:
+        return holds("the capture user is exempt from redaction")
+    if isinstance(found, RefusedQuery):
+        return cannot_tell(f"the capture user may not look ({found.code})")
+    policies = int(first_of(answers, "policies")[0])
+    return decided(not policies, f"{policies} redaction policies on the captured tables")
 
 
 def _binary_order(answers: Answers) -> Verdict:
@@ -232,6 +248,19 @@ SELECT TO_CHAR(TO_DATE('2024-02-29 01:02:03', 'YYYY-MM-DD HH24:MI:SS')),
         source="SQL Language Reference 19c, Nulls",
         queries={"empty": "SELECT 1 FROM DUAL WHERE '' IS NULL"},
         judge=_empty_text,
+    ),
+    LookProbe(
+        id="value.redaction",
+        belief="Queries of the capture user give the values that the redo has: Data Redaction masks "
+        "no captured table, or the user is exempt from it.",
+        depends="cdc_core/oracle/hidden_rows.py, cdc_core/preflight/rows.py, rule 8",
+        otherwise="Snapshots and comparisons of these tables are refused until GRANT EXEMPT "
+        "REDACTION POLICY.",
+        source="Advanced Security Guide 19c, Oracle Data Redaction; Database Reference 19c, "
+        "REDACTION_POLICIES",
+        takes_refusals=True,
+        queries={"policies": _REDACTED, "exempt": _EXEMPT},
+        judge=_unredacted,
     ),
     LookProbe(
         id="value.characters",

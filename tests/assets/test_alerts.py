@@ -8,6 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from assets.alerts import show_alerts
 from tests.assets.site import MemorySite
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
@@ -75,3 +76,14 @@ def test_the_checks_can_be_executed_by_hand(site: MemorySite) -> None:
     alone = job.get_subset(asset_selection=set(), asset_check_selection={one})
     again = alone.execute_in_process(instance=site.instance)
     assert [each.asset_check_key for each in again.get_asset_check_evaluations()] == [one]
+
+
+def test_what_is_known_without_a_sensor_is_shown_once(site: MemorySite) -> None:
+    """As `redolake ui` does before it starts: checks that nobody evaluated would say nothing."""
+    found = site.source.pipeline.alerts()
+    assert show_alerts(site.instance, site.names, found) == 5
+    assert show_alerts(site.instance, site.names, found) == 0
+    [record] = site.instance.event_log_storage.get_latest_asset_check_execution_by_key(
+        [dg.AssetCheckKey(site.names.database_key, "oracle_answers")]
+    ).values()
+    assert record.status.value == "SUCCEEDED"

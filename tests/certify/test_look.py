@@ -118,6 +118,7 @@ BROKEN: dict[str, dict[str, Answer]] = {
     "value.number-digits": {"numbers": [(1, 2, 3, 4)]},
     "value.float-specials": {"floats": [(0.0, 1.0, 2.0)]},
     "value.empty-text": {"empty": []},
+    "value.redaction": {"policies": [(2,)], "exempt": [(0,)]},
     "value.characters": {"lengths": [(2, 2)]},
     "time.of-scn": {"times": [(DAY, LATER)]},
     "time.of-old-scn": {"old": [(DAY,)]},
