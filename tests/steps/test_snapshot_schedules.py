@@ -245,6 +245,12 @@ class Schedule:
             self.source.run()
         self.oracle.run(f"INSERT INTO {self.name} (ID, G, V) VALUES (9999, 9, 'last')")
         self.source.run()
+        if self.source.record(self.name).state == "failed":
+            # A transaction that was open at the new snapshot began before the gap: it has ended.
+            self.did["asked again"] += 1
+            self.source.pipeline.resnapshot_tables([table_id(self.name)])
+            self.source.run()
+            self.source.run()
         record = self.source.record(self.name)
         assert record.state == "ready", (record.state, record.reason)
         assert not self.source.pipeline.pending_chunks()
