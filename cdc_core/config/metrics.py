@@ -25,3 +25,19 @@ class MetricsConfig(ConfigModel):
     ask_oracle: bool = True
     """Whether each scrape asks Oracle for its SCN. Without, ``redolake_oracle_up``,
     ``redolake_oracle_scn`` and lags by SCN are missing."""
+
+
+class TelemetryConfig(ConfigModel):
+    """Traces and metrics for OpenTelemetry. Needs ``pip install 'redolake[opentelemetry]'``."""
+
+    endpoint: Annotated[str, Field(pattern=r"^https?://[^\s@]+$")] | None = None
+    """The collector's address for OTLP over HTTP, such as ``http://collector:4318``. Each window
+    and chunk is then a trace, and ``redolake run --loop`` sends the metrics too. Empty, the
+    default: nothing is sent. Headers and certificates come from the variables of OpenTelemetry
+    (``OTEL_EXPORTER_OTLP_HEADERS``)."""
+
+    service_name: str = "redolake"
+    """``service.name`` of everything that is sent; the source is ``redolake.source``."""
+
+    interval_seconds: Annotated[float, Field(ge=1)] = 60
+    """How often metrics are sent, in seconds."""

@@ -50,6 +50,7 @@ from cdc_core.schema.converters import check_converters
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.store import Store
 from cdc_core.steps.pattern_matching import look_up, with_matches
+from cdc_core.steps.telemetry import Telemetry
 from cdc_core.steps.windows.prefetch import RedoTurns
 
 OpenLake = Callable[[LakeConfig, str], Lake]
@@ -87,6 +88,8 @@ class Context:
         self._open_reader = open_reader
         self._open_lake = open_lake
         self._report = report
+        has_collector = config.telemetry.endpoint is not None
+        self.telemetry = Telemetry(config.name, config.telemetry) if has_collector else None
         self._lock = threading.RLock()
         self._store: Store | None = None
         self._landing: LandingStore | None = None
@@ -236,6 +239,8 @@ class Context:
 
     def close(self) -> None:
         """Close what was opened. May be called twice."""
+        if self.telemetry is not None:  # it may measure once more
+            self.telemetry.close()
         with self._lock:
             self._writer = None
             self._leases.close()
@@ -336,6 +341,8 @@ class Context:
         )
         if self._report is not None:
             self._report(report)
+        if self.telemetry is not None:
+            self.telemetry.report(report)
         return report
 
     def tell(self, kind: StepKind, table: TableId, **facts: Any) -> StepReport:

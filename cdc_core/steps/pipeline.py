@@ -333,6 +333,13 @@ class Pipeline(Context):
     register_tables = cataloging.register_tables
     rebuild_state = state_rebuild.rebuild_state
 
+    def send_metrics(self) -> None:
+        """Give a collector of OpenTelemetry the metrics until the pipeline is closed, where
+        ``telemetry.endpoint`` names one."""
+        if self.telemetry is not None:
+            ask = self.config.metrics.ask_oracle
+            self.telemetry.measure(lambda: self.measure(ask_oracle=ask))
+
     def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:
         """Compare, read again what differs, and put it right (:func:`reconciling.start_repair`),
         yielding each finished step.

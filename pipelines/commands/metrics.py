@@ -52,7 +52,10 @@ def metrics_of_all(
 
 @contextmanager
 def serving(pipelines: Sequence[Pipeline]) -> Iterator[None]:
-    """Serve the numbers of sources of one configuration for the block, if it says where."""
+    """Serve the numbers of sources of one configuration for the block, if it says where, and send
+    them to a collector of OpenTelemetry, if it names one."""
+    for one in pipelines:
+        one.send_metrics()
     how = pipelines[0].config.metrics
     if how.port is None:
         with nullcontext():
