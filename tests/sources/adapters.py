@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from oracle_embedded import committed
 from oracle_embedded.openlogreplicator import OpenLogReplicator
 from oracle_embedded.openlogreplicator_server import OlrServer
 from oracle_embedded.redo import store
@@ -20,12 +22,13 @@ from tests.xstream.outbound import COMPILER, Outbound, built
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader that is set up: ``capture`` of its sources, ``bring`` what has committed to where it reads, and ``lose`` what it would
-    read next."""
+    """A reader that is set up: ``capture`` of its sources, ``bring`` what has committed to where it reads, ``lose`` what it would
+    read next, and ``die`` as what it reads from does, which comes back by its rules."""
 
     capture: dict[str, Any]
     bring: Callable[[], None]
     lose: Callable[[], None]
+    die: Callable[[Random], None] = lambda _: None
 
 
 @contextmanager
@@ -58,8 +61,16 @@ def olr_files(oracle: Oracle, path: Path) -> Iterator[Reader]:
     def bring() -> None:
         olr.write()
 
+    def die(rng: Random) -> None:
+        """In the middle of a line, or not; an operator puts its checkpoint back."""
+        if rng.random() < 0.5:
+            olr.tear()
+        with oracle.database.engine.reading() as connection:
+            ended = [one.end_scn or 0 for one in committed.transactions(connection, 0)]
+        olr.restart(checkpoint=rng.choice([0, *ended[-20:]]), rewound=True)
+
     capture = {"type": "openlogreplicator", "folder": str(olr.folder)}
-    yield Reader(capture, bring, lose)
+    yield Reader(capture, bring, lose, die)
 
 
 @contextmanager
@@ -72,7 +83,13 @@ def olr_network(oracle: Oracle, path: Path) -> Iterator[Reader]:
             server.saved = None
             server.restart()
 
-        yield Reader(capture, lambda: None, lose)
+        def die(rng: Random) -> None:
+            """In the middle of a frame at times; one that was confirmed nothing would begin anew."""
+            server.cut_after = rng.choice([None, 0, 1, rng.randrange(2, 60)])
+            if server.confirmed and rng.random() < 0.5:
+                server.restart()
+
+        yield Reader(capture, lambda: None, lose, die)
 
 
 @contextmanager
@@ -88,7 +105,12 @@ def lcr_files(oracle: Oracle, path: Path) -> Iterator[Reader]:
     def bring() -> None:
         recorder.write()
 
-    yield Reader(recorded(recorder), bring, lose)
+    def die(rng: Random) -> None:
+        if rng.random() < 0.5:
+            recorder.tear()
+        recorder.restart(back=rng.randrange(6))
+
+    yield Reader(recorded(recorder), bring, lose, die)
 
 
 @contextmanager
