@@ -39,10 +39,17 @@ def reselected_changes(rows: CommittedRows) -> Iterator[pa.Table]:
         if told.num_rows:
             yield _as_changes(told)
     for piece in rows.batches():
-        left = piece.filter(pc.invert(_are_of(piece, whole)))
+        # A TRUNCATE is shown, and no row that Oracle could tell.
+        shown = pc.equal(piece["operation_code"], int(Operation.DDL))
+        left = piece.filter(pc.or_(shown, pc.invert(_are_of(piece, whole))))
         if left.num_rows:
             left = left.drop_columns([one for one in IMAGES if one in left.column_names])
-            yield left.append_column("problem", pa.array([NOT_READ] * left.num_rows, pa.string()))
+            problem = pc.if_else(
+                pc.equal(left["operation_code"], int(Operation.DDL)),
+                pa.scalar(None, pa.string()),
+                NOT_READ,
+            )
+            yield left.append_column("problem", problem)
 
 
 def _transactions(rows: pa.Table) -> list[_Transaction]:

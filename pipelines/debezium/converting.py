@@ -341,6 +341,16 @@ def _keys(made: Imported, name: str, value: str) -> None:
         made.remark(name, Outcome.TAKEN, f"key of {pattern}: {', '.join(key)}")
 
 
+def _snapshot_tables(made: Imported, name: str, value: str) -> None:
+    found = [
+        pattern
+        for one in expressions.listed(value)
+        if (pattern := _pattern(made, r"\.".join(expressions.dotted(one)[-2:]) or one))
+    ]
+    made.put("snapshot.include", found)
+    made.remark(name, Outcome.TAKEN, f"snapshot.include: {', '.join(found)}")
+
+
 def _converters(made: Imported) -> None:
     """Debezium's own converters become forms; a class of the user's is written anew."""
     listed = made.properties.get("converters", "")
@@ -620,6 +630,7 @@ _BY_NAME: dict[str, _Rule] = {
     "column.include.list": _included,
     "column.whitelist": _included,
     "message.key.columns": _keys,
+    "snapshot.include.collection.list": _snapshot_tables,
     "skipped.operations": _skipped,
     "skip.messages.without.change": _boolean("events.skip_unchanged"),
     "log.mining.username.include.list": _texts("events.users_include"),

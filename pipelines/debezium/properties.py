@@ -223,8 +223,8 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "Rows are read in chunks, each by a flashback query.",
         ),
         (
-            "snapshot.include.collection.list", DIFFERS, "snapshot.include",
-            "Names and patterns, not regular expressions.",
+            "snapshot.include.collection.list", TAKEN, "snapshot.include",
+            "Names, or `re:` patterns; the other tables join without rows.",
         ),
         (
             "snapshot.select.statement.overrides snapshot.select.statement.overrides.{table}", TAKEN,
@@ -398,7 +398,8 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         (
             "time.precision.mode", DIFFERS, "tables[].types_as",
             "By default a DATE or TIMESTAMP is a timestamp in Delta. `isostring` becomes `iso8601`, "
-            "`microseconds` and `nanoseconds` keep their names.",
+            "`microseconds` and `nanoseconds` keep their names. `structured` is not offered: a "
+            "timestamp has its parts.",
         ),
         (
             "interval.handling.mode", TAKEN, "tables[].types_as",
@@ -426,8 +427,10 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         (
             "post.processors {processor}.reselect.{option} reselect.columns.include.list "
             "reselect.columns.exclude.list reselect.unavailable.values reselect.null.values "
-            "reselect.use.event.key reselect.error.handling.mode", ANSWERED, "capture.lobs",
-            "Values that the redo lacks are read by key as of the window's SCN where that is exact.",
+            "reselect.use.event.key reselect.error.handling.mode", ANSWERED,
+            "capture.lobs unsupported_columns",
+            "Values of LOBs that the redo lacks, and rows with JSON, BOOLEAN or VECTOR columns, are "
+            "read from Oracle as of their commit.",
         ),
         (
             "schema.name.adjustment.mode field.name.adjustment.mode", ANSWERED, "",

@@ -266,6 +266,17 @@ def test_columns_are_taken_by_expression() -> None:
     assert made.is_whole
 
 
+def test_tables_whose_rows_are_read_are_taken() -> None:
+    made = with_properties(
+        {
+            "table.include.list": r"SHOP\..*",
+            "snapshot.include.collection.list": r"CDB.SHOP.ORDERS,SHOP\.LINE.*",
+        }
+    )
+    assert made.is_whole
+    assert made.attributes["snapshot"]["include"] == ["SHOP.ORDERS", r"re:(?i)SHOP\.LINE.*"]
+
+
 @pytest.mark.parametrize("action", ["fail", "warn"])
 def test_the_guard_rail_is_taken_where_it_stops(action: str) -> None:
     made = with_properties(

@@ -167,6 +167,18 @@ def test_a_column_that_comes_with_a_ddl_is_captured(oracle: Oracle, tmp_path: Pa
     source.check_replayed("U", windows)
 
 
+def test_a_truncate_is_followed(oracle: Oracle, tmp_path: Path) -> None:
+    """Oracle tells no row from before it, so its window is captured first."""
+    source = opened(oracle, tmp_path, on_truncate="follow")
+    oracle.run("TRUNCATE TABLE T")
+    oracle.run("INSERT INTO T (ID, D) VALUES (7, '[7]')")
+    windows = source.windows()
+    assert source.record("T").state == "ready", source.record("T").reason
+    assert source.lake.image(T) == [(7, None, "[7]", None, None)]
+    source.check_current("T")
+    source.check_replayed("T", windows)
+
+
 def test_a_pattern_and_a_kind_reselect_too(oracle: Oracle, tmp_path: Path) -> None:
     oracle.run(
         "CREATE TABLE W (ID NUMBER(9) PRIMARY KEY, D JSON, L LONG)",

@@ -76,7 +76,8 @@ class _Part:
 def touched_rows(rows: CommittedRows) -> list[Touched]:
     """What the redo rows of the window's transactions say, by the commits' order."""
     found: dict[tuple[str, int], Touched] = {}
-    for piece in rows.batches(["xid", "row_id", *_FACTS]):
+    for piece in rows.batches(["xid", "row_id", "operation_code", *_FACTS]):
+        piece = piece.filter(pc.not_equal(piece["operation_code"], int(Operation.DDL)))
         row_ids = known_row_ids(piece["row_id"].combine_chunks()).to_pylist()
         for row_id, one in zip(row_ids, piece.to_pylist(), strict=True):
             place = one["xid"], one["commit_scn"]
