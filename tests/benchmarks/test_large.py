@@ -1,0 +1,27 @@
+"""Benchmarks of large lakes, at a size that a test has time for."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import large_mirror
+
+
+def test_a_mirror_of_many_rows_is_made_and_changed_without_spark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_mirror, "CHUNK_ROWS", 15_000)
+    monkeypatch.setattr(large_mirror, "CHANGED", 100)
+    loading, window = large_mirror.rows(many=40_000, ways=["auto"])
+    assert window.correct
+    assert window.ours
+    assert loading.ours
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_both_ways_give_one_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_mirror, "CHANGED", 100)
+    monkeypatch.setattr(large_mirror, "ROUNDS", 1)
+    _, *windows = large_mirror.rows(many=40_000)
+    assert [one.correct for one in windows] == [True, True]
