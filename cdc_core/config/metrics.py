@@ -41,3 +41,15 @@ class TelemetryConfig(ConfigModel):
 
     interval_seconds: Annotated[float, Field(ge=1)] = 60
     """How often metrics are sent, in seconds."""
+
+
+class OpenLineageConfig(ConfigModel):
+    """Lineage for OpenLineage. Needs ``pip install 'redolake[openlineage]'``."""
+
+    enabled: bool = False
+    """Whether each applied window and chunk is told, with its tables and columns. Where to is the
+    client's own matter: ``openlineage.yml``, or ``OPENLINEAGE_URL`` and its kin."""
+
+    namespace: str = "redolake"
+    """The namespace of the jobs, which are called ``<source>.<OWNER>.<TABLE>.changelog`` and
+    ``….mirror``."""

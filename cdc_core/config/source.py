@@ -28,7 +28,7 @@ from cdc_core.config.lake import (
     MaintenanceConfig,
     RetentionConfig,
 )
-from cdc_core.config.metrics import MetricsConfig, TelemetryConfig
+from cdc_core.config.metrics import MetricsConfig, OpenLineageConfig, TelemetryConfig
 from cdc_core.config.notifications import NotificationConfig
 from cdc_core.config.oracle import OracleConfig
 from cdc_core.config.publish import PublishConfig
@@ -296,6 +296,7 @@ class SourceConfig(ConfigModel):
     alerts: AlertsConfig = AlertsConfig()
     metrics: MetricsConfig = MetricsConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
+    openlineage: OpenLineageConfig = OpenLineageConfig()
     publish: PublishConfig = PublishConfig()
     retention: RetentionConfig = RetentionConfig()
     maintenance: MaintenanceConfig = MaintenanceConfig()

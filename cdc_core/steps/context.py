@@ -43,12 +43,13 @@ from cdc_core.leases import HeldLease, given_up, held
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import FoundTable, Reporter, StepKind, StepReport
-from cdc_core.model.scn import Scn, ScnWindow
+from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.converters import check_converters
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.store import Store
+from cdc_core.steps.lineage import Lineage
 from cdc_core.steps.pattern_matching import look_up, with_matches
 from cdc_core.steps.telemetry import Telemetry
 from cdc_core.steps.windows.prefetch import RedoTurns
@@ -90,6 +91,7 @@ class Context:
         self._report = report
         has_collector = config.telemetry.endpoint is not None
         self.telemetry = Telemetry(config.name, config.telemetry) if has_collector else None
+        self.lineage = Lineage(config, self._newest_schema) if config.openlineage.enabled else None
         self._lock = threading.RLock()
         self._store: Store | None = None
         self._landing: LandingStore | None = None
@@ -241,6 +243,8 @@ class Context:
         """Close what was opened. May be called twice."""
         if self.telemetry is not None:  # it may measure once more
             self.telemetry.close()
+        if self.lineage is not None:
+            self.lineage.close()
         with self._lock:
             self._writer = None
             self._leases.close()
@@ -326,6 +330,9 @@ class Context:
                     ) from error
                 self._leases = taking.pop_all()
 
+    def _newest_schema(self, table: TableId) -> TableSchema | None:
+        return self.store.schemas.at(self.source, table, Scn(SCN_MAX))
+
     def reported(self, report: StepReport) -> StepReport:
         """Log a finished step (an idle source's at DEBUG), tell the caller's reporter, and return
         it."""
@@ -343,6 +350,8 @@ class Context:
             self._report(report)
         if self.telemetry is not None:
             self.telemetry.report(report)
+        if self.lineage is not None:
+            self.lineage.report(report)
         return report
 
     def tell(self, kind: StepKind, table: TableId, **facts: Any) -> StepReport:

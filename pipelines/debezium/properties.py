@@ -494,8 +494,8 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "About JMX. Prometheus scrapes the numbers, and adds labels of your own.",
         ),
         (
-            "openlineage.integration.{option}", ANSWERED, "",
-            "Dagster has the lineage of each table, from Oracle to change log and mirror.",
+            "openlineage.integration.{option}", DIFFERS, "openlineage.enabled openlineage.namespace",
+            "The client finds its own `openlineage.yml`. Dagster has the lineage of each table, too.",
         ),
     ),
     "Confluent's Oracle CDC source": (
