@@ -282,6 +282,21 @@ def test_a_chunk_that_met_a_ddl_is_read_again(
         assert len(source.lake.image(table_id("T"))) in (250, 1)
 
 
+@pytest.mark.parametrize("code", [1466, 904, 8103, 1555])
+def test_a_chunk_that_oracle_refuses_for_a_ddl_is_read_again(tmp_path: Path, code: int) -> None:
+    """Oracle itself may notice the DDL, before the objects of the table are compared."""
+    more = {"snapshot": {**BETWEEN, "chunk_rows": 1000}}
+    with running_oracle() as oracle, source_of(oracle, tmp_path, "T", **more) as source:
+        _made(oracle)
+        [key] = source.pipeline.start_snapshot([table_id("T")])
+        fault = Fault(FaultKind.ORA_ERROR, sql_contains='FROM "DEMO"."T"', code=code, times=2)
+        oracle.server.faults.arm(fault)
+        source.pipeline.snapshot_chunk(key)
+        assert fault.seen >= 2
+        source.run()
+        source.check_current("T")
+
+
 @pytest.mark.parametrize(
     ("columns", "table", "more", "reason"),
     [

@@ -54,6 +54,10 @@ _REFUSALS = frozenset({"ORA-01031", "ORA-08185", "ORA-30052"})
 """What Oracle answers where it does not look back: no right, not for SYS, no such SCN; besides the
 codes of :class:`SnapshotTooOldError`."""
 
+_ALTERED = frozenset({"ORA-01466", "ORA-00904", "ORA-08103"})
+"""What Oracle answers where a DDL came since the definition was read or the transaction began: the
+table is another one, a column is not there, the segment that was being read is gone."""
+
 
 def goes_between(ctx: Context, table: TableId, error: CdcError) -> bool:
     """Is a table that Oracle refuses to look back at, with this error, read between watermarks? By
@@ -138,13 +142,19 @@ def read_between(
     for attempt in range(ATTEMPTS):
         try:
             return _read_once(session, ctx, key, record, files)
-        except SnapshotBrokenError:
-            raise
-        except (SnapshotTooOldError, AlteredMeanwhileError) as error:
-            if attempt + 1 == ATTEMPTS:
+        except CdcError as error:
+            if attempt + 1 == ATTEMPTS or not _may_pass(error):
                 raise
             _LOG.info("a chunk is read again: %s", error)
     raise AssertionError("every attempt returns or raises")
+
+
+def _may_pass(error: CdcError) -> bool:
+    """May the chunk be read if it is asked for again?"""
+    if isinstance(error, SnapshotBrokenError):
+        return False
+    is_passing = isinstance(error, SnapshotTooOldError | AlteredMeanwhileError)
+    return is_passing or error.facts.get("ora") in _ALTERED
 
 
 def _read_once(
