@@ -205,6 +205,29 @@ def test_the_switch_is_made_once_and_by_whom_the_mirror_belongs_to(
     assert mirror(source.schema) == source.state(window.scn_high)
 
 
+def test_files_that_another_one_exchanges_behind_the_switch_are_looked_through_again(
+    tmp_path: Path, source: Source, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = _lake(tmp_path)
+    _filled(source, lake)
+    window = _renames(source, 1, 40)
+
+    def then_another(*given: Any, **more: Any) -> None:
+        commit_change(*given, **more)
+        other = {"delta.logRetentionDuration": "interval 9 days"}
+        path, operation, _, info = given
+        commit_change(
+            path, operation, lambda one: one.with_properties(other), info, fence=more["fence"]
+        )
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copy_on_write, "commit_change", then_another)
+        with pytest.raises(CommitConflictError):
+            window.apply(lake, vectors="always")
+    assert window.apply(lake, vectors="always").write.way == "deletion vectors"
+    assert len(mirror(source.schema)) == ROWS
+
+
 def _properties(folder: Path) -> dict[str, str]:
     found: dict[str, str] = DeltaTable(_path(folder)).metadata().configuration
     return found

@@ -50,6 +50,7 @@ from cdc_core.delta.deletion_vectors import (
     with_places,
     write_vectors,
 )
+from cdc_core.delta.errors import conflict
 from cdc_core.delta.history import filesystem_of
 from cdc_core.lake.mirror.files import MirrorFiles, files_near, without
 from cdc_core.lake.mirror.merge import counts_as_metadata
@@ -273,7 +274,10 @@ def _with_vectors(mirror: MirrorFiles) -> MirrorFiles:
         fence=work.fence,
         version=mirror.version,
     )
-    return MirrorFiles.read(work)
+    switched = MirrorFiles.read(work)
+    if switched.version != mirror.version + 1:  # its files may be others than were looked through
+        raise conflict(info.doing, info.facts)
+    return switched
 
 
 def rewrite_column(
