@@ -3,7 +3,7 @@
 A signal table that stands under ``tables`` is read with the windows: its rows are signals in the
 order of their commits, and may be deleted in the transaction that inserted them. The first look is
 a query (:class:`~cdc_core.signals.oracle_channel.OracleChannel`), and so is every look while the
-table is out of the stream.
+table is out of the stream, and the first one behind that.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def captured_signal_table(ctx: Context) -> TableRecord | None:
 
 
 class RedoChannel:
-    """Rows of a captured signal table: at the first look those that a query gives, and from then
-    on those that committed in the windows that were captured since, each once.
+    """Rows of a captured signal table: at the first look those that a query gives, also of a table
+    that is back in the stream, and from then on those that committed in the windows that were
+    captured since, each once.
 
     Args:
         ctx: The source.
@@ -71,8 +72,10 @@ class RedoChannel:
         begun = known.offsets(ctx.source, str(self._table.table)).get(_WINDOW)
         if begun is None:
             return self._first.read(known)
-        before = {signal.id: signal for signal in known.find(ctx.source)}
         found: list[Signal] = []
+        if begun < self._table.first_ordinal:  # it was out of the stream since: no window has all
+            found = self._first.read(known)
+        before = {signal.id: signal for signal in (*found, *known.find(ctx.source))}
         for signal in self._inserted(begun):
             if (one := before.get(signal.id)) is None:
                 found.append(signal)

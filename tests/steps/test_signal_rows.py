@@ -11,7 +11,7 @@ import pytest
 from cdc_core.steps.signal_rows import RedoChannel
 from oracle_embedded.database import CAPTURE
 from tests.oracle.embedded import ADMIN, OWNER, Oracle, running_oracle
-from tests.steps.harness import Source, source_of
+from tests.steps.harness import Source, source_of, table_id
 
 
 def _log(text: str) -> str:
@@ -129,3 +129,21 @@ def test_a_signal_table_that_is_out_of_the_stream_is_queried(source: Source) -> 
     oracle.run(_ask(oracle, "asked"))
     source.pipeline.take_signals()
     assert [one.id for one in source.pipeline.records.signals()] == ["old", "asked"]
+
+
+def test_signals_that_came_before_the_table_was_back_in_the_stream_are_taken(
+    source: Source,
+) -> None:
+    """They are in a window that has no rows of the table, and nobody looked before it came back."""
+    oracle = source.oracle
+    oracle.run("TRUNCATE TABLE ASKED")
+    source.windows()
+    source.pipeline.take_signals()
+    oracle.run(_ask(oracle, "between"))
+    source.windows()
+    source.pipeline.resnapshot_tables([table_id("ASKED")])
+    oracle.run(_ask(oracle, "behind"))
+    assert _came(source) == ["between", "behind"]
+    assert _came(source) == []
+    states = [one.state for one in source.pipeline.records.signals()]
+    assert states == ["rejected", "done", "done"]
