@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import large_mirror
+from benchmarks import cluster_backfill, large_mirror
+from benchmarks.common import Form
 
 
 def test_a_mirror_of_many_rows_is_made_and_changed_without_spark(
@@ -25,3 +26,13 @@ def test_both_ways_give_one_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_mirror, "ROUNDS", 1)
     _, *windows = large_mirror.rows(many=40_000)
     assert [one.correct for one in windows] == [True, True]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_cluster_carries_a_backfill(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_backfill, "ROWS", 500)
+    monkeypatch.setattr(cluster_backfill, "CHANGED", 20)
+    [row] = cluster_backfill.rows(Form.QUICK)
+    assert row.correct
+    assert row.ratio
