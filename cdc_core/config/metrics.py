@@ -47,8 +47,8 @@ class OpenLineageConfig(ConfigModel):
     """Lineage for OpenLineage. Needs ``pip install 'redolake[openlineage]'``."""
 
     enabled: bool = False
-    """Whether each applied window and chunk is told, with its tables and columns. Where to is the
-    client's own matter: ``openlineage.yml``, or ``OPENLINEAGE_URL`` and its kin."""
+    """Whether each applied window and chunk is reported, with its tables and columns. Where to is
+    the client's own matter: ``openlineage.yml``, or ``OPENLINEAGE_URL`` and its kin."""
 
     namespace: str = "redolake"
     """The namespace of the jobs, which are called ``<source>.<OWNER>.<TABLE>.changelog`` and
