@@ -56,13 +56,15 @@ _Facts = dict[str, object]
 @dataclass(slots=True)
 class Touched:
     """A transaction's rows of the table: the facts of the last redo row of each ROWID, of the last
-    one of all, and of those that show no ROWID."""
+    one of all, and of those that show no ROWID; and the ROWIDs of which there is one redo row
+    alone, where nothing was taken back."""
 
     xid: str
     commit_scn: Scn
     rows: dict[str, _Facts] = field(default_factory=dict)
     last: _Facts = field(default_factory=dict)
     nameless: list[_Facts] = field(default_factory=list)
+    once: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,10 @@ def touched_rows(rows: CommittedRows) -> list[Touched]:
             own.last = {name: one[name] for name in _FACTS}
             if row_id is None:
                 own.nameless.append(own.last)
-            else:
-                own.rows[row_id] = own.last
+                continue
+            is_first = row_id not in own.rows and not one["has_rollback"]
+            (own.once.add if is_first else own.once.discard)(row_id)
+            own.rows[row_id] = own.last
     return sorted(found.values(), key=lambda one: (one.commit_scn, one.xid))
 
 
@@ -173,6 +177,9 @@ def _read(
         yield from _read(read, parts[half:], version)
         return
     for place, part in enumerate(parts):
+        if _is_missed(part, place, before, after):
+            _warn(version, part.transaction, _MISSED)
+            continue
         changes, _ = _changes(part, place, before, after, version)
         yield from filter(len, (changes, _end(part.transaction, version)))
 
@@ -189,6 +196,9 @@ def _large(
             before, after = read([part])
         except READING_ERRORS as error:
             _warn(version, one, error.message)
+            return
+        if _is_missed(part, 0, before, after):
+            _warn(version, one, _MISSED)
             return
         changes, keys = _changes(part, 0, before, after, version)
         if not seen.isdisjoint(keys):
@@ -243,6 +253,17 @@ def _pairs(
 
 
 _PLACE = "cdc place"
+_MISSED = "Oracle has no row at a ROWID that the transaction wrote"
+
+
+def _is_missed(part: _Part, place: int, before: pa.Table, after: pa.Table) -> bool:
+    """Has Oracle no row at a ROWID, neither before nor behind, that the transaction wrote once? A
+    row that came and went in it was written twice; else the redo names the row by another address,
+    as that of a piece of it."""
+    once = part.transaction.once.intersection(part.row_ids)
+    for rows in (before, after) if once else ():
+        once.difference_update(rows.filter(pc.equal(rows[_PLACE], place))[ROW_ID].to_pylist())
+    return bool(once)
 
 
 def _nothing(schema: TableSchema) -> pa.Table:
