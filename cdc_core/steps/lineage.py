@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cdc_core.config import SourceConfig
-from cdc_core.errors import PreflightError
+from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
 from cdc_core.schema.table import TableSchema
@@ -37,8 +37,11 @@ class Lineage:
         self._client = _client()
 
     def close(self) -> None:
-        """Send what waits. May be called twice."""
-        self._client.close(timeout=10.0)
+        """Send what waits; what cannot be sent is a line in the log. May be called twice."""
+        try:
+            self._client.close(timeout=10.0)
+        except Exception as error:  # a transport raises what it likes
+            _LOG.warning("lineage was not delivered: %s", type(error).__name__)
 
     def report(self, report: StepReport) -> None:
         """Tell a finished step. What the transport cannot deliver is a line in the log, and never
@@ -153,4 +156,11 @@ def _client() -> Any:
         raise PreflightError(
             "OpenLineage's client is not installed", hint="pip install 'redolake[openlineage]'"
         ) from error
-    return OpenLineageClient()
+    try:
+        return OpenLineageClient()
+    except Exception as error:  # of its own configuration, of whichever transport
+        raise ConfigError(
+            "OpenLineage's client does not take its configuration",
+            hint="Check openlineage.yml, or OPENLINEAGE_URL and its kin.",
+            reason=type(error).__name__,
+        ) from error

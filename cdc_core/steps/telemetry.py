@@ -8,6 +8,7 @@ is a digest of source and window.
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import Tracer
 
+_LOG = logging.getLogger(__name__)
 Measure = Callable[[], Sequence[Sample]]
 _KEPT_SECONDS = 5.0
 """One collection asks each instrument by itself: they share what was measured so long ago."""
@@ -44,8 +46,12 @@ class Telemetry:
         self._tracer = self._opened_tracer()
 
     def close(self) -> None:
-        """Send what waits, and end. May be called twice."""
-        self._open.close()
+        """Send what waits, and end; what cannot be sent is a line in the log. May be called
+        twice."""
+        try:
+            self._open.close()
+        except Exception as error:  # the packages raise no class of their own
+            _LOG.warning("telemetry was not delivered: %s", type(error).__name__)
 
     def report(self, report: StepReport) -> None:
         """Tell a finished step: a span, with spans of its parts."""

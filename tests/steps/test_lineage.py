@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cdc_core.errors import PreflightError
+from cdc_core.errors import ConfigError, PreflightError
 from tests.oracle.embedded import OWNER, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of
@@ -110,6 +110,32 @@ def test_a_transport_that_fails_costs_no_window(
     oracle.run("UPDATE T SET V = 'b'")
     source.windows()
     assert source.ops("T").endswith("u")
+
+
+def test_a_transport_that_fails_at_the_end_keeps_nothing_open(
+    source: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lineage = source.pipeline.lineage
+    assert lineage is not None
+
+    def fails(**_: object) -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr(lineage._client, "close", fails)
+    source.close()
+    assert "lineage was not delivered: ConnectionError" in caplog.text
+    source.run()
+
+
+def test_its_own_configuration_is_refused_by_our_error(
+    oracle: Oracle, tmp_path: Path, told: Path
+) -> None:
+    (tmp_path / "openlineage.yml").write_text("transport: {type: nowhere}")
+    with (
+        pytest.raises(ConfigError, match="does not take its configuration"),
+        source_of(oracle, tmp_path, "T", openlineage={"enabled": True}) as opened,
+    ):
+        opened.run()
 
 
 def test_it_says_which_package_is_missing(
