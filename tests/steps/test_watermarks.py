@@ -300,11 +300,17 @@ def test_a_chunk_that_oracle_refuses_for_a_ddl_is_read_again(tmp_path: Path, cod
 @pytest.mark.parametrize(
     ("columns", "table", "more", "reason"),
     [
-        ("G NUMBER(9), C CLOB", {"surrogate_key": "G"}, {}, "LOBs that an UPDATE leaves alone"),
+        ("G NUMBER(9), C CLOB", {"surrogate_key": "G"}, {}, "that an UPDATE leaves alone"),
+        (
+            "G NUMBER(9), L LONG",
+            {"surrogate_key": "G", "columns_as": {"L": "snapshot"}},
+            {},
+            "that an UPDATE leaves alone",
+        ),
         ("G NUMBER(9)", {"identity": "all_columns"}, {}, "equal rows are counted"),
         ("G NUMBER(9)", {}, {"mode": "initial_only"}, "captures no changes"),
     ],
-    ids=["surrogate-key-beside-lobs", "counted-rows", "no-redo"],
+    ids=["surrogate-key-beside-lobs", "surrogate-key-beside-longs", "counted-rows", "no-redo"],
 )
 def test_a_table_that_the_redo_does_not_put_right_is_refused(
     tmp_path: Path, columns: str, table: dict[str, Any], more: dict[str, Any], reason: str

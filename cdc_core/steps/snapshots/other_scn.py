@@ -10,6 +10,7 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.ddl_times import unchanged_since
 from cdc_core.schema.evolution import identified, judge
 from cdc_core.schema.table import TableSchema
+from cdc_core.schema.types import is_snapshot_only
 from cdc_core.snapshot.plan import ChunkPart, ChunkRange, chunk_part
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.shared import need_windows
@@ -35,11 +36,11 @@ def may_move_unseen(
     ctx: Context, session: OracleSession, schema: TableSchema, part: ChunkPart
 ) -> bool:
     """May an UPDATE move a row out of such a part without redo that has all of it? Redo does not
-    carry LOBs that an UPDATE leaves alone. A change of key is no question: it is an error where no
-    chunk has the row."""
+    carry LOBs and LONGs that an UPDATE leaves alone. A change of key is no question: it is an
+    error where no chunk has the row."""
     if not isinstance(part, ChunkRange) or part.is_whole:
         return False
-    if not any(column.is_lob for column in schema.columns):
+    if not any(column.is_lob or is_snapshot_only(column) for column in schema.columns):
         return False
     known = ctx.store.tables.get(ctx.source, schema.table)
     if known is not None and known.row_filter is not None:

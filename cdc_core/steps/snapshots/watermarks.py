@@ -118,8 +118,8 @@ def refuse_between(
     if may_move_unseen(ctx, session, schema, part):
         _refuse(
             schema,
-            "rows may come into a range that was read before, and redo does not carry LOBs that an"
-            " UPDATE leaves alone. Ranges of the key (snapshot.cut: key) are free of that",
+            "rows may come into a range that was read before, and redo does not carry LOBs and LONGs"
+            " that an UPDATE leaves alone. Ranges of the key (snapshot.cut: key) are free of that",
         )
 
 
