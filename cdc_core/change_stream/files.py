@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
+from cdc_core.change_stream.folders import RecordFile, files_in
 from cdc_core.change_stream.form import DecodedLines, Record, StreamForm
 from cdc_core.errors import LogsNotReadyError, PreflightError, RedoUnavailableError
 from cdc_core.model.scn import Scn
@@ -54,7 +54,7 @@ class Block:
     """Some records of a file, and where they lie."""
 
     lines: DecodedLines
-    path: Path
+    file: RecordFile
     offset: int
 
     @property
@@ -64,7 +64,7 @@ class Block:
 
     def place(self, at: int) -> Place:
         """Before the record with that number."""
-        return place_in(self.path, self.offset + self.lines.offsets[at])
+        return place_in(self.file, self.offset + self.lines.offsets[at])
 
 
 class RecordFiles:
@@ -72,33 +72,33 @@ class RecordFiles:
 
     Args:
         form: Of their records.
-        folder: The folder.
+        folder: The folder, as :func:`~cdc_core.change_stream.folders.files_in` takes it.
         names: Pattern of their names.
         window_bytes: A window has about so many bytes of them.
 
     Raises:
         PreflightError: There is no such folder.
+        StoreUnavailableError: It is in an object store that cannot be reached, or refuses.
     """
 
     def __init__(self, form: StreamForm, folder: str, names: str, window_bytes: int) -> None:
         self._form, self._name = form, form.wording.name
-        self._folder = Path(folder)
-        if not self._folder.is_dir():
+        self._folder = folder
+        files = files_in(folder, names)
+        if files is None:
             raise PreflightError(
                 f"the folder with {self._name}'s files is not there",
                 hint="Make the folder that capture.folder names available on this machine, or correct capture.folder.",
                 folder=folder,
             )
         self._bytes_max = window_bytes
-        self._paths = sorted(
-            (one for one in self._folder.glob(names) if one.is_file()), key=_in_order
-        )
+        self._files = sorted(files, key=_in_order)
 
     @cached_property
     def first(self) -> Any:
         """The oldest record; None where there is none yet."""
-        for path in self._paths:
-            for record in self._behind(path, 0, path.stat().st_size):
+        for file in self._files:
+            for record in self._behind(file, 0, file.size):
                 return record
         return None
 
@@ -106,7 +106,7 @@ class RecordFiles:
         """The highest number in a file's name, -1 where none has one: files from the front may have
         been removed, and one with a higher number is read behind all that are left."""
         return max(
-            (int(part) for one in self._paths for part in _DIGITS.findall(one.name)), default=-1
+            (int(part) for one in self._files for part in _DIGITS.findall(one.name)), default=-1
         )
 
     def newest(self) -> Sequence[Any]:
@@ -115,9 +115,9 @@ class RecordFiles:
         Raises:
             DecodeError: A line is no record.
         """
-        for path in reversed(self._paths):
-            size = path.stat().st_size
-            if found := list(self._behind(path, max(0, size - _TAIL_BYTES), size)):
+        for file in reversed(self._files):
+            size = file.size
+            if found := list(self._behind(file, max(0, size - _TAIL_BYTES), size)):
                 return found
         return () if self.first is None else (self.first,)
 
@@ -129,10 +129,10 @@ class RecordFiles:
 
     def newest_proof(self) -> Scn | None:
         """The highest SCN up to which the end of the files proves that all commits are there."""
-        for path in reversed(self._paths):
-            size, span = path.stat().st_size, _TAIL_BYTES
+        for file in reversed(self._files):
+            size, span = file.size, _TAIL_BYTES
             while True:
-                found = self._proofs(path, max(0, size - span), size)
+                found = self._proofs(file, max(0, size - span), size)
                 if found:
                     return Scn(max(found))
                 if span >= size:
@@ -150,10 +150,10 @@ class RecordFiles:
         """
         found: list[int] = []
         start, _ = self._beginning(low)
-        for path in self._paths[self._paths.index(start) if start else 0 :]:
-            size = path.stat().st_size
+        for file in self._files[self._files.index(start) if start else 0 :]:
+            size = file.size
             for offset in range(self._bytes_max, size, self._bytes_max):
-                found += self._proofs(path, offset, size, first_only=True)
+                found += self._proofs(file, offset, size, first_only=True)
         newest = self.newest_proof()
         rising = [low]
         for scn in [*found, *([newest] if newest is not None else [])]:
@@ -169,9 +169,9 @@ class RecordFiles:
             RedoUnavailableError: The files begin above ``low``.
             LogsNotReadyError: There are none.
         """
-        path, lowest = self._beginning(low)
-        if path is not None:
-            return FilePosition(path, 0)
+        file, lowest = self._beginning(low)
+        if file is not None:
+            return FilePosition(file, 0)
         raise RedoUnavailableError(
             f"{self._name}'s files begin above the SCN that is read next",
             hint="Copy the older files back into the folder. If they are gone, `redolake source skip-gap` "
@@ -180,14 +180,14 @@ class RecordFiles:
             begins=lowest,
         )
 
-    def _beginning(self, low: Scn) -> tuple[Path | None, int | None]:
+    def _beginning(self, low: Scn) -> tuple[RecordFile | None, int | None]:
         """The last file that begins at or below an SCN; where there is none, where the files
         begin."""
         lowest: int | None = None
-        for path in reversed(self._paths):
-            found = self._begins(path)
+        for file in reversed(self._files):
+            found = self._begins(file)
             if found is not None and found <= low:
-                return path, None
+                return file, None
             lowest = lowest if found is None else found
         if lowest is None:
             raise LogsNotReadyError(
@@ -207,11 +207,11 @@ class RecordFiles:
         place = Place.of(reader)
         if place is None:
             return self.start(low)
-        named = [path for path in self._paths if path.name == place.name]
-        others = [path for path in self._paths if path.name != place.name and place.offset]
-        for path in (*named, *others):
-            if path.stat().st_size >= place.offset and place == _renamed(path, place):
-                return FilePosition(path, place.offset)
+        named = [file for file in self._files if file.name == place.name]
+        others = [file for file in self._files if file.name != place.name and place.offset]
+        for file in (*named, *others):
+            if file.size >= place.offset and place == _renamed(file, place):
+                return FilePosition(file, place.offset)
         raise RedoUnavailableError(
             f"the file of {self._name} that holds the next records is gone, or was written over",
             hint=f"Copy the file back into the folder{self._form.wording.keeps_files}. If it is "
@@ -226,34 +226,36 @@ class RecordFiles:
         Raises:
             DecodeError: A line is no record.
         """
-        at = self._paths.index(start.path)
-        yield from self._blocks_of(start.path, start.offset)
-        for path in self._paths[at + 1 :]:
-            yield from self._blocks_of(path, 0)
+        at = self._files.index(start.file)
+        yield from self._blocks_of(start.file, start.offset)
+        for file in self._files[at + 1 :]:
+            yield from self._blocks_of(file, 0)
 
-    def _blocks_of(self, path: Path, offset: int) -> Iterator[Block]:
-        with path.open("rb") as file:
-            file.seek(offset)
-            while data := _whole_lines(file):
-                decode = partial(self._decoded_line, path=path, offset=offset)
+    def _blocks_of(self, file: RecordFile, offset: int) -> Iterator[Block]:
+        with file.open() as opened:
+            opened.seek(offset)
+            while data := _whole_lines(opened):
+                decode = partial(self._decoded_line, file=file, offset=offset)
                 lines = self._form.decoded(data, decode)
                 if lines.records:
-                    yield Block(lines, path, offset)
+                    yield Block(lines, file, offset)
                 offset += len(data)
 
-    def _begins(self, path: Path) -> int | None:
+    def _begins(self, file: RecordFile) -> int | None:
         """What follows in a file, or behind it, commits above this SCN."""
-        for record in self._behind(path, 0, path.stat().st_size):
+        for record in self._behind(file, 0, file.size):
             record.check()
             scn = record.begins if record.proves is None else record.proves
             if scn is not None:
                 return scn
         return None
 
-    def _proofs(self, path: Path, offset: int, end: int, *, first_only: bool = False) -> list[int]:
+    def _proofs(
+        self, file: RecordFile, offset: int, end: int, *, first_only: bool = False
+    ) -> list[int]:
         """The SCNs that whole lines behind an offset prove; the first one alone if asked."""
         found: list[int] = []
-        for record in self._behind(path, offset, end):
+        for record in self._behind(file, offset, end):
             record.check()
             if record.proves is not None:
                 found.append(record.proves)
@@ -261,17 +263,17 @@ class RecordFiles:
                     break
         return found
 
-    def _behind(self, path: Path, offset: int, end: int) -> Iterator[Record]:
+    def _behind(self, file: RecordFile, offset: int, end: int) -> Iterator[Record]:
         """The records of whole lines that begin from an offset on."""
-        with path.open("rb") as file:
-            file.seek(max(0, offset - 1))
+        with file.open() as opened:
+            opened.seek(max(0, offset - 1))
             if offset:
-                file.readline()  # the rest of a line that began before
-            while file.tell() < end and (line := file.readline()).endswith(b"\n"):
+                opened.readline()  # the rest of a line that began before
+            while opened.tell() < end and (line := opened.readline()).endswith(b"\n"):
                 if line.strip():
-                    yield self._decoded_line(line, path, offset)
+                    yield self._decoded_line(line, file, offset)
 
-    def _decoded_line(self, line: bytes, path: Path, offset: int) -> Any:
+    def _decoded_line(self, line: bytes, file: RecordFile, offset: int) -> Any:
         """The record of a line; of one that was torn off when the writer was killed, the record
         that the next writer put behind it.
 
@@ -289,37 +291,37 @@ class RecordFiles:
                 except (msgspec.MsgspecError, UnicodeDecodeError):
                     at = line.find(b'{"', at + 1)
             reason = "text is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-            raise self._form.not_a_record(reason, file=path.name, offset=offset) from error
+            raise self._form.not_a_record(reason, file=file.name, offset=offset) from error
 
 
 @dataclass(frozen=True, slots=True)
 class FilePosition:
     """Where reading begins."""
 
-    path: Path
+    file: RecordFile
     offset: int
 
 
-def place_in(path: Path, offset: int) -> Place:
+def place_in(file: RecordFile, offset: int) -> Place:
     """A place in a file as it begins now."""
     length = min(offset, _HEAD_BYTES)
-    return Place(path.name, offset, _digest(path, length), length)
+    return Place(file.name, offset, _digest(file, length), length)
 
 
-def _renamed(path: Path, place: Place) -> Place:
+def _renamed(file: RecordFile, place: Place) -> Place:
     """The place, if it were in that file."""
-    digest = _digest(path, place.head_bytes)
+    digest = _digest(file, place.head_bytes)
     return Place(place.name, place.offset, digest, place.head_bytes)
 
 
-def _digest(path: Path, length: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.sha256(file.read(length)).hexdigest()
+def _digest(file: RecordFile, length: int) -> str:
+    with file.open() as opened:
+        return hashlib.sha256(opened.read(length)).hexdigest()
 
 
-def _in_order(path: Path) -> list[tuple[int, int, str]]:
+def _in_order(file: RecordFile) -> list[tuple[int, int, str]]:
     """Numbers in names by value."""
-    parts = _DIGITS.split(path.name)
+    parts = _DIGITS.split(file.name)
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
 
 

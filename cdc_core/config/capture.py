@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, checked, dsn_without_secret
 from cdc_core.model.identifiers import TableId
@@ -20,6 +21,23 @@ LobsFrom = Literal["redo", "reselect"]
 QueryFilterMode = Literal["in", "none", "regex"]
 
 Destination = Annotated[str, Field(pattern=r"^LOG_ARCHIVE_DEST_([1-9]|[12][0-9]|3[01])$")]
+
+_OBJECTS_URL = re.compile(
+    r"(s3://[^@/:?]+|abfss://[^@/:]+@[^@/:]+\.[^@/:?]+|gs://[^@/:?]+)(/[^@/?]+)+/?"
+)
+
+
+def _known(folder: str) -> str:
+    if "://" in folder and not _OBJECTS_URL.fullmatch(folder):
+        raise ValueError(
+            "it is neither a folder nor s3://bucket/path, abfss://container@account.dfs.core.windows.net/path or gs://bucket/path; "
+            "credentials come from the environment"
+        )
+    return folder
+
+
+RecordFolder = Annotated[str, AfterValidator(_known)]
+"""A folder on this machine, or a URL of an object store."""
 
 
 class CaptureOptions(ConfigModel):
@@ -240,9 +258,11 @@ class OpenLogReplicatorConfig(CaptureOptions):
 
     type: Literal["openlogreplicator"] = "openlogreplicator"
 
-    folder: str | None = None
+    folder: RecordFolder | None = None
     """The folder that OpenLogReplicator's file writer fills, or into which somebody copies its
-    files.
+    files; also in an object store: ``s3://bucket/path``,
+    ``abfss://container@account.dfs.core.windows.net/path`` or ``gs://bucket/path``, with
+    credentials (and ``AWS_ENDPOINT_URL``) from the environment.
     Redolake only reads it. A file may be removed once all windows up to the beginning of the next
     one are applied."""
 
@@ -304,10 +324,11 @@ class XStreamConfig(CaptureOptions):
 
     type: Literal["xstream"] = "xstream"
 
-    folder: str | None = None
+    folder: RecordFolder | None = None
     """The folder with recordings: LCRs in JSON, one a line, in the form of
-    reference/lcr-files.md. Redolake only reads it. A file may be removed once all windows up to the
-    beginning of the next one are applied."""
+    reference/lcr-files.md. It may be in an object store, as OpenLogReplicator's. Redolake only
+    reads it. A file may be removed once all windows up to the beginning of the next one are
+    applied."""
 
     files: str = "*.jsonl"
     """Which files in the folder are recordings, as a pattern. They are read in the order of their

@@ -7,6 +7,7 @@ from typing import assert_never
 from cdc_core.config import LandingConfig, LocalLandingConfig, ObjectLandingConfig, S3LandingConfig
 from cdc_core.landing.store import LandingStore
 from cdc_core.landing.store_local import LocalLandingStore
+from cdc_core.objects.open import objects_at
 
 
 def open_landing(config: LandingConfig) -> LandingStore:
@@ -28,9 +29,6 @@ def open_landing(config: LandingConfig) -> LandingStore:
             objects, root = S3Objects(config.endpoint_url), f"{config.bucket}/{config.prefix}"
             return ObjectLandingStore(objects, root, config.cache, config.cache_hours)
         case ObjectLandingConfig():
-            from cdc_core.objects.clouds import cloud_objects, parts_of
-
-            url, root = parts_of(config.url)
-            return ObjectLandingStore(cloud_objects(url), root, config.cache, config.cache_hours)
+            return ObjectLandingStore(*objects_at(config.url), config.cache, config.cache_hours)
         case _:
             assert_never(config)

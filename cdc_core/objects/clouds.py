@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc_core.errors import PreflightError
-from cdc_core.objects.store import ObjectStore, refused
+from cdc_core.objects.store import ObjectStore, ObjectVersion, refused, replaced
 
 SERVICES = {
     "abfss": ("Azure Blob Storage", "azure"),
@@ -77,6 +77,18 @@ class CloudObjects(ObjectStore):
             except FileNotFoundError:
                 return None
         return found["e_tag"], found["last_modified"], found["size"]
+
+    def read_range(self, version: ObjectVersion, start: int, end: int) -> bytes:
+        """The bytes from ``start`` to before ``end``."""
+        from obstore.exceptions import PreconditionError
+
+        options = {"range": (start, end), "if_match": version.etag}
+        with self.translated("an object cannot be read from", version.path):
+            try:
+                found = self._client.get(self._store, version.path, options=options)
+                return bytes(found.bytes())
+            except (FileNotFoundError, PreconditionError) as error:
+                raise replaced(self.service, f"{self._url}/{version.path}") from error
 
     def names_behind(self, folder: str, name: str) -> list[str]:
         """The names of a folder's objects after a name, in order. Folders below it are listed too,

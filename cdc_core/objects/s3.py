@@ -14,7 +14,7 @@ from boto3.exceptions import Boto3Error
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cdc_core.objects.store import ObjectStore, overwriting, refused
+from cdc_core.objects.store import ObjectStore, ObjectVersion, overwriting, refused, replaced
 
 _ABSENT = frozenset({"404", "NoSuchKey", "NotFound"})
 _TAKEN = frozenset({"412", "PreconditionFailed"})
@@ -60,6 +60,20 @@ class S3Objects(ObjectStore):
         if found is None:
             return None
         return found.get("ETag"), found["LastModified"], found["ContentLength"]
+
+    def read_range(self, version: ObjectVersion, start: int, end: int) -> bytes:
+        """The bytes from ``start`` to before ``end``."""
+        bucket, key = _parts(version.path)
+        asked = {"Bucket": bucket, "Key": key, "Range": f"bytes={start}-{end - 1}"}
+        if version.etag is not None:
+            asked["IfMatch"] = version.etag
+        with _translated("an object cannot be read from S3", path=version.path):
+            try:
+                return bytes(self._s3.get_object(**asked)["Body"].read())
+            except ClientError as error:
+                if _code(error) in _ABSENT | _TAKEN:
+                    raise replaced("S3", version.path) from error
+                raise
 
     def names_behind(self, folder: str, name: str) -> list[str]:
         """The names of a folder's objects after a name, in order."""

@@ -7,15 +7,29 @@ on.
 
 from __future__ import annotations
 
+import io
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from typing import Any, BinaryIO
 
 from cdc_core.errors import PreflightError, StoreUnavailableError
 
 _PUTS_MAX = 5
+_READ_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectVersion:
+    """What an object is until somebody puts another one in its place. ``etag`` is None where the
+    service gives none; ``size`` is in bytes."""
+
+    path: str
+    etag: str | None
+    size: int
 
 
 class ObjectStore(ABC):
@@ -49,6 +63,24 @@ class ObjectStore(ABC):
         the service gives no ETag."""
         found = self._head(path)
         return found if found and found[0] else None
+
+    def version(self, path: str) -> ObjectVersion | None:
+        """What an object is now; None if it is not there."""
+        found = self._head(path)
+        return None if found is None else ObjectVersion(path, found[0], found[2])
+
+    @abstractmethod
+    def read_range(self, version: ObjectVersion, start: int, end: int) -> bytes:
+        """The bytes from ``start`` to before ``end``.
+
+        Raises:
+            StoreUnavailableError: Too if the object is another one by now, or gone.
+        """
+
+    def open_version(self, version: ObjectVersion) -> BinaryIO:
+        """An object to read ranges of. All of them are that version's, or :meth:`read_range`
+        refuses."""
+        return io.BufferedReader(_VersionReader(self, version), _READ_BYTES)
 
     @abstractmethod
     def names_behind(self, folder: str, name: str) -> list[str]:
@@ -150,6 +182,45 @@ class ObjectStore(ABC):
         except FileExistsError:
             return True
         return False
+
+
+class _VersionReader(io.RawIOBase):
+    """A version of an object, each read of which is a request."""
+
+    def __init__(self, objects: ObjectStore, version: ObjectVersion) -> None:
+        self._objects, self._version, self._at = objects, version, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        bases = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._version.size}
+        self._at = bases[whence] + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._at + len(buffer), self._version.size)
+        if end <= self._at:
+            return 0
+        data = self._objects.read_range(self._version, self._at, end)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def replaced(service: str, path: str) -> StoreUnavailableError:
+    """The error of a version of an object that is no longer there."""
+    return StoreUnavailableError(
+        f"an object in {service} was replaced or removed while it was read",
+        hint="The next attempt reads what is there by then. Put an object that grows less often.",
+        path=path,
+    )
 
 
 def overwriting(bucket: str) -> PreflightError:

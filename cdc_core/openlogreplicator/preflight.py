@@ -12,7 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from cdc_core.capture.preflight import logs_all_columns
 from cdc_core.change_stream.files import RecordFiles
 from cdc_core.config import OpenLogReplicatorConfig, TableConfig
-from cdc_core.errors import DecodeError, LogsNotReadyError, PreflightError
+from cdc_core.errors import (
+    DecodeError,
+    LogsNotReadyError,
+    PreflightError,
+    StoreUnavailableError,
+)
 from cdc_core.model.findings import Finding
 from cdc_core.openlogreplicator.messages import (
     CONFIGURE,
@@ -64,7 +69,7 @@ def check_messages(open_files: Callable[[], RecordFiles], folder: str | None) ->
     """What the folder or the messages in it lack."""
     try:
         messages = open_files().newest()
-    except (PreflightError, DecodeError) as error:
+    except (PreflightError, DecodeError, StoreUnavailableError) as error:
         return [Finding(error.what_happened, error.hint)]
     if not messages:
         return [

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from cdc_core.capture.preflight import logs_all_columns
 from cdc_core.change_stream.files import RecordFiles
 from cdc_core.config import TableConfig, XStreamConfig
-from cdc_core.errors import ConfigError, DecodeError, OracleError, PreflightError
+from cdc_core.errors import (
+    ConfigError,
+    DecodeError,
+    OracleError,
+    PreflightError,
+    StoreUnavailableError,
+)
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
@@ -115,7 +121,7 @@ def check_recordings(open_files: Callable[[], RecordFiles], folder: str | None) 
     try:
         lcrs = open_files().newest()
         lacking = dict.fromkeys(_lacking(lcrs))
-    except (PreflightError, DecodeError) as error:
+    except (PreflightError, DecodeError, StoreUnavailableError) as error:
         return [Finding(error.what_happened, error.hint)]
     if not lcrs:
         return [

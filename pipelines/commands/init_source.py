@@ -22,6 +22,9 @@ REPLICATOR_VERSION = "1.9.0"
 QUEUE_SIZE = 65536
 """The default of ``capture.queue_size``."""
 FILE_BYTES = 1_000_000_000
+COPIED_FROM, COPIED_BYTES = "/data/olr", 64_000_000
+"""Where OpenLogReplicator writes if Redolake reads objects, which somebody copies from there; a
+file that grows is copied whole each time."""
 
 
 def init(
@@ -52,7 +55,8 @@ def init(
         typer.Option(
             "--openlogreplicator",
             metavar="FOLDER|HOST:PORT",
-            help="Read through OpenLogReplicator: from files in this folder, or its network writer. "
+            help="Read through OpenLogReplicator: from files in this folder, which may be an object store's "
+            "(s3://bucket/path), or its network writer. "
             "Its configuration is written next to the file.",
         ),
     ] = None,
@@ -230,15 +234,16 @@ def replicator_text(name: str, dsn: str, written_to: str, captured: Sequence[Tab
     """OpenLogReplicator's configuration for the captured tables; its filter has regular
     expressions."""
     host, port = _listens_at(written_to)
+    is_copied = "://" in written_to
     writer: dict[str, Any] = (
         {"type": "network", "uri": f"0.0.0.0:{port}", "queue-size": QUEUE_SIZE}
         if host
         else {
             "type": "file",
-            "output": f"{written_to}/changes_%i.json",
+            "output": f"{COPIED_FROM if is_copied else written_to}/changes_%i.json",
             "new-line": 1,
             "append": 1,
-            "max-file-size": FILE_BYTES,
+            "max-file-size": COPIED_BYTES if is_copied else FILE_BYTES,
         }
     )
     source = {

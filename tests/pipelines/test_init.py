@@ -66,6 +66,11 @@ def test_tables_by_pattern_with_keys_and_what_is_left_out(oracle: Oracle, tmp_pa
             id="files",
         ),
         pytest.param(
+            "s3://bucket/olr", {"folder": "s3://bucket/olr"},
+            {"type": "file", "output": "/data/olr/changes_%i.json", "max-file-size": 64_000_000},
+            id="objects",
+        ),
+        pytest.param(
             "olr.example.com:8600", {"host": "olr.example.com", "port": 8600, "source": "SHOP"},
             {"type": "network", "uri": "0.0.0.0:8600"},
             id="network",

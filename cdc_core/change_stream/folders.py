@@ -1,0 +1,103 @@
+"""Which files does a folder have, on this machine or in an object store?
+
+An object is never added to: one that grows is put again, longer, and is known by how it begins as
+any other file is. While it is read it is one version of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from cdc_core.objects.open import objects_at
+from cdc_core.objects.store import ObjectStore, ObjectVersion, replaced
+
+
+class RecordFile(Protocol):
+    """A file of records."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the folder."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+
+    def open(self) -> BinaryIO:
+        """The file, to read and to seek in."""
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A :class:`RecordFile` on this machine, as it is now."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """See :attr:`RecordFile.name`."""
+        return self.path.name
+
+    @property
+    def size(self) -> int:
+        """See :attr:`RecordFile.size`."""
+        return self.path.stat().st_size
+
+    def open(self) -> BinaryIO:
+        """See :meth:`RecordFile.open`."""
+        return self.path.open("rb")
+
+
+@dataclass(frozen=True)
+class ObjectFile:
+    """A :class:`RecordFile` in an object store, as it was when it was first asked about."""
+
+    objects: ObjectStore
+    path: str
+
+    @property
+    def name(self) -> str:
+        """See :attr:`RecordFile.name`."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def size(self) -> int:
+        """See :attr:`RecordFile.size`."""
+        return self._version.size
+
+    def open(self) -> BinaryIO:
+        """See :meth:`RecordFile.open`."""
+        return self.objects.open_version(self._version)
+
+    @cached_property
+    def _version(self) -> ObjectVersion:
+        found = self.objects.version(self.path)
+        if found is None:
+            raise replaced(self.objects.service, self.path)
+        return found
+
+
+def files_in(folder: str, names: str) -> list[RecordFile] | None:
+    """The files of a folder whose names match a pattern, in any order; None if the folder is not
+    there. An object store has every folder.
+
+    Args:
+        folder: On this machine, or a URL as :func:`objects_at` takes it.
+        names: The pattern.
+
+    Raises:
+        PreflightError: The object store's client is not installed, or has no account.
+        StoreUnavailableError: The object store cannot be reached, or refuses.
+    """
+    if "://" not in folder:
+        here = Path(folder)
+        if not here.is_dir():
+            return None
+        return [LocalFile(one) for one in here.glob(names) if one.is_file()]
+    objects, path = objects_at(folder)
+    found = objects.names_behind(path, "")
+    return [ObjectFile(objects, f"{path}/{one}") for one in found if fnmatchcase(one, names)]
