@@ -38,9 +38,11 @@ from cdc_core.state.window_rows import keep_counts, window_from_row, window_valu
 class WindowHistory(StorePart):
     """What retires windows, opens them again, and restores them into a store that is made anew."""
 
-    def retire(self, source: str, *, before: datetime | None) -> list[WindowRecord]:
+    def retire(
+        self, source: str, *, before: datetime | None, wanted_from: int | None = None
+    ) -> list[WindowRecord]:
         """Forget windows that every table has taken: idle ones, and all up to the first that ended
-        at a moment or later; return them.
+        at a moment or later, or that somebody still wants (``wanted_from``); return them.
 
         A table that is paused, in its snapshot, or failed in the lake will take its windows later:
         they stay. The newest applied window stays, and so does every one from the first in which an
@@ -64,7 +66,8 @@ class WindowHistory(StorePart):
                     or_(WINDOWS.c.ended.is_(None), WINDOWS.c.ended >= before),
                 )
                 end_of_old = connection.execute(young).scalar()
-                old = true() if end_of_old is None else WINDOWS.c.ordinal < end_of_old
+                ends = [one for one in (end_of_old, wanted_from) if one is not None]
+                old = WINDOWS.c.ordinal < min(ends) if ends else true()
             retired = and_(
                 of(WINDOWS, source, state="applied"),
                 WINDOWS.c.ordinal < end,

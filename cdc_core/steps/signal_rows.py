@@ -43,6 +43,15 @@ def captured_signal_table(ctx: Context) -> TableRecord | None:
     return record if record is not None and record.is_captured else None
 
 
+def unread_signals_from(ctx: Context) -> int | None:
+    """The number of the first window whose signals nobody has read; None where they are not taken
+    from windows."""
+    table = captured_signal_table(ctx)
+    if table is None or ORACLE_CHANNEL not in ctx.config.signals.enabled:
+        return None
+    return ctx.store.signals.offsets(ctx.source, str(table.table)).get(_WINDOW)
+
+
 class RedoChannel:
     """Rows of a captured signal table: at the first look those that a query gives, also of a table
     that is back in the stream, and from then on those that committed in the windows that were

@@ -147,3 +147,19 @@ def test_signals_that_came_before_the_table_was_back_in_the_stream_are_taken(
     assert _came(source) == []
     states = [one.state for one in source.pipeline.records.signals()]
     assert states == ["rejected", "done", "done"]
+
+
+def test_windows_stay_until_their_signals_were_read(source: Source) -> None:
+    oracle = source.oracle
+    source.close()
+    source.more["retention"] = {"window_days": 1}
+    for name in ("first", "second", "third"):
+        oracle.run(_ask(oracle, name))
+        source.windows()
+    store = source.pipeline.store
+    with store._database.writing() as connection:  # what came in an outage is old when it is read
+        connection.exec_driver_sql("UPDATE windows SET ended = ended - 200000")
+    source.pipeline.retire_windows()
+    assert _came(source) == ["first", "second", "third"]
+    assert source.pipeline.retire_windows()
+    assert _came(source) == []

@@ -17,6 +17,7 @@ from cdc_core.model.records import WindowRecord
 from cdc_core.model.scn import ScnWindow
 from cdc_core.steps.context import Context
 from cdc_core.steps.overtaken import overtaken_where_forgotten
+from cdc_core.steps.signal_rows import unread_signals_from
 from cdc_core.steps.windows.apply import apply_window
 from cdc_core.steps.windows.definition_sets import remove_unnamed, sets_of
 from cdc_core.steps.windows.plan import pending_records
@@ -59,12 +60,14 @@ def retire_windows(ctx: Context) -> list[WindowRecord]:
     """Forget windows that are not needed any more, in metadata store and landing; return them.
 
     The newest applied window stays, and so does every one in which a transaction that is still open
-    may have begun.
+    may have begun, or whose signals nobody has read.
     """
     days = ctx.config.retention.window_days
     before = None if days is None else datetime.now(UTC) - timedelta(days=days)
     with ctx.lease("retire", wait_seconds=60):
-        retired = ctx.store.history.retire(ctx.source, before=before)
+        retired = ctx.store.history.retire(
+            ctx.source, before=before, wanted_from=unread_signals_from(ctx)
+        )
         if retired:
             keep_retired(ctx.landing, ctx.source, _retired(ctx, retired))
         sets = sets_of(ctx, retired) if retired else set()
