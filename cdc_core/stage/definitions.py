@@ -32,6 +32,7 @@ SCHEMA_CHANGES = pa.schema(
                         ("length", pa.int32()),
                         ("scale", pa.int32()),
                         ("position", pa.int32()),
+                        ("previous_name", pa.string()),
                     ]
                 )
             ),
@@ -43,4 +44,4 @@ SCHEMA_CHANGES = pa.schema(
 """One row per change of a table's definition; ``owner, table_name, scn, type`` name it. ``columns``
 and ``key`` are NULL where the table left the stream (``is_followed`` is false). ``type_name``,
 ``length`` (a number's digits, a text's characters) and ``scale`` are the parts of ``type``;
-``position`` counts the captured columns from 1 on."""
+``position`` counts the captured columns from 1 on; ``previous_name`` is what the change renamed."""

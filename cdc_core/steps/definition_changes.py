@@ -8,6 +8,7 @@ from typing import assert_never
 from cdc_core.schema.evolution import (
     AddColumn,
     DropColumn,
+    Evolution,
     RedefineColumn,
     RenameColumn,
     Step,
@@ -23,13 +24,29 @@ def changes_between(before: TableSchema | None, schema: TableSchema) -> tuple[st
     """What became of a table between two of its versions."""
     if before is None:
         return ("read for the first time",)
-    left_out = [name for name in schema.excluded if name in before.column_names]
-    evolution = judge(before.without(left_out), schema)
+    evolution = _judged(before, schema)
     if evolution.refusal is not None:
         return (f"read into new Delta tables: {evolution.refusal}",)
-    left_out += new_and_left_out(before, schema)
+    left_out = [*_newly_left_out(before, schema), *new_and_left_out(before, schema)]
     said = (*map(_step_text, evolution.steps), *(f"{name} is left out" for name in left_out))
     return said or ("read again as it was",)
+
+
+def previous_names(before: TableSchema | None, schema: TableSchema) -> dict[str, str]:
+    """What columns were called before a change of their table that renamed them, by the names of
+    now."""
+    if before is None:
+        return {}
+    steps = _judged(before, schema).steps
+    return {step.new: step.old for step in steps if isinstance(step, RenameColumn)}
+
+
+def _judged(before: TableSchema, schema: TableSchema) -> Evolution:
+    return judge(before.without(_newly_left_out(before, schema)), schema)
+
+
+def _newly_left_out(before: TableSchema, schema: TableSchema) -> list[str]:
+    return [name for name in schema.excluded if name in before.column_names]
 
 
 def new_and_left_out(before: TableSchema, schema: TableSchema) -> list[str]:

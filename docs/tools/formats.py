@@ -109,7 +109,7 @@ SCHEMA_CHANGES_TABLE: Mapping[str, str] = {
     "ddl": "The statement as Oracle logged it; NULL for what a snapshot read.",
     "changes": "What became of the table, in words.",
     "is_followed": "False where the table left the stream with it.",
-    "columns": "The captured columns from then on: name, Oracle's type, whether it may be NULL, and the text of its default; then the type's parts (its name, a number's digits or a text's characters, the scale) and the column's place. NULL where the table left.",
+    "columns": "The captured columns from then on: name, Oracle's type, whether it may be NULL, and the text of its default; then the type's parts (its name, a number's digits or a text's characters, the scale), the column's place, and the name that the change replaced. NULL where the table left.",
     "key": "The columns of its key.",
     "scn_high": "Upper end of the window that brought the row.",
 }

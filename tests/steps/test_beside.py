@@ -165,7 +165,7 @@ def test_definitions_are_told_from_the_first_one_on(oracle: Oracle, tmp_path: Pa
         assert altered["changes"] == ["MORE NUMBER(5,0) is new"]
         assert altered["columns"][2] == {
             "name": "MORE", "type": "NUMBER(5,0)", "nullable": True, "default": "7",
-            "type_name": "NUMBER", "length": 5, "scale": 0, "position": 3,
+            "type_name": "NUMBER", "length": 5, "scale": 0, "position": 3, "previous_name": None,
         }  # fmt: skip
         assert (altered["key"], altered["is_followed"]) == (["ID"], True)
         assert altered["timestamp"] is not None
@@ -173,6 +173,29 @@ def test_definitions_are_told_from_the_first_one_on(oracle: Oracle, tmp_path: Pa
         assert (truncated["ddl"], truncated["is_followed"]) == ("TRUNCATE TABLE TWO;", False)
         assert truncated["columns"] is None
         assert [one["ddl"] for one in rows if one["type"] == "CREATE"] == [None, None]
+
+
+def test_a_renamed_column_has_its_previous_name_in_its_change_alone(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    make_tables(oracle)
+    with source_of(oracle, tmp_path, "ONE", "TWO") as source:
+        source.run()
+        for ddl in ("RENAME COLUMN V TO W", "ADD (MORE NUMBER(5))"):
+            oracle.run(
+                f"ALTER TABLE ONE {ddl}", "INSERT INTO ONE (ID) SELECT COUNT(*) + 1 FROM ONE"
+            )
+            source.windows()
+        rows = [
+            one for one in source.lake.besides["schema_changes"].rows if one["table_name"] == "ONE"
+        ]
+    told = [
+        {one["name"]: one["previous_name"] for one in row["columns"]}
+        for row in sorted(rows, key=lambda row: row["scn"])
+    ]
+    assert [one.get("W") for one in told] == [None, "V", None]
+    assert [set(one.values()) for one in told] == [{None}, {None, "V"}, {None}]
+    assert ["V" in one for one in told] == [True, False, False]
 
 
 def test_a_definition_costs_the_same_however_many_came_before(

@@ -7,7 +7,7 @@ window later has its transactions counted then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,7 +26,12 @@ from cdc_core.stage.committed import committed_ledger
 from cdc_core.stage.definitions import SCHEMA_CHANGES, DefinitionChange
 from cdc_core.stage.transactions import transaction_rows
 from cdc_core.steps.context import Context
-from cdc_core.steps.definition_changes import changes_between, declared_length, type_text
+from cdc_core.steps.definition_changes import (
+    changes_between,
+    declared_length,
+    previous_names,
+    type_text,
+)
 from cdc_core.steps.windows.shared import verify_files
 
 _TYPES: dict[str, DefinitionChange] = {
@@ -133,7 +138,7 @@ def _definitions(
                 "ddl": version.ddl,
                 "changes": list(changes_between(before, schema)),
                 "is_followed": True,
-                **_described(schema),
+                **_described(schema, previous_names(before, schema)),
             }
             before = schema
             if schema.scn_from >= since and _place(row) not in there:
@@ -172,7 +177,7 @@ def _place(row: dict[str, object]) -> tuple[object, ...]:
     return row["owner"], row["table_name"], row["scn"], row["type"]
 
 
-def _described(schema: TableSchema) -> dict[str, object]:
+def _described(schema: TableSchema, previous: Mapping[str, str]) -> dict[str, object]:
     return {
         "columns": [
             {
@@ -184,6 +189,7 @@ def _described(schema: TableSchema) -> dict[str, object]:
                 "length": declared_length(column),
                 "scale": column.scale if column.data_type == "NUMBER" else None,
                 "position": position,
+                "previous_name": previous.get(column.name),
             }
             for position, column in enumerate(schema.columns, start=1)
         ],
