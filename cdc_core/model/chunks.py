@@ -17,6 +17,15 @@ BLOCKING = "b"
 NO_ROWS = "n"
 """The same of a snapshot with which a table joins without its rows."""
 
+AD_HOC = "a"
+"""The same of a snapshot that was asked for while its table takes windows."""
+
+REPAIR = "r"
+"""The same of a snapshot that reads what a comparison found wrong."""
+
+INCREMENTAL = (AD_HOC, REPAIR, NEW_ROWS)
+"""Those that read rows beside their table's stream of windows."""
+
 _KEY = re.compile(r"([^:]+):([0-9]+)")
 _PARTITION_KEY = re.compile(r"([^:]+)_([0-9]+)-of-([0-9]+)")
 

@@ -26,7 +26,7 @@ from cdc_core.lake.comparison.sides import (
 )
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.open import open_landing
-from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.chunks import REPAIR, ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import ComparisonEngine, LeftOut, Reconciliation, TableComparison
 from cdc_core.model.scn import Scn
@@ -135,7 +135,7 @@ def start_repair(
                 planned += start_snapshot(ctx, [table])
                 continue
             parts = _parts_to_repair(found)
-            planned += plan_parts(ctx, table, at, prefix="r", parts=parts)
+            planned += plan_parts(ctx, table, at, prefix=REPAIR, parts=parts)
         else:
             with ctx.writing(table) as lease:
                 settle_quarantine(ctx, ctx.table_record(table), at, lease.check)

@@ -156,8 +156,8 @@ SOURCE: Schema = {
     ),
     "field": "source",
 }
-"""Where an event comes from. Of a row that a snapshot read, Redolake does not know the moment in
-which that was the database's state, so ``ts_ms`` may be null, other than in Debezium's schema."""
+"""Where an event comes from. The change log need not keep the moment in which a chunk's rows were
+read, so ``ts_ms`` may be null, other than in Debezium's schema."""
 
 HEARTBEAT_KEY: Schema = _struct(
     "io.debezium.connector.common.ServerNameKey", *_fields("serverName:string"), version=1

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from cdc_core.delta.history import DeltaLog
 from cdc_core.lake.tables import delta, string_literal
+from cdc_core.model.chunks import INCREMENTAL
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import QueryEngine
 from cdc_core.schema.table import TableSchema
@@ -173,8 +174,9 @@ def events_sql(
 ) -> str:
     """A query whose rows are the events of ``table``.
 
-    Its columns are Debezium's ``before, after, source, transaction, op, ts_ms, ts_us, ts_ns``, and
-    behind them of the change log ``_cdc_commit_scn`` and ``_cdc_ordinal``, to filter and to order
+    Its columns are Debezium's ``before, after, source, transaction, op, ts_ms, ts_us, ts_ns``, then
+    ``key``, the message's key (NULL where all columns identify a row), and behind it of the change
+    log ``_cdc_commit_scn`` and ``_cdc_ordinal``, to filter and to order
     by, and ``_cdc_absent`` and ``_cdc_before_absent``: columns that the event does not carry, which
     are NULL in ``after`` and ``before``, or have ``origin.unavailable`` there where they are texts
     or bytes. A change of key is two events, ``d`` and ``c``. Changes that are marked as skipped are
@@ -261,7 +263,22 @@ def _columns(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
         "ts_ms": sql.millis(landed),
         "ts_us": landed,
         "ts_ns": f"{landed} * 1000",
+        "key": _key(one, moved, sql),
     }
+
+
+def _key(one: LoggedTable, moved: str, sql: _Dialect) -> str:
+    """The key of the row that an event shows: that of the old image where there is no new one."""
+    if one.schema.is_by_all_columns:
+        return "CAST(NULL AS STRING)"
+    before, after = (
+        sql.struct({column: _value(one, image, column, sql) for column in one.schema.key})
+        for image in ("before", "after")
+    )
+    return (
+        f"CASE WHEN c.after IS NOT NULL AND (p.part = 2 OR NOT {moved}) THEN {after}"
+        f" WHEN c.before IS NOT NULL THEN {before} END"
+    )
 
 
 def _image(one: LoggedTable, image: str, origin: Origin, sql: _Dialect) -> str:
@@ -294,14 +311,19 @@ def _shown_value(one: LoggedTable, image: str, column: str, origin: Origin, sql:
 
 def _source(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
     zone = origin.time_zone
-    at = sql.micros("c._cdc_timestamp", zone)
     no_text, is_change = "CAST(NULL AS STRING)", "c._cdc_snapshot IS NULL"
+    at = (
+        f"CASE WHEN {is_change} THEN {sql.micros('c._cdc_timestamp', zone)}"
+        f" ELSE {sql.micros('c._cdc_landed', UTC)} END"
+    )
+    beside = ", ".join(map(sql.text, INCREMENTAL))
     return {
         "version": sql.text(origin.version),
         "connector": "'oracle'",
         "name": sql.text(origin.name),
         "ts_ms": sql.millis(at),
-        "snapshot": f"CASE WHEN {is_change} THEN 'false' ELSE 'true' END",
+        "snapshot": f"CASE WHEN {is_change} THEN 'false'"
+        f" WHEN SUBSTR(c._cdc_snapshot, 1, 1) IN ({beside}) THEN 'incremental' ELSE 'true' END",
         "db": sql.text(origin.database),
         "sequence": no_text,
         "ts_us": at,

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.history import filesystem_of
 from cdc_core.errors import CHANGELOG_HINT
+from cdc_core.model.chunks import INCREMENTAL
 from cdc_core.model.identifiers import TableId
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
@@ -304,7 +305,7 @@ def is_in_millis(column: Column) -> bool:
 def _source(event: ChangeEvent, origin: Origin) -> dict[str, Any]:
     row, zone = event.row, ZoneInfo(origin.time_zone)
     is_change = row["_cdc_snapshot"] is None
-    at = _micros(row["_cdc_timestamp"], zone)
+    at = _micros(row["_cdc_timestamp"], zone) if is_change else _micros(row["_cdc_landed"])
     committed = _micros(row["_cdc_commit_timestamp"], zone)
     began = _micros(row["_cdc_start_timestamp"], zone)
     return {
@@ -312,7 +313,7 @@ def _source(event: ChangeEvent, origin: Origin) -> dict[str, Any]:
         "connector": "oracle",
         "name": origin.name,
         "ts_ms": None if at is None else at // 1000,
-        "snapshot": "false" if is_change else "true",
+        "snapshot": _snapshot_mark(row["_cdc_snapshot"]),
         "db": origin.database,
         "sequence": None,
         "ts_us": at,
@@ -333,6 +334,13 @@ def _source(event: ChangeEvent, origin: Origin) -> dict[str, Any]:
         "start_scn": None if row["_cdc_start_scn"] is None else str(row["_cdc_start_scn"]),
         "start_ts_ms": None if began is None else began // 1000,
     }
+
+
+def _snapshot_mark(chunk: str | None) -> str:
+    """Debezium's word for how the row came; ``chunk`` is what brought it, None for redo."""
+    if chunk is None:
+        return "false"
+    return "incremental" if chunk.startswith(INCREMENTAL) else "true"
 
 
 def _micros(moment: datetime | None, zone: ZoneInfo | None = None) -> int | None:

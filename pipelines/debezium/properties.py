@@ -585,7 +585,7 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         ),
         (
             "log.mining.include.redo.sql", MISSING, "",
-            "Landed files have SQL_REDO; the change log has not.",
+            "`SQL_REDO` is in the landed files as long as they are kept; the change log keeps values.",
         ),
         (
             "log.mining.schema_changes.username.exclude.list", ANSWERED, "",

@@ -12,13 +12,16 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.delta.appending import create_table
-from cdc_core.delta.history import read_log
+from cdc_core.delta.history import commits_after, read_log
 from cdc_core.lake.tables import changelog_properties
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.skipped_operations import Skipping
+from cdc_core.steps.snapshots.plan import start_snapshot
+from cdc_core.steps.source_view import logged_tables, origin_of
 from cdc_core.views.envelope import LoggedTable, Origin, events_sql
+from cdc_core.views.events import envelope_json, events_of, key_json
 from tests.oracle.embedded import running_oracle
 from tests.steps.harness import Source as OracleSource
 from tests.steps.harness import source_of, table_id
@@ -103,6 +106,8 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
         [{"xid": xid, "commit_scn": at, "events": events}] for events in (2, 2)
     ]
     assert list(read)[:8] == ["before", "after", "source", "transaction", "op", "ts_ms", "ts_us", "ts_ns"]  # fmt: skip
+    assert [one["key"] for one in (read, deleted, created, updated)] == [{"ID": key} for key in (1, 1, 2, 2)]  # fmt: skip
+    assert [one["key"] for one in of_two] == [{"ID": 5}] * 2
     assert list(read["source"]) == SOURCE_FIELDS
     assert (read["op"], read["transaction"], read["source"]["snapshot"]) == ("r", None, "true")
     assert read["source"]["commit_scn"] is None
@@ -135,6 +140,41 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
     assert behind in (3_600_000, 7_200_000)
     history = source.lake.tables[table_id("ONE")].history
     assert {row["_cdc_client_id"] for row in history if row["_cdc_op"] != "r"} == {"till 7"}
+
+
+def test_rows_of_snapshots_say_of_which_kind_and_when_they_were_read(tmp_path: Path) -> None:
+    """The first snapshot, a blocking one and an ad hoc one; the query and who reads row by row say the same."""
+    more = {"lake": {"path": str(tmp_path / "lake")}}
+    with running_oracle() as oracle, source_of(oracle, tmp_path, "ONE", **more) as source:
+        oracle.run("CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY)", "INSERT INTO ONE VALUES (1)")
+        begun = datetime.now(UTC).timestamp() * 1000
+        source.run()
+        pipeline = source.pipeline
+        for is_blocking in (True, False):
+            start_snapshot(pipeline, [table_id("ONE")], is_blocking=is_blocking)
+            source.run()
+        oracle.run("DELETE FROM ONE")
+        source.windows()
+        written(source, "ONE")
+        query = pipeline.records.events_sql(table_id("ONE"), "duckdb", "America/New_York")
+        origin = origin_of(pipeline.store, pipeline.config, "America/New_York")
+        [logged] = logged_tables(pipeline.config)
+    commits = commits_after(logged.path, -1, up_to=logged.log.version)
+    files = [name for _, added in commits for name in added]
+    found = events_by_duckdb(query)
+    by_row = [
+        (envelope_json(event, logged.schema, origin), key_json(event, logged.schema))
+        for event in events_of(logged, files)
+    ]
+    assert [(one["op"], one["source"]["snapshot"]) for one in found] == [
+        ("r", "true"), ("r", "true"), ("r", "incremental"), ("d", "false"),
+    ]  # fmt: skip
+    at = [one["source"]["ts_ms"] for one in found[:3]]
+    assert begun - 1 <= at[0] < at[1] < at[2] < datetime.now(UTC).timestamp() * 1000
+    assert at == [one["ts_ms"] for one in found[:3]], "whatever the zone of the database's clock is"
+    assert [(one["source"] | {"txSeq": None}, one["key"]) for one in found] == [
+        (one["source"], key) for one, key in by_row
+    ]
 
 
 def test_what_an_event_does_not_carry_has_the_placeholder(tmp_path: Path) -> None:

@@ -553,8 +553,10 @@ class MemoryLake:
         if is_counted:
             assert not found.changes, "no window comes before the snapshot is complete"
             assert all(one["_cdc_commit_scn"] == manifest.scn for one in found.history), "one SCN"
+        name = f"{manifest.snapshot_id}/{manifest.number}"
+        facts = {"_cdc_snapshot": name, "_cdc_landed": moment_of(manifest.landed)}
         for row in rows:
-            found.history.append(_read_row(row, manifest.scn, ordinal))
+            found.history.append(_read_row(row, manifest.scn, ordinal) | facts)
             if is_counted:
                 counted_rows.pile(found.rows, manifest.schema, found.history[-1], has_gaps=False)
                 continue
@@ -891,13 +893,8 @@ def _read_row(
     values: dict[str, Any] | None, scn: int, ordinal: int = CHUNK_ORDINAL
 ) -> dict[str, Any]:
     """A chunk's row in the change log."""
-    place: dict[str, Any] = {
-        "_cdc_commit_scn": scn,
-        "_cdc_ordinal": ordinal,
-        "_cdc_absent": [],
-    }
-    place |= {"_cdc_op": "r", "_cdc_snapshot": "chunk"}
-    return {"before": None, "after": values, **place}
+    place = {"_cdc_commit_scn": scn, "_cdc_ordinal": ordinal, "_cdc_absent": list[str]()}
+    return {"before": None, "after": values, "_cdc_op": "r", **place}
 
 
 def _differs(

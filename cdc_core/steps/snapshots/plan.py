@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cdc_core.errors import ConfigError
-from cdc_core.model.chunks import BLOCKING, ChunkKey
+from cdc_core.model.chunks import AD_HOC, BLOCKING, ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord
 from cdc_core.model.reports import StepReport
@@ -201,7 +201,7 @@ def _plan_ad_hoc(
     session: OracleSession, ctx: Context, tables: Sequence[TableId], asked: AdHoc
 ) -> list[ChunkRecord]:
     planned: list[ChunkRecord] = []
-    prefix = BLOCKING if asked.is_blocking else "s"
+    prefix = BLOCKING if asked.is_blocking else AD_HOC
     for table in tables:
         scn = current_scn(session)
         while ctx.store.chunks.find(ctx.source, table, snapshot_id=f"{prefix}{scn}"):
