@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, BinaryIO
 
@@ -27,16 +27,22 @@ _HEAD_BYTES = 1024
 _TAIL_BYTES = 64 * 1024
 _DIGITS = re.compile(r"(\d+)")
 
+Passed = tuple[str | None, int]
+"""The name of a file that was read to its end, and its bytes; None and 0 without one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Before which line reading goes on: a file, by its name and the digest of its first
-    ``head_bytes``, and the line's offset."""
+    ``head_bytes``, and the line's offset; and the name of the file in front of it, with the bytes
+    that it had when reading went on behind it (None, 0: there was none)."""
 
     name: str
     offset: int
     head: str
     head_bytes: int
+    before: str | None
+    before_bytes: int
 
     def as_json(self) -> dict[str, Any]:
         """For a window's manifest."""
@@ -56,6 +62,7 @@ class Block:
     lines: DecodedLines
     file: RecordFile
     offset: int
+    passed: Passed
 
     @property
     def records(self) -> Sequence[Record]:
@@ -64,7 +71,7 @@ class Block:
 
     def place(self, at: int) -> Place:
         """Before the record with that number."""
-        return place_in(self.file, self.offset + self.lines.offsets[at])
+        return place_in(self.file, self.offset + self.lines.offsets[at], self.passed)
 
 
 class RecordFiles:
@@ -202,7 +209,8 @@ class RecordFiles:
         :meth:`start`.
 
         Raises:
-            RedoUnavailableError: Its file is gone, or was written over.
+            RedoUnavailableError: Its file is gone, or was written over; or more came in front of
+                it, which no window has read.
         """
         place = Place.of(reader)
         if place is None:
@@ -211,6 +219,7 @@ class RecordFiles:
         others = [file for file in self._files if file.name != place.name and place.offset]
         for file in (*named, *others):
             if file.size >= place.offset and place == _renamed(file, place):
+                self._refuse_late(file, place)
                 return FilePosition(file, place.offset)
         raise RedoUnavailableError(
             f"the file of {self._name} that holds the next records is gone, or was written over",
@@ -220,6 +229,28 @@ class RecordFiles:
             offset=place.offset,
         )
 
+    def _refuse_late(self, file: RecordFile, place: Place) -> None:
+        """Refuse to go on where the file in front has grown since it was passed, or another one has
+        come behind that."""
+        at = self._files.index(file)
+        names = [one.name for one in self._files[:at]]
+        if place.before not in names:
+            return  # removed, renamed, or none
+        came = names[names.index(place.before) + 1 :]
+        if not came and self._files[at - 1].size <= place.before_bytes:
+            return
+        raise RedoUnavailableError(
+            f"more of {self._name}'s records came in front of those that were read",
+            hint="Copy files in the order of their names, each whole before the next one. "
+            "`redolake source skip-gap` reads the tables again.",
+            file=came[0] if came else place.before,
+            read_from=place.name,
+        )
+
+    def _passed(self, at: int) -> Passed:
+        """What is in front of a file."""
+        return (self._files[at - 1].name, self._files[at - 1].size) if at else (None, 0)
+
     def blocks(self, start: FilePosition) -> Iterator[Block]:
         """All records from a place on.
 
@@ -227,18 +258,18 @@ class RecordFiles:
             DecodeError: A line is no record.
         """
         at = self._files.index(start.file)
-        yield from self._blocks_of(start.file, start.offset)
-        for file in self._files[at + 1 :]:
-            yield from self._blocks_of(file, 0)
+        yield from self._blocks_of(start.file, start.offset, self._passed(at))
+        for number, file in enumerate(self._files[at + 1 :], at + 1):
+            yield from self._blocks_of(file, 0, self._passed(number))
 
-    def _blocks_of(self, file: RecordFile, offset: int) -> Iterator[Block]:
+    def _blocks_of(self, file: RecordFile, offset: int, passed: Passed) -> Iterator[Block]:
         with file.open() as opened:
             opened.seek(offset)
             while data := _whole_lines(opened):
                 decode = partial(self._decoded_line, file=file, offset=offset)
                 lines = self._form.decoded(data, decode)
                 if lines.records:
-                    yield Block(lines, file, offset)
+                    yield Block(lines, file, offset, passed)
                 offset += len(data)
 
     def _begins(self, file: RecordFile) -> int | None:
@@ -302,16 +333,15 @@ class FilePosition:
     offset: int
 
 
-def place_in(file: RecordFile, offset: int) -> Place:
-    """A place in a file as it begins now."""
+def place_in(file: RecordFile, offset: int, passed: Passed) -> Place:
+    """A place in a file as it begins now, behind one that was passed."""
     length = min(offset, _HEAD_BYTES)
-    return Place(file.name, offset, _digest(file, length), length)
+    return Place(file.name, offset, _digest(file, length), length, *passed)
 
 
 def _renamed(file: RecordFile, place: Place) -> Place:
     """The place, if it were in that file."""
-    digest = _digest(file, place.head_bytes)
-    return Place(place.name, place.offset, digest, place.head_bytes)
+    return replace(place, head=_digest(file, place.head_bytes))
 
 
 def _digest(file: RecordFile, length: int) -> str:

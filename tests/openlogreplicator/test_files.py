@@ -112,6 +112,34 @@ def test_a_file_that_was_written_over_stops_the_window(
     assert "redolake source skip-gap" in caught.value.hint
 
 
+@pytest.mark.parametrize("comes", ["end", "file"])
+def test_what_comes_in_front_of_what_was_read_stops_the_window(
+    oracle: Oracle, olr: OpenLogReplicator, source: Source, comes: str
+) -> None:
+    """Somebody copies files in another order than that of their names: the end of one, or a whole one, behind the next."""
+    first = newest(olr)
+    written = [first.read_bytes()]
+    for number in (2, 3, 4):
+        oracle.run(f"INSERT INTO K VALUES ({number}, 'x')")
+        olr.write()
+        written.append(first.read_bytes())
+    early, missed, late, last = (
+        whole[len(before) :] for before, whole in zip([b"", *written], written, strict=False)
+    )
+    between, third = (first.with_name(f"{first.stem}{number}.json") for number in (1, 2))
+    first.write_bytes(early)
+    third.write_bytes(late)
+    source.windows()
+    assert source.ops("K") == "c"
+    third.write_bytes(late + last)
+    (first if comes == "end" else between).write_bytes(early + missed if comes == "end" else missed)
+    with pytest.raises(
+        RedoUnavailableError, match="came in front of those that were read"
+    ) as caught:
+        source.windows()
+    assert "in the order of their names" in caught.value.hint
+
+
 @pytest.mark.parametrize("torn", [False, True])
 def test_a_restart_sends_again_what_counts_once(
     oracle: Oracle, olr: OpenLogReplicator, source: Source, torn: bool
