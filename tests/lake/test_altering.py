@@ -59,6 +59,23 @@ def _added(source: Source, *columns: Column, **values: object) -> SchemaChange:
     return SchemaChange(scn, ordinal, "alter table …", source.schema)
 
 
+def test_a_key_change_carries_a_column_that_its_file_is_older_than(
+    source: Source, row: Callable[..., Row], mirror: Callable[..., list[Row]], tmp_path: Path
+) -> None:
+    """The update shows neither LOB; the one that was added since is NULL."""
+    lake, first = _lake(tmp_path), source.schema
+    ids = _filled(source, lake, row)
+    body = Column("BODY", "CLOB", 4000, 0, None, None, nullable=True)
+    change = _added(source, body, BODY=None)
+    tx = source.begin()
+    tx.update(ids[3], {"ID": 300})
+    tx.commit()
+    lake.prepare_schema(change)
+    window = source.cut(change)
+    window.apply(lake, earlier=[first])
+    assert mirror(source.schema) == source.state(window.scn_high)
+
+
 @pytest.mark.parametrize("has_vectors", [False, True], ids=["plain", "with-vectors"])
 def test_added_columns_need_no_spark(
     source: Source,

@@ -52,7 +52,7 @@ from cdc_core.delta.deletion_vectors import (
 )
 from cdc_core.delta.errors import conflict
 from cdc_core.delta.history import filesystem_of
-from cdc_core.lake.mirror.files import MirrorFiles, files_near, without
+from cdc_core.lake.mirror.files import MirrorFiles, files_near, in_columns, without
 from cdc_core.lake.mirror.merge import counts_as_metadata
 from cdc_core.lake.mirror.merge_audit import check_written
 from cdc_core.lake.mirror.ways import gets_vectors, marks_rows
@@ -491,13 +491,7 @@ def _batches(
         there = [name for name in columns.names if name in file.schema_arrow.names]
         rows = _rows_at_once(file.metadata, there, rows_max)
         for batch in file.iter_batches(batch_size=rows, columns=there, use_threads=False):
-            arrays = [
-                batch[field.name].cast(field.type)
-                if field.name in there
-                else pa.nulls(batch.num_rows, field.type)
-                for field in columns
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=columns)
+            yield in_columns(batch, columns)
 
 
 def _rows_at_once(file: pq.FileMetaData, columns: Sequence[str], rows_max: int) -> int:

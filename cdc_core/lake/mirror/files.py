@@ -358,7 +358,7 @@ def _rows_in(
     columns: pa.Schema,
     deleted: Deleted,
 ) -> Iterator[pa.Table]:
-    """The rows of a file that have one of the keys."""
+    """The rows of a file that have one of the keys. It may be older than a column."""
     gone, start = places_of(deleted), 0
     with pq.ParquetFile(path, filesystem=filesystem) as file:
         for group in range(file.num_row_groups):
@@ -370,8 +370,20 @@ def _rows_in(
             places = places[~np.isin(places + start, gone)]
             if len(places):
                 rows_read = file.read_row_group(group, columns=columns.names)
-                yield rows_read.select(columns.names).take(pa.array(places)).cast(columns)
+                found = rows_read.take(pa.array(places)).combine_chunks().to_batches()
+                yield pa.Table.from_batches([in_columns(one, columns) for one in found], columns)
             start += rows.num_rows
+
+
+def in_columns(rows: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
+    """Rows of a file in these columns, in their order: one that the file is older than is NULL."""
+    arrays = [
+        rows[field.name].cast(field.type)
+        if field.name in rows.schema.names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
 def without(rows: pa.Table, gone: Places, start: int) -> pa.Table:
