@@ -222,7 +222,7 @@ class TransactionLog:
                 for number, logged in enumerate(self._tables)
                 for name in self._windows[logged.table].files(window)
             ]
-            rows = pa.concat_tables([_NO_ROWS, *parts]).combine_chunks()
+            rows = pa.concat_tables([_COLUMNS.empty_table(), *parts]).combine_chunks()
             rows = rows.sort_by([(one, "ascending") for one in (COMMIT_SCN, _XID, "ordinal")])
             while self._kept and self._rows_kept() + rows.num_rows > _KEPT_ROWS_MAX:
                 del self._kept[next(iter(self._kept))]
@@ -235,7 +235,7 @@ class TransactionLog:
     def _rows(self, number: int, logged: LoggedTable, name: str, window: ScnWindow) -> pa.Table:
         """The changes of a window in one file."""
         filesystem, root = filesystem_of(logged.path)
-        names, parts = logged.log.file_names, [_NO_ROWS]
+        names, parts = logged.log.file_names, [_COLUMNS.empty_table()]
         wanted = (pc.field(COMMIT_SCN) > window.scn_low) & (pc.field(COMMIT_SCN) <= window.scn_high)
         wanted &= pc.field(_SNAPSHOT).is_null() & pc.field(_SKIPPED).is_null()
         with (
@@ -251,7 +251,7 @@ class TransactionLog:
                 rows = rows.append_column("events", pa.array(events)).filter(wanted)
                 of = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
                 rows = rows.append_column("table", of).rename_columns({ORDINAL: "ordinal"})
-                parts.append(rows.select(_NO_ROWS.column_names).cast(_NO_ROWS.schema))
+                parts.append(rows.select(_COLUMNS.names).cast(_COLUMNS))
         return pa.concat_tables(parts)
 
 
@@ -276,7 +276,7 @@ def _moved(logged: LoggedTable, file: pq.ParquetFile, group: int) -> _Ints:
     return found
 
 
-_NO_ROWS = pa.schema(
+_COLUMNS = pa.schema(
     [
         (COMMIT_SCN, pa.int64()),
         (_XID, pa.string()),
@@ -285,4 +285,4 @@ _NO_ROWS = pa.schema(
         ("table", pa.int64()),
         *((name, pa.timestamp("us")) for name in _TIMES),
     ]
-).empty_table()
+)

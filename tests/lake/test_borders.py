@@ -46,7 +46,6 @@ INSIDE = {
     "_read",  # mirror_files.py: MirrorFiles.read
     "_numbers_in", "_rows_in", "_batches",  # mirror_files.py, copy_on_write.py: MirrorFiles.reading
     "read_vector", "write_vectors",  # deletion_vectors.py: MirrorFiles.reading
-    "_tag_of",  # log_cache.py: _Log.mark
     "_content",  # log_files.py: reading_file
     "_remove",  # log_retention.py: clean_up_log
     "write_staged",  # staging.py

@@ -163,7 +163,7 @@ CASES: dict[str, tuple[dict[str, Any], LagCause, str]] = {
         {**BEHIND, "work": replace(WORK, start_seconds=5, fetch_seconds=10)}, "landing",
         "`landing`",
     ),
-    "Spark merges": (UNAPPLIED, "spark-merge", "lake.rewrite_mirrors_up_to_mb"),
+    "Spark merges": (UNAPPLIED, "spark-merge", "maintenance.deletion_vectors"),
     "Spark merges all": ({**UNAPPLIED, "merges_by_spark": True}, "spark-merge", "lake.merge"),
     "copy-on-write": (
         {**UNAPPLIED, "work": table_work(ways=("copy-on-write", "merge"))}, "copy-on-write",

@@ -419,4 +419,5 @@ def test_every_kind_of_literal_is_among_the_cases(oracle: Database, tmp_path: Pa
     oracle.run(f"CREATE TABLE ALL_KINDS (ID NUMBER(5) PRIMARY KEY, {listed})")
     paths = Paths(oracle, tmp_path, "ALL_KINDS")
     schema = read_table_schema(paths.session, paths.config.tables[0], scn=Scn(paths.start))
-    assert {column.kind for column in plan_table(schema).columns} == set(Kind) - {Kind.SKIPPED}
+    no_literals = {Kind.SKIPPED, Kind.TOKEN}  # the latter stands in messages of other readers
+    assert {column.kind for column in plan_table(schema).columns} == set(Kind) - no_literals

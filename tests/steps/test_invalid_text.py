@@ -171,7 +171,7 @@ def test_a_value_in_a_snapshot_stops_its_table_alone(
         f"INSERT INTO T VALUES (2, {BYTE}, 'c')",
         "INSERT INTO T SELECT LEVEL + 100, 'v' || LEVEL, 'c' FROM DUAL CONNECT BY LEVEL <= 400",
     )
-    more = {"snapshot": {"chunk_rows": chunk_rows}}
+    more = {"snapshot": {"chunk_rows": chunk_rows, "sessions": 1}}
     with source_of(oracle, tmp_path, "T", "U", **more) as source:
         source.run()
         stopped(source, "V")

@@ -82,7 +82,6 @@ def test_documents_are_read_as_text_and_the_other_columns_as_ever(
         ("select to_char(j) from t", "ORA-00932"),
         ("select json_serialize(j pretty) from t", "ORA-03001"),
         ("select json_serialize(j, '$.a') from t", "ORA-03001"),
-        ("select vector_serialize(f) from t", "ORA-00904"),
         ("alter table t add primary key (j)", "ORA-02329"),
         ("create index i on t (j)", "ORA-02327"),
         ("alter table t modify (f vector(4))", "ORA-03001"),
