@@ -6,6 +6,7 @@ proves, and makes events of them; the rest is alike for all.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -213,8 +214,8 @@ class Event(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RunEvent:
-    """Changes of one table that follow each other in a transaction.
+class RunEvent(ABC):
+    """Changes of one table that follow each other in a transaction; each reader has its own.
 
     Attributes:
         words: The rows, as :mod:`~cdc_core.decode.kernels.records` describes them; times are
@@ -244,9 +245,9 @@ class RunEvent:
         """See :class:`Event`."""
         return bool(begin.commit_scn == self.commit_scn and begin.xid == self.xid)
 
+    @abstractmethod
     def shape(self) -> TableShape:
         """See :class:`Event`."""
-        raise NotImplementedError
 
 
 class EventReader(Protocol):

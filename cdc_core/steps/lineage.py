@@ -23,7 +23,8 @@ from cdc_core.steps.definition_changes import type_text
 from cdc_core.steps.delta_logs import delta_path
 
 _LOG = logging.getLogger(__name__)
-_PRODUCER = "https://pypi.org/project/redolake"
+_PRODUCER = "urn:redolake"
+"""Whose events these are: OpenLineage asks for a URI."""
 _EASY_CONNECT = re.compile(r"(?:tcps?://)?(?P<host>[^/()@\s]+)/(?P<service>[A-Za-z0-9_.$#-]+)")
 SchemaOf = Callable[[TableId], TableSchema | None]
 

@@ -24,9 +24,8 @@ from pydantic import ValidationError
 
 from cdc_core.config import LakeConfig
 from cdc_core.delta.appending import create_table
-from cdc_core.delta.commits import put_commit
 from cdc_core.delta.history import filesystem_of, read_log
-from cdc_core.delta.log_files import Action, newest_names
+from cdc_core.delta.log_files import newest_names
 from cdc_core.errors import CommitConflictError, PreflightError, StoreUnavailableError
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.objects.s3 import S3Objects
@@ -110,19 +109,6 @@ def test_a_commit_whose_answer_was_lost_is_known_as_our_own(s3: S3Process) -> No
     append(table, rows(200), 200)
     assert puts(s3, 2) == ["500", "412"]
     assert ids(table) == [100, 200]
-
-
-@pytest.mark.usefixtures("s3")
-def test_of_two_writers_with_the_same_to_say_one_wins() -> None:
-    """Each commit has something that no other has."""
-    filesystem, root = filesystem_of(f"s3a://{BUCKET}/t")
-    same: list[Action] = [
-        {"commitInfo": {"operation": "WRITE"}},
-        {"txn": {"appId": "app", "version": 100}},
-    ]
-    put_commit(filesystem, root, 1, same)
-    with pytest.raises(FileExistsError):
-        put_commit(filesystem, root, 1, same)
 
 
 def test_a_commit_that_nobody_answers_for_is_found_by_the_next_attempt(s3: S3Process) -> None:
@@ -245,9 +231,12 @@ def test_a_known_log_on_s3_counts_as_long_as_its_newest_commit_is_the_same_objec
 
 @pytest.mark.usefixtures("endpoint")
 def test_a_window_is_merged_on_s3_without_spark(tmp_path: Path) -> None:
+    merge_without_spark(f"s3a://{BUCKET}/lake", tmp_path)
+
+
+def merge_without_spark(path: str, folder: Path) -> None:
     """And never behind another writer's commit, which is put between our look at the mirror and our own."""
-    path = f"s3a://{BUCKET}/lake"
-    lake, source = DeltaLake.open(LakeConfig(path=path), "shop", spark=no_spark), Source(tmp_path, orders_schema())  # fmt: skip
+    lake, source = DeltaLake.open(LakeConfig(path=path), "shop", spark=no_spark), Source(folder, orders_schema())  # fmt: skip
     tx = source.begin()
     first = [tx.insert(order(key)) for key in range(1, 4)]
     tx.commit()

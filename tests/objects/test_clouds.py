@@ -8,24 +8,19 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 from pydantic import ValidationError
 
 from cdc_core.config import LakeConfig, ObjectLandingConfig, SourceConfig
-from cdc_core.errors import CommitConflictError
-from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.landing.open import open_landing
 from pipelines.doctor import source as doctor_of
 from redolake.reader import open as open_lake
-from tests.lake.test_foreign_writer import append_foreign
+from tests.lake.test_s3 import merge_without_spark
 from tests.landing.test_store import FOLDER, land
 from tests.oracle.embedded import Oracle, running_oracle
-from tests.stage.landed import Source, order, orders_schema
 
 ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 300
@@ -40,35 +35,9 @@ def url(request: pytest.FixtureRequest, cloud: str) -> str:
     return made(f"b{uuid.uuid4().hex[:20]}")
 
 
-def no_spark(_config: LakeConfig) -> Any:
-    raise AssertionError("the lake asked for Spark")
-
-
 @clouds
 def test_a_window_is_merged_without_spark(url: str, tmp_path: Path) -> None:
-    """And never behind another writer's commit, which is put between our look at the mirror and our own."""
-    path = f"{url}/lake"
-    lake = DeltaLake.open(LakeConfig(path=path), "shop", spark=no_spark)
-    source = Source(tmp_path, orders_schema())
-    tx = source.begin()
-    first = [tx.insert(order(key)) for key in range(1, 4)]
-    tx.commit()
-    source.chunk().apply(lake)
-    source.low, source.pending, source.ended = source.scn, [], []
-    tx = source.begin()
-    tx.update(first[0], {"NAME": "changed"})
-    tx.delete(first[1])
-    tx.insert(order(9))
-    tx.commit()
-    window, mirror = source.cut(), f"{path}/shop/mirror/shop.orders"
-    asked = count()  # before the commit of the change log, and before that of the mirror
-    with pytest.raises(CommitConflictError):
-        window.apply(lake, fence=lambda: append_foreign(mirror, 500) if next(asked) else None)
-    done = window.apply(lake)
-    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 1, 1)
-    found = DeltaTable(mirror).to_pyarrow_table(columns=["ID", "NAME"]).to_pylist()
-    rows = sorted((int(row["ID"]), row["NAME"]) for row in found)
-    assert rows == [(1, "changed"), (3, "n"), (9, "n"), (500, "foreign")]
+    merge_without_spark(f"{url}/lake", tmp_path)
 
 
 @clouds

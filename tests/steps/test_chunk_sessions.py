@@ -16,7 +16,7 @@ from cdc_core.landing.fenced import FencedLanding
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.state.captured_tables import CapturedTables
 from cdc_core.state.chunks import Chunks
-from cdc_core.steps.snapshots import read as chunk_read
+from cdc_core.steps.snapshots import files as chunk_read
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with

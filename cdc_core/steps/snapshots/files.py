@@ -11,14 +11,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
 from cdc_core.lake.apply.chunk_prewrite import ChunkAhead
+from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.chunks import ChunkKey
+from cdc_core.model.records import ChunkRecord
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import TableSchema
+from cdc_core.snapshot.plan import ChunkRange, chunk_part
+from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context
 
 Passing = Callable[[pa.RecordBatch], None]
@@ -122,3 +127,43 @@ def taken(files: ChunkFiles | None, key: ChunkKey) -> Iterator[ChunkAhead | None
     finally:
         if ahead is not None:
             ahead.discard()
+
+
+def land_chunk(
+    session: OracleSession,
+    ctx: Context,
+    record: ChunkRecord,
+    schema: TableSchema,
+    scn: Scn,
+    files: ChunkFiles | None,
+    *,
+    scn_high: Scn | None = None,
+    settle: Callable[[], None] | None = None,
+) -> ChunkManifest:
+    """Read a chunk into landing, and its files with it. ``scn``, ``scn_high``, ``settle`` and
+    errors are those of :func:`~cdc_core.snapshot.read.read_chunk`."""
+    key = ChunkKey(record.table, record.snapshot_id, record.number)
+    part, began = chunk_part(record.range), datetime.now(UTC)
+    own_keys = isinstance(part, ChunkRange) and part.are_of_key(schema)
+    is_exact = scn_high is None
+    with writing(
+        files, key, schema, scn, began, is_exact=is_exact, have_own_keys=own_keys
+    ) as passing:
+        return read_chunk(
+            session,
+            schema,
+            part,
+            source=ctx.source,
+            snapshot_id=record.snapshot_id,
+            number=record.number,
+            scn=scn,
+            scn_high=scn_high,
+            condition=record.condition,
+            landing=ctx.landing,
+            rows=ctx.config.oracle.fetch_rows,
+            masks=ctx.masks(record.table),
+            replacing=ctx.config.replacing(record.table),
+            began=began,
+            passing=passing,
+            settle=settle,
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from datetime import UTC, datetime
 
 from cdc_core.errors import (
     AlteredMeanwhileError,
@@ -24,12 +23,10 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.evolution import identified
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.plan import ChunkRange, chunk_part
-from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_chunk
 from cdc_core.steps.snapshots.control import refuse_held
-from cdc_core.steps.snapshots.files import ChunkFiles, writing
+from cdc_core.steps.snapshots.files import ChunkFiles, land_chunk
 from cdc_core.steps.snapshots.other_scn import (
     altered,
     broken,
@@ -75,7 +72,7 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
         if record.state == "applied" and not repeated:
             return _retired(ctx, record)
         if not repeated:
-            ctx.database.read(lambda session: _read(session, ctx, key, record, files))
+            ctx.database.read(lambda session: _read(session, ctx, record, files))
         manifest, sha256 = chunk_manifest(ctx, key)
         ctx.landing.local_paths(folder, manifest.files)
         if record.state == "planned":
@@ -112,26 +109,24 @@ def _retired(ctx: Context, record: ChunkRecord) -> StepReport:
 def _read(
     session: OracleSession,
     ctx: Context,
-    key: ChunkKey,
     record: ChunkRecord,
     files: ChunkFiles | None,
 ) -> ChunkManifest:
     """Read the chunk as ``snapshot.read`` says. Errors are those of both ways."""
     if ctx.config.snapshot_of(record.table).read == "watermarks":
-        return read_between(session, ctx, key, record, files)
+        return read_between(session, ctx, record, files)
     try:
-        return _read_at_some_scn(session, ctx, key, record, files)
+        return _read_at_some_scn(session, ctx, record, files)
     except CdcError as error:
         if not goes_between(ctx, record.table, error):
             raise
         _LOG.warning("a chunk is read between watermarks: %s", error)
-    return read_between(session, ctx, key, record, files)
+    return read_between(session, ctx, record, files)
 
 
 def _read_at_some_scn(
     session: OracleSession,
     ctx: Context,
-    key: ChunkKey,
     record: ChunkRecord,
     files: ChunkFiles | None,
 ) -> ChunkManifest:
@@ -146,7 +141,7 @@ def _read_at_some_scn(
         SchemaMismatchError: What the table has become cannot be followed.
         WindowFirstError: That may be, when windows up to the SCN are captured.
     """
-    scn, part = record.scn, chunk_part(record.range)
+    scn = record.scn
     planned: TableSchema | None = None
     is_altered = False
     for attempt in range(SNAPSHOT_ATTEMPTS):
@@ -163,25 +158,7 @@ def _read_at_some_scn(
         planned = schema
 
         def read(schema: TableSchema = schema, scn: Scn = scn) -> ChunkManifest:
-            began = datetime.now(UTC)
-            own_keys = isinstance(part, ChunkRange) and part.are_of_key(schema)
-            with writing(files, key, schema, scn, began, have_own_keys=own_keys) as passing:
-                return read_chunk(
-                    session,
-                    schema,
-                    part,
-                    source=ctx.source,
-                    snapshot_id=record.snapshot_id,
-                    number=record.number,
-                    scn=scn,
-                    condition=record.condition,
-                    landing=ctx.landing,
-                    rows=ctx.config.oracle.fetch_rows,
-                    masks=ctx.masks(record.table),
-                    replacing=ctx.config.replacing(record.table),
-                    began=began,
-                    passing=passing,
-                )
+            return land_chunk(session, ctx, record, schema, scn, files)
 
         try:
             return read_after_ddl(session, [record.table], read)

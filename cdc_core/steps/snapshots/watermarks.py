@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from cdc_core.errors import (
     AlteredMeanwhileError,
@@ -20,7 +19,6 @@ from cdc_core.errors import (
     SnapshotTooOldError,
 )
 from cdc_core.landing.manifest import ChunkManifest
-from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord
 from cdc_core.model.scn import Scn
@@ -32,9 +30,8 @@ from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.evolution import identified
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkPart, ChunkRange, chunk_part
-from cdc_core.snapshot.read import read_chunk
 from cdc_core.steps.context import Context
-from cdc_core.steps.snapshots.files import ChunkFiles, writing
+from cdc_core.steps.snapshots.files import ChunkFiles, land_chunk
 from cdc_core.steps.snapshots.other_scn import (
     may_move_unseen,
     moved,
@@ -126,7 +123,6 @@ def refuse_between(
 def read_between(
     session: OracleSession,
     ctx: Context,
-    key: ChunkKey,
     record: ChunkRecord,
     files: ChunkFiles | None,
 ) -> ChunkManifest:
@@ -141,7 +137,7 @@ def read_between(
     """
     for attempt in range(ATTEMPTS):
         try:
-            return _read_once(session, ctx, key, record, files)
+            return _read_once(session, ctx, record, files)
         except CdcError as error:
             if attempt + 1 == ATTEMPTS or not _may_pass(error):
                 raise
@@ -160,7 +156,6 @@ def _may_pass(error: CdcError) -> bool:
 def _read_once(
     session: OracleSession,
     ctx: Context,
-    key: ChunkKey,
     record: ChunkRecord,
     files: ChunkFiles | None,
 ) -> ChunkManifest:
@@ -174,29 +169,16 @@ def _read_once(
     low = current_scn(session)
     with session.read_only():
         high = current_scn(session)
-        own_keys = isinstance(part, ChunkRange) and part.are_of_key(schema)
-        began = datetime.now(UTC)
-        with writing(
-            files, key, schema, low, began, is_exact=False, have_own_keys=own_keys
-        ) as passing:
-            return read_chunk(
-                session,
-                replace(schema, scn_from=low),
-                part,
-                source=ctx.source,
-                snapshot_id=record.snapshot_id,
-                number=record.number,
-                scn=low,
-                scn_high=high,
-                condition=record.condition,
-                landing=ctx.landing,
-                rows=ctx.config.oracle.fetch_rows,
-                masks=ctx.masks(record.table),
-                replacing=ctx.config.replacing(record.table),
-                began=began,
-                passing=passing,
-                settle=lambda: _settle(ctx, record.table, known),
-            )
+        return land_chunk(
+            session,
+            ctx,
+            record,
+            replace(schema, scn_from=low),
+            low,
+            files,
+            scn_high=high,
+            settle=lambda: _settle(ctx, record.table, known),
+        )
 
 
 def _definition(session: OracleSession, ctx: Context, record: ChunkRecord) -> TableSchema:
