@@ -243,8 +243,8 @@ class LakeConfig(ConfigModel):
     a window, the files count that can hold its keys: with keys of whole numbers those between whose
     bounds they lie, with other keys all of the mirror. Beyond that, Spark merges the window. In a
     mirror that has deletion vectors switched on, Redolake marks rows instead of rewriting files, in
-    files of up to 200 million rows together, however large they are; on object stores, it rewrites
-    files up to an eighth of this size there. 0: Spark merges all windows."""
+    files of up to 200 million rows together, however large they are. 0: Spark merges all
+    windows."""
 
     change_log_columns: tuple[ChangeLogColumn, ...] = (
         "ssn",
@@ -392,9 +392,8 @@ class MaintenanceConfig(ConfigModel):
     deletion_vectors: DeletionVectors = "auto"
     """Whether windows mark rows of a mirror as deleted instead of rewriting their files, merged by
     Spark or without it. ``auto``: in mirrors of 500,000 rows and more, from the first window on
-    that would copy 4 times as many rows as it changes; in a lake on an object store from the
-    `redolake maintain` on that follows such windows. A mirror that has them needs readers that know
-    deletion vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not
+    that would copy 4 times as many rows as it changes. A mirror that has them needs readers that
+    know deletion vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not
     ``to_pyarrow_table``)."""
 
     cluster_by_key: bool = False

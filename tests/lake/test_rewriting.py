@@ -462,9 +462,6 @@ def _vector_of(name: str, storage: str = "i") -> dict[str, AddedFile]:
         pytest.param({"rows": 20_000_001}, "many rows", id="many-rows"),
         pytest.param({"rows": None}, "nobody counted", id="rows-that-nobody-counted"),
         pytest.param({"size": 101, "keys": {"ID": (50, 60)}}, None, id="too-large-and-not-near"),
-        pytest.param({"size": 12, "properties": {"delta.enableDeletionVectors": "true"}}, None, id="small-and-vectors-are-on"),
-        pytest.param({"size": 13, "properties": {"delta.enableDeletionVectors": "true"}}, "13 bytes", id="too-large-where-vectors-are-on"),
-        pytest.param({"size": 13, "properties": {"delta.enableDeletionVectors": "false"}}, None, id="vectors-are-off"),
     ],
 )  # fmt: skip
 def test_what_delta_rs_would_not_write_right_is_merged_by_spark(

@@ -10,26 +10,40 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from pydantic import TypeAdapter
 
-from cdc_core.config import LandingConfig, LocalLandingConfig, ObjectLandingConfig, S3LandingConfig
+from cdc_core.config import (
+    LakeConfig,
+    LandingConfig,
+    LocalLandingConfig,
+    ObjectLandingConfig,
+    S3LandingConfig,
+)
+from cdc_core.delta import appending
 from cdc_core.delta.appending import create_table
 from cdc_core.delta.cloud_files import cloud_filesystem
 from cdc_core.delta.commits import put_commit
 from cdc_core.delta.history import filesystem_of, folder_exists, read_log
 from cdc_core.delta.log_files import Action, log_folder, newest_names, objects_of
-from cdc_core.errors import CommitConflictError, PreflightError, StoreUnavailableError
+from cdc_core.delta.row_counts import count_rows
+from cdc_core.errors import CommitConflictError, LakeError, PreflightError, StoreUnavailableError
+from cdc_core.lake.delta_lake import DeltaLake
+from cdc_core.lake.table_context import no_fence
 from cdc_core.landing.manifest import MANIFEST_NAME
 from cdc_core.landing.open import open_landing
 from cdc_core.objects.clouds import CloudObjects, cloud_objects
 from cdc_core.objects.store import ObjectStore
 from tests.delta.test_appending import SCHEMA, append, rows
+from tests.lake.test_s3 import no_spark
+from tests.lake.test_ways import _filled as fill
+from tests.lake.test_ways import _renames as renames
 from tests.landing.clouds import (
     azure_environment,
     azure_url,
@@ -40,6 +54,7 @@ from tests.landing.clouds import (
 from tests.landing.fault_proxy import FaultProcess
 from tests.landing.s3_process import S3Process
 from tests.landing.test_store import land
+from tests.stage.landed import Source, orders_schema
 
 ROOT = Path(__file__).parents[2]
 REMOTE = ["s3", "azure", "google"]
@@ -137,6 +152,68 @@ def test_of_two_writers_with_the_same_to_say_one_wins(place: Place) -> None:
     put_commit(filesystem, root, 1, same)
     with pytest.raises(FileExistsError):
         put_commit(filesystem, root, 1, same)
+
+
+@everywhere
+def test_a_window_marks_rows_of_a_mirror(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind another writer's commit not; behind a crash once; and a vector that is gone is named."""
+    lake = DeltaLake.open(LakeConfig(path=place.path), "shop", spark=no_spark)
+    source = Source(tmp_path, orders_schema())
+    fill(source, lake)
+    table = f"{place.path}/shop/mirror/shop.orders"
+    filesystem, root = filesystem_of(table)
+    first = renames(source, 1, 40)
+    first.apply(lake, vectors="always")
+    second = renames(source, 5, 41)
+    log = read_log(table)
+    assert log is not None
+    asked = count()  # before the commit of the change log, and before that of the mirror
+
+    def another_commits() -> None:
+        if next(asked):
+            put_commit(filesystem, root, log.version + 1, [{"commitInfo": {"operation": "OTHER"}}])
+
+    with pytest.raises(CommitConflictError):
+        second.apply(lake, position=first.scn_high, fence=another_commits)
+    with monkeypatch.context() as patched:
+        patched.setattr(appending, "put_commit", crash)
+        with pytest.raises(KeyboardInterrupt):
+            second.apply(lake, position=first.scn_high)
+    assert names_in(table) == names_in(table, log.version), "no commit says what the crash left"
+    if place.door is not None:
+        door, asked = place.door, count()
+        fence = lambda: door.fail(answer=1, cuts=1) if not next(asked) else None  # noqa: E731
+    else:
+        fence = no_fence
+    assert second.apply(lake, position=first.scn_high, fence=fence).write.way == "deletion vectors"
+    assert second.apply(lake, position=second.scn_high).skipped
+    assert names_in(table, log.version) == names_of(source, first.scn_high)
+    assert names_in(table) == names_of(source, second.scn_high)
+    assert count_rows(table) == len(names_in(table))
+    files = filesystem.get_file_info(pafs.FileSelector(root))
+    gone = [one.path for one in files if one.base_name.startswith("deletion_vector_")]
+    assert len(gone) == 4, "of the first window, of two that failed, and of the second window"
+    for path in gone:
+        filesystem.delete_file(path)
+    with pytest.raises(LakeError, match="deletion vector"):
+        renames(source, 7, 42).apply(lake, position=second.scn_high)
+
+
+def crash(*_given: object) -> None:
+    raise KeyboardInterrupt
+
+
+def names_in(table: str, version: int | None = None) -> dict[int, str]:
+    """Of each order, as a reader of deletion vectors sees the table."""
+    query = QueryBuilder().register("t", DeltaTable(table, version=version))
+    found = pa.table(query.execute('SELECT "ID", "NAME" FROM t').read_all()).to_pylist()
+    return {int(row["ID"]): row["NAME"] for row in found}
+
+
+def names_of(source: Source, scn: int) -> dict[int, str]:
+    return {int(row["ID"]): row["NAME"] for row in source.state(scn)}
 
 
 @everywhere

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as pafs
 
 from cdc_core.delta.commits import (
     GUARD_FEATURE,
@@ -37,11 +36,6 @@ until they are written, and the keys of one file."""
 
 MARKED_ROWS_MAX = 200_000_000
 """So many where rows are marked: keys are read, and forgotten file by file."""
-
-MARKED_SHARE = 8
-"""Where deletion vectors are switched on and delta-rs has to commit, which writes none, files are
-written anew up to this part of the size only: beyond that, each window leaves more files behind
-than a user of vectors expects."""
 
 VECTORS_ROWS_MIN = 500_000
 """A mirror gets deletion vectors by itself from so many rows on; below half of them it loses them
@@ -199,8 +193,7 @@ def _too_large(
         return f"its files have many rows: {size.rows}"
     if marks:
         return None
-    bytes_max = mirror.work.rewrite_bytes_max
-    if size.bytes > bytes_max // (MARKED_SHARE if mirror.has_vectors_on else 1):
+    if size.bytes > mirror.work.rewrite_bytes_max:
         return f"its files have {size.bytes} bytes"
     has_vectors = mirror.have_vectors(names) and not _takes_vectors(mirror, names)
     return "its files have deletion vectors" if has_vectors else None
@@ -223,8 +216,7 @@ def gets_vectors(mirror: MirrorFiles, rows_copied: int, changes: int) -> bool:
         rows = pc.sum(mirror.files["num_records"]).as_py() or 0
         if rows < VECTORS_ROWS_MIN or rows_copied < COPIED_PER_CHANGE_MIN * max(changes, 1):
             return False
-    names = mirror.files["path"].to_pylist()
-    return _is_on_disk(mirror) and _commits_itself(mirror, names)
+    return _commits_itself(mirror, mirror.files["path"].to_pylist())
 
 
 def _will_mark(mirror: MirrorFiles, names: Sequence[str], size: MergeSize) -> bool:
@@ -234,12 +226,7 @@ def _will_mark(mirror: MirrorFiles, names: Sequence[str], size: MergeSize) -> bo
 
 def _takes_vectors(mirror: MirrorFiles, names: Sequence[str]) -> bool:
     log = read_log(mirror.work.mirror)
-    is_possible = log is not None and takes_vectors(log)
-    return is_possible and _is_on_disk(mirror) and _commits_itself(mirror, names)
-
-
-def _is_on_disk(mirror: MirrorFiles) -> bool:
-    return isinstance(filesystem_of(mirror.work.mirror)[0], pafs.LocalFileSystem)
+    return log is not None and takes_vectors(log) and _commits_itself(mirror, names)
 
 
 def _commits_itself(mirror: MirrorFiles, names: Sequence[str]) -> bool:
