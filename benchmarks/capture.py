@@ -58,7 +58,7 @@ def _driver_alone(airport: Airport, windows: list[ScnWindow]) -> tuple[int, floa
     """Rows and seconds of the bare query, window by window."""
     config = airport.pipeline.config
     tables = [airport.schema(table.table.name) for table in config.tables]
-    first = airport.pipeline.store.sources.get(config.name)
+    first = airport.pipeline.store.source.get()
     assert first is not None
     assert first.mining_low is not None
     low, counted = first.mining_low, 0

@@ -143,7 +143,7 @@ def compare_events(
             events=len(theirs),
         )
     for log in logs:
-        record = ctx.store.tables.get(ctx.source, log.table)
+        record = ctx.store.tables.get(log.table)
         if record is None or (record.mirror_scn or 0) < high:
             raise NotYetError(
                 "the change log does not reach the upper SCN yet",

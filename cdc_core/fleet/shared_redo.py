@@ -46,5 +46,5 @@ def _read_once(window: ScnWindow, sharing: Sequence[Pipeline]) -> list[Prefetche
 def _work(source: Pipeline, window: ScnWindow) -> WindowWork:
     record = source.window_record(window)
     ordinals = range(record.ordinal - 1, record.ordinal)
-    before = source.store.windows.find(source.source, ordinals=ordinals)
+    before = source.store.windows.find(ordinals=ordinals)
     return window_work(source, record, before[0] if before else None, ())

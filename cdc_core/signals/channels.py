@@ -31,20 +31,20 @@ _UNFINISHED_LINE_SECONDS = 10
 class KnownSignals(Protocol):
     """What a channel may ask of the metadata store, and note there."""
 
-    def find(self, source: str) -> Sequence[Signal]:
-        """All signals of a source."""
+    def find(self) -> Sequence[Signal]:
+        """All signals of the source."""
 
-    def table_scn(self, source: str, name: str) -> Scn | None:
+    def table_scn(self, name: str) -> Scn | None:
         """The SCN from which on rows of a signal table are signals; None before the first look."""
 
-    def begin_table(self, source: str, name: str, scn: Scn) -> None:
+    def begin_table(self, name: str, scn: Scn) -> None:
         """Note the first look."""
 
-    def offsets(self, source: str, topic: str) -> Mapping[int, int]:
+    def offsets(self, topic: str) -> Mapping[int, int]:
         """Of each partition of a topic, the offset of the first record that was not read; none
         before the first look."""
 
-    def keep_offsets(self, source: str, topic: str, offsets: Mapping[int, int]) -> None:
+    def keep_offsets(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Note how far partitions were read."""
 
 

@@ -59,7 +59,7 @@ class KafkaChannel:
             PreflightError: Kafka's client is not installed.
             SignalsUnavailableError: Kafka cannot be reached, or has no such topic.
         """
-        offsets = known.offsets(self._source, self._topic)
+        offsets = known.offsets(self._topic)
         self._known, self._behind = known, dict(offsets)
         found: list[Signal] = []
         with self._consumer() as consumer:
@@ -75,7 +75,7 @@ class KafkaChannel:
         Raises:
             As for :meth:`read`.
         """
-        offsets = known.offsets(self._source, self._topic)
+        offsets = known.offsets(self._topic)
         with self._consumer() as consumer:
             for partition in self._partitions(consumer):
                 place = self._client().TopicPartition(self._topic, partition)
@@ -87,7 +87,7 @@ class KafkaChannel:
     def acknowledge(self) -> None:
         """Keep the offsets behind what was read."""
         if self._known is not None:
-            self._known.keep_offsets(self._source, self._topic, self._behind)
+            self._known.keep_offsets(self._topic, self._behind)
 
     def _records(self, consumer: Any, partition: int, begin: int | None) -> list[Signal]:
         client = self._client()

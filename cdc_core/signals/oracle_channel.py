@@ -83,14 +83,14 @@ class OracleChannel:
         Raises:
             PreflightError: The table is not there or may not be read.
         """
-        source, position = self._config.name, self._position
-        begun = known.table_scn(source, str(self._table))
+        position = self._position
+        begun = known.table_scn(str(self._table))
         old = frozenset[str]()
         if begun is None:
             old = _rows_before(self._session, self._table, position)
-        before = {signal.id: signal for signal in known.find(source)}
+        before = {signal.id: signal for signal in known.find()}
         self._known, self._looked_at = known, current_scn(self._session)
-        last = known.offsets(source, str(self._table)).get(_LOOK, position)
+        last = known.offsets(str(self._table)).get(_LOOK, position)
         came = self._came_since(Scn(last))
         ids = {one.id for one in came}
         there = read_signal_table(self._session, self._config)
@@ -106,8 +106,8 @@ class OracleChannel:
         """Note the first look; rows stay, and their ids tell that they are known."""
         if self._known is not None:
             name = str(self._table)
-            self._known.begin_table(self._config.name, name, self._position)
-            self._known.keep_offsets(self._config.name, name, {_LOOK: self._looked_at})
+            self._known.begin_table(name, self._position)
+            self._known.keep_offsets(name, {_LOOK: self._looked_at})
 
     def _came_since(self, last: Scn) -> list[Signal]:
         """Signals that were inserted since the last look, deleted ones too; none where Oracle does

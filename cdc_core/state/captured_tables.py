@@ -34,20 +34,20 @@ class CapturedTables(StorePart):
     """Tables that are or were captured: where each stands, and how its stream begins, pauses and
     ends."""
 
-    def all(self, source: str) -> list[TableRecord]:
+    def all(self) -> list[TableRecord]:
         """The source's tables in the order of their names."""
         with self._database.reading() as connection:
-            return table_rows(connection, source)
+            return table_rows(connection, self._source)
 
-    def get(self, source: str, table: TableId) -> TableRecord | None:
+    def get(self, table: TableId) -> TableRecord | None:
         """One table."""
         with self._database.reading() as connection:
-            return table_row(connection, source, table)
+            return table_row(connection, self._source, table)
 
-    def revisions(self, source: str) -> dict[tuple[str, str], int]:
+    def revisions(self) -> dict[tuple[str, str], int]:
         """How often each table's record was changed, by owner and name."""
         with self._database.reading() as connection:
-            rows = connection.execute(TABLE_REVISIONS, {"of": source})
+            rows = connection.execute(TABLE_REVISIONS, {"of": self._source})
             return {(owner, name): revision for owner, name, revision in rows}
 
     def begin_stream(self, record: TableRecord, schema: TableSchema) -> None:
@@ -102,7 +102,7 @@ class CapturedTables(StorePart):
                 put_table(connection, record)
             return planned
 
-    def finish_snapshot(self, source: str, table: TableId) -> bool:
+    def finish_snapshot(self, table: TableId) -> bool:
         """Make a joining table ready for windows, from its snapshot's SCN on, if all chunks of that
         snapshot are applied or dropped.
 
@@ -110,11 +110,11 @@ class CapturedTables(StorePart):
             Whether the table has become ready just now.
         """
         with self._database.writing() as connection:
-            record = table_row(connection, source, table)
+            record = table_row(connection, self._source, table)
             if record is None or record.state != "snapshotting":
                 return False
             unfinished = select(CHUNKS.c.number).where(
-                of(CHUNKS, source, table, snapshot_id=record.snapshot_id),
+                of(CHUNKS, self._source, table, snapshot_id=record.snapshot_id),
                 CHUNKS.c.state.not_in(("applied", "dropped")),
             )
             if connection.execute(unfinished.limit(1)).first() is not None:
@@ -124,12 +124,11 @@ class CapturedTables(StorePart):
                 "mirror_scn": record.snapshot_scn,
                 "revision": record.revision + 1,
             }
-            connection.execute(update(TABLES).where(is_table(source, table)).values(ready))
+            connection.execute(update(TABLES).where(is_table(self._source, table)).values(ready))
             return True
 
     def end_stream(
         self,
-        source: str,
         end: StreamEnd,
         *,
         state: Literal["failed", "removed"] = "failed",
@@ -141,7 +140,7 @@ class CapturedTables(StorePart):
             Whether the table is known.
         """
         with self._database.writing() as connection:
-            record = table_row(connection, source, end.table)
+            record = table_row(connection, self._source, end.table)
             if record is None:
                 return False
             scn = min(end.scn, record.stopped_scn or end.scn)
@@ -154,7 +153,7 @@ class CapturedTables(StorePart):
                 put_table(connection, replace(record, stopped_scn=Scn(scn)))
             return True
 
-    def fail(self, source: str, end: StreamEnd, *, failed_as: TableRecord | None = None) -> bool:
+    def fail(self, end: StreamEnd, *, failed_as: TableRecord | None = None) -> bool:
         """Let a table fail in the lake: its redo is still captured, and it can be resumed. If its
         stream has ended and it fails on what still belongs to it, that waits until then.
 
@@ -167,7 +166,7 @@ class CapturedTables(StorePart):
             Whether the table was looked at: False where it is not known, or was left alone.
         """
         with self._database.writing() as connection:
-            record = table_row(connection, source, end.table)
+            record = table_row(connection, self._source, end.table)
             if record is None or (failed_as and _place(failed_as) != _place(record)):
                 return False
             if record.is_captured:
@@ -198,13 +197,7 @@ class CapturedTables(StorePart):
             put_table(connection, _stopped(record, end, self._database.moment(), scn=end.scn))
 
     def pause(
-        self,
-        source: str,
-        table: TableId,
-        *,
-        reason: str,
-        way_out: str,
-        asked_by: AskedBy = "command",
+        self, table: TableId, *, reason: str, way_out: str, asked_by: AskedBy = "command"
     ) -> TableRecord:
         """Keep a table's mirror as it is while its redo goes on being captured.
 
@@ -212,7 +205,7 @@ class CapturedTables(StorePart):
             ConfigError: The table is not captured any more.
         """
         with self._database.writing() as connection:
-            record = _captured(connection, source, table, "paused")
+            record = _captured(connection, self._source, table, "paused")
             paused = replace(
                 record, state="paused", reason=reason, way_out=way_out, asked_by=asked_by,
                 since=self._database.moment(), trouble=None,
@@ -220,7 +213,7 @@ class CapturedTables(StorePart):
             put_table(connection, paused)
             return paused
 
-    def resume(self, source: str, table: TableId) -> TableRecord:
+    def resume(self, table: TableId) -> TableRecord:
         """Let a paused or failed table go on where its mirror or its snapshot stands; one whose
         stream has ended takes the rest.
 
@@ -228,12 +221,12 @@ class CapturedTables(StorePart):
             ConfigError: The table's stream has ended, so there is nothing that it could go on with.
         """
         with self._database.writing() as connection:
-            found = table_row(connection, source, table)
+            found = table_row(connection, self._source, table)
             if found is not None and found.rest_waits is not None:
                 rest = replace(found, rest_waits=None, trouble=None, asked_by=None)
                 put_table(connection, rest)
                 return rest
-            record = _captured(connection, source, table, "resumed")
+            record = _captured(connection, self._source, table, "resumed")
             state = "snapshotting" if record.mirror_scn is None else "ready"
             resumed = _going_on(record, self._database.moment(), state=state)
             put_table(connection, resumed)
@@ -274,39 +267,39 @@ class CapturedTables(StorePart):
             if record is not None:
                 _remark(connection, record, reason, way_out, self._database.moment())
 
-    def remark(self, source: str, table: TableId, *, reason: str, way_out: str) -> bool:
+    def remark(self, table: TableId, *, reason: str, way_out: str) -> bool:
         """Say what the configuration asks of a table that goes on. Repeatable.
 
         Returns:
             Whether that was not said before.
         """
         with self._database.writing() as connection:
-            record = table_row(connection, source, table)
+            record = table_row(connection, self._source, table)
             return record is not None and _remark(
                 connection, record, reason, way_out, self._database.moment()
             )
 
-    def note_quarantine(self, source: str, table: TableId, rows: int) -> None:
+    def note_quarantine(self, table: TableId, rows: int) -> None:
         """Note how many rows of a table are in quarantine. Repeatable."""
         with self._database.writing() as connection:
-            record = table_row(connection, source, table)
+            record = table_row(connection, self._source, table)
             if record is not None and record.in_quarantine != rows:
                 put_table(connection, replace(record, in_quarantine=rows))
 
-    def forget_reason(self, source: str, table: TableId) -> None:
+    def forget_reason(self, table: TableId) -> None:
         """Take back what is said of a table that goes on."""
         with self._database.writing() as connection:
-            record = table_row(connection, source, table)
+            record = table_row(connection, self._source, table)
             if record is not None and record.state in {"ready", "snapshotting"}:
                 put_table(
                     connection,
                     replace(record, reason=None, way_out=None, since=None, asked_by=None),
                 )
 
-    def readmit(self, source: str, table: TableId) -> None:
+    def readmit(self, table: TableId) -> None:
         """Make a removed table new again, so that it joins with the next snapshot."""
         with self._database.writing() as connection:
-            record = table_row(connection, source, table)
+            record = table_row(connection, self._source, table)
             if record is not None and record.state == "removed":
                 put_table(
                     connection,

@@ -44,13 +44,12 @@ class Chunks(StorePart):
 
     def find(
         self,
-        source: str,
         table: TableId | None = None,
         snapshot_id: str | None = None,
         states: Iterable[ChunkState] | None = None,
     ) -> list[ChunkRecord]:
         """Chunks by table, snapshot and number; all conditions are optional."""
-        query = select(CHUNKS).where(of(CHUNKS, source, table))
+        query = select(CHUNKS).where(of(CHUNKS, self._source, table))
         if snapshot_id is not None:
             query = query.where(CHUNKS.c.snapshot_id == snapshot_id)
         if states is not None:
@@ -58,13 +57,11 @@ class Chunks(StorePart):
         rows = self._rows(query.order_by(*_PLACE, CHUNKS.c.number))
         return [_chunk_from_row(row) for row in rows]
 
-    def are_others_applied(
-        self, source: str, table: TableId, snapshot_id: str, number: int
-    ) -> bool:
+    def are_others_applied(self, table: TableId, snapshot_id: str, number: int) -> bool:
         """Are all chunks of a snapshot but this one applied? One that is not is enough to know:
         the last ones are asked first."""
         others = select(CHUNKS.c.number).where(
-            of(CHUNKS, source, table, snapshot_id=snapshot_id),
+            of(CHUNKS, self._source, table, snapshot_id=snapshot_id),
             CHUNKS.c.number != number,
             CHUNKS.c.state != "applied",
         )
@@ -73,12 +70,12 @@ class Chunks(StorePart):
             return newest.first() is None
 
     def of_other_snapshots(
-        self, source: str, table: TableId, snapshot_id: str, since: int
+        self, table: TableId, snapshot_id: str, since: int
     ) -> list[tuple[str, int]]:
         """Which chunks with rows of other snapshots than a table's first, which was read as of
         ``since``, are applied: those of signals, repairs, and rows that came without redo."""
         query = select(CHUNKS.c.snapshot_id, CHUNKS.c.number).where(
-            of(CHUNKS, source, table, state="applied"),
+            of(CHUNKS, self._source, table, state="applied"),
             CHUNKS.c.snapshot_id != snapshot_id,
             CHUNKS.c.scn >= since,
             CHUNKS.c.rows > 0,
@@ -86,12 +83,12 @@ class Chunks(StorePart):
         with self._database.reading() as connection:
             return [(str(row[0]), int(row[1])) for row in connection.execute(query)]
 
-    def get(self, source: str, table: TableId, snapshot_id: str, number: int) -> ChunkRecord | None:
+    def get(self, table: TableId, snapshot_id: str, number: int) -> ChunkRecord | None:
         """One chunk."""
         with self._database.reading() as connection:
-            return _chunk(connection, source, table, snapshot_id, number)
+            return _chunk(connection, self._source, table, snapshot_id, number)
 
-    def covered_scn(self, source: str, table: TableId) -> int:
+    def covered_scn(self, table: TableId) -> int:
         """The SCN as of which the newest snapshot of the whole table knows every key, also those
         that are not there; 0 without one.
 
@@ -101,7 +98,7 @@ class Chunks(StorePart):
         """
         whole = (
             select(func.min(CHUNKS.c.scn).label("scn"))
-            .where(of(CHUNKS, source, table))
+            .where(of(CHUNKS, self._source, table))
             .group_by(CHUNKS.c.snapshot_id)
             .having(func.sum(_lacks()) == 0)
             .subquery()
@@ -109,10 +106,10 @@ class Chunks(StorePart):
         with self._database.reading() as connection:
             return int(connection.execute(select(func.max(whole.c.scn))).scalar_one() or 0)
 
-    def covered_scns(self, source: str) -> dict[TableId, int]:
+    def covered_scns(self) -> dict[TableId, int]:
         """:meth:`covered_scn` of every table that has one."""
         whole = select(CHUNKS.c.owner, CHUNKS.c.name, func.min(CHUNKS.c.scn).label("scn")).where(
-            CHUNKS.c.source == source
+            CHUNKS.c.source == self._source
         )
         whole = whole.group_by(*_PLACE).having(func.sum(_lacks()) == 0)
         with self._database.reading() as connection:
@@ -123,27 +120,24 @@ class Chunks(StorePart):
             found[table] = max(found.get(table, 0), int(scn))
         return found
 
-    def drop_unread(self, source: str, table: TableId, *, keeps_first: bool) -> list[ChunkRecord]:
+    def drop_unread(self, table: TableId, *, keeps_first: bool) -> list[ChunkRecord]:
         """Drop a table's chunks that nobody has read, but for those of rows that came without redo,
         for which windows wait; return them.
 
         Args:
-            source: The source.
             table: The table.
             keeps_first: Leave the first of them, with which the table's Delta tables begin.
         """
         with self._database.writing() as connection:
-            unread = _unread(connection, source, table)[1 if keeps_first else 0 :]
+            unread = _unread(connection, self._source, table)[1 if keeps_first else 0 :]
             for chunk in unread:
                 set_chunk(connection, chunk, state="dropped")
             return unread
 
-    def snapshots(
-        self, source: str, table: TableId | None = None
-    ) -> dict[tuple[TableId, str], bool]:
+    def snapshots(self, table: TableId | None = None) -> dict[tuple[TableId, str], bool]:
         """Every snapshot, or those of one table, by table and id, and whether all of its chunks are
         applied."""
-        binds, queries = {"of": source}, (_SNAPSHOTS, _OPEN_SNAPSHOTS)
+        binds, queries = {"of": self._source}, (_SNAPSHOTS, _OPEN_SNAPSHOTS)
         if table is not None:
             binds |= {"owned": table.owner, "named": table.name}
             queries = (_SNAPSHOTS_OF_TABLE, _OPEN_SNAPSHOTS_OF_TABLE)
@@ -155,37 +149,39 @@ class Chunks(StorePart):
             for owner, name, one in every
         }
 
-    def counts(self, source: str) -> dict[tuple[TableId, str], tuple[int, int]]:
+    def counts(self) -> dict[tuple[TableId, str], tuple[int, int]]:
         """Every snapshot by table and id: how many of its chunks are applied, and how many there
         are, but for dropped ones."""
         applied = func.sum(case((CHUNKS.c.state == "applied", 1), else_=0))
-        query = select(*_PLACE, applied, _wanted()).where(CHUNKS.c.source == source)
+        query = select(*_PLACE, applied, _wanted()).where(CHUNKS.c.source == self._source)
         with self._database.reading() as connection:
             rows = connection.execute(query.group_by(*_PLACE)).all()
         return {
             (TableId(owner, name), one): (int(done), int(n)) for owner, name, one, done, n in rows
         }
 
-    def unfinished(self, source: str) -> dict[tuple[TableId, str], list[ChunkRecord]]:
+    def unfinished(self) -> dict[tuple[TableId, str], list[ChunkRecord]]:
         """Every snapshot that has chunks to apply, by table and id: all of its chunks."""
         waits = _OPEN_SNAPSHOTS.subquery()
         is_one = and_(
             *(CHUNKS.c[name] == waits.c[name] for name in ("owner", "name", "snapshot_id"))
         )
-        query = select(CHUNKS).join(waits, is_one).where(CHUNKS.c.source == source)
+        query = select(CHUNKS).join(waits, is_one).where(CHUNKS.c.source == self._source)
         found: dict[tuple[TableId, str], list[ChunkRecord]] = {}
         with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(*_PLACE, CHUNKS.c.number), {"of": source})
+            rows = connection.execute(
+                query.order_by(*_PLACE, CHUNKS.c.number), {"of": self._source}
+            )
             for chunk in map(_chunk_from_row, rows.mappings()):
                 found.setdefault((chunk.table, chunk.snapshot_id), []).append(chunk)
         return found
 
-    def reading(self, source: str) -> dict[TableId, tuple[int, float]]:
+    def reading(self) -> dict[TableId, tuple[int, float]]:
         """How many rows were read from each table in chunks, and in how many seconds of one
         session."""
         sums = (func.sum(CHUNKS.c.rows), func.sum(CHUNKS.c.seconds))
         query = select(CHUNKS.c.owner, CHUNKS.c.name, *sums).where(
-            CHUNKS.c.source == source, CHUNKS.c.rows > 0, CHUNKS.c.seconds > 0
+            CHUNKS.c.source == self._source, CHUNKS.c.rows > 0, CHUNKS.c.seconds > 0
         )
         with self._database.reading() as connection:
             rows = connection.execute(query.group_by(CHUNKS.c.owner, CHUNKS.c.name)).all()
@@ -193,9 +189,9 @@ class Chunks(StorePart):
             TableId(owner, name): (int(read), float(seconds)) for owner, name, read, seconds in rows
         }
 
-    def tally(self, source: str, table: TableId, snapshot_id: str) -> ChunkTally:
+    def tally(self, table: TableId, snapshot_id: str) -> ChunkTally:
         """How far one snapshot of a table is, counted by the database."""
-        mine = of(CHUNKS, source, table, snapshot_id=snapshot_id)
+        mine = of(CHUNKS, self._source, table, snapshot_id=snapshot_id)
         settled = func.sum(case((CHUNKS.c.state.in_(_SETTLED), 1), else_=0))
         rows = func.sum(case((CHUNKS.c.state == "applied", CHUNKS.c.rows), else_=0))
         query = select(func.count(), settled, rows, func.max(CHUNKS.c.signal_id)).where(mine)
@@ -203,12 +199,10 @@ class Chunks(StorePart):
             chunks, done, read, signal = connection.execute(query).one()
         return ChunkTally(int(chunks), int(done or 0), int(read or 0), signal)
 
-    def begun_together(
-        self, source: str, snapshot_id: str, signal_id: str | None
-    ) -> tuple[list[TableId], bool]:
+    def begun_together(self, snapshot_id: str, signal_id: str | None) -> tuple[list[TableId], bool]:
         """The tables of the snapshots that one signal asked for, or without one those of one id;
         and is nothing left to do with any of their chunks?"""
-        mine = of(CHUNKS, source, signal_id=signal_id)
+        mine = of(CHUNKS, self._source, signal_id=signal_id)
         if signal_id is None:
             mine = and_(mine, CHUNKS.c.snapshot_id == snapshot_id)
         tables = select(CHUNKS.c.owner, CHUNKS.c.name).where(mine).distinct()
@@ -217,11 +211,11 @@ class Chunks(StorePart):
             found = sorted(TableId(*row) for row in connection.execute(tables))
             return found, connection.execute(left).first() is None
 
-    def signal_progress(self, source: str) -> dict[str, tuple[int, int]]:
+    def signal_progress(self) -> dict[str, tuple[int, int]]:
         """Every signal that planned chunks: how many of them are applied, and how many there are,
         but for dropped ones."""
         applied = func.sum(case((CHUNKS.c.state == "applied", 1), else_=0))
-        mine = (CHUNKS.c.source == source) & CHUNKS.c.signal_id.is_not(None)
+        mine = (CHUNKS.c.source == self._source) & CHUNKS.c.signal_id.is_not(None)
         query = select(CHUNKS.c.signal_id, applied, _wanted()).where(mine)
         with self._database.reading() as connection:
             rows = connection.execute(query.group_by(CHUNKS.c.signal_id)).all()
@@ -274,7 +268,7 @@ class Chunks(StorePart):
                 )
 
     def record_applied(
-        self, source: str, table: TableId, snapshot_id: str, number: int, *, seconds: float = 0.0
+        self, table: TableId, snapshot_id: str, number: int, *, seconds: float = 0.0
     ) -> None:
         """Note that the lake took a chunk. Repeatable.
 
@@ -282,12 +276,12 @@ class Chunks(StorePart):
             NotYetError: The chunk has not landed.
         """
         with self._database.writing() as connection:
-            record = _known(connection, source, table, snapshot_id, number)
+            record = _known(connection, self._source, table, snapshot_id, number)
             if record.state == "planned":
                 raise NotYetError(
                     "the chunk has not landed yet",
                     hint="Read it first: `redolake snapshot`.",
-                    source=source,
+                    source=self._source,
                     table=table,
                     snapshot_id=snapshot_id,
                     number=number,
@@ -296,7 +290,9 @@ class Chunks(StorePart):
                 now = self._database.now()
                 set_chunk(connection, record, state="applied", apply_seconds=seconds, applied=now)
                 now = self._database.now()
-                add_totals(connection, source, counts_of_chunk(record, seconds=seconds, now=now))
+                add_totals(
+                    connection, self._source, counts_of_chunk(record, seconds=seconds, now=now)
+                )
 
     def restore(self, chunks: Sequence[ChunkRecord]) -> None:
         """Write chunks in whatever state into a store that is made anew."""

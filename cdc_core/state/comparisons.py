@@ -14,9 +14,9 @@ from cdc_core.state.sql_tables import COMPARISONS
 class Comparisons(StorePart):
     """The newest comparison of each table, by its SCN."""
 
-    def newest(self, source: str) -> dict[TableId, Comparison]:
+    def newest(self) -> dict[TableId, Comparison]:
         """The last comparison of each table that was compared."""
-        query = select(COMPARISONS).where(COMPARISONS.c.source == source)
+        query = select(COMPARISONS).where(COMPARISONS.c.source == self._source)
         return {
             TableId(row["owner"], row["name"]): Comparison(
                 scn=Scn(row["scn"]),
@@ -27,9 +27,9 @@ class Comparisons(StorePart):
             for row in self._rows(query)
         }
 
-    def keep(self, source: str, table: TableId, *, scn: Scn, rows: int, differences: int) -> None:
+    def keep(self, table: TableId, *, scn: Scn, rows: int, differences: int) -> None:
         """Note a comparison, unless one as of a later SCN is known."""
-        place = {"source": source, "owner": table.owner, "name": table.name}
+        place = {"source": self._source, "owner": table.owner, "name": table.name}
         known = select(COMPARISONS.c.scn).filter_by(**place)
         with self._database.writing() as connection:
             newest = connection.execute(known).scalar_one_or_none()

@@ -146,10 +146,11 @@ class Database:
 
 
 class StorePart:
-    """What a part of the store is about, in a database that all parts share."""
+    """One subject of the store, of one source, in a database that all parts share."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, source: str) -> None:
         self._database = database
+        self._source = source
 
     def _rows(self, query: Any) -> list[RowMapping]:
         """The rows of a query, in a transaction of its own."""

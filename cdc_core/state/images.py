@@ -40,7 +40,7 @@ _TABLES = (SOURCES, TABLES, WINDOWS, WINDOW_TABLES, CHUNKS, OPEN_TRANSACTIONS, S
 class Images(StorePart):
     """The whole of a source at once."""
 
-    def get(self, source: str) -> Image:
+    def get(self) -> Image:
         """All that the store holds of a source, but for what is not part of an image."""
         with self._database.reading() as connection:
             return {
@@ -48,19 +48,19 @@ class Images(StorePart):
                     dict(row)
                     for row in connection.execute(
                         select(table)
-                        .where(_source_of(table) == source)
+                        .where(_source_of(table) == self._source)
                         .order_by(*table.primary_key.columns)
                     ).mappings()
                 ]
                 for table in _TABLES
             }
 
-    def put(self, source: str, image: Image) -> None:
+    def put(self, image: Image) -> None:
         """Put an image in the place of all that the store holds of the source, in one
         transaction."""
         with self._database.writing() as connection:
             for table in _TABLES:
-                connection.execute(delete(table).where(_source_of(table) == source))
+                connection.execute(delete(table).where(_source_of(table) == self._source))
                 if rows := image[table.name]:
                     connection.execute(insert(table), [dict(row) for row in rows])
 

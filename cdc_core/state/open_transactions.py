@@ -15,9 +15,9 @@ from cdc_core.state.sql_tables import OPEN_TRANSACTIONS, values_of
 class Ledger(StorePart):
     """The ledger of open transactions."""
 
-    def open_transactions(self, source: str) -> list[OpenTransaction]:
+    def open_transactions(self) -> list[OpenTransaction]:
         """The ledger after the last captured window, oldest first."""
-        query = select(OPEN_TRANSACTIONS).where(OPEN_TRANSACTIONS.c.source == source)
+        query = select(OPEN_TRANSACTIONS).where(OPEN_TRANSACTIONS.c.source == self._source)
         return [
             _ledger_from_row(row)
             for row in self._rows(query.order_by(OPEN_TRANSACTIONS.c.first_ordinal))

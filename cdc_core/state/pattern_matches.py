@@ -16,9 +16,13 @@ from cdc_core.state.sql_tables import values_of
 class PatternMatches(StorePart):
     """What Oracle's dictionary said when the patterns were looked up last."""
 
-    def get(self, source: str) -> list[FoundTable]:
+    def get(self) -> list[FoundTable]:
         """The tables that were found, by name; those that cannot be captured have the reason."""
-        query = select(FOUND).where(FOUND.c.source == source).order_by(FOUND.c.owner, FOUND.c.name)
+        query = (
+            select(FOUND)
+            .where(FOUND.c.source == self._source)
+            .order_by(FOUND.c.owner, FOUND.c.name)
+        )
         with self._database.reading() as connection:
             return [
                 FoundTable(
@@ -29,10 +33,10 @@ class PatternMatches(StorePart):
                 for row in connection.execute(query).mappings()
             ]
 
-    def save(self, source: str, found: Sequence[FoundTable]) -> None:
+    def save(self, found: Sequence[FoundTable]) -> None:
         """Put these tables in the place of those that were found before."""
-        values = [values_of(FOUND, one, source=source) for one in found]
+        values = [values_of(FOUND, one, source=self._source) for one in found]
         with self._database.writing() as connection:
-            connection.execute(delete(FOUND).where(FOUND.c.source == source))
+            connection.execute(delete(FOUND).where(FOUND.c.source == self._source))
             if values:
                 connection.execute(insert(FOUND), values)

@@ -46,14 +46,18 @@ class SchemaVersion:
 class SchemaHistory(StorePart):
     """The schema history."""
 
-    def versions(self, source: str, table: TableId) -> list[SchemaVersion]:
+    def versions(self, table: TableId) -> list[SchemaVersion]:
         """A table's versions, oldest first."""
-        query = select(VERSIONS).where(of(VERSIONS, source, table)).order_by(VERSIONS.c.scn_from)
+        query = (
+            select(VERSIONS).where(of(VERSIONS, self._source, table)).order_by(VERSIONS.c.scn_from)
+        )
         return [_version_from_row(row) for row in self._rows(query)]
 
-    def by_table(self, source: str) -> dict[TableId, list[SchemaVersion]]:
+    def by_table(self) -> dict[TableId, list[SchemaVersion]]:
         """The versions of every table, oldest first: one query, however many tables there are."""
-        query = select(VERSIONS).where(VERSIONS.c.source == source).order_by(VERSIONS.c.scn_from)
+        query = (
+            select(VERSIONS).where(VERSIONS.c.source == self._source).order_by(VERSIONS.c.scn_from)
+        )
         found: dict[TableId, list[SchemaVersion]] = {}
         with self._database.reading() as connection:
             for row in connection.execute(query).mappings():
@@ -61,18 +65,18 @@ class SchemaHistory(StorePart):
                 found.setdefault(version.schema.table, []).append(version)
         return found
 
-    def newest(self, source: str) -> dict[TableId, TableSchema]:
+    def newest(self) -> dict[TableId, TableSchema]:
         """Every table's newest version."""
         with self._database.reading() as connection:
-            rows = connection.execute(_newest_versions(), {"of": source}).mappings()
+            rows = connection.execute(_newest_versions(), {"of": self._source}).mappings()
             found = [_version_from_row(row).schema for row in rows]
         return {schema.table: schema for schema in found}
 
-    def at(self, source: str, table: TableId, scn: Scn) -> TableSchema | None:
+    def at(self, table: TableId, scn: Scn) -> TableSchema | None:
         """The version valid at an SCN; None if the SCN is before the first one."""
         query = (
             select(VERSIONS)
-            .where(of(VERSIONS, source, table), VERSIONS.c.scn_from <= scn)
+            .where(of(VERSIONS, self._source, table), VERSIONS.c.scn_from <= scn)
             .order_by(VERSIONS.c.scn_from.desc())
             .limit(1)
         )

@@ -16,41 +16,43 @@ from cdc_core.state.open_transactions import Ledger
 from cdc_core.state.pattern_matches import PatternMatches
 from cdc_core.state.schemas import SchemaHistory
 from cdc_core.state.signals import Signals
-from cdc_core.state.sources import Sources
+from cdc_core.state.source import SourceRow
 from cdc_core.state.totals import Totals
 from cdc_core.state.window_history import WindowHistory
 from cdc_core.state.windows import Windows
 
 
 class Store:
-    """The metadata store, by what it is about: ``store.windows.plan(…)``, ``store.tables.get(…)``.
+    """The metadata store of one source, by subject: ``store.windows.plan(…)``,
+    ``store.tables.get(…)``.
 
     Every method of a part is one SQL transaction, and may be called from many threads and
     processes; it raises :class:`~cdc_core.errors.StoreUnavailableError` when the database cannot be
     reached.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, source: str) -> None:
         self._database = database
-        self.sources = Sources(database)
-        self.tables = CapturedTables(database)
-        self.windows = Windows(database)
-        self.history = WindowHistory(database)
-        self.ledger = Ledger(database)
-        self.chunks = Chunks(database)
-        self.schemas = SchemaHistory(database)
-        self.signals = Signals(database)
-        self.matches = PatternMatches(database)
-        self.images = Images(database)
-        self.comparisons = Comparisons(database)
-        self.notifications = Notifications(database)
-        self.totals = Totals(database)
-        self.leases = Leases(database)
+        self.source = SourceRow(database, source)
+        self.tables = CapturedTables(database, source)
+        self.windows = Windows(database, source)
+        self.history = WindowHistory(database, source)
+        self.ledger = Ledger(database, source)
+        self.chunks = Chunks(database, source)
+        self.schemas = SchemaHistory(database, source)
+        self.signals = Signals(database, source)
+        self.matches = PatternMatches(database, source)
+        self.images = Images(database, source)
+        self.comparisons = Comparisons(database, source)
+        self.notifications = Notifications(database, source)
+        self.totals = Totals(database, source)
+        self.leases = Leases(database, source)
 
     @classmethod
     def open(
         cls,
         url: str,
+        source: str,
         *,
         clock: Callable[[], float] | None = None,
         machine: Machine | None = None,
@@ -59,6 +61,7 @@ class Store:
 
         Args:
             url: ``sqlite:////absolute/path.db`` or ``postgresql+psycopg2://user:password@host/db``.
+            source: The source's name; several may share a database.
             clock: Seconds since 1970, for leases and moments. By default leases follow the
                 database's clock, moments this process's.
             machine: Where this process runs.
@@ -68,7 +71,11 @@ class Store:
             PreflightError: A newer Redolake wrote the store.
             StoreUnavailableError: The database cannot be reached.
         """
-        return cls(open_database(url, clock=clock, machine=machine))
+        return cls(open_database(url, clock=clock, machine=machine), source)
+
+    def of(self, source: str) -> Store:
+        """The same database, for another source."""
+        return Store(self._database, source)
 
     @property
     def machine(self) -> Machine:

@@ -34,9 +34,9 @@ _ADD = _TOTAL.values(value=TOTALS.c.value + bindparam("number"))
 class Totals(StorePart):
     """The counters of a source, which only grow."""
 
-    def all(self, source: str) -> dict[tuple[str, tuple[str, ...]], float]:
+    def all(self) -> dict[tuple[str, tuple[str, ...]], float]:
         """Each counter that is not zero, by its metric's name and the values of its labels."""
-        query = select(TOTALS).where(TOTALS.c.source == source)
+        query = select(TOTALS).where(TOTALS.c.source == self._source)
         with self._database.reading() as connection:
             return {
                 (row["metric"], tuple(json.loads(row["labels"]))): row["value"]

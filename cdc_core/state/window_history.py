@@ -39,7 +39,7 @@ class WindowHistory(StorePart):
     """What retires windows, opens them again, and restores them into a store that is made anew."""
 
     def retire(
-        self, source: str, *, before: datetime | None, wanted_from: int | None = None
+        self, *, before: datetime | None, wanted_from: int | None = None
     ) -> list[WindowRecord]:
         """Forget windows that every table has taken: idle ones, and all up to the first that ended
         at a moment or later, or that somebody still wants (``wanted_from``); return them.
@@ -51,27 +51,29 @@ class WindowHistory(StorePart):
         """
         with self._database.writing() as connection:
             newest = connection.execute(
-                select(func.max(WINDOWS.c.ordinal)).where(of(WINDOWS, source, state="applied"))
+                select(func.max(WINDOWS.c.ordinal)).where(
+                    of(WINDOWS, self._source, state="applied")
+                )
             ).scalar()
             if newest is None:
                 return []
-            oldest_row = first_open_ordinal(connection, source)
+            oldest_row = first_open_ordinal(connection, self._source)
             end = newest if oldest_row is None else min(newest, oldest_row >> ORDINAL_SHIFT)
-            half_way = select(WINDOWS.c.ordinal).where(of(WINDOWS, source, state="captured"))
+            half_way = select(WINDOWS.c.ordinal).where(of(WINDOWS, self._source, state="captured"))
             if before is None or connection.execute(half_way.limit(1)).first() is not None:
                 old: ColumnElement[bool] = false()
             else:
                 young = select(func.min(WINDOWS.c.ordinal)).where(
-                    WINDOWS.c.source == source,
+                    WINDOWS.c.source == self._source,
                     or_(WINDOWS.c.ended.is_(None), WINDOWS.c.ended >= before),
                 )
                 end_of_old = connection.execute(young).scalar()
                 ends = [one for one in (end_of_old, wanted_from) if one is not None]
                 old = WINDOWS.c.ordinal < min(ends) if ends else true()
             retired = and_(
-                of(WINDOWS, source, state="applied"),
+                of(WINDOWS, self._source, state="applied"),
                 WINDOWS.c.ordinal < end,
-                WINDOWS.c.scn_high <= _needed_above(connection, source),
+                WINDOWS.c.scn_high <= _needed_above(connection, self._source),
                 or_(WINDOWS.c.is_idle, old),
             )
             query = select(WINDOWS).where(retired).order_by(WINDOWS.c.ordinal)
@@ -79,61 +81,57 @@ class WindowHistory(StorePart):
             connection.execute(delete(WINDOWS).where(retired))
             return found
 
-    def pass_retired(self, source: str, table: TableId, scn: Scn) -> None:
+    def pass_retired(self, table: TableId, scn: Scn) -> None:
         """Move a table's position up to ``scn``, if every window in between was retired."""
         with self._database.writing() as connection:
-            record = table_row(connection, source, table)
+            record = table_row(connection, self._source, table)
             if record is None or record.mirror_scn is None or record.mirror_scn >= scn:
                 return
             between = select(WINDOWS.c.ordinal).where(
-                WINDOWS.c.source == source,
+                WINDOWS.c.source == self._source,
                 WINDOWS.c.scn_high > record.mirror_scn,
                 WINDOWS.c.scn_low < scn,
             )
             if connection.execute(between.limit(1)).first() is None:
                 put_table(connection, replace(record, mirror_scn=scn))
 
-    def forget_counts(self, source: str, ordinals: Sequence[int]) -> None:
+    def forget_counts(self, ordinals: Sequence[int]) -> None:
         """Forget what windows that were retired brought to tables."""
         with self._database.writing() as connection:
             for ordinal in ordinals:
-                named = of(WINDOW_TABLES, source, ordinal=ordinal)
+                named = of(WINDOW_TABLES, self._source, ordinal=ordinal)
                 connection.execute(delete(WINDOW_TABLES).where(named))
 
     def unrecord_captured(
-        self,
-        source: str,
-        ordinal: int,
-        before: Sequence[OpenTransaction],
-        ends: Sequence[StreamEnd] = (),
+        self, ordinal: int, before: Sequence[OpenTransaction], ends: Sequence[StreamEnd] = ()
     ) -> None:
         """Let the windows from ``ordinal`` on be planned ones that are not captured. ``before`` are
         the transactions that were open at the beginning of the first of them. What tables have
         taken stays as it is; the streams of those that cannot go on from there have ``ends``."""
         with self._database.writing() as connection:
-            again = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal >= ordinal)
+            again = and_(WINDOWS.c.source == self._source, WINDOWS.c.ordinal >= ordinal)
             values = {"state": "planned", "manifest_sha256": None, "is_idle": False}
             connection.execute(update(WINDOWS).where(again).values(values))
-            replace_ledger(connection, source, before)
+            replace_ledger(connection, self._source, before)
             for end in ends:
-                cut_stream(connection, source, end, self._database.moment())
+                cut_stream(connection, self._source, end, self._database.moment())
 
     def restore_window(self, record: WindowRecord) -> None:
         """Write a planned window with its own number into a store that is made anew."""
         with self._database.writing() as connection:
             connection.execute(insert(WINDOWS).values(window_values(record)))
 
-    def restore_applied(self, source: str, ordinal: int) -> None:
+    def restore_applied(self, ordinal: int) -> None:
         """Note of a window in a store that is made anew that the lake has it; how long that took is
         not known."""
         with self._database.writing() as connection:
-            named = of(WINDOWS, source, ordinal=ordinal)
+            named = of(WINDOWS, self._source, ordinal=ordinal)
             values = {"state": "applied", "applied": self._database.now()}
             connection.execute(update(WINDOWS).where(named).values(values))
 
-    def restore_counts(self, source: str, ordinal: int, applied: TableApplied) -> None:
+    def restore_counts(self, ordinal: int, applied: TableApplied) -> None:
         """Write what a window brought to a table into a store that is made anew."""
-        query = select(WINDOWS).where(of(WINDOWS, source, ordinal=ordinal))
+        query = select(WINDOWS).where(of(WINDOWS, self._source, ordinal=ordinal))
         with self._database.writing() as connection:
             row = connection.execute(query).mappings().one()
             keep_counts(connection, window_from_row(row), applied, self._database.now())

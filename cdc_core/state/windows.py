@@ -19,7 +19,7 @@ from cdc_core.state.database import StorePart
 from cdc_core.state.open_transactions import replace_ledger, same_ledger
 from cdc_core.state.schemas import keep_segments, put_schema
 from cdc_core.state.signals import settle_signals
-from cdc_core.state.sources import source_row
+from cdc_core.state.source import source_row
 from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS, of
 from cdc_core.state.table_rows import move_tables
 from cdc_core.state.totals import add_totals, counts_of_unfit, counts_of_window
@@ -47,7 +47,6 @@ class Windows(StorePart):
 
     def find(
         self,
-        source: str,
         *,
         states: Iterable[WindowState] | None = None,
         limit: int | None = None,
@@ -59,7 +58,7 @@ class Windows(StorePart):
         """The source's windows in SCN order (or the other way round), at most ``limit``; of some
         states or ordinals only, or those that end in a range of times."""
         order = WINDOWS.c.ordinal.desc() if newest_first else WINDOWS.c.ordinal
-        query = select(WINDOWS).where(WINDOWS.c.source == source).order_by(order).limit(limit)
+        query = select(WINDOWS).where(WINDOWS.c.source == self._source).order_by(order).limit(limit)
         if states is not None:
             query = query.where(WINDOWS.c.state.in_(list(states)))
         if ordinals is not None:
@@ -70,29 +69,29 @@ class Windows(StorePart):
             query = query.where(WINDOWS.c.ended <= ended_to)
         return [window_from_row(row) for row in self._rows(query)]
 
-    def after(self, source: str, scn: Scn, *, until: Scn | None = None) -> list[WindowRecord]:
+    def after(self, scn: Scn, *, until: Scn | None = None) -> list[WindowRecord]:
         """Windows that end above ``scn`` and begin below ``until`` (None: all), in SCN order."""
-        query = select(WINDOWS).where(WINDOWS.c.source == source, WINDOWS.c.scn_high > scn)
+        query = select(WINDOWS).where(WINDOWS.c.source == self._source, WINDOWS.c.scn_high > scn)
         if until is not None:
             query = query.where(WINDOWS.c.scn_low < until)
         return [window_from_row(row) for row in self._rows(query.order_by(WINDOWS.c.ordinal))]
 
-    def counts(self, source: str) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """How many windows there are in each state."""
-        query = select(WINDOWS.c.state, func.count()).where(WINDOWS.c.source == source)
+        query = select(WINDOWS.c.state, func.count()).where(WINDOWS.c.source == self._source)
         with self._database.reading() as connection:
             rows = connection.execute(query.group_by(WINDOWS.c.state))
             return {str(state): int(count) for state, count in rows}
 
-    def inexact_count(self, source: str) -> int:
+    def inexact_count(self) -> int:
         """How many windows lacked commits that came to light later."""
         query = select(func.count()).where(
-            WINDOWS.c.source == source, WINDOWS.c.inexact.is_not(None)
+            WINDOWS.c.source == self._source, WINDOWS.c.inexact.is_not(None)
         )
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
 
-    def idle_from(self, source: str, ordinal: int) -> int:
+    def idle_from(self, ordinal: int) -> int:
         """The first ordinal from which on every captured window before ``ordinal`` is idle, those
         that were retired too.
 
@@ -100,7 +99,7 @@ class Windows(StorePart):
         them from the first window on that is there still are there too, and the newest of them
         bounds the idle ones.
         """
-        earlier = and_(WINDOWS.c.source == source, WINDOWS.c.ordinal < ordinal)
+        earlier = and_(WINDOWS.c.source == self._source, WINDOWS.c.ordinal < ordinal)
         with self._database.reading() as connection:
             busy = connection.execute(
                 select(func.max(WINDOWS.c.ordinal)).where(earlier, WINDOWS.c.is_idle.is_not(true()))
@@ -110,21 +109,21 @@ class Windows(StorePart):
             return int(busy) + 1
         return ordinal if first is None else int(first)
 
-    def ending_at(self, source: str, scns: Iterable[int]) -> dict[int, WindowRecord]:
+    def ending_at(self, scns: Iterable[int]) -> dict[int, WindowRecord]:
         """The windows whose upper ends are among the SCNs, by that end."""
         query = select(WINDOWS).where(
-            WINDOWS.c.source == source, WINDOWS.c.scn_high.in_(sorted(set(scns)))
+            WINDOWS.c.source == self._source, WINDOWS.c.scn_high.in_(sorted(set(scns)))
         )
         with self._database.reading() as connection:
             found = [window_from_row(row) for row in connection.execute(query).mappings()]
         return {record.window.scn_high: record for record in found}
 
-    def get(self, source: str, window: ScnWindow) -> WindowRecord | None:
+    def get(self, window: ScnWindow) -> WindowRecord | None:
         """One window; None if there is none with exactly these bounds."""
         with self._database.reading() as connection:
-            return find_window(connection, source, window)
+            return find_window(connection, self._source, window)
 
-    def brought_changes(self, source: str, table: TableId, *, above: Scn, up_to: Scn) -> bool:
+    def brought_changes(self, table: TableId, *, above: Scn, up_to: Scn) -> bool:
         """Did a window that begins at or above one SCN, and ends at or below the other, bring
         changes to the table?"""
         query = (
@@ -137,7 +136,7 @@ class Windows(StorePart):
                 ),
             )
             .where(
-                WINDOWS.c.source == source,
+                WINDOWS.c.source == self._source,
                 WINDOWS.c.scn_low >= above,
                 WINDOWS.c.scn_high <= up_to,
                 WINDOW_TABLES.c.owner == table.owner,
@@ -148,10 +147,10 @@ class Windows(StorePart):
         with self._database.reading() as connection:
             return connection.execute(query.limit(1)).first() is not None
 
-    def table_counts(self, source: str, ordinals: range) -> dict[int, list[TableApplied]]:
+    def table_counts(self, ordinals: range) -> dict[int, list[TableApplied]]:
         """What windows of some ordinals brought to the tables that they touched, by ordinal."""
         query = select(WINDOW_TABLES).where(
-            WINDOW_TABLES.c.source == source,
+            WINDOW_TABLES.c.source == self._source,
             WINDOW_TABLES.c.ordinal.between(ordinals.start, ordinals.stop - 1),
         )
         found: dict[int, list[TableApplied]] = {}
@@ -161,13 +160,12 @@ class Windows(StorePart):
         return found
 
     def plan(
-        self, source: str, bounds: Sequence[ScnWindow], *, ends: Sequence[datetime] | None = None
+        self, bounds: Sequence[ScnWindow], *, ends: Sequence[datetime] | None = None
     ) -> list[WindowRecord]:
-        """Append windows. Those that are there already are left as they are, so this may be
-        repeated.
+        """Append windows; the source's record says how far back its first window reads. Those that
+        are there already are left as they are, so this may be repeated.
 
         Args:
-            source: Name of a saved source, whose record says how far back its first window reads.
             bounds: Windows in order, each joining the one before it; the first joins the last
                 planned one.
             ends: The time of each window's upper end in Oracle; by default the present.
@@ -177,14 +175,14 @@ class Windows(StorePart):
             WindowConflictError: The windows do not join.
         """
         with self._database.writing() as connection:
-            record = source_row(connection, source)
+            record = source_row(connection, self._source)
             if record is None:
                 raise NotYetError(
                     "the source has no snapshot yet, so its windows have no beginning",
                     hint="Take the snapshot first: `redolake snapshot`.",
-                    source=source,
+                    source=self._source,
                 )
-            last = last_window(connection, source)
+            last = last_window(connection, self._source)
             end, ordinal = (
                 (last.window.scn_high, last.ordinal + 1) if last else (record.snapshot_scn, 0)
             )
@@ -192,14 +190,14 @@ class Windows(StorePart):
             previous = last.key if last else None
             now = self._database.moment()
             for window, ended in zip(bounds, ends or [now] * len(bounds), strict=True):
-                found = find_window(connection, source, window)
+                found = find_window(connection, self._source, window)
                 if found is None:
-                    refuse_gap(source, window, end)
+                    refuse_gap(self._source, window, end)
                     reach = record.mining_low if ordinal == 0 else window.scn_low
                     low = min(window.scn_low, reach)
                     key = window.partition_key(ended, after=previous)
                     found = WindowRecord(
-                        source=source,
+                        source=self._source,
                         ordinal=ordinal,
                         window=window,
                         mining_low=Scn(low),
@@ -214,11 +212,7 @@ class Windows(StorePart):
             return planned
 
     def record_captured(
-        self,
-        source: str,
-        manifest: WindowManifest,
-        manifest_sha256: str,
-        ledger: Sequence[OpenTransaction],
+        self, manifest: WindowManifest, manifest_sha256: str, ledger: Sequence[OpenTransaction]
     ) -> None:
         """Note that a window has landed: its state, the ledger after it, the schema versions that
         it saw, the tables that left with it, and the earlier windows that lack commits which came
@@ -232,13 +226,13 @@ class Windows(StorePart):
             LandingDamagedError: It was recorded with another manifest.
         """
         with self._database.writing() as connection:
-            record = known_window(connection, source, manifest.window)
+            record = known_window(connection, self._source, manifest.window)
             if record.state != "planned":
                 if record.manifest_sha256 != manifest_sha256:
                     raise LandingDamagedError(
                         "the window was recorded with another manifest",
                         hint="Restore the landing folder that was recorded.",
-                        source=source,
+                        source=self._source,
                         window=manifest.window.key,
                     )
                 return
@@ -255,7 +249,7 @@ class Windows(StorePart):
             counts = counts_of_window(
                 manifest.facts, rows=rows, size=size, seconds=manifest.seconds
             )
-            add_totals(connection, source, counts | counts_of_unfit(manifest.unfit_values))
+            add_totals(connection, self._source, counts | counts_of_unfit(manifest.unfit_values))
             set_window(
                 connection,
                 record,
@@ -270,33 +264,33 @@ class Windows(StorePart):
                 facts=manifest.facts,
                 is_idle=is_empty
                 and not manifest.is_gap
-                and same_ledger(connection, source, ledger),
+                and same_ledger(connection, self._source, ledger),
             )
             if manifest.late_scn is not None:
                 mark_inexact(connection, record, manifest, manifest.late_scn)
-            replace_ledger(connection, source, ledger)
+            replace_ledger(connection, self._source, ledger)
             for change in manifest.schema_changes:
                 if not change.empties:
-                    put_schema(connection, source, change.schema, change.ddl)
-            settle_signals(connection, source, manifest.signals)
+                    put_schema(connection, self._source, change.schema, change.ddl)
+            settle_signals(connection, self._source, manifest.signals)
             for schema in manifest.schemas:
-                keep_segments(connection, source, schema)
+                keep_segments(connection, self._source, schema)
             for end in manifest.left:
-                end_stream(connection, source, manifest.ordinal, end, self._database.moment())
+                end_stream(connection, self._source, manifest.ordinal, end, self._database.moment())
 
-    def record_applied(self, source: str, window: ScnWindow, seconds: float) -> None:
+    def record_applied(self, window: ScnWindow, seconds: float) -> None:
         """Note that every table that goes on by itself has taken a window. Repeatable.
 
         Raises:
             NotYetError: The window is not captured, or the one before it is not applied.
         """
         with self._database.writing() as connection:
-            record = known_window(connection, source, window)
+            record = known_window(connection, self._source, window)
             if record.state == "planned":
                 raise NotYetError(
                     "the window is not captured yet",
                     hint="Capture it first: `redolake capture`.",
-                    source=source,
+                    source=self._source,
                     window=window.key,
                 )
             if record.state == "applied":
@@ -313,7 +307,6 @@ class Windows(StorePart):
 
     def advance_tables(
         self,
-        source: str,
         window: ScnWindow,
         positions: Mapping[TableId, Scn],
         applied: TableApplied | None = None,
@@ -330,25 +323,23 @@ class Windows(StorePart):
             WindowConflictError: A position is outside the window.
         """
         with self._database.writing() as connection:
-            record = known_window(connection, source, window)
-            tables = tables_by_name(connection, source, positions)
+            record = known_window(connection, self._source, window)
+            tables = tables_by_name(connection, self._source, positions)
             moved = {
                 table: scn
                 for table, scn in positions.items()
                 if table_moves(record, table, tables.get(table), scn)
             }
-            move_tables(connection, source, moved)
+            move_tables(connection, self._source, moved)
             if applied is not None and (applied.changes or applied.quarantined):
                 keep_counts(connection, record, applied, self._database.now())
 
-    def record_error(
-        self, source: str, window: ScnWindow, text: str, *, while_pending: bool = False
-    ) -> None:
+    def record_error(self, window: ScnWindow, text: str, *, while_pending: bool = False) -> None:
         """Keep an error's text with the window that it stopped; with ``while_pending`` unless the
         window is applied by now."""
-        bounds = of(WINDOWS, source, scn_low=window.scn_low, scn_high=window.scn_high)
+        bounds = of(WINDOWS, self._source, scn_low=window.scn_low, scn_high=window.scn_high)
         if while_pending:
             bounds = and_(bounds, WINDOWS.c.state != "applied")
         with self._database.writing() as connection:
             connection.execute(update(WINDOWS).where(bounds).values(last_error=text))
-            add_totals(connection, source, {("redolake_window_failures_total", ()): 1})
+            add_totals(connection, self._source, {("redolake_window_failures_total", ()): 1})

@@ -45,7 +45,7 @@ def log_headroom(ctx: Context) -> LogHeadroom | None:
     Raises:
         OracleUnavailableError: The database does not answer.
     """
-    source = ctx.store.sources.get(ctx.source)
+    source = ctx.store.source.get()
     reader = ctx.change_reader
     if source is None or not isinstance(reader, ReadsLogs) or not streams(ctx):
         return None
@@ -68,7 +68,7 @@ def tell_changes(ctx: Context, before: Sequence[Alert]) -> tuple[Alert, ...]:
         channels = open_channels(config)
         for one in told:
             if {"store", "dagster"} & set(config.channels):
-                ctx.store.notifications.add(ctx.source, one, keep=config.keep)
+                ctx.store.notifications.add(one, keep=config.keep)
             send_to(channels, ctx.source, one)
     except CdcError as error:
         _LOG.warning("an alert was not sent: %s", error)

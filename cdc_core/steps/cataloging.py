@@ -89,7 +89,7 @@ def _wanted(
 ) -> Registration | None:
     """What the catalog is to have of a table; None while there is nothing to register. Where Oracle
     cannot be asked, comments stay as they are."""
-    record = ctx.store.tables.get(ctx.source, table)
+    record = ctx.store.tables.get(table)
     lake = ctx.config.lake
     log = read_log(lake.paths.path("mirror", lake.path, ctx.source, table))
     if log is None or record is None or not record.is_captured or record.state == "snapshotting":
@@ -115,7 +115,7 @@ def _wanted(
 
 def _column_comments(ctx: Context, table: TableId, said: TableComments) -> dict[str, str]:
     """What stands at each column: Oracle's type, and what people say of it there."""
-    newest = ctx.store.schemas.newest(ctx.source).get(table)
+    newest = ctx.store.schemas.newest().get(table)
     columns = () if newest is None else newest.with_copies().columns
     return {
         one.name: f"{oracle_type(one)}: {text}" if text else oracle_type(one)

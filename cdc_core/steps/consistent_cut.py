@@ -226,7 +226,7 @@ def _not_exact(record: TableRecord, at: Scn, partial: frozenset[TableId]) -> Lef
 
 
 def _check_boundary(ctx: Context, at: Scn, position: Scn) -> None:
-    windows = ctx.store.windows.find(ctx.source)
+    windows = ctx.store.windows.find()
     for record in windows:
         if record.is_gap and record.window.scn_low < at <= record.window.scn_high:
             raise ConfigError(

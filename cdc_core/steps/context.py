@@ -114,7 +114,7 @@ class Context:
         with self._lock:
             if self._config is None:
                 written = self._written
-                found = self.store.matches.get(self.source) if written.has_patterns else []
+                found = self.store.matches.get() if written.has_patterns else []
                 self._config = with_marked_salts(with_matches(written, found))
             return self._config
 
@@ -134,7 +134,7 @@ class Context:
         Raises:
             OtherDatabaseError: It is not the one that the source began with.
         """
-        known = self.store.sources.get(self.source)
+        known = self.store.source.get()
         for what, expected, current in (
             ("oracle.dsn leads to another database than the one that the source began with",
              known and known.dbid, session.dbid),
@@ -166,12 +166,12 @@ class Context:
         """
         if not self._written.has_patterns:
             return []
-        known = self.store.matches.get(self.source)
+        known = self.store.matches.get()
         with self.database.session() as session:
             found = look_up(session, self._written, known, self._left_by_policy())
         kept = [replace(one, rows=None, key=()) for one in found]
         if kept != known and is_kept:
-            self.store.matches.save(self.source, kept)
+            self.store.matches.save(kept)
         with self._lock:
             if self._config is None or self._matched != kept:
                 matched = with_matches(self._written, kept)
@@ -187,11 +187,11 @@ class Context:
 
     def _left_by_policy(self) -> set[TableId]:
         """The tables that a policy has removed, and that have taken what belongs to them."""
-        if self.store.sources.get(self.source) is None:
+        if self.store.source.get() is None:
             return set()
         return {
             one.table
-            for one in self.store.tables.all(self.source)
+            for one in self.store.tables.all()
             if one.state == "removed" and one.asked_by == "policy" and not one.takes_windows
         }
 
@@ -206,7 +206,7 @@ class Context:
             if self._is_given_up:
                 raise given_up(self.source)
             if self._store is None:
-                self._store = Store.open(self._written.state.url_with_password)
+                self._store = Store.open(self._written.state.url_with_password, self.source)
             return self._store
 
     @property
@@ -331,7 +331,7 @@ class Context:
                 self._leases = taking.pop_all()
 
     def _newest_schema(self, table: TableId) -> TableSchema | None:
-        return self.store.schemas.at(self.source, table, Scn(SCN_MAX))
+        return self.store.schemas.at(table, Scn(SCN_MAX))
 
     def reported(self, report: StepReport) -> StepReport:
         """Log a finished step (an idle source's at DEBUG), tell the caller's reporter, and return
@@ -365,7 +365,7 @@ class Context:
     def captured_windows(self, limit: int = 1) -> list[WindowRecord]:
         """The windows whose redo was captured last, the newest first."""
         return self.store.windows.find(
-            self.source, states=("captured", "applied"), newest_first=True, limit=limit
+            states=("captured", "applied"), newest_first=True, limit=limit
         )
 
     def captured_up_to(self) -> Scn | None:
@@ -373,7 +373,7 @@ class Context:
         before the first snapshot has an SCN."""
         if newest := self.captured_windows():
             return newest[0].window.scn_high
-        record = self.store.sources.get(self.source)
+        record = self.store.source.get()
         return record.snapshot_scn if record else None
 
     def source_record(self) -> SourceRecord:
@@ -382,7 +382,7 @@ class Context:
         Raises:
             NotYetError: No snapshot was begun.
         """
-        record = self.store.sources.get(self.source)
+        record = self.store.source.get()
         if record is None:
             raise NotYetError(
                 "this source has no snapshot yet",
@@ -397,7 +397,7 @@ class Context:
         Raises:
             ConfigError: The table is not captured.
         """
-        record = self.store.tables.get(self.source, table)
+        record = self.store.tables.get(table)
         if record is None:
             captured = ", ".join(str(config.table) for config in self.config.tables)
             raise ConfigError(
@@ -414,7 +414,7 @@ class Context:
         Raises:
             ConfigError: No such window was planned.
         """
-        record = self.store.windows.get(self.source, window)
+        record = self.store.windows.get(window)
         if record is None:
             raise ConfigError(
                 "this source has no such window",
@@ -489,10 +489,10 @@ class Context:
             raise
         except TransientError as error:
             with suppress(StoreUnavailableError):
-                self.store.windows.record_error(self.source, window, str(error), while_pending=True)
+                self.store.windows.record_error(window, str(error), while_pending=True)
             raise
         except TerminalError as error:
-            self.store.windows.record_error(self.source, window, str(error))
+            self.store.windows.record_error(window, str(error))
             raise
 
 

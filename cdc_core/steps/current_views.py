@@ -37,7 +37,7 @@ def keep_current_views(ctx: Context) -> Cut | None:
     wanted = ctx.config.lake.current_views
     if not wanted.is_any:
         return None
-    known = {one.table for one in ctx.store.tables.all(ctx.source)}
+    known = {one.table for one in ctx.store.tables.all()}
     if new := [str(one) for one in ctx.configured(None) if one not in known]:
         raise NotYetError(
             "tables have no snapshot yet",

@@ -167,7 +167,7 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
     )
     findings: list[Finding] = []
     with closing(ctx):
-        states = [one for one in ctx.store.tables.all(ctx.source) if one.mirror_scn is not None]
+        states = [one for one in ctx.store.tables.all() if one.mirror_scn is not None]
         for state in states:
             try:
                 findings += _gone_files(ctx, state.table)
@@ -212,8 +212,8 @@ def as_last_found(config: SourceConfig) -> SourceConfig:
     """
     if not config.has_patterns:
         return config
-    with Store.open(config.state.url_with_password) as store:
-        return with_matches(config, store.matches.get(config.name))
+    with Store.open(config.state.url_with_password, config.name) as store:
+        return with_matches(config, store.matches.get())
 
 
 def as_found_now(config: SourceConfig) -> SourceConfig:
@@ -243,5 +243,5 @@ def recorded_tables(config: SourceConfig) -> int:
     Raises:
         CdcError: The store cannot be opened.
     """
-    with Store.open(config.state.url_with_password) as store:
-        return len(store.tables.all(config.name))
+    with Store.open(config.state.url_with_password, config.name) as store:
+        return len(store.tables.all())

@@ -50,7 +50,7 @@ def keep_history(
                     table=table,
                 )
             continue
-        record = ctx.store.tables.get(ctx.source, table)
+        record = ctx.store.tables.get(table)
         if record is None or record.state == "snapshotting":
             continue
         try:

@@ -36,10 +36,10 @@ def lag(ctx: Context, *, windows: int = WINDOWS_LOOKED_AT, now: datetime | None 
     """
     now = now or datetime.now(UTC)
     found = status(ctx)
-    newest = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
-    waiting = ctx.store.windows.find(ctx.source, states=("planned", "captured"))
+    newest = ctx.store.windows.find(newest_first=True, limit=1)
+    waiting = ctx.store.windows.find(states=("planned", "captured"))
     closable, not_closable = _closable(ctx, newest, is_asked=found.scn_oracle is not None)
-    records = [one for one in ctx.store.tables.all(ctx.source) if one.state != "removed"]
+    records = [one for one in ctx.store.tables.all() if one.state != "removed"]
     captured = ctx.captured_up_to()
     taken = [one.mirror_scn for one in records if one.mirror_scn is not None]
     taking = [one.mirror_scn for one in records if one.mirror_scn and one.takes_windows]
@@ -83,7 +83,7 @@ def _closable(
     ctx: Context, newest: Sequence[WindowRecord], *, is_asked: bool
 ) -> tuple[list[NextWindow], tuple[str, str] | None]:
     """The windows that could be planned now, or why the reader gives none."""
-    source = ctx.store.sources.get(ctx.source)
+    source = ctx.store.source.get()
     if source is None or not is_asked or not streams(ctx):
         return [], None
     low = newest[0].window.scn_high if newest else source.snapshot_scn
@@ -132,7 +132,7 @@ def _work_waits(
 
 def _idle(ctx: Context, now: datetime) -> float | None:
     """How long ago a window was captured or applied last."""
-    newest = ctx.store.windows.find(ctx.source, newest_first=True, limit=WINDOWS_LOOKED_AT)
+    newest = ctx.store.windows.find(newest_first=True, limit=WINDOWS_LOOKED_AT)
     ends = [moment for one in newest for moment in (one.captured, one.applied) if moment]
     return (now - max(ends)).total_seconds() if ends else None
 
@@ -184,10 +184,10 @@ def _table_work(ctx: Context, windows: Sequence[WindowRecord]) -> tuple[TableWor
         return ()
     ordinals = range(windows[0].ordinal, windows[-1].ordinal + 1)
     by_table: dict[TableId, list[TableApplied]] = defaultdict(list)
-    for brought in ctx.store.windows.table_counts(ctx.source, ordinals).values():
+    for brought in ctx.store.windows.table_counts(ordinals).values():
         for one in brought:
             by_table[one.table].append(one)
-    totals = ctx.store.totals.all(ctx.source)
+    totals = ctx.store.totals.all()
     found = (_work_of(table, applied, totals) for table, applied in by_table.items())
     return tuple(sorted(found, key=lambda one: (-one.seconds, one.table)))
 

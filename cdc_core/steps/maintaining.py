@@ -29,7 +29,7 @@ def maintain(ctx: Context, tables: list[TableId] | None = None) -> Iterator[Main
         SparkUnavailableError: Spark does not start, or its JVM has ended.
     """
     for table in ctx.configured(tables):
-        record = ctx.store.tables.get(ctx.source, table)
+        record = ctx.store.tables.get(table)
         if record is None or record.state == "snapshotting":
             yield Maintenance(table=table, left_alone="its first snapshot has not ended")
             continue
@@ -67,7 +67,7 @@ def _maintain_landing(ctx: Context) -> None:
 
 def _maintain(ctx: Context, record: TableRecord) -> Maintenance:
     table = record.table
-    versions = ctx.store.schemas.versions(ctx.source, table)
+    versions = ctx.store.schemas.versions(table)
     if not versions:
         return Maintenance(table=table, left_alone="it has no Delta tables")
     latest = versions[-1].schema

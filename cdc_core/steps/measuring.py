@@ -28,7 +28,7 @@ def measure(
         *(one for table in found.tables for one in _of_table(table)),
         *(
             _sample("redolake_differences", compared.differences, str(table))
-            for table, compared in ctx.store.comparisons.newest(ctx.source).items()
+            for table, compared in ctx.store.comparisons.newest().items()
         ),
         *_counters(ctx),
     ]
@@ -45,7 +45,7 @@ def _of_source(ctx: Context, found: SourceStatus, *, asked: bool) -> Iterator[Sa
     if asked:
         yield _sample("redolake_oracle_up", found.scn_oracle is not None)
     landed = ctx.captured_windows()
-    paused = ctx.store.signals.paused_since(ctx.source)
+    paused = ctx.store.signals.paused_since()
     held = 0.0 if paused is None else (datetime.now(UTC) - paused).total_seconds()
     known = {
         "redolake_oracle_scn": found.scn_oracle,
@@ -57,7 +57,7 @@ def _of_source(ctx: Context, found: SourceStatus, *, asked: bool) -> Iterator[Sa
         ),
         "redolake_open_transactions": found.open_transactions,
         "redolake_open_transaction_rows": sum(
-            one.rows for one in ctx.store.ledger.open_transactions(ctx.source) if not one.is_over
+            one.rows for one in ctx.store.ledger.open_transactions() if not one.is_over
         ),
         "redolake_windows_inexact": found.windows_inexact,
         "redolake_window_blocked": found.last_error is not None,
@@ -102,6 +102,6 @@ def _counters(ctx: Context) -> Iterator[Sample]:
         ((name, ()) for name in of_source), 0.0
     )
     none |= dict.fromkeys((("redolake_transactions_total", (one,)) for one in OUTCOMES), 0.0)
-    for (name, labels), value in {**none, **ctx.store.totals.all(ctx.source)}.items():
+    for (name, labels), value in {**none, **ctx.store.totals.all()}.items():
         if name in METRICS:
             yield _sample(name, value, *labels)

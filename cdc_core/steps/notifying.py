@@ -65,7 +65,7 @@ class Notifier:
             if self._channels is None:
                 self._channels = open_channels(config)
         if {"store", "dagster"} & set(config.channels):
-            ctx.store.notifications.add(ctx.source, notification, keep=config.keep)
+            ctx.store.notifications.add(notification, keep=config.keep)
         send_to(self._channels, ctx.source, notification)
 
 
@@ -84,7 +84,7 @@ def notifications_of(ctx: Context, report: StepReport) -> Iterator[Notification]
         )
     match report.kind:
         case "snapshot-planned":
-            chunks = ctx.store.chunks.find(ctx.source)
+            chunks = ctx.store.chunks.find()
             first = next((one for one in chunks if one.snapshot_id == report.key), None)
             own = [] if first is None else [one for one in chunks if _together(one, first)]
             if all(one.state == "planned" for one in own):
@@ -93,9 +93,9 @@ def notifications_of(ctx: Context, report: StepReport) -> Iterator[Notification]
         case "chunk-applied":
             yield from _of_chunk(ctx, report, told)
         case "signal-taken":
-            signal = ctx.store.signals.get(ctx.source, report.key)
+            signal = ctx.store.signals.get(report.key)
             if signal is not None and signal.type in _BY_SIGNAL:
-                waits = ctx.store.chunks.find(ctx.source, states=("planned", "landed"))
+                waits = ctx.store.chunks.find(states=("planned", "landed"))
                 names = _names(sorted({one.table for one in waits}))
                 kind = _BY_SIGNAL[signal.type]
                 yield told(INCREMENTAL, kind, signal.id, data_collections=names)
@@ -127,11 +127,11 @@ def _of_chunk(
     """Progress with each chunk; the end of a table's snapshot, and of all that began together."""
     assert report.table is not None
     snapshot_id, _, number = report.key.rpartition(":")
-    own = ctx.store.chunks.tally(ctx.source, report.table, snapshot_id)
+    own = ctx.store.chunks.tally(report.table, snapshot_id)
     if not own.chunks:
         return
-    tables, is_over = ctx.store.chunks.begun_together(ctx.source, snapshot_id, own.signal_id)
-    record = ctx.store.tables.get(ctx.source, report.table)
+    tables, is_over = ctx.store.chunks.begun_together(snapshot_id, own.signal_id)
+    record = ctx.store.tables.get(report.table)
     is_first = own.signal_id is None and record is not None and record.snapshot_id == snapshot_id
     key, about = own.signal_id or snapshot_id, INITIAL if is_first else INCREMENTAL
     every, rows = _names(tables), own.rows
@@ -160,7 +160,7 @@ def _together(one: ChunkRecord, other: ChunkRecord) -> bool:
 def _groups(ctx: Context, chunks: Sequence[ChunkRecord]) -> list[tuple[str, str, list[TableId]]]:
     """Snapshots that began together: their id, what they are, and their tables."""
     found: dict[str, set[TableId]] = {}
-    first = {one.snapshot_id for one in ctx.store.tables.all(ctx.source)}
+    first = {one.snapshot_id for one in ctx.store.tables.all()}
     about: dict[str, str] = {}
     for one in chunks:
         key = one.signal_id or one.snapshot_id

@@ -41,13 +41,13 @@ def overtaken_at_window(ctx: Context, window: ScnWindow, done: Collection[str]) 
     Raises:
         OvertakenError: The block failed, and another process has done its work meanwhile.
     """
-    before = ctx.store.windows.get(ctx.source, window)
+    before = ctx.store.windows.get(window)
     try:
         yield
     except CdcError as error:
         if isinstance(error, TransientError) or before is None or before.state in done:
             raise
-        now = ctx.store.windows.get(ctx.source, window)
+        now = ctx.store.windows.get(window)
         if now is not None and now.state not in done:
             raise
         raise _overtaken(source=ctx.source, window=window.key) from error
@@ -56,7 +56,7 @@ def overtaken_at_window(ctx: Context, window: ScnWindow, done: Collection[str]) 
 @contextmanager
 def overtaken_at_chunk(ctx: Context, key: ChunkKey) -> Iterator[None]:
     """The same for a block that takes a chunk on."""
-    place = (ctx.source, key.table, key.snapshot_id, key.number)
+    place = (key.table, key.snapshot_id, key.number)
     before = ctx.store.chunks.get(*place)
     try:
         yield

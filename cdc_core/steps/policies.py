@@ -57,7 +57,7 @@ def answer_policies(ctx: Context) -> list[TableId]:
     return those to be read again."""
     configured = {config.table for config in ctx.config.tables}
     again = []
-    for record in ctx.store.tables.all(ctx.source):
+    for record in ctx.store.tables.all():
         if record.state != "failed" or record.trouble is None or record.table not in configured:
             continue
         policy = ctx.config.policy(record.table, record.trouble)
@@ -98,10 +98,10 @@ def take_policies(ctx: Context) -> list[ChunkKey]:
     configured = {config.table for config in ctx.config.tables}
     unplanned = [
         record.table
-        for record in ctx.store.tables.all(ctx.source)
+        for record in ctx.store.tables.all()
         if record.state == "snapshotting"
         and record.table in configured
-        and not ctx.store.chunks.find(ctx.source, record.table, snapshot_id=record.snapshot_id)
+        and not ctx.store.chunks.find(record.table, snapshot_id=record.snapshot_id)
     ]
     return start_snapshot(ctx, unplanned) if unplanned else []
 
@@ -112,7 +112,7 @@ def _waiting(ctx: Context, again: list[TableId]) -> list[TableRecord]:
         return []
     return [
         record
-        for record in ctx.store.tables.all(ctx.source)
+        for record in ctx.store.tables.all()
         if record.table in again and not record.takes_windows
     ]
 

@@ -17,7 +17,7 @@ _LOG = logging.getLogger(__name__)
 def publish_positions(ctx: Context) -> None:
     """Put the positions of all tables into the lake, for readers that have nothing else. Where the
     lake takes no file, readers see the older ones, and the step goes on."""
-    records = ctx.store.tables.all(ctx.source)
+    records = ctx.store.tables.all()
     partial = partial_tables(ctx, records)
     tables = {str(one.table): _position(ctx, one, partial) for one in records}
     try:

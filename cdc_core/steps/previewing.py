@@ -29,7 +29,7 @@ def preview(ctx: Context) -> RunPlan:
     said: dict[TableId, list[str]] = {}
     for table, text in _planned(ctx):
         said.setdefault(table, []).append(text)
-    waiting = ctx.store.windows.counts(ctx.source)
+    waiting = ctx.store.windows.counts()
     return RunPlan(
         decision=decision(ctx),
         tables=tuple(
@@ -40,7 +40,7 @@ def preview(ctx: Context) -> RunPlan:
 
 
 def _planned(ctx: Context) -> Iterator[tuple[TableId, str]]:
-    records = {one.table: one for one in ctx.store.tables.all(ctx.source)}
+    records = {one.table: one for one in ctx.store.tables.all()}
     changes = list(configuration_changes(ctx)) if records else []
     again = {change.table for change in changes if records[change.table].state == "removed"}
     new = [

@@ -48,7 +48,7 @@ def rebuild_mirror(ctx: Context, table: TableId) -> StepReport:
                 table=table,
                 state=record.state,
             )
-        schema = ctx.visible(ctx.store.schemas.versions(ctx.source, table)[-1].schema)
+        schema = ctx.visible(ctx.store.schemas.versions(table)[-1].schema)
         rows = ctx.lake.rebuild_mirror(
             table,
             schema,
@@ -129,10 +129,10 @@ def _landed_chunks(ctx: Context, record: TableRecord) -> list[ChunkRecord]:
         )
     stream = [
         chunk
-        for chunk in ctx.store.chunks.find(ctx.source, record.table, states=("landed", "applied"))
+        for chunk in ctx.store.chunks.find(record.table, states=("landed", "applied"))
         if chunk.snapshot_id == record.snapshot_id or chunk.scn >= record.snapshot_scn
     ]
-    own = ctx.store.chunks.find(ctx.source, record.table, snapshot_id=record.snapshot_id)
+    own = ctx.store.chunks.find(record.table, snapshot_id=record.snapshot_id)
     if not own or any(chunk.state == "planned" for chunk in own):
         raise ConfigError(
             "the table's snapshot has not landed yet",
@@ -154,7 +154,7 @@ def _landed_windows(ctx: Context, record: TableRecord) -> list[WindowRecord]:
         raise _lost(record, retired_up_to=touched)
     windows = [
         window
-        for window in ctx.store.windows.find(ctx.source, states=("captured", "applied"))
+        for window in ctx.store.windows.find(states=("captured", "applied"))
         if window.ordinal >= record.first_ordinal
     ]
     for window in windows:

@@ -93,9 +93,7 @@ def reconcile(
             left_out.append(_failed(table, error))
             continue
         one = _comparison(table, found, seconds_since(started))
-        ctx.store.comparisons.keep(
-            ctx.source, table, scn=at, rows=one.rows_oracle, differences=one.differences
-        )
+        ctx.store.comparisons.keep(table, scn=at, rows=one.rows_oracle, differences=one.differences)
         compared.append(one)
     return Reconciliation(at, tuple(compared), tuple(left_out))
 
@@ -176,9 +174,7 @@ def _failed(table: TableId, error: CdcError) -> LeftOut:
 def _compare(ctx: Context, table: TableId, at: Scn, *, keys_max: int) -> _Found:
     with ctx.database.session() as session:
         config = ctx.config.table(table)
-        schema = ctx.store.schemas.at(ctx.source, table, at) or read_table_schema(
-            session, config, scn=at
-        )
+        schema = ctx.store.schemas.at(table, at) or read_table_schema(session, config, scn=at)
         schema = ctx.visible(schema)
         comparison = ctx.lake.comparison(table, schema, ctx.lake.mirror_version_at(table, at))
         own = held_filter(ctx, ctx.table_record(table), schema)

@@ -39,7 +39,7 @@ _COLUMNS = ("ID", "TYPE", "DATA")
 def captured_signal_table(ctx: Context) -> TableRecord | None:
     """The record of the signal table, if its redo is in the windows."""
     name = ctx.config.signals.table
-    record = None if name is None else ctx.store.tables.get(ctx.source, TableId.parse(name))
+    record = None if name is None else ctx.store.tables.get(TableId.parse(name))
     return record if record is not None and record.is_captured else None
 
 
@@ -49,7 +49,7 @@ def unread_signals_from(ctx: Context) -> int | None:
     table = captured_signal_table(ctx)
     if table is None or ORACLE_CHANNEL not in ctx.config.signals.enabled:
         return None
-    return ctx.store.signals.offsets(ctx.source, str(table.table)).get(_WINDOW)
+    return ctx.store.signals.offsets(str(table.table)).get(_WINDOW)
 
 
 class RedoChannel:
@@ -78,13 +78,13 @@ class RedoChannel:
         ctx = self._ctx
         newest = ctx.captured_windows()
         self._next = newest[0].ordinal + 1 if newest else 0
-        begun = known.offsets(ctx.source, str(self._table.table)).get(_WINDOW)
+        begun = known.offsets(str(self._table.table)).get(_WINDOW)
         if begun is None:
             return self._first.read(known)
         found: list[Signal] = []
         if begun < self._table.first_ordinal:  # it was out of the stream since: no window has all
             found = self._first.read(known)
-        before = {signal.id: signal for signal in (*found, *known.find(ctx.source))}
+        before = {signal.id: signal for signal in (*found, *known.find())}
         for signal in self._inserted(begun):
             if (one := before.get(signal.id)) is None:
                 found.append(signal)
@@ -97,12 +97,12 @@ class RedoChannel:
         self._first.acknowledge()
         if self._next is not None:
             name = str(self._table.table)
-            self._ctx.store.signals.keep_offsets(self._ctx.source, name, {_WINDOW: self._next})
+            self._ctx.store.signals.keep_offsets(name, {_WINDOW: self._next})
 
     def _inserted(self, begun: int) -> Iterator[Signal]:
         ctx = self._ctx
         ordinals = range(max(begun, self._table.first_ordinal), self._next or 0)
-        for record in ctx.store.windows.find(ctx.source, ordinals=ordinals):
+        for record in ctx.store.windows.find(ordinals=ordinals):
             try:
                 rows = list(_rows(ctx, record, self._table)) if not record.is_gap else []
             except TransientError:
@@ -128,11 +128,11 @@ def _rows(ctx: Context, record: WindowRecord, state: TableRecord) -> Iterator[tu
     table = state.table
     if str(table) not in manifest.tables_committed:
         return
-    covered = ctx.store.chunks.covered_scn(ctx.source, table)
+    covered = ctx.store.chunks.covered_scn(table)
     late_above = late_commits_above(manifest, state, covered)
     paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
     schema = ctx.visible(definition_of(ctx, manifest, table))
-    versions = ctx.store.schemas.versions(ctx.source, table)
+    versions = ctx.store.schemas.versions(table)
     landed = LandedInput(
         table=table,
         window=manifest.window,

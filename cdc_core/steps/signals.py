@@ -92,7 +92,7 @@ def add_signal(ctx: Context, signal: Signal) -> bool:
         _check_conditions(ctx, request)
     if ctx.store.signals.add(signal):
         return True
-    known = ctx.store.signals.get(ctx.source, signal.id)
+    known = ctx.store.signals.get(signal.id)
     if known is not None and not _is_same(signal, known):
         raise ConfigError(
             "another signal has this id",
@@ -121,7 +121,7 @@ def _check_conditions(ctx: Context, request: ExecuteSnapshot) -> None:
     captured = ctx.configured(None)
     tables = tables_of_collections(request.data_collections, captured, ())
     for table, text in conditions_asked(request, tables, captured, ()).items():
-        if versions := ctx.store.schemas.versions(ctx.source, table):
+        if versions := ctx.store.schemas.versions(table):
             # Few signals have a condition, and its parser takes a moment to import.
             from cdc_core.snapshot.filters import checked_filter
 
@@ -143,7 +143,7 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
                     LOG.warning("the channel %s is left out: %s", channel.name, error)
                 else:
                     channel.acknowledge()
-        for signal in ctx.store.signals.find(ctx.source, states=("pending", "taken")):
+        for signal in ctx.store.signals.find(states=("pending", "taken")):
             keys = _act(ctx, signal)
             if keys is not None:
                 taken.append((signal, keys))
@@ -156,7 +156,7 @@ def is_signal_waiting(ctx: Context) -> bool:
     file = ctx.config.signals.file
     if file is not None and "file" in ctx.config.signals.enabled and file.is_file():
         return True
-    if ctx.store.signals.find(ctx.source, states=("pending",)):
+    if ctx.store.signals.find(states=("pending",)):
         return True
     if "kafka" not in ctx.config.signals.enabled:
         return False
@@ -227,7 +227,7 @@ def _keep(ctx: Context, signals: Sequence[Signal]) -> None:
     for signal in signals:
         if ctx.store.signals.add(signal) or signal.state == "rejected":
             continue
-        known = ctx.store.signals.get(ctx.source, signal.id)
+        known = ctx.store.signals.get(signal.id)
         if known is not None and known.state in ("pending", "taken") and _is_resent(signal, known):
             LOG.info("signal %s waits already", signal.id)
             continue
@@ -242,18 +242,18 @@ def _act(ctx: Context, signal: Signal) -> list[ChunkKey] | None:
         if isinstance(request, SchemaChanges):
             return _take_definitions(ctx, signal, request)
         if signal.state == "pending":
-            ctx.store.signals.take(ctx.source, signal.id)
+            ctx.store.signals.take(signal.id)
         keys, outcome = _done(ctx, signal, request)
     except (TransientError, FencedError):
         raise
     except CdcError as error:
-        ctx.store.signals.finish(ctx.source, signal.id, state="rejected", reason=str(error))
+        ctx.store.signals.finish(signal.id, state="rejected", reason=str(error))
         LOG.warning("signal %s is rejected: %s", signal.id, error)
         ctx.reported(
             StepReport(kind="signal-rejected", key=signal.id, seconds=seconds_since(started))
         )
         return None
-    ctx.store.signals.finish(ctx.source, signal.id, state="done", reason=outcome)
+    ctx.store.signals.finish(signal.id, state="done", reason=outcome)
     ctx.reported(
         StepReport(
             kind="signal-taken", key=signal.id, seconds=seconds_since(started), rows=len(keys)
@@ -275,10 +275,10 @@ def _done(ctx: Context, signal: Signal, request: Request) -> tuple[list[ChunkKey
             tables = tables_of_collections(named, captured, _databases(ctx)) if named else captured
             return [], str(stop_snapshots(ctx, tables))
         case PauseSnapshot():
-            is_new = ctx.store.signals.pause_snapshots(ctx.source)
+            is_new = ctx.store.signals.pause_snapshots()
             return [], None if is_new else "snapshots were paused already"
         case ResumeSnapshot():
-            is_new = ctx.store.signals.resume_snapshots(ctx.source)
+            is_new = ctx.store.signals.resume_snapshots()
             return [], None if is_new else "snapshots were not paused"
         case LogMessage():
             position = ctx.captured_up_to()
@@ -328,10 +328,10 @@ def _execute(
 
 def _waiting_like(ctx: Context, signal: Signal) -> str | None:
     """The id of an earlier signal with the same data none of whose chunks has been read."""
-    chunks = [one for one in ctx.store.chunks.find(ctx.source) if one.signal_id is not None]
+    chunks = [one for one in ctx.store.chunks.find() if one.signal_id is not None]
     begun = {one.signal_id for one in chunks if one.state != "planned"}
     waits = {one.signal_id for one in chunks} - begun
-    for one in ctx.store.signals.find(ctx.source, states=("done",)):
+    for one in ctx.store.signals.find(states=("done",)):
         if one.id in waits and (one.type, one.data) == (signal.type, signal.data):
             return one.id
     return None
@@ -340,9 +340,7 @@ def _waiting_like(ctx: Context, signal: Signal) -> str | None:
 def _refused_drop(ctx: Context, request: DropTransaction) -> ConfigError:
     """Debezium drops a transaction to free its memory. Here one costs no memory, and a commit that
     is left out would make mirrors wrong."""
-    known = {
-        one.xid: one for one in ctx.store.ledger.open_transactions(ctx.source) if not one.is_over
-    }
+    known = {one.xid: one for one in ctx.store.ledger.open_transactions() if not one.is_over}
     found = known.get(request.xid)
     if found is None:
         raise ConfigError(
@@ -383,7 +381,7 @@ def _take_definitions(
     if scn is None:
         with ctx.database.session() as session:
             scn = committed_scn(session, ctx.config, signal) or current_scn(session)
-    ctx.store.signals.take(ctx.source, signal.id, data={**signal.data, "scn": scn})
+    ctx.store.signals.take(signal.id, data={**signal.data, "scn": scn})
     LOG.info("signal %s is taken: its definitions hold from SCN %d on", signal.id, scn)
     ctx.reported(StepReport(kind="signal-taken", key=signal.id, seconds=0.0, rows=0))
     return []
@@ -393,7 +391,7 @@ def definitions_given(ctx: Context, window: ScnWindow) -> list[GivenTable]:
     """The definitions that take effect in a window: those that wait, once their SCN has come, and
     those that took effect there when it was captured before."""
     found = []
-    for signal in ctx.store.signals.find(ctx.source, states=("taken", "done")):
+    for signal in ctx.store.signals.find(states=("taken", "done")):
         if signal.type != SCHEMA_CHANGES:
             continue
         for one in definitions_of(signal):
@@ -407,6 +405,6 @@ def definitions_given(ctx: Context, window: ScnWindow) -> list[GivenTable]:
 def _planned_before(ctx: Context, signal: Signal) -> list[ChunkKey]:
     return [
         ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
-        for chunk in ctx.store.chunks.find(ctx.source)
+        for chunk in ctx.store.chunks.find()
         if chunk.signal_id == signal.id
     ]

@@ -57,12 +57,12 @@ class SourceView:
     @property
     def is_begun(self) -> bool:
         """Has the source's first snapshot begun?"""
-        return self._store.sources.get(self._source) is not None
+        return self._store.source.get() is not None
 
     @property
     def begins_at(self) -> Scn | None:
         """The SCN of the source's first snapshot; None before that."""
-        source = self._store.sources.get(self._source)
+        source = self._store.source.get()
         return None if source is None else source.snapshot_scn
 
     def readable(self) -> list[ScnSpan]:
@@ -78,15 +78,15 @@ class SourceView:
 
     def tables(self) -> list[TableRecord]:
         """All tables that are or were captured, by name."""
-        return self._store.tables.all(self._source)
+        return self._store.tables.all()
 
     def table(self, table: TableId) -> TableRecord | None:
         """One table; None if it was never captured."""
-        return self._store.tables.get(self._source, table)
+        return self._store.tables.get(table)
 
     def comparisons(self) -> dict[TableId, Comparison]:
         """The last comparison with Oracle of each table that was compared."""
-        return self._store.comparisons.newest(self._source)
+        return self._store.comparisons.newest()
 
     def windows(
         self,
@@ -100,7 +100,6 @@ class SourceView:
         """Windows in SCN order (or the other way round), at most ``limit``; of some states, or
         whose ends are in a range of times."""
         return self._store.windows.find(
-            self._source,
             states=states,
             limit=limit,
             newest_first=newest_first,
@@ -110,11 +109,11 @@ class SourceView:
 
     def windows_after(self, scn: Scn) -> list[WindowRecord]:
         """Windows that end above an SCN, in SCN order."""
-        return self._store.windows.after(self._source, scn)
+        return self._store.windows.after(scn)
 
     def window(self, window: ScnWindow) -> WindowRecord | None:
         """One window; None if none with these bounds was planned."""
-        return self._store.windows.get(self._source, window)
+        return self._store.windows.get(window)
 
     def window_named(self, text: str) -> WindowRecord | None:
         """The window that a partition key of Dagster, or `<scn_low>-<scn_high>`, names; None if the
@@ -124,7 +123,7 @@ class SourceView:
             PartitionKeyError: The text names no window.
         """
         end = window_end(text)
-        for found in self._store.windows.after(self._source, Scn(end - 1), until=end):
+        for found in self._store.windows.after(Scn(end - 1), until=end):
             if text in (found.key, found.window.key, found.window.folder):
                 return found
         return None
@@ -144,17 +143,17 @@ class SourceView:
         if not windows:
             return {}
         ordinals = range(windows[0].ordinal, windows[-1].ordinal + 1)
-        return self._store.windows.table_counts(self._source, ordinals)
+        return self._store.windows.table_counts(ordinals)
 
     def chunks(
         self, table: TableId | None = None, *, snapshot_id: str | None = None
     ) -> list[ChunkRecord]:
         """A table's chunks, or those of all tables; of all snapshots or of one."""
-        return self._store.chunks.find(self._source, table, snapshot_id)
+        return self._store.chunks.find(table, snapshot_id)
 
     def progress(self) -> SnapshotProgress | None:
         """How far all snapshots together are that have chunks to apply; None without one."""
-        return progress_in_all(self._store.chunks.unfinished(self._source), datetime.now(UTC))
+        return progress_in_all(self._store.chunks.unfinished(), datetime.now(UTC))
 
     def progress_of(self, table: TableId, snapshot_id: str) -> SnapshotProgress:
         """How far one snapshot of a table is."""
@@ -163,26 +162,26 @@ class SourceView:
 
     def found_tables(self) -> list[FoundTable]:
         """What patterns named when they were last looked up; none without patterns."""
-        return self._store.matches.get(self._source)
+        return self._store.matches.get()
 
     def signals(self, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
         """Signals in the order in which they came, of all or of some states."""
-        return self._store.signals.find(self._source, states=states)
+        return self._store.signals.find(states=states)
 
     def notifications(self, *, limit: int) -> list[Notification]:
         """The newest notifications that the channel ``store`` kept, oldest of them first."""
-        return self._store.notifications.newest(self._source, limit=limit)
+        return self._store.notifications.newest(limit=limit)
 
     def notifications_behind(self, number: int, *, limit: int) -> list[tuple[int, Notification]]:
         """The first notifications with a higher number, each with its own."""
-        return self._store.notifications.behind(self._source, number, limit=limit)
+        return self._store.notifications.behind(number, limit=limit)
 
     def tables_behind(self, windows: Sequence[WindowRecord]) -> dict[int, list[TableId]]:
         """By ordinal of a window that was applied: the tables in their stream that have not taken
         it, such as paused ones."""
         states = [
             one
-            for one in self._store.tables.all(self._source)
+            for one in self._store.tables.all()
             if one.mirror_scn is not None and one.state in ("paused", "failed", "ready")
         ]
         return {
@@ -200,12 +199,12 @@ class SourceView:
 
     def signal_progress(self) -> dict[str, tuple[int, int]]:
         """By signal that planned chunks: how many of them are applied, and how many there are."""
-        return self._store.chunks.signal_progress(self._source)
+        return self._store.chunks.signal_progress()
 
     def columns(self, table: TableId, scn: Scn) -> list[ColumnReport]:
         """The table's columns as of an SCN, with the widest values that they had so far; none where
         its definition is not known."""
-        schema = self._store.schemas.at(self._source, table, scn)
+        schema = self._store.schemas.at(table, scn)
         if schema is None:
             return []
         seen = _widths_seen(self._config, schema)
@@ -243,7 +242,7 @@ class SourceView:
         never captured."""
         found: list[DefinitionReport] = []
         before: TableSchema | None = None
-        for version in self._store.schemas.versions(self._source, table):
+        for version in self._store.schemas.versions(table):
             if scn is not None and version.schema.scn_from > scn:
                 break
             changes = changes_between(before, version.schema)
@@ -279,7 +278,7 @@ def origin_of(
             hint="Write it as Europe/Berlin or UTC: the zone of the database's host.",
             time_zone=time_zone,
         )
-    record = store.sources.get(config.name)
+    record = store.source.get()
     known = record.database_name if record else None
     return Origin(
         name=config.name,

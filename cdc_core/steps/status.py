@@ -49,10 +49,10 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     ``oracle_error`` says why.
     """
     scn, oracle_error = _scn(ctx) if ask_oracle else (None, None)
-    counts = ctx.store.windows.counts(ctx.source)
-    waiting = ctx.store.windows.find(ctx.source, states=("planned", "captured"), limit=1)
+    counts = ctx.store.windows.counts()
+    waiting = ctx.store.windows.find(states=("planned", "captured"), limit=1)
     now = datetime.now(UTC)
-    ledger = ctx.store.ledger.open_transactions(ctx.source)
+    ledger = ctx.store.ledger.open_transactions()
     released = tuple(one for one in ledger if one.state == "released")
     evicted = tuple(one for one in ledger if one.state == "displaced")
     ledger = [one for one in ledger if not one.is_over]
@@ -60,7 +60,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     facts = _Facts.of(ctx, scn, now)
     named = [config.table for config in ctx.config.tables]
     captured = [table for table in facts.records if table not in named]
-    paused = ctx.store.signals.paused_since(ctx.source)
+    paused = ctx.store.signals.paused_since()
     return SourceStatus(
         source=ctx.source,
         scn_oracle=scn,
@@ -70,12 +70,12 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         windows_applied=counts.get("applied", 0),
         open_transactions=len(ledger),
         oldest_open_scn=min(starts, default=None),
-        signals_pending=len(ctx.store.signals.pending(ctx.source)),
+        signals_pending=len(ctx.store.signals.pending()),
         tables=tuple(_table_status(ctx, table, facts) for table in [*named, *captured]),
         last_error=waiting[0].last_error if waiting else None,
         transactions_released=released,
         transactions_evicted=evicted,
-        windows_inexact=ctx.store.windows.inexact_count(ctx.source),
+        windows_inexact=ctx.store.windows.inexact_count(),
         oldest_open=_oldest_open(ctx, ledger, now),
         snapshot_decision=str(decision(ctx)),
         carriers=tuple(
@@ -103,17 +103,17 @@ class _Facts:
 
     @classmethod
     def of(cls, ctx: Context, scn: int | None, now: datetime) -> _Facts:
-        records = {record.table: record for record in ctx.store.tables.all(ctx.source)}
+        records = {record.table: record for record in ctx.store.tables.all()}
         positions = {one.mirror_scn for one in records.values() if one.mirror_scn is not None}
         return cls(
             scn,
             now,
             records,
-            ctx.store.windows.ending_at(ctx.source, positions),
-            ctx.store.chunks.counts(ctx.source),
-            ctx.store.chunks.unfinished(ctx.source),
+            ctx.store.windows.ending_at(positions),
+            ctx.store.chunks.counts(),
+            ctx.store.chunks.unfinished(),
             partial_tables(ctx, records.values()),
-            ctx.store.schemas.newest(ctx.source),
+            ctx.store.schemas.newest(),
         )
 
 
@@ -205,7 +205,7 @@ def _oldest_open(
     found = []
     for one in ledger[:OLDEST_OPEN_MAX]:
         first = one.first_ordinal >> ORDINAL_SHIFT
-        windows = ctx.store.windows.find(ctx.source, ordinals=range(first, first + 1))
+        windows = ctx.store.windows.find(ordinals=range(first, first + 1))
         found.append(_transaction(one, windows[0] if windows else None, now))
     return tuple(found)
 

@@ -76,7 +76,7 @@ def stop_table(
     way_out = way_back(table, error)
     trouble = next((one for kind, one in _TROUBLES if isinstance(error, kind)), None)
     end = StreamEnd(table, scn, error.what_happened, way_out, trouble)
-    is_stopped = ctx.store.tables.fail(ctx.source, end, failed_as=failed_as)
+    is_stopped = ctx.store.tables.fail(end, failed_as=failed_as)
     if failed_as is not None and not is_stopped:
         _LOG.warning("another process brought the table on table=%s error=%s", table, error.message)
         return None

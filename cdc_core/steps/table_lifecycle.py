@@ -83,7 +83,7 @@ def resnapshot_tables(
         ConfigError: A table is not configured.
     """
     wanted = ctx.configured(list(tables))
-    newest = ctx.store.schemas.newest(ctx.source)
+    newest = ctx.store.schemas.newest()
     cut_off = _behind_gap(ctx)
     ready = {
         record.table
@@ -118,7 +118,6 @@ def pause_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
     """
     return [
         ctx.store.tables.pause(
-            ctx.source,
             table,
             reason="paused by an operator",
             way_out=f"`redolake table resume {table.argument}` takes the windows that were captured meanwhile.",
@@ -144,12 +143,10 @@ def resume_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
         )
     resumed = []
     for table in _known(ctx, tables):
-        ctx.store.tables.resume(ctx.source, table)
+        ctx.store.tables.resume(table)
         record = ctx.table_record(table)
-        if record.snapshot_id and ctx.store.chunks.find(
-            ctx.source, table, snapshot_id=record.snapshot_id
-        ):
-            ctx.store.tables.finish_snapshot(ctx.source, table)
+        if record.snapshot_id and ctx.store.chunks.find(table, snapshot_id=record.snapshot_id):
+            ctx.store.tables.finish_snapshot(table)
         resumed.append(ctx.table_record(table))
         ctx.tell("table-resumed", table)
     return resumed
@@ -167,7 +164,7 @@ def remove_tables(
     with ctx.lease("capture", wait_seconds=120):
         for table in _known(ctx, tables):
             end = _removal(ctx, table, asked_by)
-            ctx.store.tables.end_stream(ctx.source, end, state="removed", asked_by=asked_by)
+            ctx.store.tables.end_stream(end, state="removed", asked_by=asked_by)
             ctx.tell("table-stopped", table, stopped=(end,))
             ends.append(end)
     return ends
@@ -188,7 +185,7 @@ def purge_column(ctx: Context, table: TableId, column: str) -> PurgedColumn:
             table=table,
             column=column,
         )
-    versions = ctx.store.schemas.versions(ctx.source, table)
+    versions = ctx.store.schemas.versions(table)
     with ctx.writing(table) as lease:
         folders = ctx.lake.purge_column(
             table,
@@ -198,7 +195,7 @@ def purge_column(ctx: Context, table: TableId, column: str) -> PurgedColumn:
             fence=lease.check,
         )
         folders += ctx.lake.purge_quarantine(table, generation=record.generation, fence=lease.check)
-    ctx.store.tables.forget_reason(ctx.source, table)
+    ctx.store.tables.forget_reason(table)
     return PurgedColumn(tuple(folders), _landed_with(ctx, table, column))
 
 
@@ -228,11 +225,11 @@ def _landed_with(ctx: Context, table: TableId, column: str) -> tuple[str, ...]:
     left out."""
     with_column = [
         window_folder(ctx.source, record.window)
-        for record in ctx.store.windows.find(ctx.source, states=("captured", "applied"))
+        for record in ctx.store.windows.find(states=("captured", "applied"))
         if ctx.landing.exists(window_folder(ctx.source, record.window), MANIFEST_NAME)
         and _had(ctx.window_manifest(record.window)[0].schemas, table, column)
     ]
-    for chunk in ctx.store.chunks.find(ctx.source, table, states=("landed", "applied")):
+    for chunk in ctx.store.chunks.find(table, states=("landed", "applied")):
         folder = chunk_folder(ctx.source, table, chunk.snapshot_id, chunk.number)
         if ctx.landing.exists(folder, MANIFEST_NAME):
             manifest = read_chunk_manifest(ctx.landing.read(folder, MANIFEST_NAME), where=folder)
@@ -265,7 +262,7 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
     """
     ctx.check_paths()
     ctx.find_tables()
-    if ctx.store.sources.get(ctx.source) is None:
+    if ctx.store.source.get() is None:
         return []
     for change in configuration_changes(ctx):
         change.carry_out()
@@ -278,7 +275,7 @@ def follow_configuration(ctx: Context) -> list[StreamEnd]:
 def leaving_tables(ctx: Context) -> list[TableId]:
     """Captured tables that the configuration does not name any more."""
     named = {config.table for config in ctx.config.tables}
-    records = ctx.store.tables.all(ctx.source)
+    records = ctx.store.tables.all()
     return [one.table for one in records if one.table not in named and one.state != "removed"]
 
 
@@ -288,7 +285,7 @@ def configuration_changes(ctx: Context) -> Iterator[Change]:
     for, or none is."""
     named = {config.table for config in ctx.config.tables}
     matched = {one.table for one in ctx.config.tables if isinstance(one, MatchedTable)}
-    records = ctx.store.tables.all(ctx.source)
+    records = ctx.store.tables.all()
     for record in records:
         if (
             record.table in named
@@ -302,7 +299,7 @@ def configuration_changes(ctx: Context) -> Iterator[Change]:
             said = "is configured again"
             yield Change(record.table, said, partial(_readmit, ctx, record.table))
     captured = {one.table for one in records if one.is_captured}
-    newest = ctx.store.schemas.newest(ctx.source)
+    newest = ctx.store.schemas.newest()
     for config in ctx.config.tables:
         if config.table in captured and config.table in newest:
             yield from _columns_changed(ctx, config, newest[config.table])
@@ -311,12 +308,12 @@ def configuration_changes(ctx: Context) -> Iterator[Change]:
 
 def _readmit(ctx: Context, table: TableId) -> None:
     _LOG.info("table is configured again table=%s", table)
-    ctx.store.tables.readmit(ctx.source, table)
+    ctx.store.tables.readmit(table)
 
 
 def _pauses_changed(ctx: Context) -> Iterator[Change]:
     """The tables that the configuration pauses, and those that it has paused and pauses no more."""
-    records = {one.table: one for one in ctx.store.tables.all(ctx.source) if one.is_captured}
+    records = {one.table: one for one in ctx.store.tables.all() if one.is_captured}
     for config in ctx.config.tables:
         record = records.get(config.table)
         if record is None:
@@ -330,7 +327,6 @@ def _pauses_changed(ctx: Context) -> Iterator[Change]:
 def _pause(ctx: Context, table: TableId) -> None:
     _LOG.info("table is paused by the configuration table=%s", table)
     ctx.store.tables.pause(
-        ctx.source,
         table,
         reason="paused by the configuration",
         way_out="Remove `paused` from the table's entry; the next run applies the windows that were"
@@ -424,9 +420,7 @@ def _save(ctx: Context, schema: TableSchema) -> None:
 
 def _remark(ctx: Context, config: TableConfig, reason: str, does: str) -> None:
     command = f"`redolake table resnapshot {config.table.argument}`"
-    if ctx.store.tables.remark(
-        ctx.source, config.table, reason=reason, way_out=f"{command} {does}."
-    ):
+    if ctx.store.tables.remark(config.table, reason=reason, way_out=f"{command} {does}."):
         _LOG.warning("a table waits table=%s reason=%s", config.table, reason)
 
 
@@ -523,7 +517,7 @@ def _stop_for_fresh(ctx: Context, config: TableConfig, latest: TableSchema, reas
         reason,
         f"`redolake table resnapshot {config.table.argument} --fresh` puts the table into new Delta tables.",
     )
-    ctx.store.tables.end_stream(ctx.source, end, asked_by="configuration")
+    ctx.store.tables.end_stream(end, asked_by="configuration")
     _LOG.warning("table stopped table=%s reason=%s", config.table, reason)
 
 
@@ -566,4 +560,4 @@ def _known(ctx: Context, tables: Sequence[TableId]) -> list[TableId]:
 
 
 def _records(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
-    return [record for record in ctx.store.tables.all(ctx.source) if record.table in tables]
+    return [record for record in ctx.store.tables.all() if record.table in tables]

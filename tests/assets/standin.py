@@ -135,9 +135,9 @@ class StandIn(Pipeline):
         signal_id: str | None = None,
         first: FirstStart | None = None,
     ) -> list[ChunkKey]:
-        is_first = self.store.sources.get(self.source) is None
+        is_first = self.store.source.get() is None
         if is_first:
-            self.store.sources.save(
+            self.store.source.save(
                 SourceRecord(
                     name=self.source,
                     snapshot_scn=SNAPSHOT_SCN,
@@ -184,7 +184,7 @@ class StandIn(Pipeline):
     def pending_chunks(self, tables: list[TableId] | None = None) -> list[ChunkKey]:
         return [
             ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
-            for chunk in self.store.chunks.find(self.source, states=("planned", "landed"))
+            for chunk in self.store.chunks.find(states=("planned", "landed"))
             if tables is None or chunk.table in tables
         ]
 
@@ -198,7 +198,7 @@ class StandIn(Pipeline):
 
     def snapshot_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
         self._begin("snapshot", f"{key.table} {key.key}")
-        record = self.store.chunks.get(self.source, key.table, key.snapshot_id, key.number)
+        record = self.store.chunks.get(key.table, key.snapshot_id, key.number)
         if record is None:
             raise ConfigError("no such chunk was planned", hint="Plan it.", chunk=key.key)
         if record.state == "planned":
@@ -225,11 +225,9 @@ class StandIn(Pipeline):
         )
 
     def apply_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
-        self.store.chunks.record_applied(
-            self.source, key.table, key.snapshot_id, key.number, seconds=0.1
-        )
-        self.store.tables.finish_snapshot(self.source, key.table)
-        record = self.store.chunks.get(self.source, key.table, key.snapshot_id, key.number)
+        self.store.chunks.record_applied(key.table, key.snapshot_id, key.number, seconds=0.1)
+        self.store.tables.finish_snapshot(key.table)
+        record = self.store.chunks.get(key.table, key.snapshot_id, key.number)
         assert record is not None
         return StepReport(
             kind="chunk-applied",
@@ -244,9 +242,9 @@ class StandIn(Pipeline):
         return []
 
     def plan_windows(self, *, until: int | None = None) -> list[ScnWindow]:
-        if self.store.sources.get(self.source) is None:
+        if self.store.source.get() is None:
             raise NotYetError("this source has no snapshot yet", hint="Run `redolake snapshot`.")
-        last = self.store.windows.find(self.source, newest_first=True, limit=1)
+        last = self.store.windows.find(newest_first=True, limit=1)
         low = last[0].window.scn_high if last else SNAPSHOT_SCN
         bounds = []
         while low < self.scn:
@@ -255,14 +253,14 @@ class StandIn(Pipeline):
             low = high
         if bounds:
             ends = [ended(window.scn_high) for window in bounds]
-            self.store.windows.plan(self.source, bounds, ends=ends)
+            self.store.windows.plan(bounds, ends=ends)
         return bounds
 
     def pass_idle_windows(
         self, capture: Callable[[ScnWindow], StepReport] | None = None
     ) -> WindowRecord | None:
         """Windows that end at ``idle_below`` or before have nothing."""
-        for record in self.store.windows.find(self.source, states=("planned", "captured")):
+        for record in self.store.windows.find(states=("planned", "captured")):
             if record.window.scn_high > self.idle_below:
                 return record
             (capture or self.capture_window)(record.window)
@@ -270,7 +268,7 @@ class StandIn(Pipeline):
         return None
 
     def retire_windows(self) -> list[WindowRecord]:
-        return self.store.history.retire(self.source, before=None)
+        return self.store.history.retire(before=None)
 
     def window_named(self, text: str) -> ScnWindow:
         found = self.records.window_named(text)
@@ -279,7 +277,7 @@ class StandIn(Pipeline):
         return found.window
 
     def pending_windows(self) -> list[ScnWindow]:
-        records = self.store.windows.find(self.source, states=("planned", "captured"))
+        records = self.store.windows.find(states=("planned", "captured"))
         return [record.window for record in records]
 
     @contextmanager
@@ -289,7 +287,7 @@ class StandIn(Pipeline):
 
     def capture_window(self, window: ScnWindow) -> StepReport:
         self._begin("capture", window.key)
-        record = self.store.windows.get(self.source, window)
+        record = self.store.windows.get(window)
         if record is None:
             raise ConfigError("this source has no such window", hint="Plan it.", window=window.key)
         idle = window.scn_high <= self.idle_below
@@ -316,7 +314,7 @@ class StandIn(Pipeline):
             landed=LANDED,
         )
         repeated = record.state != "planned"
-        self.store.windows.record_captured(self.source, manifest, "0" * 64, [])
+        self.store.windows.record_captured(manifest, "0" * 64, [])
         return StepReport(
             kind="window-captured",
             key=window.key,
@@ -333,7 +331,7 @@ class StandIn(Pipeline):
         self._begin("apply", window.key)
         done = []
         for table in tables or self.tables:
-            state = self.store.tables.get(self.source, table)
+            state = self.store.tables.get(table)
             assert state is not None
             assert state.mirror_scn is not None
             if state.mirror_scn >= window.scn_high:
@@ -353,22 +351,20 @@ class StandIn(Pipeline):
                 seconds=0.3,
                 write=MirrorWrite("copy-on-write", "mirror of 3.0 MB"),
             )
-            self.store.windows.advance_tables(
-                self.source, window, {table: window.scn_high}, applied
-            )
+            self.store.windows.advance_tables(window, {table: window.scn_high}, applied)
             done.append(applied)
-        states = [self.store.tables.get(self.source, table) for table in self.tables]
+        states = [self.store.tables.get(table) for table in self.tables]
         if all(state and (state.mirror_scn or 0) >= window.scn_high for state in states):
-            self.store.windows.record_applied(self.source, window, 0.4)
+            self.store.windows.record_applied(window, 0.4)
         return self._window_report("window-applied", window, done)
 
     def run_capture(self, *, until: int | None = None) -> Iterator[StepReport]:
         self.plan_windows(until=until)
-        for record in self.store.windows.find(self.source, states=("planned",)):
+        for record in self.store.windows.find(states=("planned",)):
             yield self.capture_window(record.window)
 
     def run_apply(self) -> Iterator[StepReport]:
-        for record in self.store.windows.find(self.source, states=("captured",)):
+        for record in self.store.windows.find(states=("captured",)):
             yield self.apply_window(record.window)
 
     def changed_tables(self, windows: Sequence[ScnWindow]) -> set[TableId]:
@@ -393,12 +389,12 @@ class StandIn(Pipeline):
 
     def take_signals(self) -> list[tuple[Signal, list[ChunkKey]]]:
         taken = []
-        for signal in self.store.signals.pending(self.source):
-            if self.store.signals.take(self.source, signal.id) is None:
+        for signal in self.store.signals.pending():
+            if self.store.signals.take(signal.id) is None:
                 continue
             tables = [TableId.parse(name) for name in signal.data["data-collections"]]
             keys = self.start_snapshot(tables, signal_id=signal.id)
-            self.store.signals.finish(self.source, signal.id, state="done")
+            self.store.signals.finish(signal.id, state="done")
             taken.append((signal, keys))
         return taken
 
@@ -446,7 +442,7 @@ class StandIn(Pipeline):
         self.calls.append(("views", ""))
         if self.views_fail:
             raise NotYetError("no mirror is exact as of this SCN")
-        scn = min(int(one.mirror_scn or 0) for one in self.store.tables.all(self.source))
+        scn = min(int(one.mirror_scn or 0) for one in self.store.tables.all())
         return Cut(scn, tuple(MirrorVersion(str(one), 7, "/lake") for one in self.tables))
 
     def publish(self) -> Iterator[TopicPublished]:
@@ -460,7 +456,7 @@ class StandIn(Pipeline):
         for table in tables or self.tables:
             differences = self.differences.get(str(table), 0)
             self.store.comparisons.keep(
-                self.source, table, scn=Scn(scn or self.scn), rows=10, differences=differences
+                table, scn=Scn(scn or self.scn), rows=10, differences=differences
             )
         return Reconciliation(
             scn or self.scn,

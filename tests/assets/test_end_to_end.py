@@ -138,7 +138,7 @@ def test_the_four_uses(site: Site) -> None:
     assert site.run_all("snapshots") == 2, "a row of Oracle's signal table is a request too"
     assert site.tick("snapshots") == [], "and each is taken once"
     with Pipeline(site.config) as pipeline:
-        states = {signal.id: signal.state for signal in pipeline.store.signals.find("src")}
+        states = {signal.id: signal.state for signal in pipeline.store.signals.find()}
     assert states == {"s1": "done", "from-oracle": "done", "strange": "rejected"}
     site.oracle.run("UPDATE ITEMS SET NAME = 'later' WHERE ID = 5")
     assert site.run_all("windows") == 1

@@ -142,7 +142,7 @@ def test_each_partition_has_one_event_in_scn_order(
     planned.scn = 20_000
     planned.plan_windows()
     add_partitions(instance, planned.records, planned.config, NAMES)
-    keys = [record.key for record in planned.store.windows.find("hr")]
+    keys = [record.key for record in planned.store.windows.find()]
     assert run_windows(repository, instance, keys[0], keys[-1]).success
     for key in (NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", EMPLOYEES)):
         records = instance.fetch_materializations(key, limit=1000, ascending=True).records
@@ -253,7 +253,7 @@ def test_old_windows_are_replayed_and_mirrors_keep_their_position(
     planned.calls.clear()
     assert run_windows(repository, instance, FIRST, FIRST).success
     assert planned.calls == [("capture", "1000-1500"), ("replay", "1000-1500")]
-    state = planned.store.tables.get("hr", JOBS)
+    state = planned.store.tables.get(JOBS)
     assert state is not None
     assert state.mirror_scn == 2000
 
@@ -264,8 +264,8 @@ def test_one_table_can_be_chosen(
     chosen = [NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", JOBS)]
     assert run_windows(repository, instance, FIRST, FIRST, chosen).success
     assert not instance.get_materialized_partitions(NAMES.key("mirror", EMPLOYEES))
-    assert planned.store.tables.get("hr", JOBS).mirror_scn == 1500  # type: ignore[union-attr]
-    assert planned.store.tables.get("hr", EMPLOYEES).mirror_scn == 1000  # type: ignore[union-attr]
+    assert planned.store.tables.get(JOBS).mirror_scn == 1500  # type: ignore[union-attr]
+    assert planned.store.tables.get(EMPLOYEES).mirror_scn == 1000  # type: ignore[union-attr]
 
 
 def test_tables_beside_are_materialized_when_all_tables_have_the_window(
@@ -334,7 +334,7 @@ def test_chunks_of_one_table_are_one_run(
     assert values["dagster/partition_row_count"].value == 10
     assert values["cdc/chunk"].value == "2 of 3"
     assert values["cdc/range"].value == "a key range, 10 rows"
-    state = pipeline.store.tables.get("hr", JOBS)
+    state = pipeline.store.tables.get(JOBS)
     assert state is not None
     assert state.state == "ready"
 

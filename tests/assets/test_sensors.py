@@ -111,10 +111,10 @@ def test_an_idle_database_is_quiet(
         assert f"no captured table changed up to SCN {scn} (2026-01-01 " in str(data.skip_message)
         assert instance.get_dynamic_partitions("hr_windows") == []
         for table in pipeline.tables:
-            state = pipeline.store.tables.get("hr", table)
+            state = pipeline.store.tables.get(table)
             assert state is not None
             assert state.mirror_scn == scn
-    assert len(pipeline.store.windows.find("hr")) == 1, "only where the next window begins"
+    assert len(pipeline.store.windows.find()) == 1, "only where the next window begins"
     observed = sensors.tick("windows").asset_events
     assert [one.metadata["cdc/position"].value for one in observed] == [4000]
     quiet = sensors.tick("windows", cursor=json.dumps({"observed": datetime.now(UTC).isoformat()}))

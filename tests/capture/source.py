@@ -47,7 +47,7 @@ class Source:
     def begin(cls, oracle: Database, path: Path, /, *tables: str, **more: Any) -> Source:
         config = oracle.config(path, *(tables or ("EMP",)), **more)
         session = oracle.capture_session(config)
-        store = Store.open(config.state.url)
+        store = Store.open(config.state.url, "src")
         start = read_start(session)
         record = SourceRecord(
             name="src",
@@ -55,17 +55,17 @@ class Source:
             mining_low=start.mining_low,
             resetlogs_change=start.resetlogs_change,
         )
-        store.sources.save(record)
+        store.source.save(record)
         for schema in read_table_schemas(session, config.tables, scn=start.snapshot_scn):
             store.schemas.save(SchemaVersion("src", schema))
         return cls(oracle, config, session, open_landing(config.landing), store, start, record)
 
     def window(self) -> WindowManifest:
         """Capture everything up to now as one window."""
-        last = self.store.windows.find("src", newest_first=True, limit=1)
+        last = self.store.windows.find(newest_first=True, limit=1)
         low = last[0].window.scn_high if last else self.start.snapshot_scn
         high = self.bound()
-        [record] = self.store.windows.plan("src", [ScnWindow(low, Scn(high))])
+        [record] = self.store.windows.plan([ScnWindow(low, Scn(high))])
         return self.capture(record)
 
     def bound(self) -> int:
@@ -79,13 +79,13 @@ class Source:
     def capture(self, record: WindowRecord) -> WindowManifest:
         """Capture and record a planned window."""
         low = record.window.scn_low
-        before = self.store.windows.find("src", ordinals=range(record.ordinal - 1, record.ordinal))
-        tables = [self.store.schemas.at("src", config.table, low) for config in self.config.tables]
+        before = self.store.windows.find(ordinals=range(record.ordinal - 1, record.ordinal))
+        tables = [self.store.schemas.at(config.table, low) for config in self.config.tables]
         work = WindowWork(
             source=self.record,
             record=record,
             tables=[schema for schema in tables if schema],
-            ledger=self.store.ledger.open_transactions("src"),
+            ledger=self.store.ledger.open_transactions(),
             positions=before[0].positions if before else (),
             joins={},
             planned=PLANNED,
@@ -98,7 +98,7 @@ class Source:
         )
         manifest, ledger = landed_window(self.landing, "src", record.window)
         sha256 = digest_of(window_manifest_bytes(manifest))
-        self.store.windows.record_captured("src", manifest, sha256, ledger)
+        self.store.windows.record_captured(manifest, sha256, ledger)
         return manifest
 
     def rows(self, manifest: WindowManifest) -> list[dict[str, Any]]:

@@ -89,7 +89,7 @@ def test_a_transaction_over_three_windows_is_whole_in_that_of_its_commit(
     assert [row["operation_code"] for row in own] == [1, 3, 1]
     ordinals = [row["ordinal"] for one in (first, second) for row in source.rows(one)]
     assert ordinals == sorted(set(ordinals))
-    assert source.store.ledger.open_transactions("src") == []
+    assert source.store.ledger.open_transactions() == []
 
 
 def test_rollbacks_and_savepoints_are_told_apart(oracle: Database, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_columns_that_come_go_and_get_names_are_followed(oracle: Database, tmp_p
     [change] = manifest.schema_changes
     assert change.schema.column("NOTE").default == "'n'"
     assert manifest.schemas == (change.schema,)
-    assert source.store.schemas.at("src", EMP, Scn(change.scn)) == change.schema
+    assert source.store.schemas.at(EMP, Scn(change.scn)) == change.schema
     before, after = (row for row in source.rows(manifest) if row["operation_code"] == 1)
     assert before["scn"] < change.scn < after["scn"]
 
@@ -371,7 +371,7 @@ def test_a_window_that_fails_in_the_middle_can_be_captured_again(
         with pytest.raises(OracleUnavailableError):
             source.window()
         source.session = embedded.capture_session(source.config)
-        manifest = source.capture(source.store.windows.find("src")[0])
+        manifest = source.capture(source.store.windows.find()[0])
     else:
         manifest = source.window()
     assert manifest.rows_by_table == {"DEMO.EMP": 1000}

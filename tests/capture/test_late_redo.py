@@ -127,7 +127,7 @@ def test_with_every_oddity_at_once_each_transaction_is_whole(tmp_path: Path) -> 
         committed = [survivors(rows, one) for one in ended if one["state"] == "commit"]
         left = [ids for ids in committed if ids]
         assert sorted(left) == sorted(ids for one in sessions for ids in one.committed)
-        assert source.store.ledger.open_transactions("src") == []
+        assert source.store.ledger.open_transactions() == []
         assert sum(manifest.transactions_evicted for manifest in manifests) == 0
 
 

@@ -63,7 +63,7 @@ def test_a_ddl_right_behind_the_window_is_not_mistaken_for_it(
     oracle: Oracle, source: Source
 ) -> None:
     oracle.run(SILENT)
-    [record] = source.store.windows.plan("src", [ScnWindow(source.start.snapshot_scn, Scn(source.bound()))])  # fmt: skip
+    [record] = source.store.windows.plan([ScnWindow(source.start.snapshot_scn, Scn(source.bound()))])  # fmt: skip
     oracle.clock.ahead -= 5
     oracle.run(ADD_B)
     manifest = source.capture(record)

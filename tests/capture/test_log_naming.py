@@ -93,7 +93,7 @@ def test_a_log_that_is_gone_stops_the_window(oracle: Oracle, tmp_path: Path) -> 
         source.window()
     assert caught.value.facts["file"] == archived.name
     oracle.database.redo.delete_archived_log(archived.sequence + 1)
-    [record] = source.store.windows.find("src")
+    [record] = source.store.windows.find()
     with pytest.raises(RedoUnavailableError, match="deleted"):
         source.capture(record)
 

@@ -100,8 +100,7 @@ def killed(oracle: Oracle) -> None:
 
 def states(source: Source) -> list[tuple[str, bool]]:
     return [
-        (one.state, one.absent_scn is not None)
-        for one in source.store.ledger.open_transactions("src")
+        (one.state, one.absent_scn is not None) for one in source.store.ledger.open_transactions()
     ]
 
 

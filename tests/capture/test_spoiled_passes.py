@@ -105,7 +105,7 @@ def test_a_rename_while_redo_is_read_counts_for_another_pass(
     oracle.run("CREATE TABLE MOVED (ID NUMBER(10) PRIMARY KEY)")
     source = Source.begin(oracle, tmp_path, "MOVED")
     oracle.run("INSERT INTO MOVED VALUES (1)")
-    [record] = source.store.windows.plan("src", [ScnWindow(source.start.snapshot_scn, Scn(source.bound()))])  # fmt: skip
+    [record] = source.store.windows.plan([ScnWindow(source.start.snapshot_scn, Scn(source.bound()))])  # fmt: skip
     names: list[ShownNames] = []
 
     def renamed_after_it(

@@ -33,37 +33,35 @@ class Tries:
 
     def plan(self, low: int, high: int) -> None:
         """A window is planned by somebody who knows better: it joins the last one."""
-        self._store.windows.plan(self._source, [_window(low, high)])
+        self._store.windows.plan([_window(low, high)])
 
     def plan_with_a_gap(self) -> None:
         """Windows are planned that do not join the last one."""
-        [last] = self._store.windows.find(self._source, newest_first=True, limit=1)
+        [last] = self._store.windows.find(newest_first=True, limit=1)
         end = last.window.scn_high
-        self._store.windows.plan(self._source, [ScnWindow(Scn(end + 5), Scn(end + 9))])
+        self._store.windows.plan([ScnWindow(Scn(end + 5), Scn(end + 9))])
 
     def record_captured(self, low: int, high: int) -> None:
         """A window is recorded as captured, with what another one brought."""
         manifest, sha256 = self._landed()
         manifest = replace(manifest, window=_window(low, high))
-        self._store.windows.record_captured(self._source, manifest, sha256, [])
+        self._store.windows.record_captured(manifest, sha256, [])
 
     def record_applied(self, low: int, high: int) -> None:
         """A window is recorded as applied."""
-        self._store.windows.record_applied(self._source, _window(low, high), 0.1)
+        self._store.windows.record_applied(_window(low, high), 0.1)
 
     def advance(self, low: int, high: int) -> None:
         """A table that has not taken the windows below moves to a window's end."""
         table = self._at(lambda one: (one.mirror_scn or low) < low)
-        self._store.windows.advance_tables(
-            self._source, _window(low, high), {table.table: Scn(high)}
-        )
+        self._store.windows.advance_tables(_window(low, high), {table.table: Scn(high)})
 
     def move_back(self) -> int:
         """A table moves to the end of a window before the one that it has; by how many SCNs it went back."""
-        before, last = self._store.windows.find(self._source, states=("applied",))[-2:]
+        before, last = self._store.windows.find(states=("applied",))[-2:]
         table = self._at(lambda one: one.mirror_scn == last.window.scn_high)
         end = before.window.scn_high
-        self._store.windows.advance_tables(self._source, before.window, {table.table: end})
+        self._store.windows.advance_tables(before.window, {table.table: end})
         now = self._pipeline.table_record(table.table).mirror_scn
         return last.window.scn_high - int(now or 0)
 
@@ -107,13 +105,13 @@ class Tries:
     def _at(self, wanted: Callable[[TableRecord], bool]) -> TableRecord:
         return next(
             one
-            for one in self._store.tables.all(self._source)
+            for one in self._store.tables.all()
             if one.state == "ready" and one.mirror_scn is not None and wanted(one)
         )
 
     def _landed(self) -> tuple[WindowManifest, str]:
         """A window that has landed."""
-        records = self._store.windows.find(self._source, states=("captured", "applied"))
+        records = self._store.windows.find(states=("captured", "applied"))
         return self._pipeline.window_manifest(
             next(one for one in records if self._is_there(one)).window
         )
@@ -128,7 +126,7 @@ class Tries:
 
     def _merge(self, table: TableRecord, window: ScnWindow) -> Any:
         manifest, _ = self._landed()
-        schema = self._store.schemas.at(self._source, table.table, window.scn_low)
+        schema = self._store.schemas.at(table.table, window.scn_low)
         assert schema is not None
         with self._pipeline.writing(table.table) as lease:
             self._pipeline.lake.apply_window(

@@ -90,12 +90,8 @@ class Worker:
 
     def _of_tables_that_go_on(self, state: ChunkState) -> list[ChunkRecord]:
         store = self.pipeline.store
-        stopped = {one.table for one in store.tables.all(self.source) if one.state == "failed"}
-        return [
-            one
-            for one in store.chunks.find(self.source, states=(state,))
-            if one.table not in stopped
-        ]
+        stopped = {one.table for one in store.tables.all() if one.state == "failed"}
+        return [one for one in store.chunks.find(states=(state,)) if one.table not in stopped]
 
     # -- windows -------------------------------------------------------------------------------------------------------
 
@@ -108,7 +104,7 @@ class Worker:
     def plan(self) -> list[tuple[int, int]]:
         """Cut windows to the present; the bounds of all that are planned."""
         self.pipeline.plan_windows()
-        planned = self.pipeline.store.windows.find(self.source, states=("planned",))
+        planned = self.pipeline.store.windows.find(states=("planned",))
         return [(record.window.scn_low, record.window.scn_high) for record in planned]
 
     def capture_one(self, low: int, high: int) -> int:
@@ -129,7 +125,7 @@ class Worker:
 
     def capture_planned(self) -> int:
         """Capture the windows that are planned."""
-        planned = self.pipeline.store.windows.find(self.source, states=("planned",))
+        planned = self.pipeline.store.windows.find(states=("planned",))
         with self.pipeline.prefetching([record.window for record in planned]):
             for record in planned:
                 self.pipeline.capture_window(record.window)
@@ -140,7 +136,7 @@ class Worker:
         landed = self._of_tables_that_go_on("landed")
         for chunk in landed:
             self.pipeline.apply_chunk(ChunkKey(chunk.table, chunk.snapshot_id, chunk.number))
-        planned = self.pipeline.store.windows.find(self.source, states=("planned",))
+        planned = self.pipeline.store.windows.find(states=("planned",))
         not_captured = {record.window for record in planned}
         wanted = [one for one in self.pipeline.pending_windows() if one not in not_captured]
         for window in wanted:
@@ -151,8 +147,8 @@ class Worker:
         """Take applied windows and chunks once more, in shuffled order; how many of each."""
         rng = random.Random(seed)
         work: list[Callable[[], Any]] = []
-        tables = self.pipeline.store.tables.all(self.source)
-        applied = self.pipeline.store.windows.find(self.source, states=("applied",))
+        tables = self.pipeline.store.tables.all()
+        applied = self.pipeline.store.windows.find(states=("applied",))
         applied = rng.sample(applied, min(windows, len(applied)))
         for record in applied:
             taken = [
@@ -165,7 +161,7 @@ class Worker:
             work.append(
                 lambda window=record.window, taken=taken: self.pipeline.replay_window(window, taken)  # type: ignore[misc]
             )
-        read = self.pipeline.store.chunks.find(self.source, states=("applied",))
+        read = self.pipeline.store.chunks.find(states=("applied",))
         read = rng.sample(read, min(chunks, len(read)))
         for chunk in read:
             key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)

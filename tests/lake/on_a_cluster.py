@@ -76,7 +76,7 @@ def counted_tasks() -> list[int]:
 
 def check(oracle: Oracle, pipeline: Pipeline, folder: Path) -> None:
     """The mirror's version of its position equals Oracle there."""
-    record = pipeline.store.tables.get("src", table_id("ONE"))
+    record = pipeline.store.tables.get(table_id("ONE"))
     assert record is not None
     assert record.mirror_scn is not None
     mirror = folder / "lake" / "src" / "mirror" / "demo.one"

@@ -95,7 +95,7 @@ def test_the_change_log_ends_what_the_mirror_did_not_show(
             assert ended() == [2, 50, 60]
             check(oracle, pipeline, tmp_path, "P", ["ID", "K", "REGION"])
             version = DeltaTable(str(mirror)).version()
-            for record in reversed(pipeline.store.windows.find("src", states=("applied",))):
+            for record in reversed(pipeline.store.windows.find(states=("applied",))):
                 pipeline.replay_window(record.window)
             assert DeltaTable(str(mirror)).version() == version
             shutil.rmtree(mirror)

@@ -77,7 +77,7 @@ def test_the_rows_of_partitions_leave_delta(tmp_path: Path, spark_process: None)
             ]  # fmt: skip
             assert all(one[1]["A"] is None and one[2] for one in events)
             found, version = rows_of(mirror), DeltaTable(str(mirror)).version()
-            applied = pipeline.store.windows.find("src", states=("applied",))
+            applied = pipeline.store.windows.find(states=("applied",))
             for record in reversed(applied):
                 pipeline.replay_window(record.window)
             assert DeltaTable(str(mirror)).version() == version

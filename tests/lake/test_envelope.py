@@ -98,7 +98,7 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
             source.pipeline.lake.count_events(table_id(name), ScnWindow(Scn(0), Scn(SCN_MAX)))
             for name in ("ONE", "TWO")
         ]
-        [ledger] = source.pipeline.store.windows.find("src", newest_first=True, limit=1)
+        [ledger] = source.pipeline.store.windows.find(newest_first=True, limit=1)
         manifest: WindowManifest = source.pipeline.window_manifest(ledger.window)[0]
 
     xid, at = updated["source"]["txId"], int(updated["source"]["commit_scn"])

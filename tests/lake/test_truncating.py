@@ -50,7 +50,7 @@ def test_a_truncate_reaches_delta_and_events(tmp_path: Path, spark_process: None
             reports = [one for one in pipeline.run_windows() if one.kind == "window-applied"]
             [applied] = reports[-1].tables
             assert (applied.rows_inserted, applied.rows_deleted) == (4, 7)
-            for record in pipeline.store.windows.find("src", states=("applied",)):
+            for record in pipeline.store.windows.find(states=("applied",)):
                 assert not sum(
                     one.changes
                     for one in pipeline.replay_window(record.window).tables
@@ -61,9 +61,7 @@ def test_a_truncate_reaches_delta_and_events(tmp_path: Path, spark_process: None
             assert pipeline.reconcile([T]).differences == 0
 
             mirror = tmp_path / "lake" / "src" / "mirror" / "demo.t"
-            windows = [
-                one.window for one in pipeline.store.windows.find("src", states=("applied",))
-            ]
+            windows = [one.window for one in pipeline.store.windows.find(states=("applied",))]
             version = DeltaTable(str(mirror)).version()
             for window in windows:
                 pipeline.replay_window(window)

@@ -29,7 +29,7 @@ def test_landing_and_metadata_store_are_for_their_user_alone(
 ) -> None:
     LocalLandingStore(str(tmp_path / "landing"))
     assert _rights(tmp_path / "landing") == 0o700
-    with Store.open(f"sqlite:///{tmp_path}/state.db"):
+    with Store.open(f"sqlite:///{tmp_path}/state.db", "src"):
         assert {_rights(file) for file in tmp_path.glob("state.db*")} == {0o600}
 
 

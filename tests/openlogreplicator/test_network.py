@@ -188,7 +188,7 @@ def test_an_applied_window_is_not_read_again(
     oracle.run("INSERT INTO K VALUES (2, 'b')")
     source.windows()
     ctx = source.pipeline
-    [record] = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
+    [record] = ctx.store.windows.find(newest_first=True, limit=1)
     from cdc_core.steps.windows.capture import window_work
 
     with pytest.raises(RedoUnavailableError, match="forgets messages that are applied"):

@@ -291,7 +291,7 @@ def _empty_store() -> bytes:
     """A metadata store that its migrations have just made: running them takes longer than many a window."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "state.db"
-        Store.open(f"sqlite:///{path}").close()
+        Store.open(f"sqlite:///{path}", "src").close()
         return path.read_bytes()
 
 

@@ -219,7 +219,7 @@ def test_a_run_whose_tables_are_stopped_does_not_say_that_nothing_changed(
     """A window may have had changes of theirs alone."""
     monkeypatch.setattr(source, "run_once", lambda: iter(()), raising=False)
     source.snapshotted()
-    source.store.tables.fail("hr", StreamEnd(EMPLOYEES, 0, "a reason", "a way"))
+    source.store.tables.fail(StreamEnd(EMPLOYEES, 0, "a reason", "a way"))
     shown = redolake("run").stdout
     assert "no captured table changed" not in shown
     assert "no other table changed" in shown
@@ -330,7 +330,7 @@ def test_windows_are_listed_with_times_states_and_changes(source: StandIn) -> No
 
 def test_a_table_s_definition_is_shown_as_of_an_scn_with_its_history(source: StandIn) -> None:
     source.snapshotted()
-    first = source.store.schemas.versions("hr", EMPLOYEES)[0].schema
+    first = source.store.schemas.versions(EMPLOYEES)[0].schema
     column = first.columns[-1]
     renamed = replace(
         first,
@@ -373,7 +373,7 @@ def test_events_are_a_query_to_run(source: StandIn) -> None:
     assert refused.exit_code == 2
     assert "no change log yet" in refused.stderr
     config = source.config
-    [schema] = [one for one in source.store.schemas.newest("hr").values() if one.table.name == "EMPLOYEES"]  # fmt: skip
+    [schema] = [one for one in source.store.schemas.newest().values() if one.table.name == "EMPLOYEES"]  # fmt: skip
     path = DEFAULT_PATHS.path("changelog", config.lake.path, "hr", schema.table)
     properties = changelog_properties("hr", schema, 0)
     create_table(path, change_schema(schema), properties, doing="creating", facts={})
@@ -396,8 +396,8 @@ def test_signals_are_listed_with_what_became_of_them(source: StandIn) -> None:
     assert "No signals." in redolake("signals").stdout
     source.snapshotted()
     redolake("signal", "execute-snapshot", "--table", "hr.jobs", "--id", "mine")
-    source.store.signals.take("hr", "mine")
-    source.store.signals.finish("hr", "mine", state="rejected", reason="ORA-01722 [invalid number]")
+    source.store.signals.take("mine")
+    source.store.signals.finish("mine", state="rejected", reason="ORA-01722 [invalid number]")
     text = redolake("signals").stdout
     assert "rejected" in text
     assert "mine: ORA-01722 [invalid number]" in text
@@ -430,7 +430,7 @@ def test_a_signal_waits_in_the_store(source: StandIn, named: list[str]) -> None:
     arguments = [*named, "--condition", "ID > 5", "--id", "mine"]
     result = redolake("signal", "execute-snapshot", *arguments)
     assert result.exit_code == 0
-    (signal,) = source.store.signals.pending("hr")
+    (signal,) = source.store.signals.pending()
     assert signal.id == "mine"
     assert signal.data == {
         "data-collections": ["HR.JOBS"],
@@ -448,7 +448,7 @@ def test_a_definition_is_sent_from_a_file(source: StandIn, tmp_path: Path) -> No
     path.write_text(json.dumps(data))
     result = redolake("signal", "schema-changes", str(path), "--id", "mine", "--scn", "77")
     assert result.exit_code == 0, result.stderr
-    (signal,) = source.store.signals.pending("hr")
+    (signal,) = source.store.signals.pending()
     assert (signal.type, signal.data) == ("schema-changes", data | {"scn": 77})
     (listed,) = json.loads(redolake("signals", "--json").stdout)["signals"]
     assert listed["tables"] == ["HR.JOBS"]
@@ -621,7 +621,7 @@ def test_doctor_json_is_json_and_exit_1_says_that_something_is_missing(
 def test_a_failed_table_is_told_with_its_way_out_and_ends_a_run_with_one(source: StandIn) -> None:
     source.snapshotted()
     way_out = "`redolake table resnapshot HR.JOBS`"
-    source.store.tables.fail("hr", StreamEnd(JOBS, 0, "its rows were truncated", way_out))
+    source.store.tables.fail(StreamEnd(JOBS, 0, "its rows were truncated", way_out))
     ended = redolake("capture")
     assert ended.exit_code == 1
     for text in (
@@ -632,7 +632,7 @@ def test_a_failed_table_is_told_with_its_way_out_and_ends_a_run_with_one(source:
 
 
 def test_a_table_that_a_policy_brings_back_is_no_failure(source: StandIn) -> None:
-    record = source.snapshotted().store.tables.get("hr", JOBS)
+    record = source.snapshotted().store.tables.get(JOBS)
     assert record is not None
     answered = replace(
         record, state="failed", asked_by="policy", reason="its rows were truncated",

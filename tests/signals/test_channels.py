@@ -132,7 +132,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, oracle: Oracle) -> Ite
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(f"sqlite:///{tmp_path}/state.db") as opened:
+    with Store.open(f"sqlite:///{tmp_path}/state.db", "src") as opened:
         yield opened
 
 
@@ -158,7 +158,7 @@ def test_signals_come_in_order_with_id_type_and_data(place: Place, store: Store)
         ("a", "execute-snapshot", ASK, "pending"),
         ("b", "log", {"message": "m"}, "pending"),
     ]
-    assert {one.channel for one in store.signals.find("src")} == {channel.name}
+    assert {one.channel for one in store.signals.find()} == {channel.name}
 
 
 def test_what_nobody_acknowledged_is_read_again_under_the_same_ids(

@@ -388,9 +388,9 @@ def test_a_signal_table_is_read_once(oracle: Database, tmp_path: Path, wide: str
         "INSERT INTO SIGNALS VALUES ('d', 'log', NULL)",
     )
     reader = Reader(oracle, tmp_path, wide, signals={"table": "DEMO.SIGNALS"})
-    with Store.open(reader.config.state.url) as store:
+    with Store.open(reader.config.state.url, "src") as store:
         _look(reader, store)
-        found = store.signals.find("src")
+        found = store.signals.find()
         assert found[0] == Signal(
             id="a",
             source="src",
@@ -404,7 +404,7 @@ def test_a_signal_table_is_read_once(oracle: Database, tmp_path: Path, wide: str
             ("d", "pending"),
         ]
         _look(reader, store)
-        assert store.signals.find("src") == found
+        assert store.signals.find() == found
     with pytest.raises(ConfigError, match=r"signals\.table"):
         OracleChannel(reader.session, oracle.config(tmp_path, wide), Scn(1))
 

@@ -174,7 +174,7 @@ def test_captured_again(story: Story) -> None:
     story.oracle.run("INSERT INTO K VALUES (2, 'b')")
     story.windows()
     ctx = story.source.pipeline
-    record = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)[0]
+    record = ctx.store.windows.find(newest_first=True, limit=1)[0]
     work = window_work(ctx, record, None, ())
 
     def again() -> Any:

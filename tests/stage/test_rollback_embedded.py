@@ -68,9 +68,7 @@ def test_savepoints_in_a_table_with_lobs(oracle: Oracle, tmp_path: Path) -> None
                     there = saved
             connection.commit()
     rows = source.rows(source.window())
-    schema = source.store.schemas.at(
-        "src", source.config.tables[0].table, source.start.snapshot_scn
-    )
+    schema = source.store.schemas.at(source.config.tables[0].table, source.start.snapshot_scn)
     assert schema is not None
     transactions: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

@@ -80,25 +80,25 @@ def foreign_revisions(engine: Engine) -> list[str] | None:
 def test_another_program_that_keeps_a_revision_may_have_come_first(empty: Engine) -> None:
     begin_other_program(empty)
     for _ in range(2):
-        with Store.open(url_of(empty)) as store:  # noqa: F811
-            store.sources.save(SOURCE)
+        with Store.open(url_of(empty), "src") as store:  # noqa: F811
+            store.source.save(SOURCE)
     assert foreign_revisions(empty) == [FOREIGN_REVISION]
 
 
 def test_another_program_that_keeps_a_revision_may_come_later(empty: Engine) -> None:
-    with Store.open(url_of(empty)) as store:  # noqa: F811
-        store.sources.save(SOURCE)
+    with Store.open(url_of(empty), "src") as store:  # noqa: F811
+        store.source.save(SOURCE)
     assert foreign_revisions(empty) is None
     begin_other_program(empty)
-    with Store.open(url_of(empty)) as store:
-        assert store.sources.get("src") == SOURCE
+    with Store.open(url_of(empty), "src") as store:
+        assert store.source.get() == SOURCE
 
 
 @pytest.mark.parametrize("options", ROLES.values(), ids=ROLES.keys())
 def test_whatever_a_role_s_defaults_are_one_of_many_gets_a_lease_and_the_others_are_told(
     empty: Engine, options: str
 ) -> None:
-    stores = [Store.open(url_of(empty, options)) for _ in range(4)]
+    stores = [Store.open(url_of(empty, options), "src") for _ in range(4)]
     outcomes: list[str] = []
 
     def want(own: Store) -> None:
@@ -134,23 +134,23 @@ def test_whatever_a_role_s_defaults_are_one_of_many_gets_a_lease_and_the_others_
 
 def test_a_hasty_role_s_writer_waits_for_its_turn(empty: Engine) -> None:
     with (
-        Store.open(url_of(empty, ROLES["hasty"])) as one,
-        Store.open(url_of(empty, ROLES["hasty"])) as other,
+        Store.open(url_of(empty, ROLES["hasty"]), "src") as one,
+        Store.open(url_of(empty, ROLES["hasty"]), "src") as other,
     ):
         with one._database.writing():
-            writer = threading.Thread(target=other.sources.save, args=(SOURCE,))
+            writer = threading.Thread(target=other.source.save, args=(SOURCE,))
             writer.start()
             time.sleep(0.5)
             assert writer.is_alive()
         writer.join()
-        assert one.sources.get("src") == SOURCE
+        assert one.source.get() == SOURCE
 
 
 def test_who_stands_still_in_a_transaction_keeps_nobody_waiting(
     empty: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "IDLE_SECONDS", 1)
-    with Store.open(url_of(empty)) as one, Store.open(url_of(empty)) as other:
+    with Store.open(url_of(empty), "src") as one, Store.open(url_of(empty), "src") as other:
 
         def stand_still() -> None:
             with one._database.writing() as connection:
@@ -158,35 +158,35 @@ def test_who_stands_still_in_a_transaction_keeps_nobody_waiting(
                 time.sleep(3)
                 connection.execute(text("SELECT 1"))
 
-        other.sources.save(SOURCE)
+        other.source.save(SOURCE)
         with pytest.raises(StoreUnavailableError, match=r"idle-in-transaction|terminat|closed"):
             stand_still()
-        assert other.sources.get("src") == SOURCE
+        assert other.source.get() == SOURCE
         writer = threading.Thread(target=pytest.raises, args=(StoreUnavailableError, stand_still))
         writer.start()
         time.sleep(0.5)
-        other.sources.save(SOURCE)
+        other.source.save(SOURCE)
         writer.join()
-        assert one.sources.get("src") == SOURCE
+        assert one.source.get() == SOURCE
 
 
 def test_what_is_read_together_is_one_state_of_the_database(url: str) -> None:  # noqa: F811
-    with Store.open(url) as one, Store.open(url) as other:
-        one.sources.save(SOURCE)
+    with Store.open(url, "src") as one, Store.open(url, "src") as other:
+        one.source.save(SOURCE)
         with one._database.reading() as connection:
             names = text("SELECT name FROM sources ORDER BY name")
             before = connection.execute(names).all()
-            other.sources.save(replace(SOURCE, name="new"))
+            other.source.save(replace(SOURCE, name="new"))
             assert connection.execute(names).all() == before
-        assert one.sources.get("new") is not None
+        assert one.of("new").source.get() is not None
 
 
 def test_nothing_of_a_transaction_is_left_in_the_session(empty: Engine) -> None:
     """A pooler gives it to somebody else then."""
-    with Store.open(url_of(empty)) as store:  # noqa: F811
+    with Store.open(url_of(empty), "src") as store:  # noqa: F811
         for _ in range(8):
-            store.sources.save(SOURCE)
-            store.sources.get("src")
+            store.source.save(SOURCE)
+            store.source.get()
         with store._database._engine.connect() as connection:
             for name, value in (
                 ("statement_timeout", "0"),
@@ -204,17 +204,17 @@ def test_nothing_of_a_transaction_is_left_in_the_session(empty: Engine) -> None:
 
 
 def test_stores_in_several_schemas_of_one_database_are_apart(empty: Engine) -> None:
-    with Store.open(url_of(empty, "-csearch_path=one")) as one:
-        one.sources.save(SOURCE)
-        with Store.open(url_of(empty, "-csearch_path=two")) as two:
-            assert two.sources.get("src") is None
-        with Store.open(url_of(empty, "-csearch_path=one,public")) as again:
-            assert again.sources.get("src") == SOURCE
+    with Store.open(url_of(empty, "-csearch_path=one"), "src") as one:
+        one.source.save(SOURCE)
+        with Store.open(url_of(empty, "-csearch_path=two"), "src") as two:
+            assert two.source.get() is None
+        with Store.open(url_of(empty, "-csearch_path=one,public"), "src") as again:
+            assert again.source.get() == SOURCE
 
 
 def test_a_schema_that_is_not_there_is_said(empty: Engine) -> None:
     with pytest.raises(StoreUnavailableError, match="no schema has been selected"):
-        Store.open(url_of(empty, "-csearch_path=nowhere"))
+        Store.open(url_of(empty, "-csearch_path=nowhere"), "src")
 
 
 # --- texts --------------------------------------------------------------------------------------
@@ -240,18 +240,18 @@ def test_texts_that_cannot_be_held_stop_nothing(planned: Store) -> None:  # noqa
     manifest = manifest_of(window(100, 200), 0, (change,))
     save_table(planned, TableRecord(source="src", table=EMP, state="ready"))
     end = StreamEnd(EMP, 180, "reason \0 of \ud800", "way\0out")
-    planned.windows.record_captured("src", replace(manifest, left=(end,)), "a" * 64, [])
-    assert planned.schemas.versions("src", EMP)[-1].ddl == "ALTER TABLE EMP ADD A"
-    record = planned.tables.get("src", EMP)
+    planned.windows.record_captured(replace(manifest, left=(end,)), "a" * 64, [])
+    assert planned.schemas.versions(EMP)[-1].ddl == "ALTER TABLE EMP ADD A"
+    record = planned.tables.get(EMP)
     assert record is not None
     assert record.reason == "reason \N{REPLACEMENT CHARACTER} of \N{REPLACEMENT CHARACTER}"
-    planned.windows.record_error("src", window(200, 300), "error\0")
-    assert planned.windows.find("src")[1].last_error == "error"
+    planned.windows.record_error(window(200, 300), "error\0")
+    assert planned.windows.find()[1].last_error == "error"
     signal = Signal(id="a\0b", source="src", type="x\0", data={"k\0": "half \ud83d"})
     assert planned.signals.add(signal)
     assert not planned.signals.add(signal)
-    planned.signals.finish("src", "a\0b", state="rejected", reason="why\0")
-    [found] = planned.signals.find("src")
+    planned.signals.finish("a\0b", state="rejected", reason="why\0")
+    [found] = planned.signals.find()
     assert (found.type, found.reason) == ("x", "why")
     assert found.data["k\0"] == "half \N{REPLACEMENT CHARACTER}"
 

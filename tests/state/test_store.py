@@ -94,7 +94,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(url: str, clock: Clock) -> Iterator[Store]:
-    with Store.open(url, clock=clock) as store:
+    with Store.open(url, "src", clock=clock) as store:
         yield store
 
 
@@ -125,10 +125,10 @@ def manifest_of(
 @pytest.fixture
 def planned(store: Store) -> Store:
     """A source with its first two windows planned and two tables."""
-    store.sources.save(SOURCE)
+    store.source.save(SOURCE)
     save_table(store, TableRecord(source="src", table=EMP))
     save_table(store, TableRecord(source="src", table=DEPT))
-    store.windows.plan("src", [window(100, 200), window(200, 300)])
+    store.windows.plan([window(100, 200), window(200, 300)])
     return store
 
 
@@ -144,10 +144,10 @@ def test_sources_and_tables_read_back(store: Store) -> None:
         database_name="ORCL",
         dbid=2**40,
     )
-    store.sources.save(source)
-    store.sources.save(replace(source, dbid=3))
-    assert store.sources.get("src") == replace(source, dbid=3)
-    assert store.sources.get("other") is None
+    store.source.save(source)
+    store.source.save(replace(source, dbid=3))
+    assert store.source.get() == replace(source, dbid=3)
+    assert store.of("other").source.get() is None
     table = TableRecord(
         source="src",
         table=DEPT,
@@ -162,19 +162,19 @@ def test_sources_and_tables_read_back(store: Store) -> None:
     )
     save_table(store, table)
     save_table(store, TableRecord(source="src", table=EMP))
-    assert store.tables.all("src") == [table, TableRecord(source="src", table=EMP)]
-    assert store.tables.get("src", DEPT) == table
-    assert store.tables.get("src", TableId("HR", "DEPT")) is None
+    assert store.tables.all() == [table, TableRecord(source="src", table=EMP)]
+    assert store.tables.get(DEPT) == table
+    assert store.tables.get(TableId("HR", "DEPT")) is None
 
 
 def test_what_was_found_takes_the_place_of_what_was_found_before(store: Store) -> None:
     first = [FoundTable(DEPT, left_out="no key"), FoundTable(EMP, columns_exclude=("PHOTO",))]
-    store.matches.save("hr", first)
-    store.matches.save("other", [FoundTable(EMP)])
-    assert store.matches.get("hr") == sorted(first, key=lambda one: one.table)
-    store.matches.save("hr", [])
-    assert store.matches.get("hr") == []
-    assert store.matches.get("other") == [FoundTable(EMP)]
+    store.matches.save(first)
+    store.of("other").matches.save([FoundTable(EMP)])
+    assert store.matches.get() == sorted(first, key=lambda one: one.table)
+    store.matches.save([])
+    assert store.matches.get() == []
+    assert store.of("other").matches.get() == [FoundTable(EMP)]
 
 
 def test_of_a_table_s_comparisons_the_one_of_the_newest_scn_is_kept(
@@ -182,26 +182,26 @@ def test_of_a_table_s_comparisons_the_one_of_the_newest_scn_is_kept(
 ) -> None:
     one = TableId("HR", "EMP")
     for scn, differences in ((Scn(500), 3), (Scn(900), 0), (Scn(700), 9)):
-        store.comparisons.keep("hr", one, scn=scn, rows=10, differences=differences)
-    store.comparisons.keep("other", one, scn=Scn(1), rows=1, differences=1)
-    [(table, found)] = store.comparisons.newest("hr").items()
+        store.comparisons.keep(one, scn=scn, rows=10, differences=differences)
+    store.of("other").comparisons.keep(one, scn=Scn(1), rows=1, differences=1)
+    [(table, found)] = store.comparisons.newest().items()
     assert (table, found.scn, found.differences, found.rows) == (one, 900, 0, 10)
-    store.comparisons.keep("hr", one, scn=Scn(900), rows=11, differences=2)
-    assert store.comparisons.newest("hr")[one].differences == 2, "compared again"
+    store.comparisons.keep(one, scn=Scn(900), rows=11, differences=2)
+    assert store.comparisons.newest()[one].differences == 2, "compared again"
 
 
 def test_an_error_is_kept_with_the_window_that_it_stopped(planned: Store) -> None:
-    planned.windows.record_error("src", window(100, 200), "of window")
-    assert [one.last_error for one in planned.windows.find("src")] == ["of window", None]
-    planned.windows.record_error("src", window(200, 300), "waits", while_pending=True)
-    assert [one.last_error for one in planned.windows.find("src")] == ["of window", "waits"]
+    planned.windows.record_error(window(100, 200), "of window")
+    assert [one.last_error for one in planned.windows.find()] == ["of window", None]
+    planned.windows.record_error(window(200, 300), "waits", while_pending=True)
+    assert [one.last_error for one in planned.windows.find()] == ["of window", "waits"]
 
 
 # --- windows ------------------------------------------------------------------------------------
 
 
 def test_the_first_window_reaches_back_and_later_ones_join(planned: Store) -> None:
-    first, second = planned.windows.find("src")
+    first, second = planned.windows.find()
     assert (first.ordinal, first.window, first.mining_low) == (0, window(100, 200), 90)
     assert (second.ordinal, second.window, second.mining_low) == (1, window(200, 300), 200)
     assert first.state == second.state == "planned"
@@ -209,10 +209,10 @@ def test_the_first_window_reaches_back_and_later_ones_join(planned: Store) -> No
 
 
 def test_planning_the_same_windows_again_changes_nothing(planned: Store) -> None:
-    before = planned.windows.find("src")
-    again = planned.windows.plan("src", [window(100, 200), window(200, 300), window(300, 400)])
+    before = planned.windows.find()
+    again = planned.windows.plan([window(100, 200), window(200, 300), window(300, 400)])
     assert again[:2] == before
-    assert [record.ordinal for record in planned.windows.find("src")] == [0, 1, 2]
+    assert [record.ordinal for record in planned.windows.find()] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -228,27 +228,27 @@ def test_windows_that_do_not_join_are_refused_altogether(
     planned: Store, bounds: list[ScnWindow]
 ) -> None:
     with pytest.raises(WindowConflictError, match="does not begin where"):
-        planned.windows.plan("src", bounds)
-    assert len(planned.windows.find("src")) == 2
+        planned.windows.plan(bounds)
+    assert len(planned.windows.find()) == 2
 
 
 def test_a_source_without_snapshot_has_no_windows(store: Store) -> None:
     with pytest.raises(NotYetError, match="no snapshot yet"):
-        store.windows.plan("src", [window(100, 200)])
+        store.windows.plan([window(100, 200)])
 
 
 def test_windows_can_be_asked_for_by_state_and_from_the_end(planned: Store) -> None:
-    planned.windows.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
-    assert [one.ordinal for one in planned.windows.find("src", states=("captured",))] == [0]
-    assert [one.ordinal for one in planned.windows.find("src", states=("planned", "captured"))] == [
+    planned.windows.record_captured(manifest_of(window(100, 200), 0), "a" * 64, [])
+    assert [one.ordinal for one in planned.windows.find(states=("captured",))] == [0]
+    assert [one.ordinal for one in planned.windows.find(states=("planned", "captured"))] == [
         0,
         1,
     ]
-    assert [one.ordinal for one in planned.windows.find("src", newest_first=True, limit=1)] == [1]
-    found = planned.windows.get("src", window(200, 300))
+    assert [one.ordinal for one in planned.windows.find(newest_first=True, limit=1)] == [1]
+    found = planned.windows.get(window(200, 300))
     assert found is not None
     assert found.ordinal == 1
-    assert planned.windows.get("src", window(200, 301)) is None
+    assert planned.windows.get(window(200, 301)) is None
 
 
 def test_capture_records_state_ledger_and_schemas_at_once_and_once(
@@ -272,110 +272,102 @@ def test_capture_records_state_ledger_and_schemas_at_once_and_once(
         ),
     ]
     clock.now += 5
-    planned.windows.record_captured(
-        "src", manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger
-    )
-    first = planned.windows.find("src")[0]
+    planned.windows.record_captured(manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger)
+    first = planned.windows.find()[0]
     assert (first.state, first.rows, first.seconds, first.manifest_sha256) == (
         "captured", 5, 2.5, "a" * 64,
     )  # fmt: skip
     assert first.captured is not None
     assert first.captured.timestamp() == clock.now
-    assert planned.ledger.open_transactions("src") == [ledger[1], ledger[0]]
-    assert planned.schemas.at("src", EMP, Scn(150)) == change.schema
+    assert planned.ledger.open_transactions() == [ledger[1], ledger[0]]
+    assert planned.schemas.at(EMP, Scn(150)) == change.schema
 
-    planned.windows.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, ledger[:1])
-    planned.windows.record_captured(
-        "src", manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger
-    )
-    assert planned.ledger.open_transactions("src") == ledger[:1], (
+    planned.windows.record_captured(manifest_of(window(200, 300), 1), "b" * 64, ledger[:1])
+    planned.windows.record_captured(manifest_of(window(100, 200), 0, (change,)), "a" * 64, ledger)
+    assert planned.ledger.open_transactions() == ledger[:1], (
         "a repeat must not bring an old ledger back"
     )
 
 
 def test_capture_is_recorded_in_order_and_never_with_another_manifest(planned: Store) -> None:
     with pytest.raises(NotYetError, match="earlier window is still planned"):
-        planned.windows.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
+        planned.windows.record_captured(manifest_of(window(200, 300), 1), "b" * 64, [])
     with pytest.raises(ConfigError, match="this source has no such window"):
-        planned.windows.record_captured("src", manifest_of(window(200, 301), 1), "b" * 64, [])
-    planned.windows.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
+        planned.windows.record_captured(manifest_of(window(200, 301), 1), "b" * 64, [])
+    planned.windows.record_captured(manifest_of(window(100, 200), 0), "a" * 64, [])
     with pytest.raises(LandingDamagedError, match="another manifest"):
-        planned.windows.record_captured("src", manifest_of(window(100, 200), 0), "c" * 64, [])
+        planned.windows.record_captured(manifest_of(window(100, 200), 0), "c" * 64, [])
 
 
 def test_a_window_keeps_its_time_its_key_and_its_counts(planned: Store) -> None:
     ended = datetime(2026, 11, 22, 6, 33, 20, tzinfo=UTC)
-    [record] = planned.windows.plan("src", [window(300, 400)], ends=[ended])
+    [record] = planned.windows.plan([window(300, 400)], ends=[ended])
     assert record.key == "2026-11-22T06:33:20Z_400"
     for number, high in enumerate((200, 300, 400)):
         bounds = window(high - 100, high)
-        planned.windows.record_captured("src", manifest_of(bounds, number), "a" * 64, [])
+        planned.windows.record_captured(manifest_of(bounds, number), "a" * 64, [])
         did = TableApplied(table=EMP, changes=5, rows_inserted=3, rows_updated=1, rows_deleted=1)
-        planned.windows.advance_tables("src", bounds, {EMP: bounds.scn_high}, did)
+        planned.windows.advance_tables(bounds, {EMP: bounds.scn_high}, did)
         again = TableApplied(table=EMP, changes=9)
-        planned.windows.advance_tables("src", bounds, {EMP: bounds.scn_high}, again)
-        planned.windows.advance_tables(
-            "src", bounds, {DEPT: bounds.scn_high}, TableApplied(table=DEPT)
-        )
-    found = planned.windows.get("src", record.window)
+        planned.windows.advance_tables(bounds, {EMP: bounds.scn_high}, again)
+        planned.windows.advance_tables(bounds, {DEPT: bounds.scn_high}, TableApplied(table=DEPT))
+    found = planned.windows.get(record.window)
     assert found is not None
     assert (found.key, found.ended, found.bytes) == (record.key, ended, 1)
     assert found.facts["transactions_open"] == 1
-    assert planned.windows.table_counts("src", range(2, 3)) == {2: [did]}
-    assert set(planned.windows.table_counts("src", range(9))) == {0, 1, 2}
-    repeated = planned.windows.plan("src", [window(300, 400)], ends=[datetime.now(UTC)])
+    assert planned.windows.table_counts(range(2, 3)) == {2: [did]}
+    assert set(planned.windows.table_counts(range(9))) == {0, 1, 2}
+    repeated = planned.windows.plan([window(300, 400)], ends=[datetime.now(UTC)])
     assert repeated == [found], "a key is for ever"
 
 
 def test_of_many_tables_those_that_may_move_do_or_none(planned: Store) -> None:
     """One call for all of them: what is there already stays, and one that cannot move keeps all where they are."""
     first, second = window(100, 200), window(200, 300)
-    planned.windows.advance_tables("src", first, {EMP: Scn(200)})
-    planned.windows.advance_tables("src", first, {EMP: Scn(150), DEPT: Scn(180)})
-    assert [one.mirror_scn for one in planned.tables.all("src")] == [180, 200]
+    planned.windows.advance_tables(first, {EMP: Scn(200)})
+    planned.windows.advance_tables(first, {EMP: Scn(150), DEPT: Scn(180)})
+    assert [one.mirror_scn for one in planned.tables.all()] == [180, 200]
     with pytest.raises(NotYetError, match="not taken the window before"):
-        planned.windows.advance_tables("src", second, {EMP: Scn(300), DEPT: Scn(300)})
+        planned.windows.advance_tables(second, {EMP: Scn(300), DEPT: Scn(300)})
     with pytest.raises(TerminalError, match="not in the metadata store"):
-        planned.windows.advance_tables(
-            "src", second, {EMP: Scn(300), TableId("HR", "GONE"): Scn(300)}
-        )
-    assert [one.mirror_scn for one in planned.tables.all("src")] == [180, 200]
-    planned.windows.advance_tables("src", first, {EMP: Scn(200), DEPT: Scn(200)})
+        planned.windows.advance_tables(second, {EMP: Scn(300), TableId("HR", "GONE"): Scn(300)})
+    assert [one.mirror_scn for one in planned.tables.all()] == [180, 200]
+    planned.windows.advance_tables(first, {EMP: Scn(200), DEPT: Scn(200)})
     sent: list[str] = []
     event.listen(planned._database._engine, "before_cursor_execute", lambda *a: sent.append(a[2]))
-    planned.windows.advance_tables("src", second, {EMP: Scn(300), DEPT: Scn(300)})
-    assert [one.mirror_scn for one in planned.tables.all("src")] == [300, 300]
+    planned.windows.advance_tables(second, {EMP: Scn(300), DEPT: Scn(300)})
+    assert [one.mirror_scn for one in planned.tables.all()] == [300, 300]
     assert sum(one.startswith("UPDATE tables") for one in sent) == 1
 
 
 def test_windows_are_applied_forward_in_order(planned: Store) -> None:
     with pytest.raises(NotYetError, match="not captured yet"):
-        planned.windows.record_applied("src", window(100, 200), 1.0)
-    planned.windows.record_captured("src", manifest_of(window(100, 200), 0), "a" * 64, [])
-    planned.windows.record_captured("src", manifest_of(window(200, 300), 1), "b" * 64, [])
+        planned.windows.record_applied(window(100, 200), 1.0)
+    planned.windows.record_captured(manifest_of(window(100, 200), 0), "a" * 64, [])
+    planned.windows.record_captured(manifest_of(window(200, 300), 1), "b" * 64, [])
     with pytest.raises(NotYetError, match="earlier window is still captured"):
-        planned.windows.record_applied("src", window(200, 300), 1.0)
-    planned.windows.record_applied("src", window(100, 200), 1.0)
-    planned.windows.record_applied("src", window(100, 200), 9.0)
-    planned.windows.record_applied("src", window(200, 300), 1.0)
-    assert [one.state for one in planned.windows.find("src")] == ["applied", "applied"]
-    assert [one.apply_seconds for one in planned.windows.find("src")] == [1.0, 1.0]
+        planned.windows.record_applied(window(200, 300), 1.0)
+    planned.windows.record_applied(window(100, 200), 1.0)
+    planned.windows.record_applied(window(100, 200), 9.0)
+    planned.windows.record_applied(window(200, 300), 1.0)
+    assert [one.state for one in planned.windows.find()] == ["applied", "applied"]
+    assert [one.apply_seconds for one in planned.windows.find()] == [1.0, 1.0]
 
 
 def test_a_table_position_moves_one_window_at_a_time_and_never_back(planned: Store) -> None:
-    planned.windows.plan("src", [window(300, 400)])
+    planned.windows.plan([window(300, 400)])
     first, second, third = window(100, 200), window(200, 300), window(300, 400)
-    planned.windows.advance_tables("src", first, {EMP: Scn(200), DEPT: Scn(150)})
+    planned.windows.advance_tables(first, {EMP: Scn(200), DEPT: Scn(150)})
     with pytest.raises(NotYetError, match="not taken the window before"):
-        planned.windows.advance_tables("src", third, {EMP: Scn(400)})
-    planned.windows.advance_tables("src", second, {EMP: Scn(300)})
-    planned.windows.advance_tables("src", first, {EMP: Scn(200)})
+        planned.windows.advance_tables(third, {EMP: Scn(400)})
+    planned.windows.advance_tables(second, {EMP: Scn(300)})
+    planned.windows.advance_tables(first, {EMP: Scn(200)})
     with pytest.raises(WindowConflictError, match="is not in the window"):
-        planned.windows.advance_tables("src", second, {EMP: Scn(350)})
+        planned.windows.advance_tables(second, {EMP: Scn(350)})
     with pytest.raises(TerminalError, match="not in the metadata store"):
-        planned.windows.advance_tables("src", second, {TableId("HR", "GONE"): Scn(300)})
-    assert [one.mirror_scn for one in planned.tables.all("src")] == [150, 300]
-    table = planned.tables.get("src", EMP)
+        planned.windows.advance_tables(second, {TableId("HR", "GONE"): Scn(300)})
+    assert [one.mirror_scn for one in planned.tables.all()] == [150, 300]
+    table = planned.tables.get(EMP)
     assert table is not None
     assert table.mirror_scn == 300
 
@@ -388,14 +380,14 @@ def test_the_schema_valid_at_an_scn_is_found(store: Store) -> None:
     store.schemas.save(SchemaVersion("src", new, "alter"))
     store.schemas.save(SchemaVersion("src", old))
     store.schemas.save(SchemaVersion("src", old))
-    assert [store.schemas.at("src", EMP, Scn(scn)) for scn in (99, 100, 199, 200)] == [
+    assert [store.schemas.at(EMP, Scn(scn)) for scn in (99, 100, 199, 200)] == [
         None, old, old, new,
     ]  # fmt: skip
-    assert [(one.schema, one.ddl) for one in store.schemas.versions("src", EMP)] == [
+    assert [(one.schema, one.ddl) for one in store.schemas.versions(EMP)] == [
         (old, None),
         (new, "alter"),
     ]
-    assert store.schemas.versions("src", DEPT) == []
+    assert store.schemas.versions(DEPT) == []
 
 
 def test_columns_are_left_out_of_the_version_that_was_read_or_of_none(store: Store) -> None:
@@ -411,7 +403,7 @@ def test_columns_are_left_out_of_the_version_that_was_read_or_of_none(store: Sto
     store.tables.exclude_columns(
         SchemaVersion("src", right), behind=meanwhile, reason="left out", way_out="purge"
     )
-    found = [one.schema for one in store.schemas.versions("src", EMP)]
+    found = [one.schema for one in store.schemas.versions(EMP)]
     assert found == [read, meanwhile, right]
 
 
@@ -438,15 +430,15 @@ def test_how_far_snapshots_are_is_counted(store: Store) -> None:
     other = replace(chunk(1, DEPT, "s2"), state="applied", rows=5)
     first = [replace(chunk(1, table, "s9"), signal_id=None) for table in (EMP, DEPT)]
     store.chunks.restore([*of_signal, other, *first])
-    assert store.chunks.tally("src", EMP, "s1") == ChunkTally(3, 2, 10, "sig")
-    assert store.chunks.tally("src", EMP, "s2") == ChunkTally(0, 0, 0, None)
-    assert store.chunks.begun_together("src", "s1", "sig") == ([DEPT, EMP], False)
-    assert store.chunks.begun_together("src", "s9", None) == ([DEPT, EMP], False)
-    assert store.chunks.begun_together("src", "s2", None) == ([], True)
+    assert store.chunks.tally(EMP, "s1") == ChunkTally(3, 2, 10, "sig")
+    assert store.chunks.tally(EMP, "s2") == ChunkTally(0, 0, 0, None)
+    assert store.chunks.begun_together("s1", "sig") == ([DEPT, EMP], False)
+    assert store.chunks.begun_together("s9", None) == ([DEPT, EMP], False)
+    assert store.chunks.begun_together("s2", None) == ([], True)
     store.chunks.record_landed(replace(chunk_manifest(3), rows=1), "x")
-    store.chunks.record_applied("src", EMP, "s1", 3)
-    assert store.chunks.tally("src", EMP, "s1") == ChunkTally(3, 3, 11, "sig")
-    assert store.chunks.begun_together("src", "s1", "sig") == ([DEPT, EMP], True)
+    store.chunks.record_applied(EMP, "s1", 3)
+    assert store.chunks.tally(EMP, "s1") == ChunkTally(3, 3, 11, "sig")
+    assert store.chunks.begun_together("s1", "sig") == ([DEPT, EMP], True)
 
 
 def chunk_manifest(number: int = 1, scn: int = 100) -> ChunkManifest:
@@ -471,15 +463,15 @@ def test_chunks_go_from_planned_over_landed_to_applied_once(store: Store) -> Non
     store.chunks.record_landed(chunk_manifest(), "a" * 64)
     with pytest.raises(LandingDamagedError, match="another manifest"):
         store.chunks.record_landed(chunk_manifest(), "b" * 64)
-    landed = store.chunks.get("src", EMP, "s1", 1)
+    landed = store.chunks.get(EMP, "s1", 1)
     assert landed == replace(
         chunk(1), state="landed", rows=42, seconds=1.5, manifest_sha256="a" * 64
     )
     for _ in range(2):
-        store.chunks.record_applied("src", EMP, "s1", 1, seconds=3.0)
-    assert [one.number for one in store.chunks.find("src", EMP, "s1", ("applied",))] == [1]
-    assert len(store.chunks.find("src")) == 3
-    assert store.chunks.find("src", EMP, "s2") == []
+        store.chunks.record_applied(EMP, "s1", 1, seconds=3.0)
+    assert [one.number for one in store.chunks.find(EMP, "s1", ("applied",))] == [1]
+    assert len(store.chunks.find()) == 3
+    assert store.chunks.find(EMP, "s2") == []
 
 
 def test_a_snapshot_has_the_chunks_of_one_plan(store: Store) -> None:
@@ -488,7 +480,7 @@ def test_a_snapshot_has_the_chunks_of_one_plan(store: Store) -> None:
     assert store.chunks.plan(first) == first
     other = [replace(one, range={"kind": "key"}) for one in (chunk(1), chunk(2), chunk(3))]
     assert store.chunks.plan([*other, chunk(1, DEPT)]) == [*first, chunk(1, DEPT)]
-    assert store.chunks.find("src", EMP) == first
+    assert store.chunks.find(EMP) == first
     store.chunks.record_landed(chunk_manifest(1), "a" * 64)
     assert [one.state for one in store.chunks.plan(other)] == ["landed", "planned"]
 
@@ -497,14 +489,14 @@ def test_a_table_joins_with_the_window_that_is_planned_next_or_not_at_all(planne
     record = TableRecord(source="src", table=EMP, snapshot_id="s250", snapshot_scn=Scn(250))
     with pytest.raises(NotYetError, match="window was planned while the table joined"):
         planned.tables.begin_stream(replace(record, first_ordinal=1), schema_of(scn=250))
-    assert planned.tables.get("src", EMP) == TableRecord(source="src", table=EMP)
+    assert planned.tables.get(EMP) == TableRecord(source="src", table=EMP)
     joining = replace(record, first_ordinal=2)
     planned.tables.begin_stream(joining, schema_of(scn=250))
-    found = planned.tables.get("src", EMP)
+    found = planned.tables.get(EMP)
     assert found is not None
     assert (found.state, found.first_ordinal) == ("snapshotting", 2)
-    planned.windows.advance_tables("src", window(100, 200), {EMP: Scn(200)})
-    assert planned.tables.get("src", EMP) == found, "its snapshot says where it stands"
+    planned.windows.advance_tables(window(100, 200), {EMP: Scn(200)})
+    assert planned.tables.get(EMP) == found, "its snapshot says where it stands"
     stale = replace(found, first_ordinal=1)
     with pytest.raises(NotYetError, match="another stream"):
         planned.tables.plan_chunks(stale, schema_of(scn=250), [chunk(1)])
@@ -514,13 +506,13 @@ def test_a_table_joins_with_the_window_that_is_planned_next_or_not_at_all(planne
 def test_a_table_that_has_gone_on_is_not_stopped_by_an_error_of_before(planned: Store) -> None:
     before = TableRecord(source="src", table=EMP, state="ready", mirror_scn=Scn(100))
     save_table(planned, before)
-    planned.windows.advance_tables("src", window(100, 200), {EMP: Scn(200)})
-    assert not planned.tables.fail("src", StreamEnd(EMP, 0, "old", "none"), failed_as=before)
-    now = planned.tables.get("src", EMP)
+    planned.windows.advance_tables(window(100, 200), {EMP: Scn(200)})
+    assert not planned.tables.fail(StreamEnd(EMP, 0, "old", "none"), failed_as=before)
+    now = planned.tables.get(EMP)
     assert now is not None
     assert now.state == "ready"
-    assert planned.tables.fail("src", StreamEnd(EMP, 0, "new", "none"), failed_as=now)
-    stopped = planned.tables.get("src", EMP)
+    assert planned.tables.fail(StreamEnd(EMP, 0, "new", "none"), failed_as=now)
+    stopped = planned.tables.get(EMP)
     assert stopped is not None
     assert stopped.state == "failed"
 
@@ -528,7 +520,7 @@ def test_a_table_that_has_gone_on_is_not_stopped_by_an_error_of_before(planned: 
 def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
     store.chunks.plan([chunk(1)])
     with pytest.raises(NotYetError, match="not landed yet"):
-        store.chunks.record_applied("src", EMP, "s1", 1)
+        store.chunks.record_applied(EMP, "s1", 1)
     with pytest.raises(NotYetError, match="no longer planned"):
         store.chunks.record_landed(chunk_manifest(2), "a" * 64)
 
@@ -537,7 +529,7 @@ def test_a_chunk_that_was_read_as_of_a_newer_scn_raises_the_table_s(store: Store
     save_table(store, TableRecord(source="src", table=EMP, consistent_scn=Scn(100)))
     store.chunks.plan([chunk(1)])
     store.chunks.record_landed(chunk_manifest(scn=150), "a" * 64)
-    table = store.tables.get("src", EMP)
+    table = store.tables.get(EMP)
     assert table is not None
     assert table.consistent_scn == 150
 
@@ -556,17 +548,17 @@ def test_a_whole_snapshot_knows_every_key_as_of_its_oldest_chunk(store: Store) -
         ]
         store.chunks.plan(made)
 
-    assert store.chunks.covered_scn("src", EMP) == 0
+    assert store.chunks.covered_scn(EMP) == 0
     applied("s1", [100, 180, 100])
-    assert store.chunks.covered_scn("src", EMP) == 100
+    assert store.chunks.covered_scn(EMP) == 100
     applied("s2", [150, 150])
     applied("s3", [200], condition="ID > 1")
     applied("s4", [210], range={"kind": "keys", "keys": [["1"]]})
     applied("s5", [220])
     waits = replace(chunk(1, snapshot="s5"), condition=None, range=whole, scn=Scn(220))
     store.chunks.restore([replace(waits, state="landed")])
-    assert store.chunks.covered_scn("src", EMP) == 150
-    assert store.chunks.covered_scn("src", DEPT) == 0
+    assert store.chunks.covered_scn(EMP) == 150
+    assert store.chunks.covered_scn(DEPT) == 0
 
 
 def test_an_error_of_the_store_shows_no_values(tmp_path: Path) -> None:
@@ -591,19 +583,19 @@ def test_a_signal_is_added_once_taken_once_and_finished(store: Store, clock: Clo
     assert not store.signals.add(replace(signal, type="other"))
     clock.now += 1
     assert store.signals.add(replace(signal, id="x0", channel="oracle"))
-    assert [one.id for one in store.signals.pending("src")] == ["x1", "x0"]
-    assert store.signals.take("src", "x1") == replace(signal, state="taken")
-    assert store.signals.take("src", "x1") is None
-    assert [one.state for one in store.signals.pending("src")] == ["taken", "pending"]
-    assert store.signals.take("src", "unknown") is None
-    store.signals.finish("src", "x1")
-    store.signals.finish("src", "x1")
-    store.signals.finish("src", "x0", "rejected", "no such table")
+    assert [one.id for one in store.signals.pending()] == ["x1", "x0"]
+    assert store.signals.take("x1") == replace(signal, state="taken")
+    assert store.signals.take("x1") is None
+    assert [one.state for one in store.signals.pending()] == ["taken", "pending"]
+    assert store.signals.take("unknown") is None
+    store.signals.finish("x1")
+    store.signals.finish("x1")
+    store.signals.finish("x0", "rejected", "no such table")
     with pytest.raises(TerminalError, match="keeps its outcome"):
-        store.signals.finish("src", "x1", "rejected", "late")
-    [rejected] = store.signals.find("src", states=("rejected",))
+        store.signals.finish("x1", "rejected", "late")
+    [rejected] = store.signals.find(states=("rejected",))
     assert rejected.reason == "no such table"
-    assert store.signals.get("src", "x1") == replace(signal, state="done")
+    assert store.signals.get("x1") == replace(signal, state="done")
 
 
 # --- leases -------------------------------------------------------------------------------------
@@ -650,7 +642,7 @@ def test_a_lease_that_cannot_be_given_back_now_is_given_back_later(
 
     monkeypatch.setattr(Leases, "release", away)
     monkeypatch.setattr("cdc_core.leases.POLL_SECONDS", 0.01)
-    with Store.open(url) as store:
+    with Store.open(url, "src") as store:
         with held(store, "src/capture", seconds=600):
             pass
         with held(store, "src/capture", seconds=600, wait_seconds=30) as again:
@@ -699,7 +691,10 @@ def test_a_wrong_clock_of_a_host_steals_no_lease(
     real, uptime = time.time, Clock()
     one = elsewhere(uptime, proc=tmp_path)
     other = elsewhere(uptime, proc=tmp_path, boot="b2" if "postgresql" in url else "b1")
-    with Store.open(url, machine=one) as first, Store.open(url, machine=other) as second:
+    with (
+        Store.open(url, "src", machine=one) as first,
+        Store.open(url, "src", machine=other) as second,
+    ):
         lease = first.leases.acquire("src", one.holder(1, 1), 60)
         monkeypatch.setattr(time, "time", lambda: real() + 61)
         [seen] = second.leases.all()
@@ -715,7 +710,7 @@ def test_on_one_machine_a_lease_ends_by_its_uptime_alone(
 ) -> None:
     uptime = Clock()
     here = elsewhere(uptime, proc=tmp_path)
-    with Store.open(url, clock=clock, machine=here) as store:
+    with Store.open(url, "src", clock=clock, machine=here) as store:
         store.leases.acquire("src", here.holder(1, 1), 60)
         clock.now += 100
         with pytest.raises(LeaseHeldError):
@@ -732,10 +727,10 @@ def test_after_a_restart_of_the_machine_the_clock_decides(
     before, after = Clock(), Clock()
     after.now = 5.0
     machine = elsewhere(before, proc=tmp_path)
-    with Store.open(url, clock=clock, machine=machine) as store:
+    with Store.open(url, "src", clock=clock, machine=machine) as store:
         store.leases.acquire("src", machine.holder(1, 1), 60)
     machine = elsewhere(after, proc=tmp_path, boot="b2")
-    with Store.open(url, clock=clock, machine=machine) as store:
+    with Store.open(url, "src", clock=clock, machine=machine) as store:
         assert not store.leases.all()[0].is_expired
         clock.now += 61
         store.leases.acquire("src", machine.holder(1, 1), 60)
@@ -782,7 +777,7 @@ def test_a_process_knows_itself_and_that_others_ended() -> None:
 
 
 def _open(url: str) -> None:
-    Store.open(url).close()
+    Store.open(url, "src").close()
 
 
 def test_many_processes_may_open_a_new_store_at_once(url: str) -> None:
@@ -798,10 +793,10 @@ def test_many_processes_may_open_a_new_store_at_once(url: str) -> None:
 def test_what_was_written_is_there_after_opening_again(
     url: str, store: Store, clock: Clock
 ) -> None:
-    store.sources.save(SOURCE)
+    store.source.save(SOURCE)
     store.close()
-    with Store.open(url, clock=clock) as again:
-        assert again.sources.get("src") == SOURCE
+    with Store.open(url, "src", clock=clock) as again:
+        assert again.source.get() == SOURCE
 
 
 def test_the_migrations_give_the_tables_that_the_code_uses(url: str, store: Store) -> None:
@@ -823,7 +818,7 @@ def test_a_store_of_a_newer_version_is_refused(url: str, store: Store) -> None:
     with store._database.writing() as connection:
         connection.exec_driver_sql(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
     with pytest.raises(PreflightError, match="newer Redolake"):
-        Store.open(url)
+        Store.open(url, "src")
 
 
 @pytest.mark.parametrize(
@@ -837,30 +832,30 @@ def test_a_store_of_a_newer_version_is_refused(url: str, store: Store) -> None:
 )
 def test_a_url_that_is_none_is_a_configuration_error(url: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
-        Store.open(url)
+        Store.open(url, "src")
     assert "hidden" not in str(caught.value)
 
 
 def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "state.db").write_bytes(b"not a database" * 1000)
     with pytest.raises(StoreUnavailableError, match="not a database"):
-        Store.open(f"sqlite:///{tmp_path / 'state.db'}")
+        Store.open(f"sqlite:///{tmp_path / 'state.db'}", "src")
 
 
 def test_a_server_that_is_not_there_is_unavailable_and_the_password_stays_out() -> None:
     with pytest.raises(StoreUnavailableError) as caught:
-        Store.open("postgresql+psycopg2://u:topsecret@127.0.0.1:1/d")
+        Store.open("postgresql+psycopg2://u:topsecret@127.0.0.1:1/d", "src")
     assert "topsecret" not in str(caught.value)
 
 
 def test_sqlite_writers_wait_for_each_other(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    with Store.open(f"sqlite:///{path}") as store:
+    with Store.open(f"sqlite:///{path}", "src") as store:
         other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
         threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
-        store.sources.save(SOURCE)
-        assert store.sources.get("src") is not None
+        store.source.save(SOURCE)
+        assert store.source.get() is not None
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
@@ -872,6 +867,6 @@ def test_the_versions_of_all_tables_come_at_once(store: Store) -> None:
     for version in versions:
         store.schemas.save(version)
     store.schemas.save(replace(versions[0], source="other"))
-    found = store.schemas.by_table("src")
+    found = store.schemas.by_table()
     assert found == {EMP: [versions[2], versions[0]], DEPT: [versions[1]]}
-    assert found[EMP] == store.schemas.versions("src", EMP)
+    assert found[EMP] == store.schemas.versions(EMP)

@@ -136,7 +136,7 @@ def check(source: Source, story: DdlStory) -> None:
             assert rows[_UNTOUCHED][column.name] == before[column.stored_as], column.name
         if column.stored_as in schema.dropped:
             assert rows[100 + len(story.clauses) - 1][column.name] is None
-    for window in reversed(source.pipeline.store.windows.find("src")):
+    for window in reversed(source.pipeline.store.windows.find()):
         source.pipeline.replay_window(window.window)
     assert rows_of(source) == rows
     source.pipeline.rebuild_from_landing(T)

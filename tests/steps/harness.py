@@ -122,7 +122,7 @@ class Source:
 
     def record(self, name: str) -> TableRecord:
         """What the metadata store has of a table."""
-        found = self.pipeline.store.tables.get(self.pipeline.config.name, table_id(name))
+        found = self.pipeline.store.tables.get(table_id(name))
         assert found is not None
         return found
 
@@ -155,9 +155,7 @@ class Source:
 
     def check_current(self, *names: str) -> None:
         """Every named table has the last window (a snapshot may be ahead of it), and equals Oracle there."""
-        newest = self.pipeline.store.windows.find(
-            self.pipeline.config.name, newest_first=True, limit=1
-        )
+        newest = self.pipeline.store.windows.find(newest_first=True, limit=1)
         position = (
             newest[0].window.scn_high if newest else 0
         )  # none where nothing followed the snapshot

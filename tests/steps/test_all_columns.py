@@ -54,7 +54,7 @@ def test_chunks_are_ranges_of_rowids_as_of_one_scn(oracle: Oracle, source: Sourc
     source.windows()
     chunks = source.pipeline.start_snapshot([TABLE])
     assert len(chunks) > 2
-    planned = source.pipeline.store.chunks.find("src", TABLE, snapshot_id=chunks[0].snapshot_id)
+    planned = source.pipeline.store.chunks.find(TABLE, snapshot_id=chunks[0].snapshot_id)
     assert {one.range["kind"] for one in planned} == {"rowid"}
     assert len({one.scn for one in planned}) == 1
     for number, chunk in enumerate(chunks):
@@ -98,9 +98,7 @@ def test_a_snapshot_without_undo_begins_again_as_a_whole(oracle: Oracle, source:
     too_old(oracle, nth=1)
     source.run()
     check(oracle, source)
-    chunks = source.pipeline.store.chunks.find(
-        "src", TABLE, snapshot_id=source.record("LOG").snapshot_id
-    )
+    chunks = source.pipeline.store.chunks.find(TABLE, snapshot_id=source.record("LOG").snapshot_id)
     assert chunks[0].snapshot_id != second.snapshot_id
     assert len({one.scn for one in chunks}) == 1
     [again] = source.record("LOG").read_again
@@ -142,7 +140,7 @@ def signal(source: Source, name: str, **data: Any) -> Signal:
         )
     )
     source.run()
-    [found] = [one for one in source.pipeline.store.signals.find("src") if one.id == name]
+    [found] = [one for one in source.pipeline.store.signals.find() if one.id == name]
     return found
 
 

@@ -81,7 +81,7 @@ def compared(pipeline: Pipeline) -> TableComparison:
 
 def check(oracle: Oracle, pipeline: Pipeline, path: Path) -> None:
     """By the driver and delta-rs alone."""
-    table = pipeline.store.tables.get("src", table_id("LOG"))
+    table = pipeline.store.tables.get(table_id("LOG"))
     assert table is not None
     scn = table.mirror_scn or 0
     with oracle.owner() as connection:

@@ -103,7 +103,7 @@ def test_the_error_of_one_session_is_the_run_s_and_what_landed_stays(
         monkeypatch.setattr(chunk_read, "read_chunk", fails)
         with pytest.raises(StoreUnavailableError, match="landing is full"):
             source.run()
-        states = [one.state for one in source.pipeline.store.chunks.find("src", table_id("BIG"))]
+        states = [one.state for one in source.pipeline.store.chunks.find(table_id("BIG"))]
         assert states[4] == "planned"
         assert states.count("applied") >= 3
         assert "landed" not in states
@@ -231,7 +231,7 @@ def test_each_table_is_cut_as_its_entry_says(oracle: Oracle, tmp_path: Path) -> 
                 )
         source.windows()
         source.check_current("PARTED", "BIG", "SMALL")
-        chunks = source.pipeline.store.chunks.find("src")
+        chunks = source.pipeline.store.chunks.find()
         ranges = {name: [one.range for one in chunks if one.table == table_id(name)] for name in ("PARTED", "BIG", "SMALL")}  # fmt: skip
     assert [one["kind"] for one in ranges["PARTED"]] == ["rowid"] * 2
     assert {one["column"] for one in ranges["BIG"]} == {"V"}

@@ -75,10 +75,10 @@ def test_chunks_are_written_to_the_lake_while_they_are_read(
             )  # fmt: skip
         with pipeline("at-once") as at_once:
             planned = at_once.start_snapshot()
-            [before, *_] = [one.scn for one in at_once.store.chunks.find("src", table_id("MIXED"))]
+            [before, *_] = [one.scn for one in at_once.store.chunks.find(table_id("MIXED"))]
             list(at_once.run_snapshot())
             assert _tables(at_once) == expected
-            after = [one.scn for one in at_once.store.chunks.find("src", table_id("MIXED"))]
+            after = [one.scn for one in at_once.store.chunks.find(table_id("MIXED"))]
             assert (after[0] > before) == is_read_again
             for path in _paths(at_once):
                 files = len(list(Path(path).glob("*.parquet")))

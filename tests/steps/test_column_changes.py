@@ -109,7 +109,7 @@ def test_a_new_snapshot_reads_rows_as_they_are(oracle: Oracle, source: Source) -
     schema = source.lake.tables[T].schema
     assert schema is not None
     assert schema.dropped == ("B", "C")
-    versions = source.pipeline.store.schemas.versions("src", T)
+    versions = source.pipeline.store.schemas.versions(T)
     assert versions[-1].schema.dropped == ("B", "C")
 
 
@@ -215,7 +215,7 @@ def test_a_new_snapshot_knows_the_names_still(oracle: Oracle, source: Source) ->
     source.windows()
     assert source.record("T").generation == 1
     source.check_current("T")
-    versions = source.pipeline.store.schemas.versions("src", T)
+    versions = source.pipeline.store.schemas.versions(T)
     assert versions[-1].schema.stored_names["B2"] == "B"
 
 

@@ -60,7 +60,7 @@ def test_a_class_converts_on_every_way(oracle: Oracle, source: Source) -> None:
     source.check_replayed("T", windows)
     ctx = source.pipeline
     at = Scn(source.record("T").mirror_scn or 0)
-    schema = ctx.store.schemas.at("src", T, at)
+    schema = ctx.store.schemas.at(T, at)
     assert schema is not None
     with ctx.database.session() as session:
         parts = plan_chunks(session, schema, scn=at, config=ctx.config.snapshot)

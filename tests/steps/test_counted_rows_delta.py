@@ -207,7 +207,7 @@ def placed(path: Path) -> list[tuple[Any, ...]]:
 
 def check(oracle: Oracle, pipeline: Pipeline, path: Path) -> None:
     """The mirror's version of its position equals Oracle there, with counts, by the driver and delta-rs alone; numbers have no holes."""
-    table = pipeline.store.tables.get("src", table_id("LOOSE"))
+    table = pipeline.store.tables.get(table_id("LOOSE"))
     assert table is not None
     assert table.state == "ready", table.reason
     scn = table.mirror_scn or 0

@@ -164,7 +164,7 @@ def test_a_crash_at_any_commit_of_the_snapshot_path_loses_and_doubles_nothing(
 
 
 def unfinished(source: Source, name: str) -> list[Any]:
-    chunks = source.pipeline.store.chunks.find("src", table_id(name))
+    chunks = source.pipeline.store.chunks.find(table_id(name))
     return [one for one in chunks if one.state != "applied"]
 
 

@@ -67,9 +67,9 @@ def test_a_plan_says_chunks_and_rows_and_does_nothing(source: Source, tmp_path: 
     assert "2 sessions" in said
     assert "undo is kept for 900 seconds" in said
     store = source.pipeline.store
-    assert store.tables.all("src") == []
-    assert store.chunks.find("src") == []
-    assert store.sources.get("src") is None
+    assert store.tables.all() == []
+    assert store.chunks.find() == []
+    assert store.source.get() is None
     assert not (tmp_path / "landing").exists()
     assert source.lake.calls == []
 
@@ -80,7 +80,7 @@ def test_what_is_left_is_planned_at_the_rate_that_was_measured(
     keys = source.pipeline.start_snapshot()
     for key in [key for key in keys if key.table == table_id("BIG")][:4]:
         source.pipeline.snapshot_chunk(key)
-    before = [(one.number, one.state) for one in source.pipeline.store.chunks.find("src")]
+    before = [(one.number, one.state) for one in source.pipeline.store.chunks.find()]
     said = planned()
     found = rows(said)
     assert found["BIG"][:3] == ["key", "6", "570"]
@@ -90,7 +90,7 @@ def test_what_is_left_is_planned_at_the_rate_that_was_measured(
     assert found_by_hand.rows_per_second
     minutes = 570 / found_by_hand.rows_per_second / 60 / 2
     assert found_by_hand.tables[0].minutes == pytest.approx(minutes)
-    assert [(one.number, one.state) for one in source.pipeline.store.chunks.find("src")] == before
+    assert [(one.number, one.state) for one in source.pipeline.store.chunks.find()] == before
 
 
 def test_tables_that_outlast_the_undo_are_named(

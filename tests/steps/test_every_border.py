@@ -72,7 +72,7 @@ def check_complete(source: Source, committed: Counter[tuple[str, str]]) -> None:
     changes = [(name, one) for name in NAMES for one in source.lake.tables[table_id(name)].changes]
     assert Counter((name, one["_cdc_op"]) for name, one in changes) == committed
     assert len({one["_cdc_ordinal"] for _, one in changes}) == len(changes)
-    facts = [one.facts for one in source.pipeline.store.windows.find("src")]
+    facts = [one.facts for one in source.pipeline.store.windows.find()]
     assert sum(one["transactions_committed"] for one in facts) == 6
     # A transaction that was rolled back before its strand reached the log left nothing there.
     assert sum(one["transactions_rolled_back"] for one in facts) <= 1

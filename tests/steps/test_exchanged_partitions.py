@@ -31,7 +31,7 @@ def coming(oracle: Oracle, *values: str, name: str = "CAME") -> None:
 
 def chunks(source: Source) -> list[tuple[str, str]]:
     """The chunks of P besides its first snapshot, and how far each is."""
-    found = source.pipeline.store.chunks.find(source.pipeline.config.name, P)
+    found = source.pipeline.store.chunks.find(P)
     return [(one.snapshot_id[0], one.state) for one in found if one.snapshot_id[0] != "s"]
 
 
@@ -105,7 +105,7 @@ def test_the_table_waits_right_before_the_exchange_and_nobody_else_does(
         assert window.scn_low < record.mirror_scn < window.scn_high
         assert [row[0] for row in source.lake.image(P)] == [row[0] for row in before]
         assert source.pipeline.pending_windows() == []
-        [*_, planned] = source.pipeline.store.chunks.find(source.pipeline.config.name, P)
+        [*_, planned] = source.pipeline.store.chunks.find(P)
         assert planned.scn == window.scn_high, (
             "not before the DDL, which Oracle does not look back over"
         )

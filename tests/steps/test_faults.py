@@ -251,7 +251,7 @@ def test_a_clock_that_steps_changes_no_order(oracle: Oracle, source: Source, sec
     change(oracle)
     source.windows()
     check_whole(source)
-    records = source.pipeline.store.windows.find("src")
+    records = source.pipeline.store.windows.find()
     assert [one.key for one in records] == sorted(one.key for one in records)
 
 

@@ -24,7 +24,7 @@ from cdc_core.state.captured_tables import CapturedTables
 from cdc_core.state.chunks import Chunks
 from cdc_core.state.images import Images
 from cdc_core.state.signals import Signals
-from cdc_core.state.sources import Sources
+from cdc_core.state.source import SourceRow
 from cdc_core.state.window_history import WindowHistory
 from cdc_core.state.windows import Windows
 from oracle_embedded.database import ADMIN
@@ -201,7 +201,7 @@ EFFECTS = [
     Effect("plan windows", Windows, "plan", everything, lambda one: one.pipeline.plan_windows(), goes_on),
     Effect("join", CapturedTables, "begin_stream", everything, joins_again, joins_again_and_goes_on),
     Effect("join for the first time", CapturedTables, "begin_stream", nothing, snapshots, everything),
-    Effect("begin the source", Sources, "save", nothing, snapshots, everything),
+    Effect("begin the source", SourceRow, "save", nothing, snapshots, everything),
     Effect("plan the chunks of a first snapshot", CapturedTables, "plan_chunks", nothing, snapshots, everything),
     Effect("plan an ad hoc snapshot", Chunks, "plan", everything, reads_again, reads_again_and_goes_on),
     Effect("land a chunk's file", fenced._FencedWriter, "close", nothing, snapshots, everything),
@@ -217,7 +217,7 @@ EFFECTS = [
     Effect("advance a table", Windows, "advance_tables", a_captured_change, Source.windows, goes_on, 1),
     Effect("advance tables that join anew", Windows, "advance_tables", a_captured_change, Source.windows, joins_again, 0),
     Effect("record that a window is applied", Windows, "record_applied", a_captured_change, Source.windows, goes_on),
-    Effect("stop a table", CapturedTables, "stop", a_captured_change, fails_on_one, resumes_the_true_lake),
+    Effect("stop a table", CapturedTables, "fail", a_captured_change, fails_on_one, resumes_the_true_lake),
     Effect("retire windows", WindowHistory, "retire", old_windows, lambda one: one.pipeline.retire_windows(), goes_on),
     Effect("remove a retired window", FencedLanding, "remove", old_windows, lambda one: one.pipeline.retire_windows(), lambda other: other.pipeline.retire_windows()),
     Effect("remove a window to read it again", FencedLanding, "remove", a_lost_window, recaptures, recaptures_and_goes_on),
@@ -225,7 +225,7 @@ EFFECTS = [
     Effect("take a signal", Signals, "take", a_signal, lambda one: one.pipeline.take_signals(), everything),
     Effect("plan what a signal asks for", Chunks, "plan", a_signal, lambda one: one.pipeline.take_signals(), everything),
     Effect("end a signal", Signals, "finish", a_signal, lambda one: one.pipeline.take_signals(), everything),
-    Effect("remove a table", CapturedTables, "stop", everything, leaves, leaves_and_comes_back),
+    Effect("remove a table", CapturedTables, "end_stream", everything, leaves, leaves_and_comes_back),
     Effect("make the store anew", Images, "put", everything, lambda one: one.pipeline.rebuild_state(replace=True), goes_on),
 ]  # fmt: skip
 
@@ -288,4 +288,4 @@ def picture(source: Source) -> object:
         str(table): (sorted(map(repr, found.rows.values())), list(map(repr, found.changes)))
         for table, found in source.lake.tables.items()
     }
-    return ctx.store.images.get("src"), ctx.store.signals.find("src"), files, lake
+    return ctx.store.images.get(), ctx.store.signals.find(), files, lake

@@ -191,7 +191,7 @@ def test_a_window_whose_redo_is_there_is_no_gap(source: Source) -> None:
     change(source, 11)
     switch(source)
     [*_, window] = source.pipeline.plan_windows()
-    source.pipeline.store.windows.record_error("src", window, "a redo log that the window needs was deleted")  # fmt: skip
+    source.pipeline.store.windows.record_error(window, "a redo log that the window needs was deleted")  # fmt: skip
     assert "There is no gap" in redolake("source", "skip-gap").stdout
     source.run()
     source.check_current(*NAMES)

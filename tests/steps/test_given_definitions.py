@@ -62,13 +62,13 @@ def present(source: Source) -> int:
 
 
 def outcome(source: Source, name: str = "s1") -> tuple[str, str]:
-    [found] = [one for one in source.pipeline.store.signals.find("src") if one.id == name]
+    [found] = [one for one in source.pipeline.store.signals.find() if one.id == name]
     return found.state, found.reason or ""
 
 
 def versions(source: Source, name: str = "ONE") -> list[tuple[str, str | None]]:
     """The longest V of each version, and what made it."""
-    found = source.pipeline.store.schemas.versions("src", table_id(name))
+    found = source.pipeline.store.schemas.versions(table_id(name))
     return [(str(one.schema.column("V").char_length), one.ddl) for one in found]
 
 
@@ -172,13 +172,13 @@ def test_it_holds_from_the_signals_row_on_and_the_next_ddl_supersedes_it(
         source.run()
         oracle.server.faults.disarm_all()
         assert outcome(source) == ("done", "")
-        first, given, last = source.pipeline.store.schemas.versions("src", table_id("ONE"))
+        first, given, last = source.pipeline.store.schemas.versions(table_id("ONE"))
         assert [one.schema.column("V").char_length for one in (first, given, last)] == [20, 40, 20]
         assert given.ddl == "definition of signal s1"
         assert first.schema.scn_from < given.schema.scn_from <= sent < last.schema.scn_from
         assert given.schema.stored == ("ID", "V")
         source.run()
-        assert len(source.pipeline.store.signals.find("src")) == 1
+        assert len(source.pipeline.store.signals.find()) == 1
         source.check_current("ONE")
 
 

@@ -124,7 +124,7 @@ def test_windows_go_on_under_a_policy_and_what_is_compared_is_not(
     assert source.lake.image(table_id("T")) == [*TRUE_ROWS, (3, "c")]
     ctx, position = source.pipeline, source.record("T").mirror_scn
     assert position is not None
-    schema = ctx.store.schemas.at("src", table_id("T"), position)
+    schema = ctx.store.schemas.at(table_id("T"), position)
     assert schema is not None
     with ctx.database.session() as session:
         parts = plan_chunks(session, schema, scn=position, config=SnapshotConfig())

@@ -42,7 +42,7 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
         with oracle.capture_session(config) as session:
             start = read_start(session)
             schemas = read_table_schemas(session, config.tables, scn=start.snapshot_scn)
-        pipeline.store.sources.save(
+        pipeline.store.source.save(
             SourceRecord(
                 name="src",
                 snapshot_scn=start.snapshot_scn,
@@ -74,18 +74,18 @@ def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
 def look(oracle: Oracle, pipeline: Pipeline) -> WindowRecord | None:
     """One look as the sensor takes it, after something that is not captured has moved the SCN."""
     oracle.run("INSERT INTO OTHER VALUES (1)")
-    before = pipeline.store.windows.find("src", newest_first=True, limit=1)
+    before = pipeline.store.windows.find(newest_first=True, limit=1)
     low = before[0].window.scn_high if before else 0
     for _ in range(100):
         if pipeline.plan_windows():
             break
         oracle.run("INSERT INTO OTHER VALUES (1)")
-    assert pipeline.store.windows.find("src", newest_first=True, limit=1)[0].window.scn_high > low
+    assert pipeline.store.windows.find(newest_first=True, limit=1)[0].window.scn_high > low
     return pipeline.pass_idle_windows()
 
 
 def position(pipeline: Pipeline) -> int:
-    record = pipeline.store.tables.get("src", EMP)
+    record = pipeline.store.tables.get(EMP)
     assert record is not None
     assert record.mirror_scn is not None
     return record.mirror_scn
@@ -101,13 +101,13 @@ def test_idle_windows_move_the_position_without_spark_and_are_forgotten(
     before = position(pipeline)
     for _ in range(3):
         assert look(oracle, pipeline) is None
-    windows = pipeline.store.windows.find("src")
+    windows = pipeline.store.windows.find()
     assert all(window.is_idle and window.state == "applied" for window in windows)
     assert position(pipeline) == windows[-1].window.scn_high > before
 
     retired = pipeline.retire_windows()
     assert [one.window for one in retired] == [one.window for one in windows[:-1]]
-    assert [one.window for one in pipeline.store.windows.find("src")] == [windows[-1].window]
+    assert [one.window for one in pipeline.store.windows.find()] == [windows[-1].window]
     assert not any(landed(pipeline, one.window) for one in retired)
     assert landed(pipeline, windows[-1].window)
     assert pipeline.retire_windows() == []
@@ -143,32 +143,30 @@ def test_windows_are_kept_as_long_as_they_are_configured_to_be(
 ) -> None:
     """With retention a window goes by its end; never the newest, and none while another is half-way."""
     store = pipeline.store
-    last = store.windows.find("src", newest_first=True, limit=1)[0]
+    last = store.windows.find(newest_first=True, limit=1)[0]
     low = last.window.scn_high
     bounds = [ScnWindow(Scn(low + n), Scn(low + n + 1)) for n in range(3)]
     old = datetime.now(UTC) - timedelta(days=9)
-    store.windows.plan("src", bounds, ends=[old, old, datetime.now(UTC)])
+    store.windows.plan(bounds, ends=[old, old, datetime.now(UTC)])
     from tests.state.test_store import manifest_of
 
-    for record in store.windows.find("src", states=("planned",)):
-        store.windows.record_captured(
-            "src", manifest_of(record.window, record.ordinal), "0" * 64, []
-        )
-    store.windows.record_applied("src", bounds[0], 0.1)
-    store.windows.record_applied("src", bounds[1], 0.1)
+    for record in store.windows.find(states=("planned",)):
+        store.windows.record_captured(manifest_of(record.window, record.ordinal), "0" * 64, [])
+    store.windows.record_applied(bounds[0], 0.1)
+    store.windows.record_applied(bounds[1], 0.1)
     week_ago = datetime.now(UTC) - timedelta(days=7)
-    kept = [one.window for one in store.windows.find("src") if not one.is_idle]
-    store.history.retire("src", before=week_ago)
-    assert [one.window for one in store.windows.find("src")] == kept, "one is captured, not applied"
-    store.windows.record_applied("src", bounds[2], 0.1)
-    store.history.retire("src", before=None)
-    assert [one.window for one in store.windows.find("src")] == kept
-    assert store.history.retire("src", before=week_ago) == [], "a table still wants them"
+    kept = [one.window for one in store.windows.find() if not one.is_idle]
+    store.history.retire(before=week_ago)
+    assert [one.window for one in store.windows.find()] == kept, "one is captured, not applied"
+    store.windows.record_applied(bounds[2], 0.1)
+    store.history.retire(before=None)
+    assert [one.window for one in store.windows.find()] == kept
+    assert store.history.retire(before=week_ago) == [], "a table still wants them"
     for one in bounds:
-        store.windows.advance_tables("src", one, {EMP: one.scn_high})
-    retired = store.history.retire("src", before=week_ago)
+        store.windows.advance_tables(one, {EMP: one.scn_high})
+    retired = store.history.retire(before=week_ago)
     assert [one.window for one in retired] == bounds[:2]
-    assert [one.window for one in store.windows.find("src")] == bounds[2:]
+    assert [one.window for one in store.windows.find()] == bounds[2:]
 
 
 @pytest.mark.parametrize(("state", "is_kept"), [("open", True), ("released", False)])
@@ -176,26 +174,26 @@ def test_a_transaction_that_was_given_up_keeps_no_window(
     pipeline: Pipeline, state: LedgerState, is_kept: bool
 ) -> None:
     store = pipeline.store
-    last = store.windows.find("src", newest_first=True, limit=1)[0]
+    last = store.windows.find(newest_first=True, limit=1)[0]
     low = last.window.scn_high
     bounds = [ScnWindow(Scn(low + n), Scn(low + n + 1)) for n in range(3)]
     old = datetime.now(UTC) - timedelta(days=9)
-    store.windows.plan("src", bounds, ends=[old, old, datetime.now(UTC)])
+    store.windows.plan(bounds, ends=[old, old, datetime.now(UTC)])
     from tests.state.test_store import manifest_of
 
-    planned = store.windows.find("src", states=("planned",))
+    planned = store.windows.find(states=("planned",))
     first = planned[0].ordinal << ORDINAL_SHIFT
     open_one = OpenTransaction(
         xid="0100020003000000", start_scn=1, first_ordinal=first, state=state
     )
     for record in planned:
         store.windows.record_captured(
-            "src", manifest_of(record.window, record.ordinal), "0" * 64, [open_one]
+            manifest_of(record.window, record.ordinal), "0" * 64, [open_one]
         )
-        store.windows.advance_tables("src", record.window, {EMP: record.window.scn_high})
-        store.windows.record_applied("src", record.window, 0.1)
-    store.history.retire("src", before=None)  # the idle window before them, which is young
-    store.history.retire("src", before=datetime.now(UTC) - timedelta(days=7))
-    assert (bounds[0] in [one.window for one in store.windows.find("src")]) == is_kept
+        store.windows.advance_tables(record.window, {EMP: record.window.scn_high})
+        store.windows.record_applied(record.window, 0.1)
+    store.history.retire(before=None)  # the idle window before them, which is young
+    store.history.retire(before=datetime.now(UTC) - timedelta(days=7))
+    assert (bounds[0] in [one.window for one in store.windows.find()]) == is_kept
     assert pipeline.status(ask_oracle=False).open_transactions == is_kept
     assert len(pipeline.status(ask_oracle=False).transactions_released) == 1 - is_kept

@@ -98,7 +98,7 @@ def test_chunks_replays_and_a_lost_store_know_both_names(oracle: Oracle, source:
     source.run()
     check_followed(source, "NUM", "PART")
     rows = dict(source.lake.tables[T].rows)
-    windows = source.pipeline.store.windows.find("src")
+    windows = source.pipeline.store.windows.find()
     for window in reversed(windows):
         source.pipeline.replay_window(window.window)
     assert source.lake.tables[T].rows == rows
@@ -106,7 +106,7 @@ def test_chunks_replays_and_a_lost_store_know_both_names(oracle: Oracle, source:
     for file in source.path.glob("state.db*"):
         file.unlink()
     assert source.pipeline.rebuild_state().is_written
-    [*_, newest] = source.pipeline.store.schemas.versions("src", T)
+    [*_, newest] = source.pipeline.store.schemas.versions(T)
     assert newest.schema.key == ("NUM", "PART")
     assert newest.schema.stored_names["NUM"] == "ID"
     oracle.run("UPDATE T SET V = 'last' WHERE NUM = 1")

@@ -77,7 +77,7 @@ def test_a_commit_of_another_instance_that_comes_late_is_applied_under_what_came
         windows = source.windows()
         source.check_current("EMP")
         store = source.pipeline.store
-        marked = [one for one in store.windows.find("src") if one.inexact]
+        marked = [one for one in store.windows.find() if one.inexact]
         assert [one.window for one in marked] == [short]
         [inexact] = [one.inexact for one in marked if one.inexact]
         assert (inexact.tables, inexact.window) == (("DEMO.EMP",), windows[0].key)

@@ -47,7 +47,7 @@ def test_added_and_widened_columns_are_followed_in_the_middle_of_a_window(
             result = pipeline.reconcile()
             assert result.differences == 0
             assert [one.rows_delta for one in result.tables] == [4]
-            versions = pipeline.store.schemas.versions("src", config.tables[0].table)
+            versions = pipeline.store.schemas.versions(config.tables[0].table)
             assert [version.schema.column("NAME").char_length for version in versions] == [
                 10,
                 10,

@@ -203,7 +203,7 @@ def test_the_end_of_a_chain_over_windows_is_held_against_the_dictionary(
         source.pipeline.resnapshot_tables([table_id("ONE")])
         source.run()
         source.check_current("ONE")
-        [*_, newest] = source.pipeline.store.schemas.versions("src", table_id("ONE"))
+        [*_, newest] = source.pipeline.store.schemas.versions(table_id("ONE"))
         assert not newest.schema.is_by_text
 
 

@@ -63,9 +63,9 @@ def test_a_step_of_a_chunk_keeps_its_own_table_alone(
         asked: list[TableId | None] = []
         snapshots = store.chunks.snapshots
 
-        def asked_of(name: str, table: TableId | None = None) -> dict[tuple[TableId, str], bool]:
+        def asked_of(table: TableId | None = None) -> dict[tuple[TableId, str], bool]:
             asked.append(table)
-            return snapshots(name, table)
+            return snapshots(table)
 
         with monkeypatch.context() as patched:
             patched.setattr(store.chunks, "snapshots", asked_of)

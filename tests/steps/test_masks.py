@@ -188,7 +188,7 @@ def test_a_comparison_with_oracle_reads_the_masks_too(oracle: Oracle, source: So
     """What ``redolake reconcile`` holds against a mirror, and ``redolake repair`` puts into it."""
     ctx = source.pipeline
     at = Scn(source.record("T").mirror_scn or 0)
-    schema = ctx.store.schemas.at("src", T, at)
+    schema = ctx.store.schemas.at(T, at)
     assert schema is not None
     with ctx.database.session() as session:
         parts = plan_chunks(session, schema, scn=at, config=ctx.config.snapshot)

@@ -87,7 +87,7 @@ def query(table: DeltaTable, sql: str) -> pa.Table:
 def check(oracle: Oracle, pipeline: Pipeline, path: Path) -> None:
     """The mirror's version of its position equals Oracle there, by the driver and delta-rs alone; DuckDB reads what delta-rs gives."""
     for table in (ODD, LATER):
-        record = pipeline.store.tables.get("src", table)
+        record = pipeline.store.tables.get(table)
         assert record is not None
         scn = record.mirror_scn
         assert scn is not None

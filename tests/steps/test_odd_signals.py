@@ -57,7 +57,7 @@ def test_no_row_of_the_signal_table_stops_the_source(source: Source) -> None:
             cursor.execute("INSERT INTO SIGNALS VALUES (:1, :2, :3)", [name, kind, data])
         connection.commit()
     source.run()
-    found = source.pipeline.store.signals.find("src")
+    found = source.pipeline.store.signals.find()
     assert len(found) == len(ROWS), "each has its own record"
     assert sorted(one.state for one in found) == sorted(state for *_, state, _ in ROWS)
     for name, _, _, state, why in ROWS:
@@ -72,7 +72,7 @@ def test_no_row_of_the_signal_table_stops_the_source(source: Source) -> None:
     source.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
     source.run()
     source.check_current("T")
-    assert source.pipeline.store.signals.find("src") == found, "none is taken twice"
+    assert source.pipeline.store.signals.find() == found, "none is taken twice"
 
 
 @pytest.mark.parametrize("name", ["x" * 201, "n\0ul"])

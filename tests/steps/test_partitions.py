@@ -75,7 +75,7 @@ def test_a_segment_that_was_seen_once_is_known_for_ever(
     oracle.run("ALTER TABLE ONE MERGE PARTITIONS P2, N INTO PARTITION P2")
     source.windows()
     source.check_current("ONE")
-    assert len(source.pipeline.store.schemas.versions("src", table_id("ONE"))) == 1
+    assert len(source.pipeline.store.schemas.versions(table_id("ONE"))) == 1
 
 
 @pytest.mark.parametrize(

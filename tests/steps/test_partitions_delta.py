@@ -52,11 +52,11 @@ def test_partitioned_and_index_organized_tables_reach_delta(
                 "DELETE FROM P WHERE ID = 45",
             )
             list(pipeline.run_once())
-            read = pipeline.store.chunks.find("src", TableId("DEMO", "P"))[-1]
+            read = pipeline.store.chunks.find(TableId("DEMO", "P"))[-1]
             assert (read.snapshot_id[0], read.state, read.rows) == ("x", "applied", 3)
             found = pipeline.reconcile()
             assert [one.differences for one in found.tables] == [0, 0]
-            kept = comparable(pipeline.store.images.get("src"))
+            kept = comparable(pipeline.store.images.get())
         with oracle.owner() as connection:
             mirrors = tmp_path / "lake" / "src" / "mirror"
             for name, rows in (("P", 164), ("I", 49)):
@@ -68,4 +68,4 @@ def test_partitioned_and_index_organized_tables_reach_delta(
             file.unlink()
         with Pipeline(config) as pipeline:
             assert pipeline.rebuild_state().remarks == ()
-            assert comparable(pipeline.store.images.get("src")) == kept
+            assert comparable(pipeline.store.images.get()) == kept

@@ -88,7 +88,7 @@ def test_the_other_rows_of_the_table_go_on(
     [applied] = [one for report in reports for one in report.tables if one.quarantined]
     assert (applied.table, applied.quarantined, applied.in_quarantine) == (TWO, 1, 1)
     [counts] = [
-        one for found in source.pipeline.store.windows.table_counts("src", range(9)).values() for one in found
+        one for found in source.pipeline.store.windows.table_counts(range(9)).values() for one in found
         if one.table == TWO
     ]  # fmt: skip
     assert (counts.changes, counts.quarantined) == (1, 1)

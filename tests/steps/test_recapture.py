@@ -254,10 +254,10 @@ def test_a_window_behind_forgotten_ones_that_were_not_idle_stays_as_it_is(source
     apply_all(source)
     window = behind_forgotten_windows(source)
     shutil.rmtree(folder(source, window))
-    before = source.pipeline.store.images.get("src")
+    before = source.pipeline.store.images.get()
     with pytest.raises(RedoUnavailableError, match="were retired"):
         list(source.pipeline.recapture())
-    assert source.pipeline.store.images.get("src")["windows"] == before["windows"]
+    assert source.pipeline.store.images.get()["windows"] == before["windows"]
 
 
 def behind_forgotten_windows(source: Source) -> ScnWindow:
@@ -270,7 +270,7 @@ def behind_forgotten_windows(source: Source) -> ScnWindow:
     window = change(source, 10)
     apply_all(source)
     source.pipeline.resume_tables([table_id("TWO")])
-    source.pipeline.store.history.retire("src", before=datetime.now(UTC) + timedelta(days=1))
+    source.pipeline.store.history.retire(before=datetime.now(UTC) + timedelta(days=1))
     [oldest, *_] = source.pipeline.records.windows()
     assert oldest.window == window
     assert oldest.ordinal > 0
@@ -285,10 +285,10 @@ def test_without_its_redo_nothing_is_changed(source: Source, oracle: Oracle) -> 
     manifest, _ = source.pipeline.window_manifest(windows[0])
     oracle.database.redo.delete_archived_log(manifest.logs[0].sequence)
     shutil.rmtree(folder(source, windows[0]))
-    before = source.pipeline.store.images.get("src")
+    before = source.pipeline.store.images.get()
     with pytest.raises(RedoUnavailableError):
         list(source.pipeline.recapture())
-    assert source.pipeline.store.images.get("src")["windows"] == before["windows"]
+    assert source.pipeline.store.images.get()["windows"] == before["windows"]
     assert folder(source, windows[1]).exists()
 
 
@@ -356,7 +356,7 @@ def test_what_has_landed_is_decoded_by_the_definitions_that_are_known_now(
     with source.pipeline.database.session() as session:
         schema = read_table_schema(session, source.pipeline.config.table(table_id("ONE")))
     store = source.pipeline.store
-    landed = store.schemas.versions("src", table_id("ONE"))[-1]
+    landed = store.schemas.versions(table_id("ONE"))[-1]
     better = replace(schema, scn_from=landed.schema.scn_from)
     store.schemas.save(replace(landed, schema=better))
 

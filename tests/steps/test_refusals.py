@@ -62,7 +62,7 @@ def test_a_damaged_window_file_stops_the_window(oracle: Oracle, source: Source) 
     for step in (source.pipeline.capture_window, source.pipeline.apply_window):
         with pytest.raises(LandingDamagedError):
             step(window)
-        found = source.pipeline.store.windows.get("src", window)
+        found = source.pipeline.store.windows.get(window)
         assert found is not None
         assert "its manifest" in (found.last_error or "")
     path.write_bytes(whole)
@@ -102,7 +102,7 @@ def test_a_process_that_lost_its_lease_commits_nothing(
 def test_a_chunk_without_undo_is_read_as_of_a_newer_scn(oracle: Oracle, source: Source) -> None:
     """The rows that it then has are those of the newer SCN, and the mirror says so until the log has caught up."""
     keys = source.pipeline.start_snapshot()
-    planned = source.pipeline.store.chunks.find("src", ONE)[0].scn
+    planned = source.pipeline.store.chunks.find(ONE)[0].scn
     oracle.run("UPDATE ONE SET V = 'second'")
     oracle.server.faults.arm(
         Fault(FaultKind.ORA_ERROR, sql_contains='FROM "DEMO"."ONE" AS OF SCN', code=1555)
@@ -110,14 +110,12 @@ def test_a_chunk_without_undo_is_read_as_of_a_newer_scn(oracle: Oracle, source: 
     for key in keys:
         source.pipeline.snapshot_chunk(key)
         source.pipeline.apply_chunk(key)
-    [moved] = [
-        one.scn for one in source.pipeline.store.chunks.find("src", ONE) if one.scn != planned
-    ]
+    [moved] = [one.scn for one in source.pipeline.store.chunks.find(ONE) if one.scn != planned]
     assert moved > planned
     assert source.record("ONE").consistent_scn == moved
     with pytest.raises(NotYetError, match="newer SCN"):
         source.pipeline.reconcile()
-    assert source.pipeline.store.chunks.covered_scn("src", ONE) == planned
+    assert source.pipeline.store.chunks.covered_scn(ONE) == planned
     source.windows()
     source.check_current("ONE")
 
@@ -134,7 +132,7 @@ def test_chunks_whose_scn_has_no_undo_any_more_are_planned_at_a_newer_one(
         Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, planning, times=times, code=1555)
     )
     source.pipeline.start_snapshot()
-    chunks = source.pipeline.store.chunks.find("src", ONE)
+    chunks = source.pipeline.store.chunks.find(ONE)
     record = source.record("ONE")
     assert record.state == state
     if state == "failed":
@@ -195,7 +193,7 @@ def test_windows_that_a_paused_table_will_take_are_not_retired(
         oracle.run(f"INSERT INTO ONE VALUES ({number}, 'new')")
         source.run()
     later = datetime.now(UTC) + timedelta(days=1)
-    retired = source.pipeline.store.history.retire("src", before=later)
+    retired = source.pipeline.store.history.retire(before=later)
     position = source.record("ONE").mirror_scn
     assert position is not None
     assert all(one.window.scn_high <= position for one in retired)

@@ -155,12 +155,12 @@ def test_a_table_that_goes_with_its_owner_is_noticed(
         [*_, window] = source.pipeline.plan_windows()
         oracle.run("DROP USER SHOP CASCADE", user=ADMIN)
         source.pipeline.capture_window(window)
-        found = source.pipeline.store.tables.get("src", goes)
+        found = source.pipeline.store.tables.get(goes)
         assert found is not None
         assert found.is_captured, "it was there as of the window's end"
         oracle.run("INSERT INTO ONE VALUES (2, 'on')")
         source.windows()
-        found = source.pipeline.store.tables.get("src", goes)
+        found = source.pipeline.store.tables.get(goes)
         assert found is not None
         assert found.state == ("removed" if policy == "remove" else "failed")
         assert "the redo has no DDL of it" in (found.reason or "")

@@ -103,7 +103,7 @@ def test_once_a_window_of_the_table_was_retired_its_chunks_are_of_no_use(
     assert landed(source, "T") == {}
     with pytest.raises(LandingDamagedError):
         source.pipeline.rebuild_from_landing(T)
-    chunks = source.pipeline.store.chunks.find("src", T)
+    chunks = source.pipeline.store.chunks.find(T)
     keys = [ChunkKey(one.table, one.snapshot_id, one.number) for one in chunks]
     assert all(step.repeated for step in source.pipeline.carry_chunks(keys))
     assert landed(source, "T") == {}, "nothing was read again"

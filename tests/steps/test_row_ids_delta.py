@@ -69,7 +69,7 @@ def test_a_table_without_a_key_reaches_delta(tmp_path: Path, spark_process: None
 
 
 def position_of(pipeline: Pipeline) -> int:
-    table = pipeline.store.tables.get("src", table_id("LOOSE"))
+    table = pipeline.store.tables.get(table_id("LOOSE"))
     assert table is not None
     assert table.mirror_scn is not None
     return table.mirror_scn

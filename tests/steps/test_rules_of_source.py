@@ -44,7 +44,7 @@ def test_keys_and_columns_by_pattern_hold_on_both_paths(
         source.configure({"name": "LOG_A"}, {"name": "*"})
         source.run()
         keys = {
-            name: source.pipeline.store.schemas.newest("src")[table_id(name)].key
+            name: source.pipeline.store.schemas.newest()[table_id(name)].key
             for name in ("LOG_A", "LOG_B", "OTHER")
         }
         assert keys == {"LOG_A": ("AT", "SEQ"), "LOG_B": ("AT", "SEQ"), "OTHER": ("ID",)}

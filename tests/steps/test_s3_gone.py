@@ -62,7 +62,7 @@ def met(oracle: Oracle, source: Source, proxy: FaultProxy, nth: int, fault: dict
     finally:
         proxy.heal()
     source.close()
-    tables = source.pipeline.store.tables.all("src")
+    tables = source.pipeline.store.tables.all()
     assert [one for one in tables if one.state == "failed"] == [], "S3 is about no table"
     source.close()
     source.run()

@@ -127,7 +127,7 @@ def test_kinds_of_columns_and_tables_that_go_reach_delta(
 
 def check_wide(oracle: Oracle, pipeline: Pipeline, path: Path) -> None:
     """The mirror equals Oracle by both judges: in the types that it has, which are wider than Oracle's in the end."""
-    record = pipeline.store.tables.get("src", table_id("WIDE"))
+    record = pipeline.store.tables.get(table_id("WIDE"))
     assert record is not None
     assert (record.state, record.generation) == ("ready", 1), record.reason
     assert record.mirror_scn is not None
@@ -145,7 +145,7 @@ def check_wide(oracle: Oracle, pipeline: Pipeline, path: Path) -> None:
 
 def check(oracle: Oracle, pipeline: Pipeline, path: Path, name: str, columns: list[str]) -> None:
     """The mirror's version of its position equals Oracle there, by the driver and delta-rs alone."""
-    record = pipeline.store.tables.get("src", table_id(name))
+    record = pipeline.store.tables.get(table_id(name))
     assert record is not None
     assert (record.state, record.mirror_scn is None) == ("ready", False), record.reason
     mirror = path / "lake" / "src" / "mirror" / f"demo.{name.lower()}"

@@ -240,7 +240,7 @@ def test_a_log_that_is_missing_stops_its_own_window_and_loses_nothing(
         errors.append(str(caught.value))
     assert errors[0] == errors[1]
     check_equal_landing(source, twin)
-    records = twin.pipeline.store.windows.find("src")
+    records = twin.pipeline.store.windows.find()
     assert [one.state for one in records] == ["applied"] * 2 + ["planned"] * (len(windows) - 2)
     for name in NAMES:
         assert twin.record(name).mirror_scn == windows[1].scn_high
@@ -303,7 +303,7 @@ def test_a_database_that_allows_fewer_sessions_is_read_in_those(
     monkeypatch.setattr(database, "connect", limited)
     assert list(twin.pipeline.run_windows())
     assert refused
-    assert {one.state for one in twin.pipeline.store.windows.find("src")} == {"applied"}
+    assert {one.state for one in twin.pipeline.store.windows.find()} == {"applied"}
     monkeypatch.undo()
     assert len(windows) == len([one for one in landed(twin) if one.endswith(MANIFEST_NAME)])
     check_equal(source, twin)

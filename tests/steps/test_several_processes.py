@@ -33,7 +33,7 @@ def test_an_idle_window_that_another_process_has_forgotten_is_no_unknown_one(
             for number in range(3):
                 oracle.run(f"INSERT INTO U VALUES ({number})")
                 other.windows()
-            gone = [each for each in waiting if other.pipeline.store.windows.get("src", each) is None]  # fmt: skip
+            gone = [each for each in waiting if other.pipeline.store.windows.get(each) is None]  # fmt: skip
             assert gone, "the idle window was forgotten"
             monkeypatch.setattr(one.pipeline, "pending_windows", lambda: waiting)
             with pytest.raises(LeaseHeldError, match="has finished what waited"):

@@ -51,7 +51,7 @@ def signal(name: str, *tables: TableId, **filters: str) -> Signal:
 
 
 def planned_for(pipeline: Pipeline, name: str) -> list[tuple[TableId, str | None]]:
-    chunks = pipeline.store.chunks.find("src")
+    chunks = pipeline.store.chunks.find()
     return sorted((one.table, one.condition) for one in chunks if one.signal_id == name)
 
 
@@ -71,7 +71,7 @@ def test_one_bad_condition_rejects_the_signal_whole(pipeline: Pipeline) -> None:
     pipeline.store.signals.add(bad)  # as a row of Oracle's signal table comes
     assert pipeline.take_signals() == []
     assert planned_for(pipeline, "s1") == []
-    [record] = pipeline.store.signals.find("src")
+    [record] = pipeline.store.signals.find()
     assert (record.state, "condition" in (record.reason or "")) == ("rejected", True)
 
 
@@ -106,7 +106,7 @@ def test_a_table_in_its_first_snapshot_needs_no_second_one(pipeline: Pipeline) -
     pipeline.add_signal(signal("s1", ONE))
     [(_, keys)] = pipeline.take_signals()
     assert keys == first
-    assert len(pipeline.store.chunks.find("src", ONE)) == 1
+    assert len(pipeline.store.chunks.find(ONE)) == 1
 
 
 def _dies(*_: object, **__: object) -> None:

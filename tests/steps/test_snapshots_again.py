@@ -61,7 +61,7 @@ def test_a_configured_key_that_is_not_unique_stops_the_table(
     tables = [{"name": "DEMO.G", "key": ["KIND"]}]
     with Pipeline(config(oracle, tmp_path, "G", tables=tables)) as pipeline:
         list(pipeline.run_snapshot())
-        [record] = pipeline.store.tables.all("src")
+        [record] = pipeline.store.tables.all()
         assert record.state == "failed"
         assert "key=KIND" in (record.reason or "")
         assert "secret" not in f"{record.reason} {record.way_out}"

@@ -78,7 +78,7 @@ def test_a_transaction_that_began_before_the_redo_stops_its_tables(source: Sourc
 def test_the_scn_must_have_passed_and_its_redo_be_there(source: Source) -> None:
     with pytest.raises(ConfigError, match="lies ahead"):
         begin(source, start_scn=now(source) + 1_000_000)
-    assert source.pipeline.store.sources.get("src") is None
+    assert source.pipeline.store.source.get() is None
     with pytest.raises(RedoUnavailableError, match="redo behind it is gone"):
         begin(source, start_scn=now(source), start_reads_from=1)
 

@@ -38,7 +38,7 @@ source = capturing(
 
 
 def image(source: Source) -> Image:
-    return source.pipeline.store.images.get("src")
+    return source.pipeline.store.images.get()
 
 
 def comparable(found: Image) -> dict[str, list[dict[str, Any]]]:

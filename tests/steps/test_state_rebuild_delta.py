@@ -39,12 +39,12 @@ def test_store_and_mirror_are_lost_together(tmp_path: Path, spark_process: None)
             list(pipeline.run_once())
             oracle.run("ALTER TABLE U ADD (MORE NUMBER(5))", "INSERT INTO U VALUES (2, 'n', 5)")
             list(pipeline.run_once())
-            lost = comparable(pipeline.store.images.get("src"))
+            lost = comparable(pipeline.store.images.get())
         for file in tmp_path.glob("state.db*"):
             file.unlink()
         with Pipeline(config) as pipeline:
             assert pipeline.rebuild_state().remarks == ()
-            assert comparable(pipeline.store.images.get("src")) == lost
+            assert comparable(pipeline.store.images.get()) == lost
 
         for file in tmp_path.glob("state.db*"):
             file.unlink()

@@ -77,13 +77,13 @@ def test_they_are_null_on_every_way(
     # The two rows that changed keep what they had: 7 bad ones of row 2, and the new one of row 1.
     of_changes = COUNT + (COUNT - 1) + 1
     assert sum(one.unfit_values for one in brought) == of_changes
-    totals = source.pipeline.store.totals.all("src")
+    totals = source.pipeline.store.totals.all()
     of_snapshot = COUNT  # those of row 2
     assert totals["redolake_unfit_values_total", (str(T),)] == of_changes + of_snapshot
     assert "values that their columns do not hold are NULL table=DEMO.T" in caplog.text
     ctx = source.pipeline
     at = Scn(source.record("T").mirror_scn or 0)
-    schema = ctx.store.schemas.at("src", T, at)
+    schema = ctx.store.schemas.at(T, at)
     assert schema is not None
     with ctx.database.session() as session:
         parts = plan_chunks(session, schema, scn=at, config=ctx.config.snapshot)

@@ -123,7 +123,7 @@ def test_changes_around_the_moment_of_a_chunk_count_once(
             moments.clear()
             last()
         record = source.record("T")
-        chunk, *_ = source.pipeline.store.chunks.find("src", table_id("T"))
+        chunk, *_ = source.pipeline.store.chunks.find(table_id("T"))
         assert chunk.scn_high is not None
         assert chunk.scn < chunk.scn_high <= (record.consistent_scn or 0)
         assert source.status("T").consistent_from == record.consistent_scn
@@ -243,7 +243,7 @@ def test_auto_reads_between_watermarks_what_the_undo_does_not_reach(tmp_path: Pa
         oracle.server.faults.disarm_all()
         for key in (first, *others):
             source.pipeline.apply_chunk(key)
-        chunks = source.pipeline.store.chunks.find("src", table_id("T"))
+        chunks = source.pipeline.store.chunks.find(table_id("T"))
         assert [one.scn_high is None for one in chunks] == [True] + [False] * len(others)
         _load(oracle, 0)
         source.run()

@@ -171,7 +171,7 @@ def test_redo_that_has_landed_is_not_needed_for_a_transaction_that_stays_open(
             slow.cursor().execute("UPDATE T SET V = 'slow' WHERE ID = 1")
             for _ in range(4):  # no online file holds the first of its redo any more
                 play(oracle, {"": source}, ["UPDATE T SET V = 'quick' WHERE ID = 2"])
-            [one] = source.pipeline.store.ledger.open_transactions("src")
+            [one] = source.pipeline.store.ledger.open_transactions()
             with source.pipeline.database.session() as session:
                 [(sequence,)] = session.fetch_all(
                     "SELECT SEQUENCE# FROM V$ARCHIVED_LOG WHERE FIRST_CHANGE# <= :scn AND NEXT_CHANGE# > :scn",

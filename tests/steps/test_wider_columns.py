@@ -103,7 +103,7 @@ def test_several_changes_in_one_window(
     source.windows()
     source.check_followed("T")
     assert values(source, name)[1] == expected
-    for window in list(source.pipeline.store.windows.find("src")):
+    for window in list(source.pipeline.store.windows.find()):
         source.pipeline.replay_window(window.window)
     source.check_current("T")
 

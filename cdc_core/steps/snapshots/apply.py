@@ -87,9 +87,9 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
             rows_deleted=applied.rows_deleted + gone.rows_deleted,
         )
         ctx.store.chunks.record_applied(
-            ctx.source, key.table, key.snapshot_id, key.number, seconds=seconds_since(started)
+            key.table, key.snapshot_id, key.number, seconds=seconds_since(started)
         )
-        ctx.store.tables.finish_snapshot(ctx.source, key.table)
+        ctx.store.tables.finish_snapshot(key.table)
         publish_positions(ctx)
         return _report(
             ctx, replace(record, rows=manifest.rows, scn=manifest.read_up_to), started, applied
@@ -131,9 +131,9 @@ def _taken_in(ctx: Context, schema: TableSchema, scn: Scn) -> TableSchema:
     Which of them had other names, the dictionary does not say. The captured windows do, whether or
     not they are applied.
     """
-    newest = ctx.store.schemas.versions(ctx.source, schema.table)[-1].schema
+    newest = ctx.store.schemas.versions(schema.table)[-1].schema
     taken = ctx.visible(schema).without(newest.excluded)
-    known = ctx.store.schemas.at(ctx.source, schema.table, scn)
+    known = ctx.store.schemas.at(schema.table, scn)
     if known is None:
         return taken
     taken = identified(known, taken)
@@ -160,9 +160,9 @@ def _settle(ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence)
     """
     own = record.table, record.snapshot_id
     gone = TableApplied(table=record.table)
-    if not ctx.store.chunks.are_others_applied(ctx.source, *own, record.number):
+    if not ctx.store.chunks.are_others_applied(*own, record.number):
         return gone
-    chunks = ctx.store.chunks.find(ctx.source, *own)
+    chunks = ctx.store.chunks.find(*own)
     lowest = min(chunk.scn for chunk in chunks)
     is_whole = all(is_of_whole_table(ctx, chunk, table) for chunk in chunks)
     if is_whole:
@@ -185,4 +185,4 @@ def settle_quarantine(ctx: Context, table: TableRecord, scn: int, fence: Fence) 
         rows = ctx.lake.resolve_quarantine(
             table.table, scn, generation=table.generation, fence=fence
         )
-        ctx.store.tables.note_quarantine(ctx.source, table.table, rows)
+        ctx.store.tables.note_quarantine(table.table, rows)

@@ -44,7 +44,7 @@ def stop_snapshots(ctx: Context, tables: Sequence[TableId]) -> StoppedSnapshots:
     """
     dropped: dict[TableId, int] = {}
     kept: dict[TableId, str] = {}
-    records = {one.table: one for one in ctx.store.tables.all(ctx.source)}
+    records = {one.table: one for one in ctx.store.tables.all()}
     for table in tables:
         record = records.get(table)
         joins = record is not None and record.state == "snapshotting"
@@ -52,12 +52,12 @@ def stop_snapshots(ctx: Context, tables: Sequence[TableId]) -> StoppedSnapshots:
             kept[table] = "a first snapshot with identity: all_columns is read whole"
             continue
         chunks = ctx.store.chunks.drop_unread(
-            ctx.source, table, keeps_first=joins and not _has_read(ctx, record)
+            table, keeps_first=joins and not _has_read(ctx, record)
         )
         if chunks:
             dropped[table] = len(chunks)
             _LOG.warning("a snapshot was stopped table=%s chunks_dropped=%d", table, len(chunks))
-        ctx.store.tables.finish_snapshot(ctx.source, table)
+        ctx.store.tables.finish_snapshot(table)
     return StoppedSnapshots(dropped, kept)
 
 
@@ -66,7 +66,7 @@ def _has_read(ctx: Context, record: TableRecord | None) -> bool:
     if record is None:
         return False
     chunks = ctx.store.chunks.find(
-        ctx.source, record.table, snapshot_id=record.snapshot_id, states=("landed", "applied")
+        record.table, snapshot_id=record.snapshot_id, states=("landed", "applied")
     )
     return bool(chunks)
 
@@ -78,7 +78,7 @@ def refuse_held(ctx: Context, key: ChunkKey) -> None:
         SnapshotPausedError: Snapshots are paused.
         OvertakenError: It was dropped since it was listed.
     """
-    record = ctx.store.chunks.get(ctx.source, key.table, key.snapshot_id, key.number)
+    record = ctx.store.chunks.get(key.table, key.snapshot_id, key.number)
     is_unread = record is None or record.state == "planned"
     if is_unread and held_snapshots(ctx)(key.snapshot_id):
         raise SnapshotPausedError(
@@ -99,7 +99,7 @@ def refuse_held(ctx: Context, key: ChunkKey) -> None:
 def held_snapshots(ctx: Context) -> Callable[[str], bool]:
     """Which snapshots, by their ids, wait now for ``resume-snapshot``? Those of rows that came
     without redo never do: windows wait for them."""
-    is_paused = ctx.store.signals.paused_since(ctx.source) is not None
+    is_paused = ctx.store.signals.paused_since() is not None
     return lambda snapshot_id: is_paused and not snapshot_id.startswith(NEW_ROWS)
 
 
@@ -107,7 +107,7 @@ def partial_tables(ctx: Context, records: Iterable[TableRecord]) -> frozenset[Ta
     """Tables in their stream whose mirrors hold a part of the rows, since no snapshot has read all
     of them since they joined: it was stopped, or read rows of a condition, or none."""
     joined = [one for one in records if one.mirror_scn is not None and one.state != "snapshotting"]
-    covered = ctx.store.chunks.covered_scns(ctx.source) if joined else {}
+    covered = ctx.store.chunks.covered_scns() if joined else {}
     return frozenset(
         one.table for one in joined if covered.get(one.table, 0) < (one.snapshot_scn or 0)
     )

@@ -41,7 +41,7 @@ def estimate_snapshot(ctx: Context, tables: list[TableId] | None = None) -> Snap
         ConfigError: A named table is not captured.
     """
     ctx.find_tables(is_kept=False)
-    records = {one.table: one for one in ctx.store.tables.all(ctx.source)}
+    records = {one.table: one for one in ctx.store.tables.all()}
     wanted = [
         table
         for table in ctx.configured(tables)
@@ -83,7 +83,7 @@ def _estimate(
         return TableEstimate(table=str(table), trouble=error.what_happened)
     if record is None or record.state != "snapshotting":
         return whole
-    planned = ctx.store.chunks.find(ctx.source, table, snapshot_id=record.snapshot_id)
+    planned = ctx.store.chunks.find(table, snapshot_id=record.snapshot_id)
     if not planned:
         return whole
     left = sum(chunk.state == "planned" for chunk in planned)
@@ -144,7 +144,7 @@ class _Rates:
 
 
 def _rates(ctx: Context) -> _Rates:
-    read = ctx.store.chunks.reading(ctx.source)
+    read = ctx.store.chunks.reading()
     rows, seconds = (sum(one[at] for one in read.values()) for at in (0, 1))
     return _Rates(
         {table: own / spent for table, (own, spent) in read.items() if own and spent},

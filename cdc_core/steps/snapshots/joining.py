@@ -114,7 +114,7 @@ def join_tables(
     """
     if not tables:
         return []
-    is_new = ctx.store.sources.get(ctx.source) is None
+    is_new = ctx.store.source.get() is None
     given = first if is_new else None
     if is_new and given is None:
         preflight(ctx, session)
@@ -126,7 +126,7 @@ def join_tables(
         start = given.start if given else ctx.change_reader.read_start(able, is_first=is_new)
         if is_new:
             _begin_source(ctx, start)
-        last = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
+        last = ctx.store.windows.find(newest_first=True, limit=1)
         objects = captured_objects(ctx)
         definitions = _definitions_at(
             ctx, session, able, start.snapshot_scn, [one for one in before.values() if one]
@@ -168,14 +168,12 @@ def plan_joining(
     may have ended before it said so.
     """
     known = {
-        record.table: ctx.store.chunks.find(
-            ctx.source, record.table, snapshot_id=record.snapshot_id
-        )
+        record.table: ctx.store.chunks.find(record.table, snapshot_id=record.snapshot_id)
         for record in records
     }
     for table, chunks in known.items():
         if chunks and all(chunk.state in ("applied", "dropped") for chunk in chunks):
-            ctx.store.tables.finish_snapshot(ctx.source, table)
+            ctx.store.tables.finish_snapshot(table)
     definitions = _definitions_of(
         ctx, session, [record for record in records if not known[record.table]]
     )
@@ -205,8 +203,8 @@ def _plan_table(
 
 def captured_objects(ctx: Context) -> dict[int, TableId]:
     """The captured tables by the numbers of their objects."""
-    newest = ctx.store.schemas.newest(ctx.source)
-    captured = [one.table for one in ctx.store.tables.all(ctx.source) if one.is_captured]
+    newest = ctx.store.schemas.newest()
+    captured = [one.table for one in ctx.store.tables.all() if one.is_captured]
     numbers = {newest[table].object_id: table for table in captured if table in newest}
     numbers.pop(0, None)
     return numbers
@@ -250,9 +248,7 @@ def _able(ctx: Context, session: OracleSession, tables: Sequence[TableId]) -> li
     findings = [*ctx.change_reader.check(configs), *rows]
     _warn(findings)
     for table in tables:
-        record = ctx.store.tables.get(ctx.source, table) or TableRecord(
-            source=ctx.source, table=table
-        )
+        record = ctx.store.tables.get(table) or TableRecord(source=ctx.source, table=table)
         with stop_alone(ctx, record.table, joining=record):
             _refuse(ctx, [one for one in findings if one.table in (None, table)])
             able.append(table)
@@ -319,7 +315,7 @@ def _definitions_of(
         by_scn.setdefault(record.snapshot_scn, []).append(record.table)
     found: dict[TableId, TableSchema | CdcError] = {}
     for scn, tables in by_scn.items():
-        before = [ctx.store.schemas.at(ctx.source, table, scn) for table in tables]
+        before = [ctx.store.schemas.at(table, scn) for table in tables]
         found |= _definitions_at(ctx, session, tables, scn, [one for one in before if one])
     return found
 
@@ -331,7 +327,7 @@ def _definition(found: TableSchema | CdcError) -> TableSchema:
 
 
 def _begin_source(ctx: Context, start: Start) -> None:
-    ctx.store.sources.save(
+    ctx.store.source.save(
         SourceRecord(
             name=ctx.source,
             snapshot_scn=start.snapshot_scn,
@@ -345,7 +341,7 @@ def _begin_source(ctx: Context, start: Start) -> None:
 
 
 def _joining(ctx: Context, table: TableId, scn: Scn, because: ReadAgain | None) -> TableRecord:
-    before = ctx.store.tables.get(ctx.source, table) or TableRecord(source=ctx.source, table=table)
+    before = ctx.store.tables.get(table) or TableRecord(source=ctx.source, table=table)
     prefix = "s" if because is not None else snapshot_prefix(ctx, before, table)
     record = replace(_at(ctx, before, scn, prefix), first_ordinal=0, mining_low=None)
     if because is None:
@@ -357,9 +353,7 @@ def _joining(ctx: Context, table: TableId, scn: Scn, because: ReadAgain | None) 
 def _following(ctx: Context, schema: TableSchema) -> TableSchema | None:
     """The definition as the Delta tables that the table may have can follow it; None if they cannot
     hold it, or shall not be written anew to do so."""
-    held = held_by(
-        [version.schema for version in ctx.store.schemas.versions(ctx.source, schema.table)]
-    )
+    held = held_by([version.schema for version in ctx.store.schemas.versions(schema.table)])
     if held is None:
         return schema
     if schema.is_by_all_columns:  # nothing tells which rows of the mirror the snapshot has again
@@ -381,7 +375,7 @@ def _at(ctx: Context, record: TableRecord, scn: Scn, prefix: str) -> TableRecord
     """The record with a snapshot as of ``scn`` that has a name of its own."""
     name = number = f"{prefix}{scn}"
     again = 1
-    while ctx.store.chunks.find(ctx.source, record.table, snapshot_id=name):
+    while ctx.store.chunks.find(record.table, snapshot_id=name):
         again += 1
         name = f"{number}-{again}"
     return replace(record, snapshot_id=name, snapshot_scn=scn, consistent_scn=scn)
@@ -393,7 +387,7 @@ def _plan_chunks(
     scn, name = record.snapshot_scn, record.snapshot_id
     assert scn is not None
     assert name is not None
-    before = ctx.store.schemas.at(ctx.source, record.table, scn)
+    before = ctx.store.schemas.at(record.table, scn)
     schema = knowing(schema, before.segments if before else ())
     if before is not None:
         schema = identified(before, schema)

@@ -42,7 +42,7 @@ def may_move_unseen(
         return False
     if not any(column.is_lob or is_snapshot_only(column) for column in schema.columns):
         return False
-    known = ctx.store.tables.get(ctx.source, schema.table)
+    known = ctx.store.tables.get(schema.table)
     if known is not None and known.row_filter is not None:
         return True
     if part.kind != "rowid":
@@ -104,7 +104,7 @@ def refuse_changed_key(ctx: Context, schema: TableSchema, scn: Scn) -> None:
     """Refuse a chunk whose key is not that of the table's Delta tables. One from before a column of
     the key got its name has the older one."""
     table = schema.table
-    versions = ctx.store.schemas.versions(ctx.source, table)
+    versions = ctx.store.schemas.versions(table)
     newest = versions[-1].schema if versions else None
     if newest is not None and newest.as_logged().key != schema.as_logged().key:
         need_windows(ctx, table, scn, "its key has other columns")

@@ -73,7 +73,7 @@ def start_snapshot(
     with ctx.lease("snapshot-plan", wait_seconds=30), ctx.database.session() as session:
         started = time.monotonic()
         wanted = ctx.configured(tables)
-        states = {one.table: one.state for one in ctx.store.tables.all(ctx.source)}
+        states = {one.table: one.state for one in ctx.store.tables.all()}
         fresh = [table for table in wanted if states.get(table, "new") == "new"]
         again = [] if tables is None else [table for table in wanted if table not in set(fresh)]
         limited = set(conditions or {})
@@ -101,7 +101,7 @@ def start_snapshot(
         among = frozenset(wanted)
         joining = [
             record
-            for record in ctx.store.tables.all(ctx.source)
+            for record in ctx.store.tables.all()
             if record.table in among and record.state == "snapshotting"
         ]
         planned = plan_joining(ctx, session, joining)
@@ -139,7 +139,7 @@ def plan_parts(
     with ctx.lease("snapshot-plan", wait_seconds=30):
         if parts is None:
             with ctx.database.session() as session:
-                before = ctx.store.schemas.at(ctx.source, table, scn)
+                before = ctx.store.schemas.at(table, scn)
                 schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
                 condition = held_filter(ctx, ctx.table_record(table), schema)
                 parts = ranges_to_read(ctx, session, schema, scn, condition)
@@ -156,10 +156,10 @@ def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[Ch
     wanted = set(ctx.configured(tables))
     goes_on = {
         record.table
-        for record in ctx.store.tables.all(ctx.source)
+        for record in ctx.store.tables.all()
         if record.state in {"snapshotting", "ready"}
     }
-    records = ctx.store.chunks.find(ctx.source, states=("planned", "landed"))
+    records = ctx.store.chunks.find(states=("planned", "landed"))
     held = held_snapshots(ctx)
     return [
         _key(record)
@@ -204,10 +204,10 @@ def _plan_ad_hoc(
     prefix = BLOCKING if asked.is_blocking else AD_HOC
     for table in tables:
         scn = current_scn(session)
-        while ctx.store.chunks.find(ctx.source, table, snapshot_id=f"{prefix}{scn}"):
+        while ctx.store.chunks.find(table, snapshot_id=f"{prefix}{scn}"):
             time.sleep(0.2)
             scn = current_scn(session)
-        before = ctx.store.schemas.at(ctx.source, table, scn)
+        before = ctx.store.schemas.at(table, scn)
         schema = read_table_schema(session, ctx.config.table(table), scn=scn, before=before)
         own = held_filter(ctx, ctx.table_record(table), schema)
         condition = both(own, asked.condition_of(schema))

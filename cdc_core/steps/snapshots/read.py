@@ -145,7 +145,7 @@ def _read_at_some_scn(
     planned: TableSchema | None = None
     is_altered = False
     for attempt in range(SNAPSHOT_ATTEMPTS):
-        before = ctx.store.schemas.at(ctx.source, record.table, scn)
+        before = ctx.store.schemas.at(record.table, scn)
         schema = read_table_schema(session, ctx.config.table(record.table), scn=scn, before=before)
         schema = identified(before, schema) if before else schema
         refuse_changed_key(ctx, schema, scn)

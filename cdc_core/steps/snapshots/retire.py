@@ -27,16 +27,16 @@ def retire_chunks(ctx: Context) -> list[str]:
     and that nothing needs any more; their folders. Repeatable. One whose manifest is damaged stays.
     """
     days = ctx.config.retention.chunk_days
-    if days is None or ctx.store.sources.get(ctx.source) is None:
+    if days is None or ctx.store.source.get() is None:
         return []
     before = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=days)
     removed = []
     with ctx.lease("retire", wait_seconds=60):
         retired = kept_retired(ctx.landing, ctx.source_record())
-        for record in ctx.store.tables.all(ctx.source):
+        for record in ctx.store.tables.all():
             there = set(ctx.landing.list_folders(chunks_folder(ctx.source, record.table)))
             is_needed = _needed(record, retired)
-            for chunk in ctx.store.chunks.find(ctx.source, record.table, states=("applied",)):
+            for chunk in ctx.store.chunks.find(record.table, states=("applied",)):
                 key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
                 folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
                 if folder not in there or is_needed(chunk):

@@ -42,10 +42,10 @@ def held_filter(ctx: Context, record: TableRecord, schema: TableSchema) -> str |
     """
     if record.row_filter is None or record.snapshot_scn is None:
         return record.row_filter
-    joined = ctx.store.schemas.at(ctx.source, record.table, record.snapshot_scn)
+    joined = ctx.store.schemas.at(record.table, record.snapshot_scn)
     if joined is None or joined.stored_names == schema.stored_names:
         return record.row_filter
-    known = ctx.store.schemas.at(ctx.source, record.table, schema.scn_from) or joined
+    known = ctx.store.schemas.at(record.table, schema.scn_from) or joined
     by_redo = {old: new for old, new in _names(joined, known).items() if old != new}
     by_place = renames(known, schema.stored)  # by a DDL that no window has captured yet
     renamed = condition_under_names(record.row_filter, by_redo)
@@ -69,7 +69,7 @@ def is_filtered_otherwise(ctx: Context, record: TableRecord, latest: TableSchema
     call columns as they were called when the table joined."""
     if record.row_filter is None and ctx.config.snapshot.override(record.table) is None:
         return False
-    joined = ctx.store.schemas.at(ctx.source, record.table, record.snapshot_scn or Scn(0))
+    joined = ctx.store.schemas.at(record.table, record.snapshot_scn or Scn(0))
     for schema in filter(None, (latest, joined)):
         try:
             if configured_filter(ctx, schema) == held_filter(ctx, record, schema):

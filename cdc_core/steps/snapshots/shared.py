@@ -22,7 +22,7 @@ from cdc_core.steps.snapshots.row_filter import held_filter
 
 
 def chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:
-    record = ctx.store.chunks.get(ctx.source, key.table, key.snapshot_id, key.number)
+    record = ctx.store.chunks.get(key.table, key.snapshot_id, key.number)
     if record is None:
         raise NotYetError(
             "this chunk is no longer planned: the table may have started a new snapshot",
@@ -94,7 +94,7 @@ def is_of_whole_table(ctx: Context, chunk: ChunkRecord, table: TableRecord) -> b
         return False
     if chunk.condition in (None, table.row_filter):
         return True
-    schema = ctx.store.schemas.at(ctx.source, chunk.table, chunk.scn)
+    schema = ctx.store.schemas.at(chunk.table, chunk.scn)
     return schema is not None and chunk.condition == held_filter(ctx, table, schema)
 
 
@@ -105,12 +105,12 @@ def refuse_mixed(ctx: Context, table: TableRecord) -> None:
     Raises:
         SchemaMismatchError: It has one (:func:`~cdc_core.schema.evolution.refuse_mixed_values`).
     """
-    versions = [one.schema for one in ctx.store.schemas.versions(ctx.source, table.table)]
+    versions = [one.schema for one in ctx.store.schemas.versions(table.table)]
     joined = table.snapshot_scn or 0
     taken = [scn for scn in names_taken(versions) if scn > joined]
     if not taken:
         return
-    applied = ctx.store.chunks.find(ctx.source, table.table, states=("applied",))
+    applied = ctx.store.chunks.find(table.table, states=("applied",))
     read = max((one.scn for one in applied if one.scn >= joined), default=0)
     known = ctx.lake.definition(table.table, table.generation)
     if known is not None:
@@ -125,11 +125,11 @@ def need_windows(ctx: Context, table: TableId, scn: int, reason: str) -> None:
     Raises:
         WindowFirstError: It is not.
     """
-    planned = ctx.store.windows.find(ctx.source, states=("planned",), limit=1)
+    planned = ctx.store.windows.find(states=("planned",), limit=1)
     if planned:
         captured = int(planned[0].window.scn_low)
     else:
-        newest = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
+        newest = ctx.store.windows.find(newest_first=True, limit=1)
         captured = int(newest[0].window.scn_high) if newest else 0
     if captured < scn:
         raise WindowFirstError(

@@ -57,10 +57,10 @@ def begin(ctx: Context) -> Decision:
 
 
 def _found(ctx: Context) -> Found:
-    records = ctx.store.tables.all(ctx.source)
-    known = ctx.store.schemas.newest(ctx.source)
+    records = ctx.store.tables.all()
+    known = ctx.store.schemas.newest()
     return Found(
-        has_position=ctx.store.sources.get(ctx.source) is not None,
+        has_position=ctx.store.source.get() is not None,
         is_unfinished=any(one.state == "snapshotting" for one in records),
         has_definitions=all(one.table in known for one in records if one.is_captured),
     )
@@ -81,10 +81,10 @@ def _has_redo(ctx: Context, found: Found, answers: Answers) -> bool:
 def _read_lost_definitions(ctx: Context) -> None:
     """Keep the definitions, as of the tables' positions, that the metadata store has lost. Oracle
     looks back by the dictionary of then, so a DDL since is met by the windows."""
-    known = ctx.store.schemas.newest(ctx.source)
+    known = ctx.store.schemas.newest()
     lost = [
         one
-        for one in ctx.store.tables.all(ctx.source)
+        for one in ctx.store.tables.all()
         if one.is_captured and one.table not in known and one.snapshot_scn is not None
     ]
     if not lost:

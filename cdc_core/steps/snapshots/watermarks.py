@@ -184,7 +184,7 @@ def _read_once(
 def _definition(session: OracleSession, ctx: Context, record: ChunkRecord) -> TableSchema:
     """The present definition, as what was captured so far lets it be followed."""
     scn = current_scn(session)
-    before = ctx.store.schemas.at(ctx.source, record.table, scn)
+    before = ctx.store.schemas.at(record.table, scn)
     config = ctx.config.table(record.table)
     schema = replace(read_table_schema(session, config, before=before), scn_from=scn)
     if before is not None:

@@ -57,14 +57,14 @@ class Keeper:
         """
         with self._lock:
             if table is not None and self._is_loaded:
-                self._keep_record(self._ctx.store.tables.get(self._ctx.source, table))
+                self._keep_record(self._ctx.store.tables.get(table))
                 self._keep_snapshots(table)
                 return
             changes = self._ctx.store.write_count
             if changes == self._changes:
                 return
             if not self._is_loaded:
-                source = self._ctx.store.sources.get(self._ctx.source)
+                source = self._ctx.store.source.get()
                 if source is None:
                     return
                 keep_source(self._ctx.landing, source)
@@ -75,11 +75,9 @@ class Keeper:
 
     def _keep_tables(self) -> None:
         """One short row per table tells which have changed: this is asked behind each step."""
-        for (owner, name), revision in self._ctx.store.tables.revisions(self._ctx.source).items():
+        for (owner, name), revision in self._ctx.store.tables.revisions().items():
             if revision > self._seen.get((owner, name), 0):
-                self._keep_record(
-                    self._ctx.store.tables.get(self._ctx.source, TableId(owner, name))
-                )
+                self._keep_record(self._ctx.store.tables.get(TableId(owner, name)))
 
     def _keep_record(self, record: TableRecord | None) -> None:
         if record is None:
@@ -89,14 +87,14 @@ class Keeper:
         self._seen[record.table.owner, record.table.name] = record.revision
 
     def _keep_snapshots(self, table: TableId | None = None) -> None:
-        for place, is_applied in self._ctx.store.chunks.snapshots(self._ctx.source, table).items():
+        for place, is_applied in self._ctx.store.chunks.snapshots(table).items():
             if place in self._settled:
                 continue
             table, snapshot_id = place
             kept = (table.path, snapshot_id)
             if kept not in self._plans:
-                chunks = self._ctx.store.chunks.find(self._ctx.source, table, snapshot_id)
-                record = self._ctx.store.tables.get(self._ctx.source, table)
+                chunks = self._ctx.store.chunks.find(table, snapshot_id)
+                record = self._ctx.store.tables.get(table)
                 stream = None if record is None else record.snapshot_id
                 keep_plan(self._ctx.landing, stream, chunks)
                 self._plans.add(kept)
@@ -114,7 +112,7 @@ class Keeper:
         self._is_loaded = True
 
     def _keep_table(self, record: TableRecord) -> None:
-        versions = self._ctx.store.schemas.versions(self._ctx.source, record.table)
+        versions = self._ctx.store.schemas.versions(record.table)
         keep_table(
             self._ctx.landing,
             KeptTable(record, tuple((version.schema, version.ddl) for version in versions)),

@@ -69,12 +69,12 @@ def rebuild_state(ctx: Context, *, replace: bool = False, dry_run: bool = False)
     source = _source(ctx)
     with (
         tempfile.TemporaryDirectory(prefix="redolake-state-") as folder,
-        Store.open(f"sqlite:///{Path(folder) / 'state.db'}") as scratch,
+        Store.open(f"sqlite:///{Path(folder) / 'state.db'}", ctx.source) as scratch,
     ):
         remarks = _Rebuilding(ctx, scratch, source).fill()
-        image = scratch.images.get(ctx.source)
-        tables = tuple(scratch.tables.all(ctx.source))
-    known = ctx.store.images.get(ctx.source)
+        image = scratch.images.get()
+        tables = tuple(scratch.tables.all())
+    known = ctx.store.images.get()
     is_there = any(known.values())
     if not dry_run:
         _refuse_known(ctx, is_there=is_there and not replace)
@@ -123,7 +123,7 @@ def _put(ctx: Context, image: Image) -> None:
                     lease=lease.name,
                     holder=lease.holder,
                 )
-        ctx.store.images.put(ctx.source, image)
+        ctx.store.images.put(image)
 
 
 class _Rebuilding:
@@ -141,7 +141,7 @@ class _Rebuilding:
 
     def fill(self) -> list[str]:
         """Fill the scratch store; return what is to be said."""
-        self._scratch.sources.save(self._source)
+        self._scratch.source.save(self._source)
         for one in self._kept:
             self._scratch.tables.restore(one.record)
             _put_versions(self._scratch, one)
@@ -161,7 +161,7 @@ class _Rebuilding:
         manifest = landed.manifest
         self._scratch.history.restore_window(_window_record(landed, self._source))
         ledger = ledger_from_landing(self._ctx.landing, manifest)
-        self._scratch.windows.record_captured(self._ctx.source, manifest, landed.sha256, ledger)
+        self._scratch.windows.record_captured(manifest, landed.sha256, ledger)
 
     def _chunks(self) -> dict[tuple[TableId, str], list[ChunkRecord]]:
         applied = kept_applied(self._ctx.landing, self._ctx.source)
@@ -212,14 +212,10 @@ class _Rebuilding:
     ) -> list[str]:
         """Write a table with its position, or as failed where landing lacks what it needs; return
         what is to be said."""
-        [record] = [
-            one
-            for one in self._scratch.tables.all(self._ctx.source)
-            if one.table == kept.record.table
-        ]
+        [record] = [one for one in self._scratch.tables.all() if one.table == kept.record.table]
         taken = self._taken[record.table]
         has_changed = record != kept.record or len(kept.versions) < len(
-            self._scratch.schemas.versions(self._ctx.source, record.table)
+            self._scratch.schemas.versions(record.table)
         )
         record = dataclasses.replace(record, revision=kept.record.revision + has_changed)
         if record.snapshot_id is not None:
@@ -282,20 +278,18 @@ class _Rebuilding:
 
     def _put_applied(self) -> None:
         """Note which windows every table has, and what each brought to the tables."""
-        tables = self._scratch.tables.all(self._ctx.source)
+        tables = self._scratch.tables.all()
         waits = False
         for landed in self._windows:
             manifest = landed.manifest
             waits = waits or any(part_of(table, manifest) is not None for table in tables)
             waits = waits or lacks_beside(self._ctx, manifest)
             if not waits:
-                self._scratch.history.restore_applied(self._ctx.source, manifest.ordinal)
+                self._scratch.history.restore_applied(manifest.ordinal)
             for taken in self._taken.values():
                 for scn, applied in taken.windows.items():
                     if manifest.window.scn_low < scn <= manifest.window.scn_high:
-                        self._scratch.history.restore_counts(
-                            self._ctx.source, manifest.ordinal, applied
-                        )
+                        self._scratch.history.restore_counts(manifest.ordinal, applied)
 
 
 def _landed_windows(ctx: Context) -> list[LandedWindow]:

@@ -38,7 +38,7 @@ def refuse_stale_store(ctx: Context) -> None:
 def _problems(ctx: Context) -> list[str]:
     # Landing is read before the store: what another process adds meanwhile is in the store first.
     is_kept = kept_source(ctx.landing, ctx.source) is not None
-    if ctx.store.sources.get(ctx.source) is None:
+    if ctx.store.source.get() is None:
         return ["the source itself"] if is_kept else []
     return [*_windows(ctx), *_tables(ctx), *_snapshots(ctx)]
 
@@ -51,12 +51,12 @@ def _windows(ctx: Context) -> list[str]:
         ScnWindow.parse(folder.rpartition("/")[2])
         for folder in ctx.landing.list_folders(root, after=after)
     ]
-    return [f"window {one.key}" for one in found if ctx.store.windows.get(ctx.source, one) is None]
+    return [f"window {one.key}" for one in found if ctx.store.windows.get(one) is None]
 
 
 def _tables(ctx: Context) -> list[str]:
     kept = kept_revisions(ctx.landing, ctx.source)
-    known = {record.table.path: record for record in ctx.store.tables.all(ctx.source)}
+    known = {record.table.path: record for record in ctx.store.tables.all()}
     return [
         f"revision {revision} of {known[path].table if path in known else path}"
         for path, revision in sorted(kept.items())
@@ -66,9 +66,9 @@ def _tables(ctx: Context) -> list[str]:
 
 def _snapshots(ctx: Context) -> list[str]:
     names = kept_plan_names(ctx.landing, ctx.source)
-    known = ctx.store.chunks.snapshots(ctx.source)
+    known = ctx.store.chunks.snapshots()
     names -= {(table.path, snapshot_id) for table, snapshot_id in known}
-    streams = {record.table: record.snapshot_id for record in ctx.store.tables.all(ctx.source)}
+    streams = {record.table: record.snapshot_id for record in ctx.store.tables.all()}
     return [
         f"snapshot {plan.snapshot_id} of {plan.table}"
         for plan in kept_plans(ctx.landing, ctx.source, names)

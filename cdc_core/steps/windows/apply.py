@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from cdc_core.errors import (
     CdcError,
@@ -62,7 +61,7 @@ def apply_window(
             if table not in manifest.tables_touched
         }
         ctx.store.windows.advance_tables(
-            ctx.source, window, untouched | _others_untouched(ctx, manifest, parts)
+            window, untouched | _others_untouched(ctx, manifest, parts)
         )
         todo = [table for table in parts if table not in untouched]
 
@@ -90,7 +89,7 @@ def _parts(
     _pass_retired(ctx, manifest, wanted)
     wanting = [
         (record, part)
-        for record in ctx.store.tables.all(ctx.source)
+        for record in ctx.store.tables.all()
         if record.table in wanted and (part := part_of(record, manifest)) is not None
     ]
     parts = {
@@ -115,7 +114,7 @@ def _others_untouched(
     mined = manifest.tables_held - parts.keys()
     return {
         record.table: part.scn_high
-        for record in ctx.store.tables.all(ctx.source)
+        for record in ctx.store.tables.all()
         if record.table in mined
         and record.table not in manifest.tables_touched
         and (part := part_of(record, manifest)) is not None
@@ -126,8 +125,8 @@ def _others_untouched(
 def changed_tables(ctx: Context, windows: Sequence[ScnWindow]) -> set[TableId]:
     """The tables that want a part of one of these captured windows in which something of theirs has
     changed."""
-    records = ctx.store.tables.all(ctx.source)
-    with overtaken_where_forgotten(partial(ctx.store.windows.get, ctx.source), windows):
+    records = ctx.store.tables.all()
+    with overtaken_where_forgotten(ctx.store.windows.get, windows):
         manifests = [ctx.window_manifest(window)[0] for window in windows]
     return {
         record.table
@@ -147,7 +146,7 @@ def _pass_retired(ctx: Context, manifest: WindowManifest, wanted: set[TableId]) 
     low = manifest.window.scn_low
     behind = [
         record
-        for record in ctx.store.tables.all(ctx.source)
+        for record in ctx.store.tables.all()
         if record.table in wanted
         and part_of(record, manifest) is not None
         and is_behind(record, manifest.window)
@@ -157,7 +156,7 @@ def _pass_retired(ctx: Context, manifest: WindowManifest, wanted: set[TableId]) 
     retired = kept_retired(ctx.landing, ctx.source_record())
     for record in behind:
         if retired.touched.get(str(record.table), 0) <= (record.mirror_scn or 0):
-            ctx.store.history.pass_retired(ctx.source, record.table, low)
+            ctx.store.history.pass_retired(record.table, low)
 
 
 def _apply_table(
@@ -187,7 +186,7 @@ def _apply_table(
         result = replace(result, seconds=seconds_since(started))
         note_quarantine(ctx, table, manifest.window, result)
         if reached > manifest.window.scn_low:
-            ctx.store.windows.advance_tables(ctx.source, manifest.window, {table: reached}, result)
+            ctx.store.windows.advance_tables(manifest.window, {table: reached}, result)
         return result
 
 
@@ -216,7 +215,7 @@ def _again_alone(
 def note_quarantine(ctx: Context, table: TableId, window: ScnWindow, applied: TableApplied) -> None:
     """Note and tell how many rows of the table are in quarantine."""
     if applied.in_quarantine is not None:
-        ctx.store.tables.note_quarantine(ctx.source, table, applied.in_quarantine)
+        ctx.store.tables.note_quarantine(table, applied.in_quarantine)
     if applied.unfit_values:
         _LOG.warning(
             "values that their columns do not hold are NULL table=%s window=%s values=%d",
@@ -271,12 +270,12 @@ def _stop_failed(
 def _finish_windows(ctx: Context, started: float) -> None:
     """Record as applied, in order, the windows that every table that goes on by itself has
     taken."""
-    tables = ctx.store.tables.all(ctx.source)
-    for record in ctx.store.windows.find(ctx.source, states=("planned", "captured")):
+    tables = ctx.store.tables.all()
+    for record in ctx.store.windows.find(states=("planned", "captured")):
         if record.state == "planned":
             return
         manifest, _ = ctx.window_manifest(record.window)
         if any(part_of(table, manifest) is not None for table in tables):
             return
         keep_beside(ctx, manifest)
-        ctx.store.windows.record_applied(ctx.source, record.window, seconds_since(started))
+        ctx.store.windows.record_applied(record.window, seconds_since(started))

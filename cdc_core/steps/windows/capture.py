@@ -71,7 +71,7 @@ def capture_window(ctx: Context, window: ScnWindow) -> StepReport:
         verify_files(ctx, manifest)
         if record.state == "planned":
             ledger = ledger_from_landing(ctx.landing, manifest)
-            ctx.store.windows.record_captured(ctx.source, manifest, sha256, ledger)
+            ctx.store.windows.record_captured(manifest, sha256, ledger)
             _tell_left_out(ctx, manifest)
             answer_policies(ctx)
         files = (*manifest.redo_files, manifest.transactions_file)
@@ -95,7 +95,7 @@ def _tell_left_out(ctx: Context, manifest: WindowManifest) -> None:
     """Tell which columns came that are not captured."""
     for change in manifest.schema_changes:
         table = change.schema.table
-        before = ctx.store.schemas.at(ctx.source, table, Scn(change.scn - 1))
+        before = ctx.store.schemas.at(table, Scn(change.scn - 1))
         if before is not None and (came := new_and_left_out(before, change.schema)):
             _LOG.warning(
                 "new columns are not captured table=%s scn=%d columns=%s",
@@ -122,7 +122,7 @@ def _read(ctx: Context, record: WindowRecord, prefetched: PrefetchedRedo | None)
         land_window(ctx, work, prefetched)
     except IncarnationError as error:
         asked = ctx.config.with_policy("redo_gone", "resnapshot")
-        captured = [one.table for one in ctx.store.tables.all(ctx.source) if one.is_captured]
+        captured = [one.table for one in ctx.store.tables.all() if one.is_captured]
         if not asked.issuperset(captured):
             raise
         begin_incarnation(ctx, error, tables_of)
@@ -150,7 +150,7 @@ def land_window(ctx: Context, work: WindowWork, prefetched: PrefetchedRedo | Non
 def gap_ahead(ctx: Context) -> tuple[WindowRecord, RedoUnavailableError] | None:
     """The first window that is not captured, if its redo is gone, and the error that says so. It is
     tried again: the redo may have come back, and the window is captured then."""
-    planned = ctx.store.windows.find(ctx.source, states=("planned",), limit=1)
+    planned = ctx.store.windows.find(states=("planned",), limit=1)
     if not planned or planned[0].last_error is None:
         return None
     try:
@@ -184,7 +184,7 @@ def skip_gap(
         if not is_replaced:
             raise
         with ctx.lease("capture", wait_seconds=120):
-            planned = ctx.store.windows.find(ctx.source, states=("planned",), limit=1)
+            planned = ctx.store.windows.find(states=("planned",), limit=1)
             left = begin_incarnation(ctx, other, tables_of)
         for waiting in planned:
             capture_window(ctx, waiting.window)
@@ -206,11 +206,11 @@ def skip_gap(
 
 def tables_of(ctx: Context, record: WindowRecord) -> list[TableRecord]:
     """The tables whose redo a window holds, or is to hold."""
-    return [table for table in ctx.store.tables.all(ctx.source) if _belongs(ctx, table, record)]
+    return [table for table in ctx.store.tables.all() if _belongs(ctx, table, record)]
 
 
 def _work(ctx: Context, record: WindowRecord) -> WindowWork:
-    before = ctx.store.windows.find(ctx.source, ordinals=range(record.ordinal - 1, record.ordinal))
+    before = ctx.store.windows.find(ordinals=range(record.ordinal - 1, record.ordinal))
     if before and before[0].state == "planned":
         raise NotYetError(
             "the window before this one is not captured",
@@ -218,7 +218,7 @@ def _work(ctx: Context, record: WindowRecord) -> WindowWork:
             window=record.window.key,
             before=before[0].window.key,
         )
-    ledger = ctx.store.ledger.open_transactions(ctx.source)
+    ledger = ctx.store.ledger.open_transactions()
     return window_work(ctx, record, before[0] if before else None, ledger)
 
 
@@ -231,7 +231,7 @@ def window_work(
     """What a window is read with, given the window before it and the transactions that were open
     then."""
     streams = tables_of(ctx, record)
-    versions = ctx.store.schemas.by_table(ctx.source)
+    versions = ctx.store.schemas.by_table()
     landed = _manifest_of(ctx, before)
     _refuse_another_reader(ctx, record, landed)
     work = WindowWork(
@@ -250,7 +250,7 @@ def window_work(
             key=record.key,
             created=record.created.isoformat(),
             ended=record.ended.isoformat() if record.ended else None,
-            idle_from=ctx.store.windows.idle_from(ctx.source, record.ordinal),
+            idle_from=ctx.store.windows.idle_from(record.ordinal),
             before_sha256=before.manifest_sha256 if before else None,
         ),
         data_objects=_data_objects(record, landed, streams, versions),
@@ -350,7 +350,7 @@ def prefetching(ctx: Context, windows: Sequence[ScnWindow]) -> Iterator[None]:
     """Read the redo of these windows before their turn, for the block in which they are captured in
     order: of those that are planned, in ``capture.sessions`` sessions."""
     sessions = ctx.config.capture.prefetch_sessions
-    planned = {one.window for one in ctx.store.windows.find(ctx.source, states=("planned",))}
+    planned = {one.window for one in ctx.store.windows.find(states=("planned",))}
     waiting = [window for window in windows if window in planned]
     if sessions == 1 or len(waiting) < 2 or not isinstance(ctx.change_reader, Prefetcher):
         yield

@@ -25,7 +25,7 @@ def sets_of(ctx: Context, windows: Iterable[WindowRecord]) -> set[str]:
     if len(kept_sets(ctx.landing, ctx.source)) < 2:
         return set()
     ends = [
-        *ctx.store.windows.find(ctx.source, states=("captured", "applied"), limit=1),
+        *ctx.store.windows.find(states=("captured", "applied"), limit=1),
         *ctx.captured_windows(),
     ]
     return _named(ctx, windows) - _named(ctx, ends)

@@ -97,10 +97,10 @@ def begin_incarnation(
     Raises:
         NotYetError: SCNs that windows or snapshots have reached come again in the present one.
     """
-    planned = ctx.store.windows.find(ctx.source, states=("planned",))
+    planned = ctx.store.windows.find(states=("planned",))
     with ctx.lease("window-plan", wait_seconds=60):
         source = ctx.source_record()
-        newest = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
+        newest = ctx.store.windows.find(newest_first=True, limit=1)
         end = newest[0].window.scn_high if newest else source.snapshot_scn
         reached = max([end, *_read_up_to(ctx)])
         start = ctx.change_reader_now().read_start([])
@@ -115,7 +115,7 @@ def begin_incarnation(
         left = []
         for record in planned:
             left += leave(ctx, record.window.scn_low, tables_of(ctx, record), error)
-        joined = [one for one in ctx.store.tables.all(ctx.source) if one.is_captured]
+        joined = [one for one in ctx.store.tables.all() if one.is_captured]
         left += leave(ctx, end, joined, error)
         source = replace(
             source,
@@ -125,16 +125,16 @@ def begin_incarnation(
             container_dbid=start.container_dbid,
             revision=source.revision + 1,
         )
-        ctx.store.sources.save(source)
+        ctx.store.source.save(source)
         keep_source(ctx.landing, source)
     return left
 
 
 def _read_up_to(ctx: Context) -> Iterator[int]:
     """The SCNs that rows of the lake may have: a newer row is never replaced by an older one."""
-    for one in ctx.store.tables.all(ctx.source):
+    for one in ctx.store.tables.all():
         yield from filter(None, (one.snapshot_scn, one.consistent_scn, one.mirror_scn))
-    yield from (one.scn for one in ctx.store.chunks.find(ctx.source))
+    yield from (one.scn for one in ctx.store.chunks.find())
 
 
 def leave(
@@ -151,7 +151,7 @@ def leave(
             f"`redolake table resnapshot {table.table.argument}` adds the table back with a new snapshot.",
             "redo_gone",
         )
-        if ctx.store.tables.end_stream(ctx.source, end):
+        if ctx.store.tables.end_stream(end):
             _LOG.warning("table left before a gap table=%s scn=%d", table.table, scn)
             left.append(table)
     return left

@@ -91,9 +91,7 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
         )
     chunks = [
         one
-        for one in ctx.store.chunks.find(
-            ctx.source, table, snapshot_id=state.snapshot_id, states=["applied"]
-        )
+        for one in ctx.store.chunks.find(table, snapshot_id=state.snapshot_id, states=["applied"])
         if one.rows != 0  # a chunk without rows makes no commit
     ]
     if any((one.snapshot_id, one.number) not in taken.chunks for one in chunks):
@@ -112,7 +110,7 @@ def _layer_without_chunks(ctx: Context, state: TableRecord) -> DeltaLayer | None
         return None
     # The store is asked first: what it knows is committed before.
     chunks = ctx.store.chunks.of_other_snapshots(
-        ctx.source, state.table, state.snapshot_id, state.snapshot_scn or 0
+        state.table, state.snapshot_id, state.snapshot_scn or 0
     )
     if not chunks:
         return None
@@ -122,7 +120,7 @@ def _layer_without_chunks(ctx: Context, state: TableRecord) -> DeltaLayer | None
 def _retired(ctx: Context, state: TableRecord, has: int) -> int:
     """Up to where windows that were retired brought changes, 0 where ``has`` is among the windows
     that are there."""
-    first = ctx.store.windows.find(ctx.source, limit=1)
+    first = ctx.store.windows.find(limit=1)
     if not first or has >= first[0].window.scn_low:
         return 0
     return kept_retired(ctx.landing, ctx.source_record()).touched.get(str(state.table), 0)
@@ -130,12 +128,12 @@ def _retired(ctx: Context, state: TableRecord, has: int) -> int:
 
 def _brought(ctx: Context, state: TableRecord, above: int, up_to: int) -> bool:
     return above < up_to and ctx.store.windows.brought_changes(
-        ctx.source, state.table, above=Scn(above), up_to=Scn(up_to)
+        state.table, above=Scn(above), up_to=Scn(up_to)
     )
 
 
 def _parts(ctx: Context, state: TableRecord, above: int, up_to: Scn) -> Iterator[LostPart]:
-    for record in ctx.store.windows.after(ctx.source, Scn(above), until=up_to):
+    for record in ctx.store.windows.after(Scn(above), until=up_to):
         manifest, _ = ctx.window_manifest(record.window)
         end = stream_end(state, manifest)
         low = Scn(max(above, record.window.scn_low))
@@ -147,11 +145,11 @@ def _lacks_what_moved(ctx: Context, state: TableRecord, has: int, position: int)
     """Does the mirror stand in a window that lacked commits, and does the later one that brought
     them not do so any more?"""
     table = str(state.table)
-    stands_in = ctx.store.windows.after(ctx.source, Scn(has - 1), until=Scn(has))
+    stands_in = ctx.store.windows.after(Scn(has - 1), until=Scn(has))
     keys = {one.inexact.window for one in stands_in if one.inexact and table in one.inexact.tables}
     return any(
         record.window.key in keys and table not in ctx.window_manifest(record.window)[0].tables_late
-        for record in ctx.store.windows.after(ctx.source, Scn(has), until=Scn(position))
+        for record in ctx.store.windows.after(Scn(has), until=Scn(position))
     )
 
 

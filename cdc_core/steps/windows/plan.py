@@ -33,7 +33,7 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         return []
     with ctx.lease("window-plan", wait_seconds=30):
         source = ctx.source_record()
-        last = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
+        last = ctx.store.windows.find(newest_first=True, limit=1)
         low = last[0].window.scn_high if last else source.snapshot_scn
         _release(ctx)
         found = ctx.change_reader.next_windows(
@@ -45,9 +45,9 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
             return []
         bounds = [one.window for one in found]
         try:
-            ctx.store.windows.plan(ctx.source, bounds, ends=[one.ended for one in found])
+            ctx.store.windows.plan(bounds, ends=[one.ended for one in found])
         except WindowConflictError as error:
-            if ctx.store.windows.find(ctx.source, newest_first=True, limit=1) == last:
+            if ctx.store.windows.find(newest_first=True, limit=1) == last:
                 raise
             raise OvertakenError(
                 "another process has cut windows meanwhile",
@@ -73,8 +73,8 @@ def _release(ctx: Context) -> None:
     reader = ctx.change_reader
     if not isinstance(reader, Releaser):
         return
-    waiting = ctx.store.windows.find(ctx.source, states=("planned", "captured"), limit=1)
-    newest = ctx.store.windows.find(ctx.source, newest_first=True, limit=1)
+    waiting = ctx.store.windows.find(states=("planned", "captured"), limit=1)
+    newest = ctx.store.windows.find(newest_first=True, limit=1)
     if waiting or newest:
         reader.release(waiting[0].window.scn_low if waiting else newest[0].window.scn_high)
 
@@ -89,12 +89,12 @@ def pending_records(ctx: Context) -> list[WindowRecord]:
     was resumed, or that joined behind the others, has not taken it."""
     positions = [
         table.mirror_scn
-        for table in ctx.store.tables.all(ctx.source)
+        for table in ctx.store.tables.all()
         if table.mirror_scn is not None and table.takes_windows
     ]
-    open_states = ctx.store.windows.find(ctx.source, states=("planned", "captured"))
+    open_states = ctx.store.windows.find(states=("planned", "captured"))
     backlog: list[WindowRecord] = []
     if positions:
         end = open_states[0].window.scn_low if open_states else None
-        backlog = ctx.store.windows.after(ctx.source, min(positions), until=end)
+        backlog = ctx.store.windows.after(min(positions), until=end)
     return [*backlog, *open_states]

@@ -63,7 +63,7 @@ def plan_recapture(
     """
     if first is not None:
         return _plan_recapture_from(ctx, first)
-    records = ctx.store.windows.find(ctx.source, states=("captured", "applied"))
+    records = ctx.store.windows.find(states=("captured", "applied"))
     lost = [record for record in records if not _is_whole(ctx, record)]
     needed = _needed(ctx, records, lost)
     wanted = needed if needed_only else lost
@@ -77,14 +77,14 @@ def plan_recapture(
 
 def _plan_recapture_from(ctx: Context, window: ScnWindow) -> Recapture:
     first = captured_window(ctx, window)
-    tables = ctx.store.tables.all(ctx.source)
+    tables = ctx.store.tables.all()
     if not any(_wants(table, first) for table in tables):
         raise ConfigError(
             "every table has taken this window, so nothing would read it",
             hint="`redolake table resnapshot OWNER.TABLE` reads a table again from Oracle.",
             window=first.window.key,
         )
-    records = ctx.store.windows.find(ctx.source, states=("captured", "applied"))
+    records = ctx.store.windows.find(states=("captured", "applied"))
     lost = [record for record in records if not _is_whole(ctx, record)]
     start = _with_ledger_before(records, lost, first.ordinal)
     return Recapture(
@@ -105,7 +105,7 @@ def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
     with ctx.lease("window-plan", wait_seconds=30), ctx.lease("capture", wait_seconds=120):
         earlier = [
             record
-            for record in ctx.store.windows.find(ctx.source, states=("captured", "applied"))
+            for record in ctx.store.windows.find(states=("captured", "applied"))
             if record.ordinal < first.ordinal
         ]
         before = earlier[-1] if earlier else None
@@ -131,9 +131,7 @@ def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:
             land_window(ctx, work)
         for record in again[1:]:
             ctx.landing.remove(window_folder(ctx.source, record.window))
-        ctx.store.history.unrecord_captured(
-            ctx.source, first.ordinal, ledger, _ends_of_lacking(ctx, first)
-        )
+        ctx.store.history.unrecord_captured(first.ordinal, ledger, _ends_of_lacking(ctx, first))
 
 
 def _ends_of_lacking(ctx: Context, first: WindowRecord) -> list[StreamEnd]:
@@ -147,7 +145,7 @@ def _ends_of_lacking(ctx: Context, first: WindowRecord) -> list[StreamEnd]:
             "a window that the table has was read again; it now holds commits that the table was to get with a later window",
             f"`redolake table resnapshot {table.table.argument}` reads the table again.",
         )
-        for table in ctx.store.tables.all(ctx.source)
+        for table in ctx.store.tables.all()
         if table.mirror_scn is not None
         and table.mirror_scn > max(first.window.scn_low, table.snapshot_scn or 0)
         and (table.is_captured or table.takes_windows or table.rest_waits is not None)
@@ -219,7 +217,7 @@ def _needed(
 def _first_needed(ctx: Context, records: Sequence[WindowRecord], lost: set[int]) -> int:
     """The ordinal from which on windows are needed: the first that is not finished or that a table
     wants, or in which a transaction has rows that may commit in such a window."""
-    tables = ctx.store.tables.all(ctx.source)
+    tables = ctx.store.tables.all()
     wanted = next(
         (
             at
@@ -229,7 +227,7 @@ def _first_needed(ctx: Context, records: Sequence[WindowRecord], lost: set[int])
         len(records),
     )
     if wanted == len(records):
-        ledger = ctx.store.ledger.open_transactions(ctx.source)
+        ledger = ctx.store.ledger.open_transactions()
     else:
         whole = [record for record in records[:wanted] if record.ordinal not in lost]
         ledger = _ledger_after(ctx, whole[-1]) if whole else []

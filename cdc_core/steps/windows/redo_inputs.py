@@ -42,9 +42,7 @@ def redo_inputs(
     holding = {ordinal for ordinal in holding if ordinal >= state.first_ordinal}
     paths: list[str] = []
     if holding:
-        for earlier in ctx.store.windows.find(
-            ctx.source, ordinals=range(min(holding), max(holding) + 1)
-        ):
+        for earlier in ctx.store.windows.find(ordinals=range(min(holding), max(holding) + 1)):
             if earlier.ordinal not in holding:
                 continue
             before, _ = ctx.window_manifest(earlier.window)

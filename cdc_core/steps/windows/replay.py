@@ -44,7 +44,7 @@ def replay_window(
     record = captured_window(ctx, window)
     manifest, _ = ctx.window_manifest(window)
     wanted = set(manifest.tables_held if tables is None else tables)
-    records = {state.table: state for state in ctx.store.tables.all(ctx.source)}
+    records = {state.table: state for state in ctx.store.tables.all()}
     ends = {
         table: end
         for table, state in records.items()
@@ -81,7 +81,7 @@ def _left_out(record: TableRecord) -> LeftOut:
 def _give_way(ctx: Context) -> None:
     """Let whoever waits for a table have it before the next replay does: a backfill of a year of
     windows must not keep the new ones from its tables."""
-    if ctx.store.windows.find(ctx.source, states=("captured",), limit=1):
+    if ctx.store.windows.find(states=("captured",), limit=1):
         time.sleep(2 * POLL_SECONDS)
 
 
@@ -101,10 +101,8 @@ def _replay_table(
     with ctx.writing(table) as lease:
         state = ctx.table_record(table)
         refuse_foreign(state, ctx.lake.position(table, state.generation), ["changelog"])
-        versions = [
-            ctx.visible(one.schema) for one in ctx.store.schemas.versions(ctx.source, table)
-        ]
-        latest, covered = versions[-1], ctx.store.chunks.covered_scn(ctx.source, table)
+        versions = [ctx.visible(one.schema) for one in ctx.store.schemas.versions(table)]
+        latest, covered = versions[-1], ctx.store.chunks.covered_scn(table)
         is_inexact = lacks_commits(ctx, state)
         done = []
         for own in (replace(manifest, window=window) for window in windows):
@@ -136,5 +134,5 @@ def _replay_table(
                     keeps_text=not is_skipping(ctx.config, table),
                     fence=lease.check,
                 )
-                ctx.store.tables.note_quarantine(ctx.source, table, rows)
+                ctx.store.tables.note_quarantine(table, rows)
         return replace(summed(table, done), seconds=seconds_since(started))

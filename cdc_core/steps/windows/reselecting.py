@@ -233,7 +233,7 @@ def _input(
 
 def _decoder(ctx: Context, manifest: WindowManifest, schema: TableSchema) -> ChangeDecoder:
     table = schema.table
-    earlier = [version.schema for version in ctx.store.schemas.versions(ctx.source, table)]
+    earlier = [version.schema for version in ctx.store.schemas.versions(table)]
     earlier += [one.schema for one in manifest.schema_changes if one.schema.table == table]
     return ChangeDecoder(
         ctx.visible(schema),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 from cdc_core.landing.kept import RetiredWindows, keep_retired, kept_retired
 from cdc_core.landing.layout import window_folder
@@ -41,7 +40,7 @@ def pass_idle_windows(ctx: Context, capture: Callable[[ScnWindow], object]) -> W
         OvertakenError: Another process has taken one of them, and forgotten it.
     """
     pending = pending_records(ctx)
-    look_up = partial(ctx.store.windows.get, ctx.source)
+    look_up = ctx.store.windows.get
     with overtaken_where_forgotten(look_up, [one.window for one in pending]):
         for waiting in pending:
             record = waiting
@@ -65,9 +64,7 @@ def retire_windows(ctx: Context) -> list[WindowRecord]:
     days = ctx.config.retention.window_days
     before = None if days is None else datetime.now(UTC) - timedelta(days=days)
     with ctx.lease("retire", wait_seconds=60):
-        retired = ctx.store.history.retire(
-            ctx.source, before=before, wanted_from=unread_signals_from(ctx)
-        )
+        retired = ctx.store.history.retire(before=before, wanted_from=unread_signals_from(ctx))
         if retired:
             keep_retired(ctx.landing, ctx.source, _retired(ctx, retired))
         sets = sets_of(ctx, retired) if retired else set()
@@ -75,7 +72,7 @@ def retire_windows(ctx: Context) -> list[WindowRecord]:
             ctx.landing.remove(window_folder(ctx.source, record.window))
         if sets:
             remove_unnamed(ctx, sets)
-        ctx.store.history.forget_counts(ctx.source, [record.ordinal for record in retired])
+        ctx.store.history.forget_counts([record.ordinal for record in retired])
     return retired
 
 
@@ -83,9 +80,9 @@ def _retired(ctx: Context, gone: list[WindowRecord]) -> RetiredWindows:
     """What landing keeps of windows below the first one that is left; every table that takes
     windows has them."""
     known = kept_retired(ctx.landing, ctx.source_record())
-    [first] = ctx.store.windows.find(ctx.source, limit=1)  # the newest window stays in any case
+    [first] = ctx.store.windows.find(limit=1)  # the newest window stays in any case
     touched = dict(known.touched)
-    brought = ctx.store.windows.table_counts(ctx.source, range(known.ordinal, first.ordinal))
+    brought = ctx.store.windows.table_counts(range(known.ordinal, first.ordinal))
     for record in gone:
         if record.ordinal < first.ordinal:
             for one in brought.get(record.ordinal, ()):

@@ -34,7 +34,7 @@ def lacks_commits(ctx: Context, state: TableRecord) -> bool:
     window is marked up to the last one that brings some, so the one in which the table stands says
     it."""
     position = state.mirror_scn or Scn(0)
-    at_position = ctx.store.windows.after(ctx.source, Scn(position - 1), until=position)
+    at_position = ctx.store.windows.after(Scn(position - 1), until=position)
     return any(one.inexact and str(state.table) in one.inexact.tables for one in at_position)
 
 

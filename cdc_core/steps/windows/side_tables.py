@@ -116,8 +116,8 @@ def _definitions(
     of_others = known.filter(pc.not_equal(known["scn_high"], int(window.scn_high))).to_pylist()
     there = {(one["owner"], one["table_name"], one["scn"], one["type"]) for one in of_others}
     texts = list(_ddl_rows(ctx, manifest))
-    versions = ctx.store.schemas.by_table(ctx.source)
-    for record in ctx.store.tables.all(ctx.source):
+    versions = ctx.store.schemas.by_table()
+    for record in ctx.store.tables.all():
         before: TableSchema | None = None
         for version in versions.get(record.table, ()):
             schema = version.schema

@@ -56,7 +56,7 @@ class WindowPart:
         if not pieces:
             return TableApplied(table=self.table), self.part.scn_high
         ctx, position = self.ctx, self.state.mirror_scn
-        covered = ctx.store.chunks.covered_scn(ctx.source, self.table)
+        covered = ctx.store.chunks.covered_scn(self.table)
         late_above = late_commits_above(self.manifest, self.state, covered)
         if late_above is not None and any(isinstance(one, SchemaChange) for one in pieces):
             raise RowsGoneError(
@@ -86,7 +86,7 @@ class WindowPart:
             position = piece.scn_high
             # The next piece may stop the table.
             if len(pieces) > 1 and done[-1].in_quarantine is not None:
-                ctx.store.tables.note_quarantine(ctx.source, self.table, done[-1].in_quarantine)
+                ctx.store.tables.note_quarantine(self.table, done[-1].in_quarantine)
         return (done[0] if len(done) == 1 else summed(self.table, done)), self.part.scn_high
 
     def _take_definitions(self) -> None:
@@ -120,7 +120,7 @@ class WindowPart:
     def _apply(self, landed: LandedInput, position: Scn | None, covered: int) -> TableApplied:
         ctx, inexact = self.ctx, self.record.inexact
         own = replace(self.manifest, window=landed.window)
-        versions = ctx.store.schemas.versions(ctx.source, self.table)
+        versions = ctx.store.schemas.versions(self.table)
         part = TablePart(
             manifest=own,
             schema=ctx.visible(definition_of(ctx, own, self.table)),
@@ -203,7 +203,7 @@ def definition_of(ctx: Context, manifest: WindowManifest, table: TableId) -> Tab
     """The version with which the part ends: as the schema history has it now, which may be better
     than when the window landed."""
     landed = next(schema for schema in manifest.schemas if schema.table == table)
-    known = ctx.store.schemas.at(ctx.source, table, manifest.window.scn_high)
+    known = ctx.store.schemas.at(table, manifest.window.scn_high)
     return landed if known is None or known.scn_from < landed.scn_from else known
 
 

@@ -1,4 +1,4 @@
-"""Where does each source begin, and of which database is it?"""
+"""Where does a source begin, and of which database is it?"""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cdc_core.state.sql_tables import SOURCES, values_of
 _SOURCE = select(SOURCES).where(SOURCES.c.name == bindparam("of"))
 
 
-class Sources(StorePart):
-    """The sources whose first snapshot was begun."""
+class SourceRow(StorePart):
+    """The source itself, once its first snapshot was begun."""
 
-    def get(self, name: str) -> SourceRecord | None:
-        """The source of that name."""
+    def get(self) -> SourceRecord | None:
+        """The source; None before its first snapshot."""
         with self._database.reading() as connection:
-            return source_row(connection, name)
+            return source_row(connection, self._source)
 
     def save(self, record: SourceRecord) -> None:
         """Write a source, new or not."""
