@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
@@ -28,9 +28,6 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.views.envelope import LoggedTable, Origin
-
-if TYPE_CHECKING:
-    from cdc_core.views.transaction_order import Place
 
 ROWS_AT_ONCE = 20_000
 """So many changes of a table are in memory at once, and the row groups that they lie in."""
@@ -63,6 +60,16 @@ class ChangeEvent:
     row: Mapping[str, Any]
     number: int
     is_second: bool = False
+
+
+class Place(NamedTuple):
+    """Where an event stands: among its transaction's events, among those of its table, and its
+    change among the transaction's changes, each from 1 on. ``id`` is the transaction's."""
+
+    id: str
+    total_order: int
+    data_collection_order: int
+    change: int
 
 
 def events_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -24,7 +24,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.views.envelope import LoggedTable
-from cdc_core.views.events import ChangeEvent
+from cdc_core.views.events import ChangeEvent, Place
 
 BRINGS_EVENTS = frozenset({"window", "chunk", "gone", "truncate", "partitions"})
 """Kinds of commits of a change log whose files hold changes that no other commit brought."""
@@ -34,16 +34,6 @@ _XID, _OP, _SKIPPED, _SNAPSHOT = "_cdc_xid", "_cdc_op", "_cdc_skipped", "_cdc_sn
 _TIMES = ("_cdc_start_timestamp", "_cdc_commit_timestamp")
 _READ = (COMMIT_SCN, ORDINAL, _XID, _OP, _SKIPPED, _SNAPSHOT, *_TIMES)
 _Ints = np.ndarray[Any, np.dtype[np.int64]]
-
-
-class Place(NamedTuple):
-    """Where an event stands: among its transaction's events, among those of its table, and its
-    change among the transaction's changes, each from 1 on. ``id`` is the transaction's."""
-
-    id: str
-    total_order: int
-    data_collection_order: int
-    change: int
 
 
 @dataclass(frozen=True, slots=True)
