@@ -653,6 +653,11 @@ class RedoProvider(Protocol):
         """Their constants."""
 
 
+VERSIONS = {"19c": "19.3.0.0.0", "23ai": "23.26.2.0.0"}
+"""What the views call each release that a database may say it is. Its features are the same in
+each."""
+COMPATIBLE = "19.0.0"
+"""The initialisation parameter of that name."""
 ROOT_DBID = 2_718_281_828
 """The DBID of CDB$ROOT."""
 

@@ -32,6 +32,7 @@ from oracle_embedded.engine.compile.dml import RowPlan
 from oracle_embedded.engine.datatypes import temporal
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.dictionary import (
+    empty,
     objects,
     policies,
     programs,
@@ -106,6 +107,7 @@ class Database:
         self.sequences = Sequences(self.store)
         self.dictionary = Dictionary(
             (
+                empty.VIEWS,
                 tables.VIEWS,
                 objects.VIEWS,
                 policies.VIEWS,

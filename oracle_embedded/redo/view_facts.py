@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from oracle_embedded.api import (
+    COMPATIBLE,
     ROOT_DBID,
     DatabaseView,
     EngineSession,
@@ -485,7 +486,7 @@ class Facts:
                 "DB_NAME": self._database.database_name,
                 "RESET_SCN": log.resetlogs_change,
                 "RESET_SCN_TIME": log.resetlogs_time,
-                "COMPATIBLE": "19.0.0",
+                "COMPATIBLE": COMPATIBLE,
                 "THREAD_ID": log.thread,
                 "THREAD_SQN": log.sequence,
                 "LOW_SCN": log.first_change,

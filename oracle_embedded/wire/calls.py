@@ -191,6 +191,7 @@ class Calls:
             self._reader,
             self._statements.cursor,
             lengths_converted=self._agreement.lengths_converted,
+            takes_return=self._agreement.takes_return,
         )
         self._check_piggyback()
         self._statements.execute(request)

@@ -45,10 +45,12 @@ class Agreement:
 
     ``lengths_converted`` is what a client asks for with bit 0x02 of its data types message: user
     name, keys and SQL texts have a length byte of their own, and a described scale is one byte.
-    python-oracledb asks for it, JDBC does not.
+    python-oracledb asks for it, JDBC does not. ``takes_return``: python-oracledb sends values for
+    the binds behind ``RETURN … INTO``, since it takes only ``RETURNING`` for the beginning of them.
     """
 
     lengths_converted: bool = True
+    takes_return: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +145,7 @@ def negotiate(link: Link, reader: TtcReader, sets: CharacterSets) -> Agreement:
         raise ProtocolError("protocol negotiation expected")
     while reader.u8():
         pass
-    while reader.u8():
-        pass
+    driver = _text_to_zero(reader)
     link.send_data(_protocol_reply(sets))
     if reader.u8() != 2:
         raise ProtocolError("data type negotiation expected")
@@ -159,7 +160,14 @@ def negotiate(link: Link, reader: TtcReader, sets: CharacterSets) -> Agreement:
     if len(compile_caps) < 8 or compile_caps[_FIELD_VERSION_AT] < FIELD_VERSION:
         raise ProtocolError("client does not take field version 12")
     link.send_data(b"\x02\x00\x00")
-    return Agreement(lengths_converted=bool(flags & _LENGTHS_CONVERTED))
+    return Agreement(
+        lengths_converted=bool(flags & _LENGTHS_CONVERTED),
+        takes_return=not driver.startswith(b"python-oracledb"),
+    )
+
+
+def _text_to_zero(reader: TtcReader) -> bytes:
+    return bytes(iter(reader.u8, 0))
 
 
 def _protocol_reply(sets: CharacterSets) -> bytes:

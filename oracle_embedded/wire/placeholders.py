@@ -25,8 +25,13 @@ _TOKENS = re.compile(
 _DML_WORDS = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
 
 
-def returning_positions(sql: str) -> frozenset[int]:
-    """Positions of the binds behind ``RETURNING … INTO``; empty for everything but DML."""
+def returning_positions(sql: str, *, takes_return: bool = True) -> frozenset[int]:
+    """Positions of the binds behind ``RETURNING … INTO``; empty for everything but DML.
+
+    Args:
+        takes_return: Does the client know ``RETURN``, the synonym of ``RETURNING``?
+    """
+    keywords = ("RETURN", "RETURNING") if takes_return else ("RETURNING",)
     first = ""
     returning = into = False
     positions = []
@@ -39,7 +44,7 @@ def returning_positions(sql: str) -> frozenset[int]:
                 first = word
                 if first not in _DML_WORDS:
                     return frozenset()
-            elif word == "RETURNING":
+            elif word in keywords:
                 returning = True
             elif returning and word == "INTO":
                 into = True

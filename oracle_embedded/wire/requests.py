@@ -114,7 +114,9 @@ class ExecuteRequest:
 Lookup = Callable[[int], Cursor | None]
 
 
-def read_execute(reader: TtcReader, lookup: Lookup, *, lengths_converted: bool) -> ExecuteRequest:
+def read_execute(
+    reader: TtcReader, lookup: Lookup, *, lengths_converted: bool, takes_return: bool = True
+) -> ExecuteRequest:
     """Read function 94.
 
     Raises:
@@ -162,7 +164,7 @@ def read_execute(reader: TtcReader, lookup: Lookup, *, lengths_converted: bool) 
         request.defines = read_metadata(reader, define_count, lengths_converted=lengths_converted)
     elif bind_count:
         request.binds = read_metadata(reader, bind_count, lengths_converted=lengths_converted)
-        _read_bind_rows(reader, lookup, request, request.binds)
+        _read_bind_rows(reader, lookup, request, request.binds, takes_return=takes_return)
     elif request.sql is None and request.options & Option.EXECUTE:
         # JDBC executes again this way, with the binds that it declared before.
         cursor = lookup(request.cursor_id)
@@ -184,13 +186,18 @@ def _checked_executions(count: int) -> int:
 
 
 def _read_bind_rows(
-    reader: TtcReader, lookup: Lookup, request: ExecuteRequest, binds: Sequence[WireBind]
+    reader: TtcReader,
+    lookup: Lookup,
+    request: ExecuteRequest,
+    binds: Sequence[WireBind],
+    *,
+    takes_return: bool,
 ) -> None:
     is_plsql = bool(request.options & Option.PLSQL_BIND)
     if not is_plsql:
         cursor = lookup(request.cursor_id)
         if request.sql is not None:
-            request.returning = returning_positions(request.sql)
+            request.returning = returning_positions(request.sql, takes_return=takes_return)
         elif cursor is not None:
             request.returning = cursor.returning
     rows = BindRows(binds, request.returning, is_plsql=is_plsql)

@@ -284,7 +284,8 @@ class Statements:
         changed: Sequence[tuple[int, str]],
     ) -> None:
         parts = []
-        if outcome.out_binds:
+        # A client that took the statement for one without RETURNING cannot read what it returns.
+        if outcome.out_binds and cursor.returning:
             directions = [
                 _OUT if position in cursor.returning else _IN
                 for position in range(len(cursor.binds))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from oracle_embedded.api import OraType
 from oracle_embedded.engine.compile.plan import Sql
 from oracle_embedded.engine.datatypes import types
@@ -32,6 +34,7 @@ _SAME_BYTES = {("text", "clob"), ("clob", "text"), ("raw", "blob"), ("blob", "ra
 NUMERIC_RANK = {"number": 1, "float": 2, "double": 3}
 ZONED = ("tz", "ltz")
 _FRACTIONAL = ("timestamp", *ZONED)
+_JOINED_MAX = 100
 
 
 def convert(value: Sql, family: str, pos: int = 0) -> Sql:
@@ -152,13 +155,24 @@ def concatenate(left: Sql, right: Sql, pos: int = 0) -> Sql:
         kind = types.char(length, characters, kind.form)
     nullable = left.nullable and right.nullable
     parts = [part.text if not part.nullable else f"ifnull({part.text}, '')" for part in (lt, rt)]
-    text = f"({parts[0]} || {parts[1]})"
+    operands = (*(left.operands if left.chain == "||" else parts[:1]), parts[1])
+    text = _joined(operands)
     return Sql(
         f"nullif({text}, '')" if nullable else text,
         kind,
         nullable,
         constant=left.constant and right.constant,
+        chain="||",
+        operands=operands,
     )
+
+
+def _joined(operands: Sequence[str]) -> str:
+    """Texts one behind the other, in groups: SQLite takes an expression of 1,000 levels."""
+    if len(operands) <= _JOINED_MAX:
+        return f"({' || '.join(operands)})"
+    groups = range(0, len(operands), _JOINED_MAX)
+    return _joined([_joined(operands[at : at + _JOINED_MAX]) for at in groups])
 
 
 def cast(value: Sql, kind: SqlType, pos: int = 0) -> Sql:

@@ -32,6 +32,7 @@ from oracle_embedded.values import (
 )
 
 _ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
+_OPERANDS_MAX = 100
 
 
 def compile_value(state: Compilation, node: ast.Expr, scope: Scope) -> Sql:
@@ -188,9 +189,20 @@ def _unary(state: Compilation, node: ast.Unary, scope: Scope) -> Sql:
 
 
 def _binary(state: Compilation, node: ast.Binary, scope: Scope) -> Sql:
-    left, right = state.value(node.left, scope), state.value(node.right, scope)
+    chain = [node]
+    while isinstance(chain[-1].left, ast.Binary):
+        chain.append(chain[-1].left)
+    value = state.value(chain[-1].left, scope)
+    for one in reversed(chain):
+        value = _combined(one, value, state.value(one.right, scope))
+    return value
+
+
+def _combined(node: ast.Binary, left: Sql, right: Sql) -> Sql:
     if node.op == "||":
         return concatenate(left, right, node.pos)
+    if types.UNTOLD in (left.type, right.type):
+        return Sql("NULL", types.UNTOLD)
     constant = left.constant and right.constant
     result = _date_arithmetic(node, left, right)
     if result is None:
@@ -199,8 +211,16 @@ def _binary(state: Compilation, node: ast.Binary, scope: Scope) -> Sql:
         if "double" in (left.family, right.family):
             left, right = convert(left, "double"), convert(right, "double")
             prefix, kind = "o_d", types.DOUBLE
-        text = f"{prefix}{_ARITHMETIC[node.op]}({left.text}, {right.text})"
-        result = Sql(text, kind, left.nullable or right.nullable)
+        function = f"{prefix}{_ARITHMETIC[node.op]}"
+        # SQLite's parser takes few calls inside each other.
+        operands = left.operands if left.chain == function else (left.text,)
+        if len(operands) >= _OPERANDS_MAX:
+            operands = (left.text,)
+        operands = (*operands, right.text)
+        called = function if len(operands) == 2 else f"{function}_all"
+        text = f"{called}({', '.join(operands)})"
+        nullable = left.nullable or right.nullable
+        result = Sql(text, kind, nullable, chain=function, operands=operands)
     result.constant = constant
     return result
 

@@ -49,7 +49,8 @@ IN_CODE_POINTS = TextOrder()
 class Sql:
     """A compiled expression: SQLite text and type. ``base`` is the table use it comes from, if a
     plain column; ``mask`` is what shows in place of its value in a result; ``order`` says by what a
-    text is ordered."""
+    text is ordered. What one function or operator made of several operands has its name in
+    ``chain``, and their texts in ``operands``."""
 
     text: str
     type: SqlType
@@ -60,6 +61,8 @@ class Sql:
     constant: bool = False
     mask: Mask | None = None
     order: TextOrder = IN_CODE_POINTS
+    chain: str = ""
+    operands: tuple[str, ...] = ()
 
     @property
     def family(self) -> str:

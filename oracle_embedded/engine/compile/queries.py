@@ -47,6 +47,8 @@ _SET_WORDS = {
     "MINUS": "EXCEPT",
     "INTERSECT": "INTERSECT",
 }
+_COMPOUND_MAX = 400
+"""SQLite takes 500 queries in one chain."""
 
 
 def compile_select(state: Compilation, node: ast.Query, *, tells_places: bool = False) -> Plan:
@@ -167,7 +169,24 @@ def _body(state: Compilation, body: ast.Body, scope: Scope) -> tuple[str, list[O
 def _set_operation(
     state: Compilation, node: ast.SetOperation, scope: Scope
 ) -> tuple[str, list[OutputColumn]]:
-    left, left_columns = _body(state, node.left, scope)
+    chain = [node]
+    while isinstance(chain[-1].left, ast.SetOperation):
+        chain.append(chain[-1].left)
+    left, left_columns = _body(state, chain[-1].left, scope)
+    for number, one in enumerate(reversed(chain), 1):
+        if number % _COMPOUND_MAX == 0:
+            left = f"SELECT * FROM ({left})"
+        left, left_columns = _combined(state, one, left, left_columns, scope)
+    return left, left_columns
+
+
+def _combined(
+    state: Compilation,
+    node: ast.SetOperation,
+    left: str,
+    left_columns: list[OutputColumn],
+    scope: Scope,
+) -> tuple[str, list[OutputColumn]]:
     right, right_columns = _body(state, node.right, scope)
     if len(left_columns) != len(right_columns):
         raise ora(1789, offset=node.pos)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
 
 from oracle_embedded.api import BindMeta, ColumnMeta, ObjectShape, OraType, ShapePart
@@ -109,7 +109,7 @@ class SqlType:
     @property
     def family(self) -> str:
         """The group of types that share an encoding."""
-        return "null" if self is NULL else _FAMILIES[self.ora]
+        return "null" if self is NULL or self is UNTOLD else _FAMILIES[self.ora]
 
     @property
     def is_char(self) -> bool:
@@ -276,7 +276,7 @@ def char(length: int, char_length: int | None = None, form: int = 1) -> SqlType:
 
 
 NULL = SqlType(OraType.VARCHAR, length=1, char_length=0, form=1, char_used="NULL")
-UNTOLD = varchar(4000)
+UNTOLD = replace(varchar(4000), char_used="UNTOLD")
 """The type of a bind while nobody has said what it will be: it goes where any type goes."""
 NUMBER = SqlType(OraType.NUMBER)
 INTEGER = SqlType(OraType.NUMBER, precision=38, scale=0)

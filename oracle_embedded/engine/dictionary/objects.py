@@ -23,8 +23,10 @@ from oracle_embedded.engine.storage.catalog import (
 from oracle_embedded.engine.storage.partitions import Partition
 
 VIEWS = Views()
+VIEWS.synonyms |= {"OBJ": "USER_OBJECTS", "SEQ": "USER_SEQUENCES", "SYN": "USER_SYNONYMS"}
 
 _SYSTEM_OBJECT_FIRST = 1000
+_MATERIALIZED_FIRST = 1_000_000_000
 _SYSTEM_KINDS = ("VIEW", "PACKAGE")
 
 
@@ -36,30 +38,9 @@ _SYSTEM_KINDS = ("VIEW", "PACKAGE")
 )
 def _objects(view: View) -> Iterator[Row]:
     for item in view.definitions():
-        if isinstance(item, TableDef) and item.original_name:
-            continue
         if isinstance(item, TableDef):
-            yield _object(
-                item.owner,
-                item.name,
-                item.object_id,
-                None if item.partitioning or item.is_index_organized else item.data_object_id,
-                "TABLE",
-                item.created,
-                item.changed,
-            )
-            for one in item.partitioning.partitions if item.partitioning else ():
-                yield from _partitions(item, one)
-            for index in item.indexes:
-                yield _object(
-                    index.owner,
-                    index.name,
-                    index.object_id,
-                    _index_data_object(item, index),
-                    "INDEX",
-                    item.created,
-                    item.created,
-                )
+            if not item.original_name:
+                yield from _table_objects(item)
         elif isinstance(item, ClusterDef):
             yield _object(
                 item.owner,
@@ -100,6 +81,33 @@ def _objects(view: View) -> Iterator[Row]:
             frozenset(package for package, _ in view.database.procedures),
             float(view.database.store.catalog.setting("created") or 0),
         )
+
+
+def _table_objects(table: TableDef) -> Iterator[Row]:
+    """A table, its partitions and its indexes; and the materialized view whose rows it holds, which
+    has a number of its own."""
+    temporary: Row = {"TEMPORARY": "Y"} if table.temporary else {}
+    has_segment = not (table.partitioning or table.is_index_organized or table.temporary)
+    names, times = (table.owner, table.name), (table.created, table.changed)
+    data_object = table.data_object_id if has_segment else None
+    yield _object(*names, table.object_id, data_object, "TABLE", *times) | temporary
+    if table.query is not None:
+        number = _MATERIALIZED_FIRST + table.object_id
+        yield _object(*names, number, None, "MATERIALIZED VIEW", *times)
+    for one in table.partitioning.partitions if table.partitioning else ():
+        yield from _partitions(table, one)
+    for index in table.indexes:
+        data_object = None if table.temporary else _index_data_object(table, index)
+        row = _object(
+            index.owner,
+            index.name,
+            index.object_id,
+            data_object,
+            "INDEX",
+            table.created,
+            table.created,
+        )
+        yield row | temporary
 
 
 @lru_cache(maxsize=64)
@@ -167,6 +175,36 @@ def _object(
 @lru_cache(maxsize=4096)
 def _printed(seconds: float) -> str:
     return print_date(date_from_epoch(seconds), "YYYY-MM-DD:HH24:MI:SS")
+
+
+@VIEWS.single("TAB", "TNAME:v128 TABTYPE:v13 CLUSTERID:n")
+def _named(view: View) -> Iterator[Row]:
+    """The user's tables, views, clusters and synonyms."""
+    for row in _objects(view):
+        kind = row["OBJECT_TYPE"]
+        if row["OWNER"] == view.session.username and kind in (
+            "TABLE",
+            "VIEW",
+            "CLUSTER",
+            "SYNONYM",
+        ):
+            yield {"TNAME": row["OBJECT_NAME"], "TABTYPE": kind}
+
+
+@VIEWS.family("CATALOG", "OWNER:v128 TABLE_NAME:v128 TABLE_TYPE:v11", object_name="TABLE_NAME")
+def _catalog(view: View) -> Iterator[Row]:
+    for row in _objects(view):
+        kind = row["OBJECT_TYPE"]
+        if kind in ("TABLE", "VIEW", "CLUSTER", "SYNONYM", "SEQUENCE"):
+            yield {"OWNER": row["OWNER"], "TABLE_NAME": row["OBJECT_NAME"], "TABLE_TYPE": kind}
+
+
+@VIEWS.single("DICTIONARY", "TABLE_NAME:v128 COMMENTS:v4000")
+def _dictionary(view: View) -> Iterator[Row]:
+    return ({"TABLE_NAME": name} for name in sorted(view.database.computed_views()))
+
+
+VIEWS.synonyms |= {"CAT": "USER_CATALOG", "DICT": "DICTIONARY"}
 
 
 @VIEWS.family(

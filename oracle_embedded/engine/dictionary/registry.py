@@ -6,8 +6,8 @@ A view family such as TABLES gives DBA_TABLES, ALL_TABLES (what the user may see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from oracle_embedded.api import ColumnMeta, EngineSession, OraType, Value, VirtualTable
@@ -71,6 +71,7 @@ class Views:
     def __init__(self) -> None:
         self.families: dict[str, Family] = {}
         self.singles: dict[str, Family] = {}
+        self.synonyms: dict[str, str] = {}
 
     def family(
         self,
@@ -156,7 +157,7 @@ def date_from_epoch(seconds: float) -> bytes:
 class Dictionary:
     """All dictionary views of a database."""
 
-    def __init__(self, declared: Iterable[Views]) -> None:
+    def __init__(self, declared: Sequence[Views]) -> None:
         self.views: dict[str, VirtualTable] = {}
         self._makers: dict[str, tuple[Family, str]] = {}
         for views in declared:
@@ -165,6 +166,9 @@ class Dictionary:
                     self._add(f"{prefix}_{name}", item, prefix)
             for name, item in views.singles.items():
                 self._add(name, item, "")
+        for synonym, name in (pair for views in declared for pair in views.synonyms.items()):
+            self.views[synonym] = replace(self.views[name], name=synonym)
+            self._makers[synonym] = self._makers[name]
 
     def _add(self, name: str, item: Family, prefix: str) -> None:
         specs = item.columns.split()

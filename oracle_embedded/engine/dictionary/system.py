@@ -6,7 +6,7 @@ from __future__ import annotations
 import zoneinfo
 from collections.abc import Iterator
 
-from oracle_embedded.api import ROOT_DBID, session_address
+from oracle_embedded.api import COMPATIBLE, ROOT_DBID, VERSIONS, session_address
 from oracle_embedded.engine.dictionary.registry import Row, View, Views
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS
 from oracle_embedded.engine.storage.catalog import UserDef
@@ -14,10 +14,6 @@ from oracle_embedded.engine.storage.editions import editions
 from oracle_embedded.engine.storage.transactions import UNDO_RETENTION_DEFAULT
 
 VIEWS = Views()
-
-VERSIONS = {"19c": "19.3.0.0.0", "23ai": "23.26.2.0.0"}
-"""What the views call each release that a database may say it is. Its features are the same in
-each."""
 
 
 def _full(view: View) -> str:
@@ -100,6 +96,20 @@ def _pdbs(view: View) -> Iterator[Row]:
     }  # fmt: skip
 
 
+for _name in ("DBA_PDBS", "CDB_PDBS"):
+
+    @VIEWS.single(
+        _name,
+        "PDB_ID:n PDB_NAME:v128 DBID:n CON_UID:n GUID:r16 STATUS:v10 CREATION_SCN:n VSN:n LOGGING:v9 CON_ID:n",
+    )
+    def _known_pdbs(view: View) -> Iterator[Row]:
+        for row in _pdbs(view):
+            yield {
+                **row, "PDB_ID": row["CON_ID"], "PDB_NAME": row["NAME"], "STATUS": "NORMAL", "CREATION_SCN": row.get("CREATE_SCN"),
+                "LOGGING": "LOGGING",
+            }  # fmt: skip
+
+
 def _open_mode(view: View, container: str) -> str:
     return "MOUNTED" if container in view.database.closed_containers else "READ WRITE"
 
@@ -172,12 +182,50 @@ def _monitored(view: View) -> Iterator[Row]:
             yield {"KEY": session.session_id, "STATUS": "EXECUTING", "USERNAME": session.username, "SID": session.session_id, "DBOP_NAME": name, "CON_ID": 3}  # fmt: skip
 
 
-@VIEWS.single("ALL_EDITIONS", "EDITION_NAME:v128 PARENT_EDITION_NAME:v128 USABLE:v3")
+@VIEWS.single(
+    "V$PROCESS",
+    "ADDR:r8 PID:n SOSID:v24 SPID:v24 STID:v24 EXECUTION_TYPE:v20 PNAME:v5 USERNAME:v15 SERIAL#:n TERMINAL:v30 PROGRAM:v48"
+    " TRACEID:v255 TRACEFILE:v513 BACKGROUND:v1 LATCHWAIT:v16 LATCHSPIN:v16 PGA_USED_MEM:n PGA_ALLOC_MEM:n PGA_FREEABLE_MEM:n"
+    " PGA_MAX_MEM:n NUMA_DEFAULT:n NUMA_CURR:n CON_ID:n",
+)
+def _processes(view: View) -> Iterator[Row]:
+    """The server's thread of each session."""
+    for session in list(view.database.sessions.values()):
+        number = str(session.session_id)
+        yield {
+            "ADDR": session_address(session.session_id).hex(), "PID": session.session_id, "SOSID": number, "SPID": number, "STID": number,
+            "EXECUTION_TYPE": "THREAD", "USERNAME": "oracle", "SERIAL#": session.serial, "TERMINAL": "UNKNOWN",
+            "PROGRAM": "oracle@localhost", "CON_ID": 1 if session.container == "CDB$ROOT" else 3,
+        }  # fmt: skip
+
+
+_OPTIONS = {
+    "Partitioning": True, "Objects": True, "Real Application Clusters": False, "Advanced replication": False, "Java": False,
+    "OLAP": False, "Spatial": False, "Oracle Label Security": False, "Oracle Database Vault": False, "Oracle Data Guard": True,
+    "Flashback Table": True, "Flashback Database": False, "Fine-grained access control": True, "Deferred Segment Creation": False,
+    "Materialized view rewrite": False, "Basic Compression": False, "Advanced Compression": False, "Real Application Testing": False,
+    "Unified Auditing": False, "In-Memory Column Store": False, "XStream": False,
+}  # fmt: skip
+"""What this database has of an Enterprise Edition's options."""
+
+
+@VIEWS.single("V$OPTION", "PARAMETER:v64 VALUE:v64 CON_ID:n")
+def _options(_view: View) -> Iterator[Row]:
+    return (
+        {"PARAMETER": name, "VALUE": "TRUE" if is_there else "FALSE", "CON_ID": 0}
+        for name, is_there in _OPTIONS.items()
+    )
+
+
 def _editions(view: View) -> Iterator[Row]:
     parent = None
     for name in editions(view.database.store.catalog):
         yield {"EDITION_NAME": name, "PARENT_EDITION_NAME": parent, "USABLE": "YES"}
         parent = name
+
+
+for _name in ("ALL_EDITIONS", "DBA_EDITIONS"):
+    VIEWS.single(_name, "EDITION_NAME:v128 PARENT_EDITION_NAME:v128 USABLE:v3")(_editions)
 
 
 @VIEWS.single("PROXY_USERS", "PROXY:v128 CLIENT:v128 AUTHENTICATION:v3 FLAGS:v35")
@@ -196,7 +244,7 @@ def parameters_of(view: View) -> dict[str, str]:
     """Initialisation parameters in force."""
     catalog = view.database.store.catalog
     return {
-        "compatible": "19.0.0", "db_block_size": "8192", "db_domain": "", "db_name": view.database.database_name, "db_unique_name": view.database.database_name,
+        "compatible": COMPATIBLE, "db_block_size": "8192", "db_domain": "", "db_name": view.database.database_name, "db_unique_name": view.database.database_name,
         "enable_pluggable_database": "TRUE", "instance_name": view.database.instance_name, "max_string_size": "EXTENDED" if view.database.has_extended_strings else "STANDARD",
         "nls_length_semantics": "BYTE", "open_cursors": "300", "processes": "300", "undo_management": "AUTO",
         "undo_retention": catalog.setting("undo_retention") or str(UNDO_RETENTION_DEFAULT), "undo_tablespace": "UNDOTBS1",
@@ -216,6 +264,9 @@ def _parameters(view: View) -> Iterator[Row]:
             "DISPLAY_VALUE": value or None, "ISDEFAULT": "TRUE", "ISSES_MODIFIABLE": "FALSE", "ISSYS_MODIFIABLE": "IMMEDIATE",
             "ISPDB_MODIFIABLE": "TRUE", "ISINSTANCE_MODIFIABLE": "TRUE", "ISMODIFIED": "FALSE", "CON_ID": 0,
         }  # fmt: skip
+
+
+VIEWS.synonyms |= {"V$SYSTEM_PARAMETER": "V$PARAMETER"}
 
 
 def _database_nls(view: View) -> dict[str, str]:

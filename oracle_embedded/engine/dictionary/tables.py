@@ -33,6 +33,12 @@ from oracle_embedded.engine.storage.partitions import (
 from oracle_embedded.values import fields_from_date, nanos_from_timestamp, text_from_number
 
 VIEWS = Views()
+VIEWS.synonyms |= {
+    "CLU": "USER_CLUSTERS",
+    "COLS": "USER_TAB_COLUMNS",
+    "IND": "USER_INDEXES",
+    "TABS": "USER_TABLES",
+}
 
 _TABLESPACE = "USERS"
 _DATE_BYTES = 7
@@ -175,11 +181,12 @@ def _statistics(view: View) -> Iterator[Row]:
 
 _COLUMN_NAMES = (
     "OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v128 DATA_TYPE:v128 DATA_TYPE_MOD:v3 DATA_TYPE_OWNER:v128 DATA_LENGTH:n"
-    " DATA_PRECISION:n DATA_SCALE:n NULLABLE:v1 COLUMN_ID:n DEFAULT_LENGTH:n DATA_DEFAULT:v4000 NUM_DISTINCT:n NUM_NULLS:n"
-    " LAST_ANALYZED:d CHARACTER_SET_NAME:v44 CHAR_COL_DECL_LENGTH:n AVG_COL_LEN:n CHAR_LENGTH:n CHAR_USED:v1 DEFAULT_ON_NULL:v3"
-    " IDENTITY_COLUMN:v3"
+    " DATA_PRECISION:n DATA_SCALE:n NULLABLE:v1 COLUMN_ID:n DEFAULT_LENGTH:n DATA_DEFAULT:v4000 NUM_DISTINCT:n LOW_VALUE:r2000"
+    " HIGH_VALUE:r2000 DENSITY:n NUM_NULLS:n NUM_BUCKETS:n LAST_ANALYZED:d SAMPLE_SIZE:n CHARACTER_SET_NAME:v44 CHAR_COL_DECL_LENGTH:n"
+    " GLOBAL_STATS:v3 USER_STATS:v3 AVG_COL_LEN:n CHAR_LENGTH:n CHAR_USED:v1 V80_FMT_IMAGE:v3 DATA_UPGRADED:v3 HISTOGRAM:v15"
+    " DEFAULT_ON_NULL:v3 IDENTITY_COLUMN:v3 EVALUATION_EDITION:v128 UNUSABLE_BEFORE:v128 UNUSABLE_BEGINNING:v128 COLLATION:v100"
 )
-_HIDDEN_NAMES = " HIDDEN_COLUMN:v3 VIRTUAL_COLUMN:v3 SEGMENT_COLUMN_ID:n INTERNAL_COLUMN_ID:n QUALIFIED_COL_NAME:v4000 USER_GENERATED:v3 COLLATION:v100"
+_HIDDEN_NAMES = " HIDDEN_COLUMN:v3 VIRTUAL_COLUMN:v3 SEGMENT_COLUMN_ID:n INTERNAL_COLUMN_ID:n QUALIFIED_COL_NAME:v4000 USER_GENERATED:v3 COLLATED_COLUMN_ID:n"
 
 
 def _column(
@@ -211,6 +218,7 @@ def _column(
         "CHARACTER_SET_NAME": {1: "CHAR_CS", 2: "NCHAR_CS"}.get(kind.form) if kind.family in ("text", "clob") else None,
         "CHAR_COL_DECL_LENGTH": _declared(kind), "CHAR_LENGTH": kind.char_length if text else 0,
         "CHAR_USED": kind.char_used if text and kind.data_type() != "LONG" else None,
+        "GLOBAL_STATS": "NO", "USER_STATS": "NO", "V80_FMT_IMAGE": "NO", "DATA_UPGRADED": "YES", "HISTOGRAM": "NONE",
         "DEFAULT_ON_NULL": "YES" if column.identity == "BY DEFAULT ON NULL" else "NO",
         "IDENTITY_COLUMN": "YES" if column.identity else "NO", "HIDDEN_COLUMN": "YES" if position is None else "NO", "VIRTUAL_COLUMN": "YES" if column.expression else "NO",
         "SEGMENT_COLUMN_ID": place, "INTERNAL_COLUMN_ID": internal, "QUALIFIED_COL_NAME": column.name,
@@ -300,12 +308,15 @@ VIEWS.family("TAB_COLS", _COLUMN_NAMES + _HIDDEN_NAMES, object_name="TABLE_NAME"
 def _table_comments(view: View) -> Iterator[Row]:
     for item in view.definitions():
         if isinstance(item, TableDef | ViewDef):
+            if isinstance(item, TableDef) and item.original_name:
+                continue
             kind = "TABLE" if isinstance(item, TableDef) else "VIEW"
+            is_materialized = isinstance(item, TableDef) and item.query is not None
             yield {
                 "OWNER": item.owner,
                 "TABLE_NAME": item.name,
                 "TABLE_TYPE": kind,
-                "COMMENTS": item.comment,
+                "COMMENTS": _container_comment(item) if is_materialized else item.comment,
                 "ORIGIN_CON_ID": 3,
             }
 
@@ -585,6 +596,22 @@ def _materialized_views(view: View) -> Iterator[Row]:
             }  # fmt: skip
 
 
+@VIEWS.family("MVIEW_COMMENTS", "OWNER:v128 MVIEW_NAME:v128 COMMENTS:v4000 ORIGIN_CON_ID:n")
+def _materialized_view_comments(view: View) -> Iterator[Row]:
+    for table in _tables(view):
+        if table.query is not None:
+            yield {
+                "OWNER": table.owner,
+                "MVIEW_NAME": table.name,
+                "COMMENTS": table.comment or _container_comment(table),
+                "ORIGIN_CON_ID": 3,
+            }
+
+
+def _container_comment(table: TableDef | ViewDef) -> str:
+    return f"snapshot table for snapshot {table.owner}.{table.name}"
+
+
 # --- external tables, and tables that store a part of another one ---------------------------------
 
 
@@ -647,10 +674,10 @@ VIEWS.family(
     "ARGUMENTS",
     "OWNER:v128 OBJECT_NAME:v128 PACKAGE_NAME:v128 OBJECT_ID:n OVERLOAD:v40 SUBPROGRAM_ID:n ARGUMENT_NAME:v128 POSITION:n SEQUENCE:n"
     " DATA_LEVEL:n DATA_TYPE:v30 DEFAULTED:v1 DEFAULT_VALUE:v4000 DEFAULT_LENGTH:n IN_OUT:v9 DATA_LENGTH:n DATA_PRECISION:n"
-    " DATA_SCALE:n RADIX:n CHARACTER_SET_NAME:v44 TYPE_OWNER:v128 TYPE_NAME:v128 TYPE_SUBNAME:v128",
+    " DATA_SCALE:n RADIX:n CHARACTER_SET_NAME:v44 TYPE_OWNER:v128 TYPE_NAME:v128 TYPE_SUBNAME:v128"
+    " TYPE_LINK:v128 TYPE_OBJECT_TYPE:v7 PLS_TYPE:v128 CHAR_LENGTH:n CHAR_USED:v1 ORIGIN_CON_ID:n",
     object_name="OBJECT_NAME",
 )(_none)
-VIEWS.family("MVIEW_COMMENTS", "OWNER:v128 MVIEW_NAME:v128 COMMENTS:v4000 ORIGIN_CON_ID:n")(_none)
 VIEWS.family(
     "QUEUE_TABLES",
     "OWNER:v128 QUEUE_TABLE:v128 TYPE:v7 OBJECT_TYPE:v257 SORT_ORDER:v22 RECIPIENTS:v8 MESSAGE_GROUPING:v13 COMPATIBLE:v6"

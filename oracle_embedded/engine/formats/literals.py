@@ -79,3 +79,24 @@ def interval_nanos(text: str, first: str, last: str, pos: int = 0) -> int:
     nanos = sum(value * _UNIT_NANOS[unit] for value, unit in zip(values, units, strict=True))
     nanos += int((match.group(3) or "0").ljust(9, "0"))
     return -nanos if match.group(1) == "-" else nanos
+
+
+def unistr(text: str) -> str:
+    """UNISTR and ``U'…'``: ``\\XXXX`` is a UTF-16 code unit, ``\\\\`` a backslash."""
+    units = bytearray()
+    at = 0
+    while at < len(text):
+        if text[at] != "\\":
+            units += text[at].encode("utf-16-be")
+            at += 1
+        elif text[at + 1 : at + 2] == "\\":
+            units += "\\".encode("utf-16-be")
+            at += 2
+        elif re.fullmatch(r"[0-9A-Fa-f]{4}", text[at + 1 : at + 5]):
+            units += bytes.fromhex(text[at + 1 : at + 5])
+            at += 5
+        else:
+            raise OracleError(
+                30186, "'\\' must be followed by four hexadecimal characters or another '\\'"
+            )
+    return units.decode("utf-16-be", "replace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from functools import reduce
+from functools import partial, reduce
 
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.errors import ora
@@ -23,6 +23,11 @@ from oracle_embedded.values import (
 )
 
 _LIMIT_MAX = (1 << 62) - 1
+
+
+def _folded(run: Implementation, *values: bytes) -> bytes:
+    """An operation over many operands, from left to right."""
+    return reduce(run, values)
 
 
 def _double_arithmetic(operation: str) -> Implementation:
@@ -295,6 +300,9 @@ _FIRST_ENTRIES: Entries = (
 )  # fmt: skip
 for _name, _run, _arguments in _FIRST_ENTRIES:
     register(_name, _run, _arguments)
+for _name, _run, _arguments in _FIRST_ENTRIES:
+    if _name.endswith(("add", "sub", "mul", "div")):
+        register(f"{_name}_all", partial(_folded, _run), -1)
 
 AGGREGATES["o_single"] = (Single, 1)
 for _name, _cls in (

@@ -11,6 +11,7 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.charsets import BY_NAME, has_stand_ins
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.numbers import whole
+from oracle_embedded.engine.formats.literals import unistr
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.registry import (
     AGGREGATES,
@@ -183,27 +184,6 @@ def _soundex(text: str) -> str | None:
         if letter not in "HW":
             last = code
     return (result + "000")[:4]
-
-
-def unistr(text: str) -> str:
-    """UNISTR: ``\\XXXX`` is a UTF-16 code unit, ``\\\\`` a backslash."""
-    units = bytearray()
-    at = 0
-    while at < len(text):
-        if text[at] != "\\":
-            units += text[at].encode("utf-16-be")
-            at += 1
-        elif text[at + 1 : at + 2] == "\\":
-            units += "\\".encode("utf-16-be")
-            at += 2
-        elif re.fullmatch(r"[0-9A-Fa-f]{4}", text[at + 1 : at + 5]):
-            units += bytes.fromhex(text[at + 1 : at + 5])
-            at += 5
-        else:
-            raise OracleError(
-                30186, "'\\' must be followed by four hexadecimal characters or another '\\'"
-            )
-    return units.decode("utf-16-be", "replace")
 
 
 def _asciistr(text: str) -> str:

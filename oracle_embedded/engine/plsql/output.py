@@ -1,10 +1,10 @@
-"""Which packaged procedures give something back: DBMS_OUTPUT, DBMS_SQL.RETURN_RESULT?"""
+"""Which packaged procedures see their caller's frame: DBMS_OUTPUT, DBMS_SQL.RETURN_RESULT, …?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from oracle_embedded.api import OracleError
+from oracle_embedded.api import COMPATIBLE, VERSIONS, OracleError
 from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.types import NUMBER, TEXT
 from oracle_embedded.engine.plsql.calls import wrong_arguments
@@ -95,6 +95,15 @@ def _refresh(frame: Frame, node: ast.Call) -> None:
         session.commit()
 
 
+def _db_version(frame: Frame, node: ast.Call) -> None:
+    """DBMS_UTILITY.DB_VERSION: the release, and what COMPATIBLE is."""
+    if len(node.args) != 2:
+        raise wrong_arguments(frame, node.pos, node.name[-1])
+    version = VERSIONS[frame.session.database.release]
+    assign(frame, node.args[0], (version.encode(), TEXT))
+    assign(frame, node.args[1], (COMPATIBLE.encode(), TEXT))
+
+
 SPECIAL: dict[ast.Name, Callable[[Frame, ast.Call], None]] = {
     ("DBMS_OUTPUT", "PUT"): _put,
     ("DBMS_OUTPUT", "PUT_LINE"): _put_line,
@@ -105,5 +114,6 @@ SPECIAL: dict[ast.Name, Callable[[Frame, ast.Call], None]] = {
     ("DBMS_OUTPUT", "GET_LINES"): _get_lines,
     ("DBMS_SQL", "RETURN_RESULT"): _return_result,
     ("DBMS_MVIEW", "REFRESH"): _refresh,
+    ("DBMS_UTILITY", "DB_VERSION"): _db_version,
 }
 """Procedures by name that see the frame of their caller."""

@@ -13,8 +13,8 @@ from oracle_embedded.engine.compile.plan import Plan, Sql
 from oracle_embedded.engine.compile.policies import as_shown
 from oracle_embedded.engine.compile.queries import compile_select
 from oracle_embedded.engine.datatypes.types import SqlType, bind_type
-from oracle_embedded.engine.errors import too_deep
 from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.deep import deeply
 from oracle_embedded.engine.run.environment import compilation
 from oracle_embedded.engine.run.prepared import PreparedStatement
 from oracle_embedded.engine.run.shared_plans import shared_plan
@@ -50,9 +50,9 @@ def prepare(session: SessionState, sql: str) -> PreparedStatement:
 
 
 def _prepare(session: SessionState, sql: str) -> PreparedStatement:
-    parsed = _parsed(sql)
+    parsed = deeply(partial(_parsed, sql))
     if parsed.kind == StatementKind.PLSQL:
-        block = parse_block(sql, partial(_column_type, session))
+        block = deeply(partial(parse_block, sql, partial(_column_type, session)))
         return PreparedStatement(sql, StatementKind.PLSQL, block, block.bind_names)
     statement = PreparedStatement(sql, parsed.kind, parsed.node, parsed.bind_names)
     if parsed.kind in (StatementKind.QUERY, StatementKind.DML):
@@ -90,10 +90,8 @@ def compile_plan(
     if plan is None:
         if len(statement.plans) >= _PLANS_MAX:
             statement.plans.clear()
-        try:
-            plan = _compile(session, statement, types, tells_places=tells_places)
-        except RecursionError:
-            raise too_deep() from None
+        compiled = partial(_compile, session, statement, types, tells_places=tells_places)
+        plan = deeply(compiled)
         statement.plans[key] = plan
     return plan
 

@@ -624,7 +624,8 @@ def _read_privilege(stream: TokenStream) -> str:
 
 def _read_comment(stream: TokenStream) -> nodes.Comment:
     stream.need_word("ON")
-    kind = stream.take_any("TABLE", "COLUMN")
+    is_materialized = stream.take_word("MATERIALIZED", "VIEW")
+    kind = "TABLE" if is_materialized else stream.take_any("TABLE", "COLUMN")
     if kind is None:
         raise OracleError(
             2208, "ON keyword must be followed by TABLE or COLUMN", stream.token.start

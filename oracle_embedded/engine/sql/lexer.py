@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.formats.literals import unistr
 
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+|--[^\n]*|/\*.*?\*/)
-    |(?P<quote>[nN]?[qQ]'|[nN]?')
+    |(?P<quote>[nN]?[qQ]'|[nNuU]?')
     |(?P<number>(?:\d+(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?(?![A-Za-z0-9_$\#]))
     |(?P<word>[^\W\d_][\w$\#]*)
     |(?P<quoted>"[^"]*")
@@ -52,7 +53,9 @@ def tokenize(sql: str) -> list[Token]:
         stop = match.end()
         if kind == "quote":
             text, stop = _string(sql, at, match.group())
-            tokens.append(Token("nstring" if sql[at] in "nN" else "string", text, at, stop))
+            if sql[at] in "uU":
+                text = unistr(text)
+            tokens.append(Token("nstring" if sql[at] in "nNuU" else "string", text, at, stop))
         elif kind == "word":
             tokens.append(Token("word", match.group().upper(), at, stop))
         elif kind == "quoted":

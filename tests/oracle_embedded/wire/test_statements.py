@@ -294,6 +294,7 @@ def test_returning_without_other_binds(connection: oracledb.Connection, engine: 
     [
         pytest.param("insert into t values (:1) returning a into :2", {1}, id="plain"),
         pytest.param("update t set a=':x', b=:b RETURNING a, b INTO :c, :d", {1, 2}, id="string"),
+        pytest.param("insert into t values (:1) return a into :2", {1}, id="return"),
         pytest.param("delete t where a=q'[it's :x]' and b=:b returning b into :c", {1}, id="q"),
         pytest.param("delete t /* :a returning into */ where b = :b", set(), id="comment"),
         pytest.param('update t set "A:b" = :1 -- returning\n returning c into :2', {1}, id="line"),
@@ -305,6 +306,10 @@ def test_returning_without_other_binds(connection: oracledb.Connection, engine: 
 )
 def test_returning_positions_follow_the_clients_rules(sql: str, positions: set[int]) -> None:
     assert returning_positions(sql) == positions
+
+
+def test_python_oracledb_takes_no_return_for_returning() -> None:
+    assert not returning_positions("delete t return a into :1", takes_return=False)
 
 
 def _double(call: Call) -> Outcome:

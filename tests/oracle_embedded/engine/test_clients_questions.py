@@ -1,0 +1,106 @@
+"""What programs that nobody here wrote send: long and deep statements, binds of one type in the place
+of another, views of what this database does not have."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import oracledb
+import pytest
+
+from oracle_embedded.api import OracleError
+from oracle_embedded.database import ADMIN
+
+if TYPE_CHECKING:
+    from oracle_embedded.database import OpenDatabase
+    from oracle_embedded.server import EmbeddedServer
+    from tests.oracle_embedded.engine.conftest import Client, Connect
+
+
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [
+        pytest.param("select " + "(" * 900 + "1" + ")" * 900 + " from dual", "1", id="parentheses"),
+        pytest.param("select " + "+".join(["1.5"] * 300) + " from dual", "450", id="sum"),
+        pytest.param("select " + "-".join(["1.5"] * 300) + " from dual", "-447", id="difference"),
+        pytest.param("select 8-2+3-4 from dual", "5", id="signs-in-turn"),
+        pytest.param("select length(" + "||".join(["'ab'"] * 1300) + ") from dual", "2600", id="text"),
+        pytest.param("select null||'a'||null||'b' from dual", "ab", id="null-is-nothing"),
+        pytest.param("select null||null||'' from dual", None, id="nothing-is-null"),
+        pytest.param("select count(*) from (" + " union all ".join(["select 1 a from dual"] * 1500) + ")", "1500", id="union-all"),
+        pytest.param("select count(*) from (" + " union ".join(f"select {n} a from dual" for n in range(900)) + ")", "900", id="union"),
+        pytest.param(r"select u'a\00e9\\b' from dual", r"aé\b", id="unicode-literal"),
+    ],
+)  # fmt: skip
+def test_long_and_deep_statements_run(sql: Client, query: str, value: str | None) -> None:
+    assert sql.one(query) == value
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pytest.param("d - :1 > 3", id="days-between"),
+        pytest.param("(d - :1) * 24 > 72", id="hours-between"),
+        pytest.param("to_number(d - :1) > 3", id="as-a-number"),
+        pytest.param("d > :1 + 3", id="date-plus-days"),
+        pytest.param("case when id = 1 then :1 else d end <> d", id="case"),
+    ],
+)
+def test_a_bind_has_the_type_that_the_client_says(sql: Client, condition: str) -> None:
+    sql("create table t (id number, d date)")
+    sql("insert into t values (1, date '2020-01-10')")
+    assert sql(f"select id from t where {condition}", datetime(2020, 1, 1)) == [("1",)]
+    assert sql(f"update t set id = 2 where {condition}", datetime(2020, 1, 1)) == 1
+
+
+def test_return_is_returning(database: OpenDatabase, server: EmbeddedServer) -> None:
+    """python-oracledb takes RETURN for no RETURNING, and sends a value in its place."""
+    dsn = f"127.0.0.1:{server.port}/ORCLPDB1"
+    with oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn) as connection:
+        cursor = connection.cursor()
+        cursor.execute("create table t (id number)")
+        cursor.execute("insert into t values (7) return id into :1", [cursor.var(int)])
+        cursor.execute("select id from t")
+        assert cursor.fetchall() == [(7,)]
+
+
+def test_materialized_views_and_temporary_tables_are_named_as_such(sql: Client) -> None:
+    sql("create table t (id number primary key)")
+    sql("create materialized view m as select id from t")
+    sql("create global temporary table g (id number)")
+    kinds = sql("select object_name, object_type, temporary from user_objects where object_type <> 'INDEX' order by 1, 2")  # fmt: skip
+    assert kinds == [
+        ("G", "TABLE", "Y"),
+        ("M", "MATERIALIZED VIEW", "N"),
+        ("M", "TABLE", "N"),
+        ("T", "TABLE", "N"),
+    ]
+    sql("comment on materialized view m is 'sums'")
+    assert sql("select comments from user_mview_comments") == [("sums",)]
+    own = sql.session.username
+    assert sql.one("select comments from user_tab_comments where table_name = 'M'") == f"snapshot table for snapshot {own}.M"  # fmt: skip
+    assert sql("select tname, tabtype from tab order by 1") == [("G", "TABLE"), ("M", "TABLE"), ("T", "TABLE")]  # fmt: skip
+
+
+def test_views_of_what_is_not_there_are_empty(connect: Connect) -> None:
+    admin = connect(ADMIN)
+    for name in ("all_queue_tables", "user_mview_logs", "dba_context", "v$restore_point"):
+        assert admin(f"select * from {name}") == []
+
+
+def test_short_names_are_the_users_views(sql: Client) -> None:
+    sql("create table t (a number, b date)")
+    assert sql("select column_name, num_buckets from cols order by column_id") == [("A", None), ("B", None)]  # fmt: skip
+    assert sql("select table_name from tabs") == [("T",)]
+    assert sql.one("select count(*) from dict where table_name = 'ALL_TABLES'") == "1"
+    sql("create table tabs (own number)")
+    assert sql("select own from tabs") == []
+
+
+def test_db_version_tells_release_and_compatibility(sql: Client) -> None:
+    sql("create table seen (a varchar2(20), b varchar2(20))")
+    sql("declare a varchar2(20); b varchar2(20); begin dbms_utility.db_version(a, b); insert into seen values (a, b); end;")  # fmt: skip
+    assert sql("select * from seen") == [("19.3.0.0.0", "19.0.0")]
+    with pytest.raises(OracleError, match="PLS-00306"):
+        sql("begin dbms_utility.db_version(1); end;")
