@@ -63,7 +63,7 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
     changes = CHANGES[form]
     with (
         tempfile.TemporaryDirectory() as name,
-        serving(Path(name) / "database", hide=HIDDEN) as served,
+        serving(Path(name) / "database", options=[f"--hide={name}" for name in HIDDEN]) as served,
     ):
         place = _Place(Path(name), served, changes)
         with Pipeline(place.config()) as pipeline:

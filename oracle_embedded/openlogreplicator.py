@@ -67,14 +67,30 @@ class OpenLogReplicator:
     _is_cut: bool = False
     _position: tuple[int, int] = (0, 0)
     _number: int = 0
+    _checkpoint: int = 0
 
     def write(self) -> int:
-        """Write all that has committed since; the number of messages."""
+        """Write all that has committed since; the number of messages. A checkpoint that would
+        repeat the last one is left out."""
         count = 0
         for lines in self.messages():
+            if lines[0]["payload"][0]["op"] == "chkpt":
+                if lines[0]["c_scn"] == self._checkpoint:
+                    continue
+                self._checkpoint = lines[0]["c_scn"]
             self._append(lines)
             count += len(lines)
         return count
+
+    def position(self) -> dict[str, Any]:
+        """What a process that goes on behind this one must know."""
+        return {"after": self._after, "number": self._number}
+
+    def resume(self, position: Mapping[str, Any]) -> None:
+        """Go on behind a process before this one, in the next file; nothing is lost."""
+        self._after, self._number = position["after"], position["number"]
+        while self._path().exists():
+            self._number += 1
 
     def messages(self) -> Iterator[list[dict[str, Any]]]:
         """The messages of each transaction that has committed since, and checkpoints."""

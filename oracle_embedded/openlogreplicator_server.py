@@ -10,6 +10,7 @@ is answered, and nothing comes. One client at a time.
 from __future__ import annotations
 
 import contextlib
+import json
 import select
 import socket
 import struct
@@ -49,6 +50,8 @@ class OlrServer:
         name: The name of its source.
         settings: What its messages have.
         queue_size: So many messages it holds.
+        port: Where it listens; 0 lets the system choose.
+        state: Its state file, from which it goes on where it is there; None keeps none.
 
     Attributes:
         cut_after: It ends a connection in the middle of the frame behind so many; None for never.
@@ -63,17 +66,23 @@ class OlrServer:
         settings: OlrSettings | None = None,
         *,
         queue_size: int = 65536,
+        port: int = 0,
+        state: Path | None = None,
     ) -> None:
         made = settings or OlrSettings(headless=False, lost_at_restart=False)
         self._writer = OpenLogReplicator(database, Path(), made)
         self._name, self._queue_size = name, queue_size
         self._state = _State()
         self._lock = threading.Lock()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
         self.cut_after: int | None = None
         self.confirmed: list[int] = []
         self.saved: int | None = None
+        self._file = state
+        if state is not None and state.exists():
+            self.saved = json.loads(state.read_text())["scn"]
+            self.restart()
         self._is_closed = False
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
@@ -175,6 +184,10 @@ class OlrServer:
         del state.queue[:released]
         state.sent -= released
         state.confirmed = self.saved = scn
+        if self._file is not None:
+            fresh = self._file.with_suffix(".new")
+            fresh.write_text(json.dumps({"scn": scn}))
+            fresh.replace(self._file)
         self.confirmed.append(scn)
 
     def _has_more(self) -> bool:

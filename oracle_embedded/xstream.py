@@ -249,21 +249,34 @@ class Recorder:
     _number: int = 0
     _resumed: list[tuple[int, str, int]] = field(default_factory=list)
 
+    def position(self) -> dict[str, Any]:
+        """What a process that goes on behind this one must know."""
+        return {"resumed": self._resumed[-1], "number": self._number}
+
+    def resume(self, position: Mapping[str, Any]) -> None:
+        """Go on behind a process before this one, in the next file."""
+        number, at, scn = position["resumed"]
+        self._resumed, self._number = [(number, at, scn)], position["number"]
+        while self._path().exists():
+            self._number += 1
+
     def write(self) -> int:
-        """Record all that has committed since; the number of LCRs."""
+        """Record all that has committed since; the number of LCRs. A low watermark that would
+        repeat the last one is left out."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"lcrs_{self._number}.jsonl"
+        path = self._path()
         if not path.exists():
             start, position, scn = self._resumed[-1] if self._resumed else (0, "", 0)
             self._append(path, {"lcr": "start", "scn": scn, "position": position})
             self._after = start
         count = 0
         for number, lines in self.server.lcrs(self._after):
-            for line in lines:
-                self._append(path, line)
+            last = lines[-1]
+            if self._resumed and last["position"] == self._resumed[-1][1]:
+                continue
+            self._append(path, *lines)
             count += len(lines)
             self._after = number
-            last = lines[-1]
             self._resumed.append((number, last["position"], last["scn"]))
         return count
 
@@ -274,10 +287,13 @@ class Recorder:
 
     def tear(self) -> None:
         """Write the half of a line, as one that is killed does."""
-        with (self.folder / f"lcrs_{self._number}.jsonl").open("ab") as file:
+        with self._path().open("ab") as file:
             file.write(b'{"lcr":"row","position":"00')
 
+    def _path(self) -> Path:
+        return self.folder / f"lcrs_{self._number}.jsonl"
+
     @staticmethod
-    def _append(path: Path, line: Mapping[str, Any]) -> None:
+    def _append(path: Path, *lines: Mapping[str, Any]) -> None:
         with path.open("ab") as file:
-            file.write(json.dumps(line).encode() + b"\n")
+            file.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pipelines.config_file import is_demo
 from pipelines.demo.server import Served, last_served, serving
-from pipelines.demo.settings import PASSWORD_ENV, write_definitions
+from pipelines.demo.settings import PASSWORD_ENV, server_options, write_definitions
 
 ANSWER_SECONDS = 2.0
 
@@ -41,7 +41,7 @@ def database_of(
     if before is not None and (not needed or _answers(before)):
         yield {**environ, PASSWORD_ENV: before.capture_password}
         return
-    with serving(path.parent) as served:
+    with serving(path.parent, options=server_options(path.parent)) as served:
         write_definitions(path.parent, served)
         yield {**environ, PASSWORD_ENV: served.capture_password}
 

@@ -26,6 +26,7 @@ from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_d
 from oracle_embedded.likeness import Likeness
 from oracle_embedded.redo import RedoSettings, Wart
 from oracle_embedded.server import EmbeddedServer
+from oracle_embedded.streams import streaming
 
 DEFAULT_SCHEMA = OWNER
 LOCK_SECONDS = 30
@@ -65,6 +66,8 @@ def serve(
     nls_sort: str = "",
     nls_comp: str = "",
     like: Path | None = None,
+    openlogreplicator: str = "",
+    xstream: Path | None = None,
 ) -> int:
     """Serve until ended; returns 0.
 
@@ -86,11 +89,14 @@ def serve(
         nls_comp: NLS_COMP of the instance; BINARY unless said.
         like: A report of ``redolake certify``: the database behaves as that one says, but for what
             the other arguments say.
+        openlogreplicator: A folder into which changes are written as OpenLogReplicator writes them,
+            or the port on which its network writer listens.
+        xstream: A folder into which changes are written as recordings of XStream's LCRs.
 
     Raises:
         OracleUnavailableError: Another process serves the data folder.
-        ConfigError: A schema's name or an oddity's is none, or the database cannot have such a
-            character set or sort.
+        ConfigError: A schema's name or an oddity's is none, the database cannot have such a
+            character set or sort, or the port of the network writer is taken.
     """
     model = Likeness() if like is None else _like(like)
     if model.unlike:
@@ -119,9 +125,10 @@ def serve(
         stack.callback(database.close)
         database.redo.open_threads(model.threads)
         login = ensure_users(database, schemas)
+        options = _stream(stack, database, data, login, openlogreplicator, xstream)
         server = _listening(database, port)
         stack.callback(server.stop)
-        _print_login(server, login, as_json=as_json)
+        _print_login(server, login, options, as_json=as_json)
         ended.wait()
     return 0
 
@@ -247,7 +254,42 @@ def _listening(database: OpenDatabase, port: int) -> EmbeddedServer:
     return server
 
 
-def _print_login(server: EmbeddedServer, login: Login, *, as_json: bool) -> None:
+def _stream(
+    stack: ExitStack,
+    database: OpenDatabase,
+    data: Path,
+    login: Login,
+    openlogreplicator: str,
+    xstream: Path | None,
+) -> str:
+    """Begin to tell of changes, until the stack ends; the options with which ``redolake init``
+    configures a source that reads them."""
+    port = int(openlogreplicator) if openlogreplicator.isdigit() else None
+    folder = Path(openlogreplicator).resolve() if openlogreplicator and port is None else None
+    recordings = xstream and xstream.resolve()
+    try:
+        stack.enter_context(
+            streaming(
+                database,
+                name=login.user,
+                replicator_folder=folder,
+                replicator_port=port,
+                recordings=recordings,
+                state=data / "openlogreplicator-chkpt.json",
+            )
+        )
+    except OSError as error:
+        raise ConfigError(
+            "changes cannot be written as OpenLogReplicator or XStream writes them",
+            hint="Name a free port, and folders that may be written.",
+            cause=error.strerror,
+        ) from error
+    place = folder or (port and f"127.0.0.1:{port}")
+    options = {"--openlogreplicator": place, "--xstream": recordings}
+    return "".join(f" \\\n      {name} {one}" for name, one in options.items() if one)
+
+
+def _print_login(server: EmbeddedServer, login: Login, options: str, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"dsn": server.dsn, **asdict(login), "port": server.port}), flush=True)
         return
@@ -256,11 +298,12 @@ def _print_login(server: EmbeddedServer, login: Login, *, as_json: bool) -> None
         print(f"  schema owner  {owner} / {password}")
     print(f"  for capture   {login.capture_user} / {login.capture_password}")
     print(f"  administrator {login.admin_user} / {login.admin_password}")
-    print(next_steps(server.dsn, login), flush=True)
+    print(next_steps(server.dsn, login, options), flush=True)
 
 
-def next_steps(dsn: str, login: Login) -> str:
-    """What to type next to capture this database's tables, and how other clients connect."""
+def next_steps(dsn: str, login: Login, options: str = "") -> str:
+    """What to type next to capture this database's tables, with an option of ``redolake init``, and
+    how other clients connect."""
     return f"""
 Make a table, as {login.user} with any client (JDBC: jdbc:oracle:thin:@//{dsn}):
   CREATE TABLE ORDERS (ORDER_NO NUMBER PRIMARY KEY, STATUS VARCHAR2(20));
@@ -269,7 +312,7 @@ Make a table, as {login.user} with any client (JDBC: jdbc:oracle:thin:@//{dsn}):
 Then, in another terminal:
   export REDOLAKE_ORACLE_PASSWORD='{login.capture_password}' REDOLAKE_CONFIG=defs.yaml
   redolake init --name {login.user.lower()} --dsn {dsn} --user '{login.capture_user}' \\
-      --password-env REDOLAKE_ORACLE_PASSWORD --table '{login.user}.*'
+      --password-env REDOLAKE_ORACLE_PASSWORD --table '{login.user}.*'{options}
   redolake doctor && redolake snapshot && redolake run --loop
 Ctrl-C ends this server."""
 
@@ -296,6 +339,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nls-sort", default="")
     parser.add_argument("--nls-comp", default="")
     parser.add_argument("--like", type=Path)
+    parser.add_argument("--openlogreplicator", default="")
+    parser.add_argument("--xstream", type=Path)
     asked = parser.parse_args(arguments)
     try:
         return serve(
@@ -311,6 +356,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             nls_sort=asked.nls_sort,
             nls_comp=asked.nls_comp,
             like=asked.like,
+            openlogreplicator=asked.openlogreplicator,
+            xstream=asked.xstream,
         )
     except CdcError as error:
         print(error, file=sys.stderr)

@@ -110,13 +110,21 @@ def demo(
         Literal["auto", "spark"],
         typer.Option("--merge", help="spark: Spark's MERGE takes every window (lake.merge)."),
     ] = "auto",
+    capture: Annotated[
+        Literal["logminer", "openlogreplicator", "xstream"],
+        typer.Option(
+            "--capture",
+            help="The reader of redo (capture.type): LogMiner, or files that the embedded Oracle "
+            "writes as OpenLogReplicator or XStream would.",
+        ),
+    ] = "logminer",
 ) -> None:
     """Copy real flights from an Oracle database into Delta Lake, and verify that both are equal.
 
     You need no Oracle: the command starts an embedded one. Exits with code 1 on a difference.
     """
     from pipelines.demo.run import run_demo
-    from pipelines.demo.settings import SCALES
+    from pipelines.demo.settings import SCALES, DemoSettings
 
     if scale not in SCALES:
         raise typer.BadParameter(f"write one of {', '.join(SCALES)}", param_hint="--scale")
@@ -124,7 +132,8 @@ def demo(
         raise typer.BadParameter("write spark://host:port", param_hint="--spark")
     if logging.getLogger("cdc_core").level == logging.INFO:
         logging.getLogger("cdc_core").setLevel(logging.WARNING)  # the demo shows each step itself
-    raise typer.Exit(run_demo(scale=scale, folder=folder, fresh=fresh, spark=spark, merge=merge))
+    how = DemoSettings(scale=scale, capture=capture, spark=spark, merge=merge)
+    raise typer.Exit(run_demo(how, folder=folder, fresh=fresh))
 
 
 def ui(
@@ -194,6 +203,23 @@ def serve(
             help="Behave as the database that this report of `redolake certify` is about.",
         ),
     ] = None,
+    openlogreplicator: Annotated[
+        str,
+        typer.Option(
+            "--openlogreplicator",
+            metavar="FOLDER|PORT",
+            help="Write changes as OpenLogReplicator does too: into files, or to who reads from a "
+            "port on 127.0.0.1.",
+        ),
+    ] = "",
+    xstream: Annotated[
+        Path | None,
+        typer.Option(
+            "--xstream",
+            metavar="FOLDER",
+            help="Write changes as recordings of an XStream outbound server too.",
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Run the embedded Oracle for experiments, until Ctrl-C. Never use it for production data.
@@ -221,5 +247,7 @@ def serve(
             nls_sort=nls_sort,
             nls_comp=nls_comp,
             like=like,
+            openlogreplicator=openlogreplicator,
+            xstream=xstream,
         )
     )

@@ -29,6 +29,7 @@ from pipelines.commands.shared import counted
 from pipelines.demo import settings
 from pipelines.demo.screen import FinalRow, Screen, final_table, flight_time
 from pipelines.demo.server import Served, serving
+from pipelines.demo.settings import DemoSettings
 from pipelines.demo.story import story
 from pipelines.demo.workload import LiveSystem, Plan, create_tables, load_history
 
@@ -49,16 +50,13 @@ IDLE_SECONDS = 0.5
 
 
 def run_demo(
+    how: DemoSettings | None = None,
     *,
-    scale: str = "day",
     folder: Path | None = None,
     fresh: bool = False,
-    spark: str | None = None,
-    merge: str = "auto",
     console: Console | None = None,
 ) -> int:
-    """Run the demo, or go on with one that was cut short; on the Spark cluster whose master's URL
-    is given. ``merge`` is ``lake.merge``.
+    """Run the demo, or go on with one that was cut short.
 
     Returns:
         0 when every table equals Oracle, 1 when one does not, 130 when it was interrupted.
@@ -66,25 +64,26 @@ def run_demo(
     console = console or Console()
     folder = settings.default_folder() if folder is None else folder
     try:
-        return _demo(scale, folder, fresh, spark, merge, console)
+        return _demo(how or DemoSettings(), folder, fresh, console)
     except KeyboardInterrupt:
         console.print("Stopped. Run the same command to continue.")
         return 130
 
 
-def _demo(
-    scale: str, folder: Path, fresh: bool, spark: str | None, merge: str, console: Console
-) -> int:
+def _demo(how: DemoSettings, folder: Path, fresh: bool, console: Console) -> int:
     started = time.monotonic()
-    plan = Plan.of_scale(scale)
-    with Screen(console) as screen:
-        if said := settings.prepare(folder, scale, fresh=fresh, spark=spark, merge=merge):
+    plan = Plan.of_scale(how.scale)
+    word = "redo row" if how.capture == "logminer" else "change"
+    with Screen(console, captured=word) as screen:
+        if said := settings.prepare(folder, how, fresh=fresh):
             screen.say(said)
-        with serving(folder) as served:
+        with serving(folder, options=settings.server_options(folder)) as served:
             screen.say(f"Oracle (embedded, not for production data) answers at {served.dsn}")
+            if lost := settings.left_out(how):
+                screen.say(f"Left out, since {how.capture} rounds binary floats: {', '.join(lost)}")
             config = settings.write_definitions(folder, served)
             with Pipeline(config, report=screen.step) as pipeline:
-                rows, scn = _run(pipeline, served, plan, scale, screen)
+                rows, scn = _run(pipeline, served, plan, how.scale, screen)
     _print_end(screen, rows, scn, time.monotonic() - started)
     for line in story(config, screen.writes, _command()):
         console.print(line, highlight=False, soft_wrap=True)

@@ -43,10 +43,11 @@ class FinalRow:
 
 class Screen:
     """Shows progress bars and lines. Use it as a context manager; :meth:`step` may be called from
-    any thread."""
+    any thread. ``captured`` is the word for one of what a window has captured."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, captured: str = "redo row") -> None:
         self.console = console
+        self._word = captured
         self.changes_seen = 0
         self.windows_seen = 0
         self.phases: dict[str, float] = {}
@@ -99,7 +100,7 @@ class Screen:
         if report.kind in {"chunk-landed", "window-captured"}:
             self._captured[report.key + str(report.table or "")] = report
             if report.kind == "window-captured" and report.rows:
-                self.bar("Merging", 0, None, f"{counted(report.rows, 'redo row')} into the tables")
+                self.bar("Merging", 0, None, f"{counted(report.rows, self._word)} into the tables")
         elif report.kind == "chunk-applied":
             landed = self._captured.pop(report.key + str(report.table or ""), None)
             total = self.chunks[report.table] if report.table else 0
@@ -111,7 +112,7 @@ class Screen:
                 if one.write is not None:
                     self.writes.setdefault(one.table, []).append(one.write)
             self.hide("Merging")
-            self.say(window_line(report, self._captured.pop(report.key, None)))
+            self.say(window_line(report, self._captured.pop(report.key, None), self._word))
 
 
 def chunk_line(applied: StepReport, landed: StepReport | None, total: int) -> str:
@@ -126,13 +127,13 @@ def chunk_line(applied: StepReport, landed: StepReport | None, total: int) -> st
     )
 
 
-def window_line(applied: StepReport, captured: StepReport | None) -> str:
+def window_line(applied: StepReport, captured: StepReport | None, word: str = "redo row") -> str:
     """``window (1200, 1300]  310 redo rows, 12 commits, 1 open  2.1 s`` and, on a separate line,
     ``→ FLIGHTS 210``."""
     facts = captured.facts if captured else {}
     parts = []
     if captured:
-        parts.append(counted(captured.rows, "redo row"))
+        parts.append(counted(captured.rows, word))
         parts.append(counted(facts.get("transactions_committed", 0), "commit"))
         for fact, word in (
             ("transactions_rolled_back", "rolled back"),

@@ -40,9 +40,9 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, *, hide: Sequence[str] = ()) -> Iterator[Served]:
+def serving(folder: Path, *, options: Sequence[str] = ()) -> Iterator[Served]:
     """Serve the database kept in ``folder`` for the block, on the port that it had before where
-    that is free; without the oddities of LogMiner that ``hide`` names.
+    that is free, with further options of ``redolake oracle serve``.
 
     Raises:
         OracleUnavailableError: It did not start; its own words are in ``<folder>/oracle.log``.
@@ -52,7 +52,7 @@ def serving(folder: Path, *, hide: Sequence[str] = ()) -> Iterator[Served]:
     folder.mkdir(parents=True, exist_ok=True)
     log_path = folder / "oracle.log"
     with log_path.open("ab") as log:
-        process = _start(folder, log, hide)
+        process = _start(folder, log, options)
         try:
             served = _await_ready(process, log_path)
             _remember(folder, served)
@@ -69,12 +69,12 @@ def last_served(folder: Path) -> Served | None:
         return None
 
 
-def _start(folder: Path, log: IO[bytes], hide: Sequence[str]) -> subprocess.Popen[str]:
+def _start(folder: Path, log: IO[bytes], options: Sequence[str]) -> subprocess.Popen[str]:
     before = last_served(folder)
     command = [sys.executable, "-m", "pipelines.oracle_serve", "--json", "--with-parent"]
     command += ["--data", str(folder / "oracle"), "--schema", OWNER]
     command += ["--port", str(before.port if before else 0)]
-    command += [f"--hide={name}" for name in hide]
+    command += options
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import yaml
 
 from cdc_core.config import SourceConfig
 from pipelines.demo.server import Served
-from pipelines.demo.tables import TABLES
+from pipelines.demo.tables import TABLES, DemoTable
 
 SOURCE = "flights"
 PASSWORD_ENV = "REDOLAKE_DEMO_PASSWORD"  # noqa: S105 - the name of a variable
@@ -34,58 +35,90 @@ def default_folder() -> Path:
     return root / ".redolake" / "demo"
 
 
-def prepare(
-    folder: Path, scale: str, *, fresh: bool, spark: str | None = None, merge: str = "auto"
-) -> str | None:
-    """Make the folder ready for a scale. What another scale left there is removed: its flights
-    would not fit.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoSettings:
+    """What a demo was started with: how many flights, the reader of redo (``capture.type``), the
+    master's URL of a Spark cluster that sees the folder under the same path (None for Spark in this
+    process), and ``lake.merge``."""
 
-    Args:
-        folder: The demo's folder.
-        scale: How many flights.
-        fresh: Remove what is there.
-        spark: The master's URL of a Spark cluster that sees the folder under the same path; None
-            for Spark in this process.
-        merge: ``lake.merge``: ``spark`` lets Spark merge everything.
+    scale: str = "day"
+    capture: str = "logminer"
+    spark: str | None = None
+    merge: str = "auto"
+
+
+def prepare(folder: Path, how: DemoSettings, *, fresh: bool = False) -> str | None:
+    """Make the folder ready. What another scale or another reader left there is removed: its
+    flights would not fit, and a source keeps its reader. So is all if it is to be ``fresh``.
 
     Returns:
         A sentence for people about what was removed or is gone on with, None for a first run.
     """
-    noted = folder / PLAN_NAME
-    before = json.loads(noted.read_text())["scale"] if noted.exists() else None
+    before = noted(folder)
     said = None
-    if before and (fresh or before != scale):
+    if before and (fresh or (before.scale, before.capture) != (how.scale, how.capture)):
         shutil.rmtree(folder)
-        said = f"Removed the earlier demo of a {before}; this one starts from the beginning."
+        said = f"Removed the earlier demo of a {before.scale}; this one starts from the beginning."
     elif before:
         said = "Continuing where the demo stopped (--fresh starts over)."
     folder.mkdir(parents=True, exist_ok=True)
-    noted.write_text(json.dumps({"scale": scale, "spark": spark, "merge": merge}))
+    (folder / PLAN_NAME).write_text(json.dumps(asdict(how)))
     return said
+
+
+def noted(folder: Path) -> DemoSettings | None:
+    """What the folder's demo was started with; None where there is none."""
+    path = folder / PLAN_NAME
+    return DemoSettings(**json.loads(path.read_text())) if path.exists() else None
+
+
+def server_options(folder: Path) -> list[str]:
+    """Options of ``redolake oracle serve``: the demo's reader finds what it reads."""
+    how = noted(folder)
+    if how is None or how.capture == "logminer":
+        return []
+    return [f"--{how.capture}={_redo(folder)}"]
 
 
 def attributes(folder: Path, served: Served) -> dict[str, Any]:
     """The source's configuration, as under ``attributes`` in ``defs.yaml``."""
+    how = noted(folder) or DemoSettings()
+    master = {"spark_master": how.spark} if how.spark else {}
     return {
         "name": SOURCE,
         "oracle": {"dsn": served.dsn, "user": served.capture_user, "password_env": PASSWORD_ENV},
-        "tables": [
-            {"name": f"{served.user.upper()}.{table.name}"} for table in TABLES if table.captured
-        ],
-        "capture": {"close_at": "online"},
+        "tables": [_table(served, table, how) for table in TABLES if table.captured],
+        "capture": {"close_at": "online"}
+        if how.capture == "logminer"
+        else {"type": how.capture, "folder": str(_redo(folder))},
         "snapshot": {"chunk_rows": CHUNK_ROWS},
         "landing": {"type": "local", "path": str(folder / "landing")},
-        "lake": {"path": str(folder / "lake"), **_lake(folder)},
+        "lake": {"path": str(folder / "lake"), **master, "merge": how.merge},
         "state": {"url": f"sqlite:///{folder / 'state.db'}"},
     }
 
 
-def _lake(folder: Path) -> dict[str, str]:
-    """The cluster that the demo was started with, if it was, and who merges."""
-    noted = folder / PLAN_NAME
-    found = json.loads(noted.read_text()) if noted.exists() else {}
-    master = {"spark_master": found["spark"]} if found.get("spark") else {}
-    return {**master, "merge": found.get("merge", "auto")}
+def left_out(how: DemoSettings) -> list[str]:
+    """``TABLE.COLUMN`` of what the reader cannot tell exactly: OpenLogReplicator writes six digits
+    of a binary float."""
+    return [
+        f"{table.name}.{name}"
+        for table in TABLES
+        for name, definition in table.columns
+        if how.capture == "openlogreplicator" and definition.startswith("BINARY_")
+    ]
+
+
+def _table(served: Served, table: DemoTable, how: DemoSettings) -> dict[str, Any]:
+    parts = [one.partition(".") for one in left_out(how)]
+    excluded = [column for name, _, column in parts if name == table.name]
+    named = {"name": f"{served.user.upper()}.{table.name}"}
+    return {**named, "columns_exclude": excluded} if excluded else named
+
+
+def _redo(folder: Path) -> Path:
+    """Where the embedded Oracle writes for readers other than LogMiner."""
+    return folder / "redo"
 
 
 def write_definitions(folder: Path, served: Served) -> SourceConfig:

@@ -1,4 +1,4 @@
-"""The whole demo, killed in the middle and started again: five tables, no difference."""
+"""The whole demo through each reader, killed in the middle and started again: five tables, no difference."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from pipelines.demo import run
+from pipelines.demo.settings import DemoSettings
 run.SECONDS_PER_FLIGHT_HOUR["day"] = 0.2
-sys.exit(run.run_demo(folder=Path(sys.argv[1])))
+sys.exit(run.run_demo(DemoSettings(capture=sys.argv[2]), folder=Path(sys.argv[1])))
 """
 
 
-def _start(folder: Path) -> subprocess.Popen[str]:
+def _start(folder: Path, capture: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(folder)],
+        [sys.executable, "-c", PROGRAM, str(folder), capture],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -33,8 +34,11 @@ def _start(folder: Path) -> subprocess.Popen[str]:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
-def test_a_demo_that_was_killed_goes_on_and_ends_without_a_difference(tmp_path: Path) -> None:
-    killed = _start(tmp_path)
+@pytest.mark.parametrize("capture", ["logminer", "openlogreplicator", "xstream"])
+def test_a_demo_that_was_killed_goes_on_and_ends_without_a_difference(
+    tmp_path: Path, capture: str
+) -> None:
+    killed = _start(tmp_path, capture)
     assert killed.stdout is not None
     for line in killed.stdout:
         if line.startswith("chunk"):
@@ -42,7 +46,7 @@ def test_a_demo_that_was_killed_goes_on_and_ends_without_a_difference(tmp_path: 
     killed.send_signal(signal.SIGKILL)
     killed.wait()
 
-    ended = _start(tmp_path)
+    ended = _start(tmp_path, capture)
     said, _ = ended.communicate()
     assert ended.returncode == 0, said
     assert "Continuing where the demo stopped" in said

@@ -21,6 +21,7 @@ from pipelines.demo.screen import (
     window_line,
 )
 from pipelines.demo.server import Served, last_served
+from pipelines.demo.settings import DemoSettings
 
 FLIGHTS = TableId("NYC", "FLIGHTS")
 SERVED = Served(
@@ -111,23 +112,29 @@ def test_definitions_are_a_sources_configuration_without_secrets(tmp_path: Path)
 
 def test_the_cluster_that_the_demo_was_started_with_is_in_its_definitions(tmp_path: Path) -> None:
     """Also when a later command writes them again; the next demo chooses anew."""
-    settings.prepare(tmp_path, "day", fresh=False, spark="spark://host:7077")
+    settings.prepare(tmp_path, DemoSettings(spark="spark://host:7077"))
     for _ in range(2):
         assert settings.write_definitions(tmp_path, SERVED).lake.spark_master == "spark://host:7077"
-    settings.prepare(tmp_path, "day", fresh=False)
+    settings.prepare(tmp_path, DemoSettings())
     assert settings.write_definitions(tmp_path, SERVED).lake.is_local
 
 
-def test_another_scale_begins_anew_and_the_same_goes_on(tmp_path: Path) -> None:
+def test_another_scale_or_reader_begins_anew_and_the_same_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    assert settings.prepare(folder, "day", fresh=False) is None
+    assert settings.prepare(folder, DemoSettings()) is None
     (folder / "state.db").write_text("kept")
-    assert "Continuing" in str(settings.prepare(folder, "day", fresh=False))
+    assert "Continuing" in str(settings.prepare(folder, DemoSettings()))
     assert (folder / "state.db").exists()
-    assert "demo of a day" in str(settings.prepare(folder, "month", fresh=False))
+    other = DemoSettings(capture="xstream")
+    assert "starts from the beginning" in str(settings.prepare(folder, other))
     assert not (folder / "state.db").exists()
     (folder / "state.db").write_text("kept")
-    assert "starts from the beginning" in str(settings.prepare(folder, "month", fresh=True))
+    assert "demo of a day" in str(settings.prepare(folder, DemoSettings(scale="month")))
+    assert not (folder / "state.db").exists()
+    (folder / "state.db").write_text("kept")
+    assert "starts from the beginning" in str(
+        settings.prepare(folder, DemoSettings(scale="month"), fresh=True)
+    )
     assert not (folder / "state.db").exists()
 
 
