@@ -20,6 +20,12 @@ _UNMAPPED = frozenset({"ORA-08180", "ORA-08181"})
 _ZONE_GRAIN = timedelta(minutes=15)
 
 
+def clock_of(session: OracleSession) -> datetime:
+    """The database host's time, in UTC: lags are measured by it, whatever the clock here says."""
+    now: datetime = session.fetch_all(_NOW)[0][0]
+    return now.replace(tzinfo=UTC)
+
+
 def times_of(session: OracleSession, scns: Sequence[Scn]) -> list[datetime]:
     """The times of SCNs in ascending order, none before the one of a lower SCN and none in the
     future.

@@ -21,6 +21,7 @@ from cdc_core.model.reports import (
 )
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.oracle.database import current_scn
+from cdc_core.oracle.times import clock_of
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import RESELECT
 from cdc_core.snapshot.progress import progress_in_all, progress_of
@@ -48,16 +49,16 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     An unreachable database is no error here: ``scn_oracle`` and the lags by SCN are then None, and
     ``oracle_error`` says why.
     """
-    scn, oracle_error = _scn(ctx) if ask_oracle else (None, None)
+    now = datetime.now(UTC)
+    scn, oracle_now, oracle_error = _scn_and_clock(ctx) if ask_oracle else (None, None, None)
     counts = ctx.store.windows.counts()
     waiting = ctx.store.windows.find(states=("planned", "captured"), limit=1)
-    now = datetime.now(UTC)
     ledger = ctx.store.ledger.open_transactions()
     released = tuple(one for one in ledger if one.state == "released")
     evicted = tuple(one for one in ledger if one.state == "displaced")
     ledger = [one for one in ledger if not one.is_over]
     starts = [transaction.start_scn for transaction in ledger if transaction.start_scn is not None]
-    facts = _Facts.of(ctx, scn, now)
+    facts = _Facts.of(ctx, scn, now, oracle_now or now)
     named = [config.table for config in ctx.config.tables]
     captured = [table for table in facts.records if table not in named]
     paused = ctx.store.signals.paused_since()
@@ -76,7 +77,7 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
         transactions_released=released,
         transactions_evicted=evicted,
         windows_inexact=ctx.store.windows.inexact_count(),
-        oldest_open=_oldest_open(ctx, ledger, now),
+        oldest_open=_oldest_open(ctx, ledger, facts.oracle_now),
         snapshot_decision=str(decision(ctx)),
         carriers=tuple(
             ctx.store.machine.readable(one.lease.holder)
@@ -94,6 +95,7 @@ class _Facts:
 
     scn: int | None
     now: datetime
+    oracle_now: datetime
     records: Mapping[TableId, TableRecord]
     ends: Mapping[int, WindowRecord]
     chunk_counts: Mapping[tuple[TableId, str], tuple[int, int]]
@@ -102,12 +104,13 @@ class _Facts:
     schemas: Mapping[TableId, TableSchema]
 
     @classmethod
-    def of(cls, ctx: Context, scn: int | None, now: datetime) -> _Facts:
+    def of(cls, ctx: Context, scn: int | None, now: datetime, oracle_now: datetime) -> _Facts:
         records = {record.table: record for record in ctx.store.tables.all()}
         positions = {one.mirror_scn for one in records.values() if one.mirror_scn is not None}
         return cls(
             scn,
             now,
+            oracle_now,
             records,
             ctx.store.windows.ending_at(positions),
             ctx.store.chunks.counts(),
@@ -133,7 +136,7 @@ def _table_status(ctx: Context, table: TableId, facts: _Facts) -> TableStatus:
         position=position,
         consistent_from=record.consistent_scn if is_ahead else None,
         lag_scns=behind,
-        lag_seconds=(facts.now - (taken.ended or taken.created)).total_seconds() if taken else None,
+        lag_seconds=_lag(taken, facts) if taken else None,
         snapshot_id=snapshot_id,
         chunks_applied=applied,
         chunks_planned=planned,
@@ -163,6 +166,18 @@ def _table_status(ctx: Context, table: TableId, facts: _Facts) -> TableStatus:
             for one in record.read_again
         ),
     )
+
+
+def _lag(taken: WindowRecord, facts: _Facts) -> float:
+    """How old a window's end is, by the clock that dated it."""
+    if taken.ended is None:
+        return _age(taken.created, facts.now)
+    return _age(taken.ended, facts.oracle_now)
+
+
+def _age(moment: datetime, now: datetime) -> float:
+    """Seconds since; none where the clock here, in place of Oracle's, is behind."""
+    return max(0.0, (now - moment).total_seconds())
 
 
 def _history_scn(ctx: Context, table: TableId) -> int | None:
@@ -224,17 +239,17 @@ def _transaction(
         start_scn=one.start_scn,
         started=one.start_timestamp.isoformat(timespec="seconds") if one.start_timestamp else None,
         seen=seen.isoformat(timespec="seconds") if seen else None,
-        open_seconds=(now - seen).total_seconds() if seen else None,
+        open_seconds=_age(seen, now) if seen else None,
         tables=one.tables,
         rows=one.rows,
         keeps_windows_from=first.window.key if first else None,
     )
 
 
-def _scn(ctx: Context) -> tuple[int | None, str | None]:
-    """Oracle's SCN now, or why it cannot be asked."""
+def _scn_and_clock(ctx: Context) -> tuple[int | None, datetime | None, str | None]:
+    """Oracle's SCN and time now, or why it cannot be asked."""
     try:
         with ctx.database.session() as session:
-            return current_scn(session), None
+            return current_scn(session), clock_of(session), None
     except OracleUnavailableError as error:
-        return None, error.what_happened
+        return None, None, error.what_happened

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import oracledb
+import pytest
 from rich.console import Console
 
 from cdc_core.model.lag import LagFacts, explain_lag
@@ -36,6 +37,26 @@ def scn_by_oracle(oracle: Oracle) -> int:
 
 def seconds_of(facts: LagFacts) -> dict[str, float]:
     return {one.what: one.seconds or 0 for one in facts.parts}
+
+
+@pytest.mark.parametrize("apart", [-7200, 7200], ids=["oracle-behind", "oracle-ahead"])
+def test_clocks_that_differ_change_no_lag(oracle: Oracle, tmp_path: Path, apart: int) -> None:
+    """Ages of what Oracle dated are measured by its clock; ours stands in where it is not asked."""
+    with source_of(oracle, tmp_path, "T", capture={"close_at": "online"}) as source:
+        source.run()
+        oracle.clock.ahead += apart
+        with oracle.owner() as connection, connection.cursor() as cursor:
+            cursor.execute("INSERT INTO T VALUES (20, 'open')")
+            oracle.run("INSERT INTO U VALUES (20, 'new')", "INSERT INTO T VALUES (21, 'new')")
+            source.windows()
+            oracle.clock.ahead += 600
+            asked, unasked = (source.pipeline.status(ask_oracle=each) for each in (True, False))
+            lags = [one.lag_seconds for one in asked.tables]
+            assert all(590 < (lag or 0) < 700 for lag in lags), lags
+            assert 590 < (asked.oldest_open[0].open_seconds or 0) < 700
+            assert all((one.lag_seconds or 0) >= 0 for one in unasked.tables)
+            assert (unasked.oldest_open[0].open_seconds or 0) >= 0
+            connection.rollback()
 
 
 def test_each_stretch_is_named_when_it_is_the_longest(oracle: Oracle, tmp_path: Path) -> None:
