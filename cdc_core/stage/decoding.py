@@ -278,7 +278,7 @@ class ChangeDecoder:
             "_cdc_columns": pa.repeat(pa.scalar(self._columns_at(version), pa.int32()), rows),
             "before": before,
             "after": after,
-            **self._optional(batch),
+            **self._optional(batch, version),
             "_cdc_skipped": pa.nulls(rows, pa.string()),
         }
         if self.skipping != NOTHING_SKIPPED:
@@ -313,18 +313,18 @@ class ChangeDecoder:
         logged: DecodedDml = _as_logged(decoded, version.stored_names)
         return logged
 
-    def _optional(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    def _optional(self, batch: pa.RecordBatch, version: TableSchema) -> dict[str, pa.Array]:
         """The columns that the configuration may leave out."""
-        nothing = pa.nulls(batch.num_rows)
-        landed = pa.repeat(pa.scalar(self.landed, pa.timestamp("us")), batch.num_rows)
-        return {
-            f"_cdc_{name}": nothing
-            if name not in self.optional
-            else landed
-            if name == "landed"
-            else batch[name]
-            for name in OPTIONAL
-        }
+        rows, kept = batch.num_rows, OPTIONAL & self.optional
+        values = dict.fromkeys(OPTIONAL, pa.nulls(rows))
+        values |= {name: batch[name] for name in kept - {"landed", "redo_sql"}}
+        if "landed" in kept:
+            values["landed"] = pa.repeat(pa.scalar(self.landed, pa.timestamp("us")), rows)
+        if "redo_sql" in kept:
+            values["redo_sql"] = redact_column(
+                batch["sql_redo"], version, frozenset(version.excluded)
+            )
+        return {f"_cdc_{name}": one for name, one in values.items()}
 
     def _columns_at(self, version: TableSchema) -> int:
         """How many of the Delta tables' columns the table had had in a version: those behind them

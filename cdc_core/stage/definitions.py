@@ -33,6 +33,8 @@ SCHEMA_CHANGES = pa.schema(
                         ("scale", pa.int32()),
                         ("position", pa.int32()),
                         ("previous_name", pa.string()),
+                        ("identity", pa.bool_()),
+                        ("character_set", pa.string()),
                     ]
                 )
             ),
@@ -44,4 +46,5 @@ SCHEMA_CHANGES = pa.schema(
 """One row per change of a table's definition; ``owner, table_name, scn, type`` name it. ``columns``
 and ``key`` are NULL where the table left the stream (``is_followed`` is false). ``type_name``,
 ``length`` (a number's digits, a text's characters) and ``scale`` are the parts of ``type``;
-``position`` counts the captured columns from 1 on; ``previous_name`` is what the change renamed."""
+``position`` counts the captured columns from 1 on; ``previous_name`` is what the change renamed;
+``identity`` says that Oracle numbers it, ``character_set`` in which one Oracle stores its text."""

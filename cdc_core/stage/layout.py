@@ -47,6 +47,7 @@ CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("_cdc_start_timestamp", pa.timestamp("us")),
     ("_cdc_client_id", pa.string()),
     ("_cdc_landed", pa.timestamp("us")),
+    ("_cdc_redo_sql", pa.string()),
     ("_cdc_skipped", pa.string()),
 )
 """Columns of the change log before ``before`` and ``after``; docs/reference/change-log.md has their

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import assert_never
 
+from cdc_core.decode.plan import NATIONAL_TYPES
 from cdc_core.schema.evolution import (
     AddColumn,
     DropColumn,
@@ -16,7 +17,11 @@ from cdc_core.schema.evolution import (
     judge,
 )
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.types import TEXT_TYPES
 
+_IDENTITY = re.compile(r'"(?:[^"]|"")*"\."ISEQ\$\$_\d+"\.nextval', re.IGNORECASE)
+"""The default of a column GENERATED … AS IDENTITY, as ALL_TAB_COLS shows it: the next number of the
+sequence that Oracle made for it."""
 _HIDDEN = re.compile(r"SYS_NC\d+\$")
 
 
@@ -86,6 +91,20 @@ def type_text(column: Column) -> str:
     if kind == "RAW":
         return f"RAW({column.length})"
     return kind
+
+
+def is_identity(column: Column) -> bool:
+    """Does Oracle number the column's values (GENERATED … AS IDENTITY)?"""
+    return _IDENTITY.fullmatch(column.default or "") is not None
+
+
+def character_set(column: Column, schema: TableSchema) -> str | None:
+    """Oracle's name of the character set in which it stores a text column; None for others, and
+    where it is not known."""
+    if column.data_type not in TEXT_TYPES - {"ROWID", "XMLTYPE"}:
+        return None
+    is_national = column.data_type in NATIONAL_TYPES
+    return (schema.ncharset if is_national else schema.charset) or None
 
 
 def declared_length(column: Column) -> int | None:

@@ -338,7 +338,7 @@ def _source(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
         "ssn": "c._cdc_ssn",
         "redo_thread": "c._cdc_thread",
         "user_name": "c._cdc_username",
-        "redo_sql": no_text,
+        "redo_sql": "c._cdc_redo_sql",
         "row_id": "c._cdc_row_id",
         "commit_ts_ms": sql.millis(sql.micros("c._cdc_commit_timestamp", zone)),
         "start_scn": "CAST(c._cdc_start_scn AS STRING)",

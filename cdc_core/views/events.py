@@ -335,7 +335,7 @@ def _source(event: ChangeEvent, origin: Origin) -> dict[str, Any]:
         "ssn": row["_cdc_ssn"],
         "redo_thread": row["_cdc_thread"],
         "user_name": row["_cdc_username"],
-        "redo_sql": None,
+        "redo_sql": row["_cdc_redo_sql"],
         "row_id": row["_cdc_row_id"],
         "commit_ts_ms": None if committed is None else committed // 1000,
         "start_scn": None if row["_cdc_start_scn"] is None else str(row["_cdc_start_scn"]),

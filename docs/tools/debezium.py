@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from docs.tools.markdown import code, table
 from pipelines.debezium.properties import PROPERTIES, Property, counterparts
-from pipelines.debezium.words import NOTIFICATIONS, TOPICS
+from pipelines.debezium.words import (
+    NOT_OFFERED,
+    NOTIFICATIONS,
+    SIGNALS,
+    SNAPSHOT_MODES,
+    TOPICS,
+)
 
 COUNTERPARTS = counterparts()
 """Option path as :mod:`docs.tools.options` writes it → Debezium's properties."""
@@ -31,6 +39,25 @@ def topics_markdown() -> str:
     return table(
         ("topic", "Redolake"), ((f"{code(name)}: {what}", said) for name, what, said in TOPICS)
     )
+
+
+def modes_markdown() -> str:
+    """Debezium's snapshot modes and what Redolake does for them."""
+    return table(("`snapshot.mode`", "Redolake"), _coded(SNAPSHOT_MODES))
+
+
+def signals_markdown() -> str:
+    """Debezium's types of signals and what Redolake does with them."""
+    return table(("`type`", "Redolake"), _coded(SIGNALS))
+
+
+def not_offered_markdown() -> str:
+    """What Redolake does not offer, why, and what to do instead."""
+    return table(("Debezium", "why not", "instead"), NOT_OFFERED)
+
+
+def _coded(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    return ((word if " " in word else code(word), said) for word, said in words.items())
 
 
 def _table(chosen: list[Property]) -> str:

@@ -83,6 +83,7 @@ CHANGE: Mapping[str, str] = {
     "_cdc_start_timestamp": "Database time at which the transaction began, without a zone. Optional.",
     "_cdc_client_id": "CLIENT_IDENTIFIER of the session that began the transaction. Optional.",
     "_cdc_landed": "When Redolake had read the window, or began to read the chunk, in UTC. Optional.",
+    "_cdc_redo_sql": "The statement as LogMiner showed it, without the values of columns that are left out or masked. Optional, and not filled by default.",
     "_cdc_skipped": "Why the configuration (`events`) does not want the change among the events: `user`, `client`, `operation` or `unchanged`; NULL where it does.",
 }
 TRANSACTIONS_TABLE: Mapping[str, str] = {
@@ -109,7 +110,7 @@ SCHEMA_CHANGES_TABLE: Mapping[str, str] = {
     "ddl": "The statement as Oracle logged it; NULL for what a snapshot read.",
     "changes": "What became of the table, in words.",
     "is_followed": "False where the table left the stream with it.",
-    "columns": "The captured columns from then on: name, Oracle's type, whether it may be NULL, and the text of its default; then the type's parts (its name, a number's digits or a text's characters, the scale), the column's place, and the name that the change replaced. NULL where the table left.",
+    "columns": "The captured columns from then on: name, Oracle's type, whether it may be NULL, and the text of its default; then the type's parts (its name, a number's digits or a text's characters, the scale), the column's place, the name that the change replaced, whether it is GENERATED … AS IDENTITY, and the character set in which Oracle stores its text. NULL where the table left.",
     "key": "The columns of its key.",
     "scn_high": "Upper end of the window that brought the row.",
 }

@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, get_args
 
+from cdc_core.config import ChangeLogColumn
 from cdc_core.model.character_sets import CODECS
 from pipelines.debezium import expressions
 from pipelines.debezium.properties import Verdict, property_named
@@ -523,6 +524,33 @@ def _skipped(made: Imported, name: str, value: str) -> None:
     made.remark(name, Outcome.LOOK, said)
 
 
+def _redo_sql(made: Imported, name: str, value: str) -> None:
+    if value.lower() == "true":
+        made.put("lake.change_log_columns", [*get_args(ChangeLogColumn)])
+        made.remark(name, Outcome.TAKEN, "lake.change_log_columns, with redo_sql")
+    else:
+        made.remark(name, Outcome.TAKEN, "the default")
+
+
+_SWITCHES = {
+    "snapshot.data": "data",
+    "snapshot.schema": "definitions",
+    "start.stream": "stream",
+    "snapshot.on.schema.error": "on_lost_definitions",
+    "snapshot.on.data.error": "on_lost_redo",
+}
+_OF_CONFIGURATION = "snapshot.mode.configuration.based."
+
+
+def _switch(made: Imported, name: str, value: str) -> None:
+    """One of the five switches of ``snapshot.mode: configuration_based``; else nothing."""
+    if made.properties.get("snapshot.mode", "").lower() == "configuration_based":
+        option = _SWITCHES[name.removeprefix(_OF_CONFIGURATION)]
+        _boolean(f"snapshot.configuration_based.{option}")(made, name, value)
+    else:
+        made.remark(name, Outcome.NOT_NEEDED, "snapshot.mode is not configuration_based")
+
+
 def _signals(made: Imported, name: str, value: str) -> None:
     table = ".".join(value.split(".")[-2:])
     made.put("signals.table", table)
@@ -586,7 +614,7 @@ def _interval(made: Imported, name: str, value: str) -> None:
 
 
 _OLDER_MODES = {"schema_only": "no_data", "schema_only_recovery": "recovery"}
-_MODES = ("always", "initial_only", "no_data", "recovery", "when_needed")
+_MODES = ("always", "configuration_based", "initial_only", "no_data", "recovery", "when_needed")
 
 
 def _snapshot_mode(made: Imported, name: str, value: str) -> None:
@@ -600,15 +628,21 @@ def _snapshot_mode(made: Imported, name: str, value: str) -> None:
             said += "; snapshot.start_scn begins where the connector's offset ends"
         made.remark(name, Outcome.TAKEN, said)
     else:
-        made.remark(
-            name, Outcome.NOT_TAKEN, f"{value!r} is not offered; see the page of properties"
-        )
+        said = "write the class in Python, and name it under snapshot.custom"
+        if mode != "custom":
+            said = f"{value!r} is no mode that Redolake knows"
+        made.remark(name, Outcome.NOT_TAKEN, said)
 
 
 def _said(name: str) -> str:
     found = property_named(name)
     return found.said if found else ""
 
+
+_TIME_PARTS = (
+    "SQL takes the parts of a timestamp: EXTRACT(YEAR FROM …). Text, by `columns_as: text`, holds "
+    "what no timestamp does: years before Christ, nanoseconds"
+)
 
 _BY_NAME: dict[str, _Rule] = {
     "database.pdb.name": _text("oracle.pdb"),
@@ -625,6 +659,7 @@ _BY_NAME: dict[str, _Rule] = {
     "query.fetch.size": _fetch_size,
     "snapshot.max.threads": _number("snapshot.sessions"),
     "snapshot.mode": _snapshot_mode,
+    **{f"{_OF_CONFIGURATION}{switch}": _switch for switch in _SWITCHES},
     "column.exclude.list": _excluded,
     "column.blacklist": _excluded,
     "column.include.list": _included,
@@ -639,6 +674,7 @@ _BY_NAME: dict[str, _Rule] = {
     "log.mining.clientid.exclude.list": _texts("events.clients_exclude"),
     "include.schema.changes": _boolean("lake.schema_changes"),
     "provide.transaction.metadata": _boolean("lake.transactions"),
+    "log.mining.include.redo.sql": _redo_sql,
     "log.mining.strategy": _strategy,
     "log.mining.path.dictionary": _text("capture.dictionary_file"),
     "log.mining.archive.log.only.mode": _boolean("capture.archived_only"),
@@ -665,6 +701,7 @@ _BY_NAME: dict[str, _Rule] = {
         isostring=_all_as("iso8601", "DATE", "TIMESTAMP"),
         microseconds=_all_as("microseconds", "DATE", "TIMESTAMP"),
         nanoseconds=_all_as("nanoseconds", "DATE", "TIMESTAMP"),
+        structured=({}, f"DATE and TIMESTAMP are timestamps in Delta. {_TIME_PARTS}"),
     ),
     "interval.handling.mode": _types(
         numeric=_all_as("microseconds", "INTERVAL YEAR TO MONTH", "INTERVAL DAY TO SECOND"),

@@ -390,16 +390,19 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
     ),
     "Values": (
         (
-            "decimal.handling.mode", TAKEN, "tables[].types_as",
+            "decimal.handling.mode", TAKEN, "tables[].types_as publish.decimals",
             "`precise` is Redolake's default; a NUMBER without precision is exact text. `string` and "
-            "`double` become `types_as: {NUMBER: …}`. Columns of the key stay exact.",
+            "`double` become `types_as: {NUMBER: …}`. Columns of the key stay exact. The struct of "
+            "scale and bytes (VariableScaleDecimal) is in Kafka's messages alone "
+            "(`publish.decimals: precise`): no SQL engine adds or compares it.",
         ),
         ("legacy.decimal.handling.strategy", ANSWERED, "", "See `decimal.handling.mode`."),
         (
             "time.precision.mode", DIFFERS, "tables[].types_as",
             "By default a DATE or TIMESTAMP is a timestamp in Delta. `isostring` becomes `iso8601`, "
-            "`microseconds` and `nanoseconds` keep their names. `structured` is not offered: a "
-            "timestamp has its parts.",
+            "`microseconds` and `nanoseconds` keep their names. `structured` is not offered: SQL takes "
+            "the parts of a timestamp, and files are skipped by timestamps, not by structs. What no "
+            "timestamp holds (years before Christ, nanoseconds) is kept by `text`.",
         ),
         (
             "interval.handling.mode", TAKEN, "tables[].types_as",
@@ -584,8 +587,9 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
             "Off by default. Debezium creates and writes its table always.",
         ),
         (
-            "log.mining.include.redo.sql", MISSING, "",
-            "`SQL_REDO` is in the landed files as long as they are kept; the change log keeps values.",
+            "log.mining.include.redo.sql", TAKEN, "lake.change_log_columns",
+            "With `redo_sql` among its columns, `source.redo_sql` has the statement, without values "
+            "that are left out or masked.",
         ),
         (
             "log.mining.schema_changes.username.exclude.list", ANSWERED, "",

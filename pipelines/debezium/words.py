@@ -1,4 +1,5 @@
-"""What stands for Debezium's notifications and topics? Data of the reference page."""
+"""What stands for Debezium's snapshot modes, signals, notifications and topics, and what does not?
+Data of the reference page."""
 
 from __future__ import annotations
 
@@ -39,23 +40,27 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "<prefix>", "schema changes",
-        "The Delta table `schema_changes`, with `lake.schema_changes: true`.",
+        "The Delta table `schema_changes` (`lake.schema_changes`); in Kafka, "
+        "`publish.schema_change_topic`.",
     ),
     (
         "<prefix>.transaction", "BEGIN and END of transactions",
-        "The Delta table `transactions`, with `lake.transactions: true`.",
+        "The Delta table `transactions` (`lake.transactions`); in Kafka, `publish.transaction_topic`.",
     ),
     (
         "__debezium-heartbeat.<prefix>", "heartbeats",
-        "None: an idle database still closes windows. `redolake_captured_scn` shows that it does.",
+        "None is needed: an idle database still closes windows, and `redolake_captured_scn` shows it. "
+        "In Kafka, `publish.heartbeat_topic`.",
     ),
     (
         "<prefix>-signal", "signals",
-        "`signals.channels`: a table in Oracle, a file, objects in landing, the command, Dagster.",
+        "`signals.channels`: a topic (`signals.kafka_topic`), a table in Oracle, a file, objects in "
+        "landing, the command, Dagster.",
     ),
     (
         "notification.sink.topic.name", "notifications",
-        "`notifications.channels`: the metadata store, the log, a webhook, a class of your own.",
+        "`notifications.channels`: the metadata store, the log, a webhook, Dagster, a class of your "
+        "own.",
     ),
     (
         "schema.history.internal.kafka.topic", "the history of definitions",
@@ -67,3 +72,101 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
 )  # fmt: skip
 """Each topic that a connector writes or reads: its name, what it holds, and what stands for it."""
+
+SNAPSHOT_MODES: Mapping[str, str] = {
+    "always": "The same: each start reads all tables again.",
+    "initial": _THE_SAME,
+    "initial_only": "The same: no changes are captured.",
+    "schema_only": "The older name of `no_data`, which a configuration may still use.",
+    "no_data": "The same; `snapshot.start_scn` begins at an earlier SCN, such as a connector's offset.",
+    "schema_only_recovery": "The older name of `recovery`, likewise.",
+    "recovery": "The same, whatever DDL there was: definitions are read as of their SCNs. Lost with "
+    "the metadata store, they are in landing: `redolake state rebuild`.",
+    "when_needed": "The same, without the changes that Debezium loses: the gap is recorded, and tables "
+    "are read again behind it. `policies.on_redo_gone` does so by table.",
+    "configuration_based": "The same five switches, under `snapshot.configuration_based`.",
+    "custom": "A Python class (`snapshot.custom`) in place of a Java one.",
+}
+"""Each value of ``snapshot.mode``, and what Redolake does for it."""
+
+SIGNALS: Mapping[str, str] = {
+    "execute-snapshot": "The same, with all its fields: `data-collections` (names, patterns or "
+    "expressions), `type`, `additional-conditions`, `additional-condition`, `surrogate-key`.",
+    "stop-snapshot": _THE_SAME,
+    "pause-snapshot": _THE_SAME,
+    "resume-snapshot": _THE_SAME,
+    "schema-changes": "The same, without a restart.",
+    "log": _THE_SAME,
+    "drop-transaction": "Rejected: an open transaction costs no memory here, and a dropped one that "
+    "commits after all would be missing for good. The reason names the session to end in Oracle.",
+    "snapshot-window-open": "Not read: watermarks that Debezium writes for itself.",
+    "snapshot-window-close": "Likewise.",
+    "an action of your own": "A Python function, under `signals.actions`.",
+}
+"""Each type of signal, and what Redolake does with it."""
+
+NOT_OFFERED: tuple[tuple[str, str, str], ...] = (
+    (
+        "events within a second",
+        "Redo is read in windows, and a window ends where each redo thread has written.",
+        "`capture.close_at: online`: about a minute.",
+    ),
+    (
+        "`capture.mode: downstream`",
+        "A mining database has the redo, and not the rows: neither chunks nor definitions could be read "
+        "there.",
+        "LogMiner on a physical standby: `capture.standby_dsn`.",
+    ),
+    (
+        "a logical standby",
+        "Its redo is its own, of SQL that it applies: SCNs, ROWIDs and transactions are not the "
+        "primary's.",
+        "A physical standby.",
+    ),
+    (
+        "`snapshot.query.mode: custom`, `snapshot.locking.mode: custom`",
+        "Chunks are flashback queries without a lock, so that any of them can be read again.",
+        "`snapshot.select_overrides` chooses rows, `snapshot.custom` what a start reads.",
+    ),
+    (
+        "`transforms`, `predicates`",
+        "They work on messages; here rows are in tables.",
+        "SQL over the change log; `columns_mask`, `columns_as` and converters before it.",
+    ),
+    (
+        "`time.precision.mode: structured`",
+        "Delta has timestamps, by which readers skip files; a struct of parts has no order.",
+        "`EXTRACT` in SQL; `columns_as: text` holds what no timestamp does.",
+    ),
+    (
+        "VariableScaleDecimal in tables",
+        "No SQL engine adds or compares a struct of scale and bytes.",
+        "Exact text, `decimal(p,s)` or `double`; `publish.decimals: precise` in Kafka's messages.",
+    ),
+    (
+        "`first`, `last` and their kin in `source.snapshot`",
+        "Chunks are read in parallel, and rows of a chunk have no order.",
+        "The notification `COMPLETED`.",
+    ),
+    (
+        "comments in the table of schema changes (`include.schema.comments`)",
+        "`COMMENT ON` changes no definition, and logs no change of the columns.",
+        "`lake.catalog` keeps comments of tables and columns current in the catalog.",
+    ),
+    (
+        "`generated` in schema changes",
+        "Virtual columns are no part of a row's redo, and are not captured.",
+        "A view over the mirror.",
+    ),
+    (
+        "`log.mining.hash.area.size`, `log.mining.sort.area.size`",
+        "LogMiner's rows are read in the order in which it gives them; nothing sorts or joins them.",
+        "A log-on trigger of the capture user sets what your database needs.",
+    ),
+    (
+        "PGA and UGA of the mining session",
+        "Reading them takes grants on V$MYSTAT and V$STATNAME, which nothing else needs.",
+        "`PGA_MAX_MEM` in V$PROCESS.",
+    ),
+)
+"""What Debezium has and Redolake has not: why, and what to do instead."""

@@ -142,6 +142,37 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
     assert {row["_cdc_client_id"] for row in history if row["_cdc_op"] != "r"} == {"till 7"}
 
 
+def test_statements_are_kept_on_wish_without_what_must_not_land(tmp_path: Path) -> None:
+    """Of changes, whatever their version of the table; both engines show them."""
+    more = {"lake": {"path": str(tmp_path / "lake"), "change_log_columns": ["redo_sql"]}}
+    hiding = {"name": "ONE", "columns_exclude": ["SECRET"], "columns_mask": {"V": "stars(3)"}}
+    columns = "ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9), SECRET VARCHAR2(20)"
+    with running_oracle() as oracle, source_of(oracle, tmp_path, "ONE", **more) as source:
+        oracle.run(f"CREATE TABLE ONE ({columns})", "INSERT INTO ONE VALUES (1, 'shy', 'hush')")
+        source.configure(hiding)
+        source.run()
+        oracle.run("UPDATE ONE SET V = 'open', SECRET = 'hush2' WHERE ID = 1")
+        oracle.run("ALTER TABLE ONE ADD (W NUMBER(3))", "INSERT INTO ONE VALUES (2, 'new', 'x', 5)")
+        source.windows()
+        written(source, "ONE")
+        query = source.pipeline.records.events_sql(table_id("ONE"), "duckdb", "UTC")
+        origin = origin_of(source.pipeline.store, source.pipeline.config, "UTC")
+        [logged] = logged_tables(source.pipeline.config)
+    commits = commits_after(logged.path, -1, up_to=logged.log.version)
+    files = [name for _, added in commits for name in added]
+    found = [one["source"]["redo_sql"] for one in events_by_duckdb(query)]
+    read, updated, inserted = found
+    assert read is None
+    assert updated.startswith('update "DEMO"."ONE" set ')
+    assert inserted.startswith('insert into "DEMO"."ONE"')
+    assert "'5'" in inserted
+    assert not [
+        one for one in (updated, inserted) for word in ("hush", "shy", "open", "new") if word in one
+    ]
+    by_row = [envelope_json(event, logged.schema, origin) for event in events_of(logged, files)]
+    assert [one["source"]["redo_sql"] for one in by_row] == found
+
+
 def test_rows_of_snapshots_say_of_which_kind_and_when_they_were_read(tmp_path: Path) -> None:
     """The first snapshot, a blocking one and an ad hoc one; the query and who reads row by row say the same."""
     more = {"lake": {"path": str(tmp_path / "lake")}}

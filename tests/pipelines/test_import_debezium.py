@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from cdc_core.config.snapshot import SnapshotConfig
 from cdc_core.config.tables import TableConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
+from cdc_core.signals.signal_types import KNOWN_TYPES
 from docs.tools.options import options
 from pipelines.cli import app
 from pipelines.config_file import load_config
@@ -20,7 +22,8 @@ from pipelines.debezium.checking import _passes
 from pipelines.debezium.connector_file import read_connector
 from pipelines.debezium.converting import Imported, Outcome, imported
 from pipelines.debezium.expressions import columns, listed, table_name
-from pipelines.debezium.properties import PROPERTIES, all_names, property_named
+from pipelines.debezium.properties import PROPERTIES, Verdict, all_names, property_named
+from pipelines.debezium.words import NOT_OFFERED, SIGNALS, SNAPSHOT_MODES
 from tests.oracle.embedded import CAPTURE, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of, table_id
@@ -62,6 +65,24 @@ def test_each_property_is_answered_once_and_by_options_that_exist() -> None:
     known = {one.path for one in options()}
     assert {option for one in PROPERTIES for option in one.options} <= known
     assert all(one.said for one in PROPERTIES)
+
+
+def test_each_mode_and_each_signal_is_answered() -> None:
+    """Those that Redolake knows, and those that Debezium alone has."""
+    [modes] = [
+        one.annotation for name, one in SnapshotConfig.model_fields.items() if name == "mode"
+    ]
+    older = {"schema_only", "schema_only_recovery"}
+    assert SNAPSHOT_MODES.keys() == {*get_args(modes), *older}
+    own = {"snapshot-window-open", "snapshot-window-close", "an action of your own"}
+    assert SIGNALS.keys() == {*KNOWN_TYPES, *own}
+
+
+def test_what_is_missing_is_on_the_page_with_its_reason() -> None:
+    said = " ".join(what for what, why, instead in NOT_OFFERED if why and instead)
+    missing = [one.names[0] for one in PROPERTIES if one.verdict is Verdict.MISSING]
+    assert missing
+    assert [name for name in missing if f"`{name}`" not in said] == []
 
 
 @pytest.mark.parametrize(
@@ -296,6 +317,7 @@ def test_the_guard_rail_is_taken_where_it_stops(action: str) -> None:
         pytest.param({"message.key.columns": r"SHOP\.A"}, id="keys-of-no-columns"),
         pytest.param({"table.include.list": r"SHOP\.\p{Lu}+"}, id="not-an-expression-of-python"),
         pytest.param({"snapshot.mode": "a_mode_of_tomorrow"}, id="an-unknown-mode"),
+        pytest.param({"snapshot.mode": "custom"}, id="a-class-in-java"),
     ],
 )
 def test_what_would_capture_more_or_otherwise_is_not_taken(more: dict[str, str]) -> None:
@@ -320,6 +342,13 @@ def test_what_would_capture_more_or_otherwise_is_not_taken(more: dict[str, str])
         ("log.mining.strategy", "redo_log_catalog", "capture.strategy", "redo_log_catalog"),
         ("signal.data.collection", "ORCLPDB1.SHOP.SIGNALS", "signals.table", "SHOP.SIGNALS"),
         ("provide.transaction.metadata", "true", "lake.transactions", True),
+        ("snapshot.mode", "configuration_based", "snapshot.mode", "configuration_based"),
+        (
+            "log.mining.include.redo.sql",
+            "true",
+            "lake.change_log_columns",
+            ["ssn", "start_scn", "start_timestamp", "client_id", "landed", "redo_sql"],
+        ),
         ("event.processing.failure.handling.mode", "warn", "policies.on_undecodable", "quarantine"),
         ("event.processing.failure.handling.mode", "skip", "policies.on_undecodable", "skip"),
         ("event.converting.failure.handling.mode", "warn", "policies.on_unfit_value", "null"),
@@ -335,6 +364,18 @@ def test_a_property_sets_an_option(name: str, value: str, path: str, expected: A
         found = found[part]
     assert found == expected
     assert path in {one.path for one in options()}
+
+
+def test_switches_count_with_their_mode_alone() -> None:
+    name = "snapshot.mode.configuration.based.snapshot.on.data.error"
+    taken = with_properties({"snapshot.mode": "configuration_based", name: "true"})
+    assert taken.attributes["snapshot"] == {
+        "mode": "configuration_based",
+        "configuration_based": {"on_lost_redo": True},
+    }
+    left = with_properties({"snapshot.mode": "initial", name: "true"})
+    assert "snapshot" not in left.attributes
+    assert [outcome for outcome, _ in said(left, name)] == [Outcome.NOT_NEEDED]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
     for field in (f"{image}.{quote_name(stored_as)}" for image in images):
         with work.commit(session, "purging a column of the change log", metadata):
             session.sql(
-                f"UPDATE {delta(work.changelog)} SET {field} = NULL WHERE {field} IS NOT NULL"
+                f"UPDATE {delta(work.changelog)} SET {field} = NULL, _cdc_redo_sql = NULL"
+                f" WHERE {field} IS NOT NULL"
             )
     return [work.mirror, work.changelog]
 

@@ -206,7 +206,7 @@ def _table(row: dict[str, Any]) -> dict[str, Any] | None:
                 "scale": one["scale"],
                 "position": one["position"],
                 "optional": one["nullable"],
-                "autoIncremented": False,
+                "autoIncremented": one["identity"],
                 "generated": False,
                 "comment": None,
                 "defaultValueExpression": one["default"],

@@ -28,7 +28,9 @@ from cdc_core.stage.transactions import transaction_rows
 from cdc_core.steps.context import Context
 from cdc_core.steps.definition_changes import (
     changes_between,
+    character_set,
     declared_length,
+    is_identity,
     previous_names,
     type_text,
 )
@@ -190,6 +192,8 @@ def _described(schema: TableSchema, previous: Mapping[str, str]) -> dict[str, ob
                 "scale": column.scale if column.data_type == "NUMBER" else None,
                 "position": position,
                 "previous_name": previous.get(column.name),
+                "identity": is_identity(column),
+                "character_set": character_set(column, schema),
             }
             for position, column in enumerate(schema.columns, start=1)
         ],
