@@ -115,7 +115,7 @@ class _Table:
                 seconds=0.0,
                 landed=LANDED,
             )
-            self.lake.apply_chunk(manifest, [str(path)])
+            self.lake.table(manifest.schema.table).apply_chunk(manifest, [str(path)])
 
     def merge_by_default(self) -> None:
         """From now on, as the default configuration has it."""
@@ -142,8 +142,8 @@ class _Table:
 
     def maintain(self) -> None:
         """As `redolake maintain` does by default; the mirror must get deletion vectors."""
-        done, _ = self.lake.maintain(
-            self.source.schema.table, MaintenanceConfig(vacuum_hours=None), ("ID",)
+        done, _ = self.lake.table(self.source.schema.table).maintain(
+            MaintenanceConfig(vacuum_hours=None), ("ID",)
         )
         assert done.has_vectors, "maintenance left a large mirror with random changes as it was"
 

@@ -112,7 +112,7 @@ class _Mirror:
             manifest = replace(
                 chunk.manifest, number=at, files=(file,), rows=len(keys), have_own_keys=True
             )
-            lake.apply_chunk(manifest, [str(path)])
+            lake.table(manifest.schema.table).apply_chunk(manifest, [str(path)])
 
     def window(self, way: str) -> Cost:
         """Changes all over the mirror, in the order of their keys."""

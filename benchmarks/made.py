@@ -350,7 +350,7 @@ class MadeSource:
         table.changes["r"] += count
         for number, low in enumerate(range(0, count, CHUNK_ROWS)):
             manifest, paths = self.chunk(table, ids[low : low + CHUNK_ROWS], number)
-            lake.apply_chunk(manifest, paths)
+            lake.table(manifest.schema.table).apply_chunk(manifest, paths)
 
     def chunk(self, table: Flights, ids: Ids, number: int) -> tuple[ChunkManifest, list[str]]:
         """Land some rows of a table as a chunk."""
@@ -493,7 +493,7 @@ class MadeWindow:
     def apply(self, lake: Lake, name: str) -> TableApplied:
         """Apply it to one table."""
         schema = schema_of(name)
-        return lake.apply_window(
+        return lake.table(schema.table).apply_window(
             TablePart(
                 manifest=self.manifest,
                 schema=schema,

@@ -94,10 +94,10 @@ def _measure(count: int) -> tuple[float, float, bool]:
                 seconds=0.0,
                 landed=LANDED,
             )
-            lake.apply_chunk(manifest, [path])
+            lake.table(manifest.schema.table).apply_chunk(manifest, [path])
         with measured() as watch:
-            comparison = lake.comparison(
-                SCHEMA.table, SCHEMA, lake.mirror_version_at(SCHEMA.table, 100)
+            comparison = lake.table(SCHEMA.table).comparison(
+                SCHEMA, lake.table(SCHEMA.table).mirror_version_at(100)
             )
             delta = comparison.sums_of_mirror()
             parts = (_parts(count, Path(folder), damaged=False) for _ in range(2))

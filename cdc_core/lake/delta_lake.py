@@ -8,7 +8,7 @@ own.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -32,7 +32,7 @@ from cdc_core.lake.catalog import Registration, register
 from cdc_core.lake.comparison.choosing import of_mirror
 from cdc_core.lake.comparison.sides import MirrorComparison
 from cdc_core.lake.definitions.evolution import is_settled, known_schema, settle_schema
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.lake import Lake, TableLake
 from cdc_core.lake.maintenance.column_purge import purge_column
 from cdc_core.lake.maintenance.housekeeping import maintain
 from cdc_core.lake.mirror.versions import NoImage, image_at
@@ -42,7 +42,7 @@ from cdc_core.lake.side_tables.small_files import replace_text
 from cdc_core.lake.side_tables.source_tables import BesideName, BesideTable, count_events
 from cdc_core.lake.table_context import DeltaPosition, ExecutorPython, Fence, TableWork, no_fence
 from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
-from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
+from cdc_core.landing.manifest import ChunkManifest, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained
 from cdc_core.model.scn import ScnWindow
@@ -100,64 +100,80 @@ class DeltaLake(Lake):
     def close(self) -> None:
         """Forget the lake."""
 
+    def table(self, table: TableId, generation: int = 0, fence: Fence = no_fence) -> DeltaTableLake:
+        config = self._config
+        work = TableWork(
+            root=config.root,
+            source=self._source,
+            table=table,
+            generation=generation,
+            fence=fence,
+            open_session=self._open_session,
+            optional=frozenset(config.change_log_columns),
+            executors_from=config.stage_on_executors_from_rows,
+            executor_python=self._executor_python,
+            rewrite_bytes_max=config.rewrite_mirrors_up_to_mb * 1024 * 1024,
+            merges_by_spark=config.merge == "spark",
+            spark_cores=config.spark_cores,
+            paths=config.paths,
+        )
+        return DeltaTableLake(work, self._decode)
+
+    def publish(self, positions: Positions) -> None:
+        if positions != self._published:
+            replace_text(positions_path(self._config.root, self._source), positions.as_text())
+            self._published = positions
+
+    def beside(self, name: BesideName, *, fence: Fence = no_fence) -> BesideTable:
+        return BesideTable(self._config.root, self._source, name, fence)
+
+    def _open_session(self) -> Any:
+        return start_session(self._config, runtime=self._runtime, spark=self._spark)
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaTableLake(TableLake):
+    """The two Delta tables of a captured table. What each method promises stands in
+    :class:`TableLake`."""
+
+    given: TableWork
+    decode: Decode
+
+    @property
+    def work(self) -> TableWork:
+        """What one call has in hand: its Spark session, if it needs one, is its own."""
+        return replace(self.given, open_session=cache(self.given.open_session))
+
     def apply_window(
-        self,
-        part: TablePart,
-        state: MirrorState,
-        rules: ApplyRules = PLAIN_RULES,
-        *,
-        fence: Fence = no_fence,
+        self, part: TablePart, state: MirrorState, rules: ApplyRules = PLAIN_RULES
     ) -> TableApplied:
-        work = self._work(part.table, state.generation, fence)
-        work = replace(work, drops_columns=rules.drops_columns, vectors=rules.vectors)
-        return apply_window(work, part, state, rules, decode=self._decode)
+        work = replace(self.work, drops_columns=rules.drops_columns, vectors=rules.vectors)
+        return apply_window(work, part, state, rules, decode=self.decode)
 
     def truncate(
-        self,
-        table: TableId,
-        truncation: Truncation,
-        transactions_paths: Sequence[str],
-        generation: int = 0,
-        *,
-        read_scn: int = 0,
-        fence: Fence = no_fence,
+        self, truncation: Truncation, transactions_paths: Sequence[str], *, read_scn: int = 0
     ) -> TableApplied:
-        work = self._work(table, generation, fence)
         if truncation.partitions:
-            return empty_partitions(work, truncation, transactions_paths, read_scn=read_scn)
-        return truncate(work, truncation, transactions_paths)
+            return empty_partitions(self.work, truncation, transactions_paths, read_scn=read_scn)
+        return truncate(self.work, truncation, transactions_paths)
 
     def restore_quarantine(
-        self,
-        part: TablePart,
-        state: MirrorState,
-        *,
-        keeps_text: bool = True,
-        fence: Fence = no_fence,
+        self, part: TablePart, *, covered_scn: int = 0, keeps_text: bool = True
     ) -> int:
-        work = self._work(part.table, state.generation, fence)
         return restore_quarantine(
-            work,
-            part,
-            covered_scn=state.covered_scn,
-            decode=self._decode,
-            keeps_text=keeps_text,
+            self.work, part, covered_scn=covered_scn, decode=self.decode, keeps_text=keeps_text
         )
 
-    def resolve_quarantine(
-        self, table: TableId, scn: int, generation: int = 0, *, fence: Fence = no_fence
-    ) -> int:
-        quarantine = QuarantineTable(self._work(table, generation, fence))
+    def resolve_quarantine(self, scn: int) -> int:
+        quarantine = QuarantineTable(self.work)
         quarantine.resolve(scn)
         return quarantine.count_unresolved()
 
-    def quarantine_reasons(self, table: TableId) -> dict[tuple[str, str], int]:
-        return QuarantineTable(self._work(table, 0, no_fence)).reasons()
+    def quarantine_reasons(self) -> dict[tuple[str, str], int]:
+        return QuarantineTable(self.work).reasons()
 
-    def purge_quarantine(
-        self, table: TableId, generation: int = 0, *, fence: Fence = no_fence
-    ) -> list[str]:
-        quarantine = QuarantineTable(self._work(table, generation, fence))
+    def purge_quarantine(self) -> list[str]:
+        quarantine = QuarantineTable(self.work)
         return [quarantine.path] if quarantine.forget_text() else []
 
     def begin_chunk(
@@ -168,13 +184,11 @@ class DeltaLake(Lake):
         scn: int,
         landed: datetime,
         *,
-        generation: int = 0,
         is_exact: bool = True,
         have_own_keys: bool = False,
     ) -> ChunkAhead | None:
-        work = self._work(schema.table, generation, no_fence)
         return begin_chunk(
-            work, schema, snapshot_id, number, scn, landed, is_exact=is_exact,
+            self.work, schema, snapshot_id, number, scn, landed, is_exact=is_exact,
             holds_alone=lambda own: holds_alone(
                 own, snapshot_id, scn, is_exact=is_exact, have_own_keys=have_own_keys
             ),
@@ -185,43 +199,28 @@ class DeltaLake(Lake):
         manifest: ChunkManifest,
         paths: Sequence[str],
         *,
-        generation: int = 0,
         position: int | None = None,
         asked: Sequence[Sequence[Any]] | None = None,
         ahead: ChunkAhead | None = None,
-        fence: Fence = no_fence,
     ) -> TableApplied:
-        work = self._work(manifest.schema.table, generation, fence)
-        return apply_chunk(work, manifest, paths, position=position, asked=asked, ahead=ahead)
+        return apply_chunk(self.work, manifest, paths, position=position, asked=asked, ahead=ahead)
 
     def remove_gone(
-        self,
-        table: TableId,
-        snapshot_id: str,
-        scn_lowest: int,
-        *,
-        generation: int = 0,
-        position: int | None = None,
-        fence: Fence = no_fence,
+        self, snapshot_id: str, scn_lowest: int, *, position: int | None = None
     ) -> TableApplied:
-        work = self._work(table, generation, fence)
-        return remove_gone(work, snapshot_id, scn_lowest, position=position)
+        return remove_gone(self.work, snapshot_id, scn_lowest, position=position)
 
     def replay_window(
         self,
         manifest: WindowManifest,
-        table: TableId,
         schema: TableSchema,
-        generation: int = 0,
         *,
         covered_scn: int = 0,
         applied_scn: int = 0,
         is_inexact: bool = False,
-        fence: Fence = no_fence,
     ) -> TableApplied:
-        work = self._work(table, generation, fence)
         return replay_window(
-            work,
+            self.work,
             manifest,
             schema,
             covered_scn=covered_scn,
@@ -229,63 +228,31 @@ class DeltaLake(Lake):
             is_inexact=is_inexact,
         )
 
-    def rebuild_mirror(
-        self,
-        table: TableId,
-        schema: TableSchema,
-        generation: int = 0,
-        *,
-        is_inexact: bool = False,
-        fence: Fence = no_fence,
-    ) -> int:
-        return rebuild_mirror(self._work(table, generation, fence), schema, is_inexact=is_inexact)
+    def rebuild_mirror(self, schema: TableSchema, *, is_inexact: bool = False) -> int:
+        return rebuild_mirror(self.work, schema, is_inexact=is_inexact)
 
-    def set_aside(self, table: TableId, *, generation: int, fence: Fence = no_fence) -> list[str]:
-        return self._work(table, generation, fence).set_aside()
+    def set_aside(self) -> list[str]:
+        return self.work.set_aside()
 
-    def purge_column(
-        self,
-        table: TableId,
-        column: str,
-        key: tuple[str, ...],
-        generation: int = 0,
-        *,
-        fence: Fence = no_fence,
-    ) -> list[str]:
-        return purge_column(self._work(table, generation, fence), column, key)
+    def purge_column(self, column: str, key: tuple[str, ...]) -> list[str]:
+        return purge_column(self.work, column, key)
 
-    def maintain(
-        self,
-        table: TableId,
-        options: MaintenanceConfig,
-        key: tuple[str, ...],
-        *,
-        generation: int = 0,
-        fence: Fence = no_fence,
-    ) -> list[TableMaintained]:
-        return maintain(self._work(table, generation, fence), options, key)
+    def maintain(self, options: MaintenanceConfig, key: tuple[str, ...]) -> list[TableMaintained]:
+        return maintain(self.work, options, key)
 
-    def prepare_schema(
-        self,
-        change: SchemaChange | TableSchema,
-        generation: int = 0,
-        *,
-        drops_columns: bool = False,
-        fence: Fence = no_fence,
-    ) -> None:
-        schema = change.schema if isinstance(change, SchemaChange) else change
-        work = self._work(schema.table, generation, fence, drops_columns=drops_columns)
+    def prepare_schema(self, schema: TableSchema, *, drops_columns: bool = False) -> None:
+        work = replace(self.work, drops_columns=drops_columns)
         if read_log(work.changelog) is not None and not is_settled(work, schema):
             settle_schema(work, schema)
 
-    def definition(self, table: TableId, generation: int = 0) -> TableSchema | None:
-        return known_schema(read_log(self._work(table, generation, no_fence).changelog))
+    def definition(self) -> TableSchema | None:
+        return known_schema(read_log(self.work.changelog))
 
-    def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
-        return of_mirror(self._work(table, 0, no_fence), schema, version)
+    def comparison(self, schema: TableSchema, version: int) -> MirrorComparison:
+        return of_mirror(self.work, schema, version)
 
-    def mirror_version_at(self, table: TableId, scn: int, *, is_in_stream: bool = True) -> int:
-        work = self._work(table, 0, no_fence)
+    def mirror_version_at(self, scn: int, *, is_in_stream: bool = True) -> int:
+        work = self.work
         work.require_mirror()
         found = image_at(read_commits(work.mirror), scn, known=(scn, scn) if is_in_stream else None)
         if isinstance(found, NoImage):
@@ -296,70 +263,23 @@ class DeltaLake(Lake):
             )
         return found
 
-    def publish(self, positions: Positions) -> None:
-        if positions != self._published:
-            replace_text(positions_path(self._config.root, self._source), positions.as_text())
-            self._published = positions
+    def register(self, wanted: Registration, known: Registration | None) -> bool:
+        return register(self.work, wanted, known)
 
-    def register(
-        self,
-        table: TableId,
-        wanted: Registration,
-        known: Registration | None,
-        *,
-        fence: Fence = no_fence,
-    ) -> bool:
-        """Let Spark's catalog have the names of the table's Delta tables, and the mirror its
-        comments."""
-        return register(self._work(table, 0, fence), wanted, known)
+    def count_events(self, window: ScnWindow) -> pa.Table:
+        return count_events(self.work, window.scn_low, window.scn_high)
 
-    def beside(self, name: BesideName, *, fence: Fence = no_fence) -> BesideTable:
-        return BesideTable(self._config.root, self._source, name, fence)
+    def position(self) -> DeltaPosition:
+        return self.work.position()
 
-    def count_events(self, table: TableId, window: ScnWindow) -> pa.Table:
-        return count_events(self._work(table, 0, no_fence), window.scn_low, window.scn_high)
-
-    def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
-        return self._work(table, generation, no_fence).position()
-
-    def gone_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
-        work = self._work(table, 0, no_fence)
+    def gone_files(self) -> dict[DeltaLayer, list[str]]:
+        work = self.work
         return {"changelog": gone_files(work.changelog), "mirror": gone_files(work.mirror)}
 
     def layer_without(
-        self,
-        table: TableId,
-        generation: int,
-        snapshot_id: str,
-        chunks: Collection[tuple[str, int]],
+        self, snapshot_id: str, chunks: Collection[tuple[str, int]]
     ) -> DeltaLayer | None:
-        return self._work(table, generation, no_fence).layer_without(snapshot_id, chunks)
+        return self.work.layer_without(snapshot_id, chunks)
 
-    def taken(self, table: TableId, generation: int = 0) -> AppliedInDelta:
-        return read_taken(self._work(table, generation, no_fence))
-
-    def _work(
-        self, table: TableId, generation: int, fence: Fence, *, drops_columns: bool = False
-    ) -> TableWork:
-        optional = frozenset(self._config.change_log_columns)
-        session = cache(self._open_session)
-        executors_from = self._config.stage_on_executors_from_rows
-        return TableWork(
-            root=self._config.root,
-            source=self._source,
-            table=table,
-            generation=generation,
-            fence=fence,
-            open_session=session,
-            optional=optional,
-            drops_columns=drops_columns,
-            executors_from=executors_from,
-            executor_python=self._executor_python,
-            rewrite_bytes_max=self._config.rewrite_mirrors_up_to_mb * 1024 * 1024,
-            merges_by_spark=self._config.merge == "spark",
-            spark_cores=self._config.spark_cores,
-            paths=self._config.paths,
-        )
-
-    def _open_session(self) -> Any:
-        return start_session(self._config, runtime=self._runtime, spark=self._spark)
+    def taken(self) -> AppliedInDelta:
+        return read_taken(self.work)

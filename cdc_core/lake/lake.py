@@ -2,8 +2,7 @@
 
 The steps know this contract only. Delta tables stand behind it
 (:class:`cdc_core.lake.delta_lake.DeltaLake`). Methods for different tables may run side by side in
-threads. Work on one table must not overlap; callers hold a lease and give its check as ``fence``,
-which is called right before each commit.
+threads. Work on one table must not overlap; callers hold a lease and give its check as ``fence``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from cdc_core.lake.side_tables.positions import Positions
 from cdc_core.lake.side_tables.source_tables import BesideName
 from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
 from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
-from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest
+from cdc_core.landing.manifest import ChunkManifest, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained
 from cdc_core.model.scn import ScnWindow
@@ -61,16 +60,35 @@ class Lake(Protocol):
     def close(self) -> None:
         """Forget the lake. The JVM belongs to the process and stays for the next one."""
 
+    def table(self, table: TableId, generation: int = 0, fence: Fence = no_fence) -> TableLake:
+        """The Delta tables of a captured table; nothing is read yet.
+
+        Args:
+            table: The table.
+            generation: Number of times that it was begun anew; part of the transaction identifiers.
+            fence: Called right before each commit.
+        """
+
+    def publish(self, positions: Positions) -> None:
+        """Put the tables' positions beside the Delta tables, in the place of older ones.
+
+        Raises:
+            StoreUnavailableError: The storage refuses.
+        """
+
+    def beside(self, name: BesideName, *, fence: Fence = no_fence) -> SideTable:
+        """One of the Delta tables that the source has beside change logs and mirrors; needs no
+        Spark."""
+
+
+class TableLake(Protocol):
+    """The change log and the mirror of one captured table."""
+
     def apply_window(
-        self,
-        part: TablePart,
-        state: MirrorState,
-        rules: ApplyRules = PLAIN_RULES,
-        *,
-        fence: Fence = no_fence,
+        self, part: TablePart, state: MirrorState, rules: ApplyRules = PLAIN_RULES
     ) -> TableApplied:
         """Append a window's changes of one table to its change log and merge them into its mirror,
-        each once. ``fence`` is called right before each commit.
+        each once.
 
         Raises:
             NotYetError: The window before this one was not applied.
@@ -83,14 +101,7 @@ class Lake(Protocol):
         """
 
     def truncate(
-        self,
-        table: TableId,
-        truncation: Truncation,
-        transactions_paths: Sequence[str],
-        generation: int = 0,
-        *,
-        read_scn: int = 0,
-        fence: Fence = no_fence,
+        self, truncation: Truncation, transactions_paths: Sequence[str], *, read_scn: int = 0
     ) -> TableApplied:
         """Take a TRUNCATE: one row in the change log, and whatever is older out of the mirror, each
         once; of partitions, a deletion for each row that they had. The part of its window before it
@@ -102,29 +113,20 @@ class Lake(Protocol):
         """
 
     def restore_quarantine(
-        self,
-        part: TablePart,
-        state: MirrorState,
-        *,
-        keeps_text: bool = True,
-        fence: Fence = no_fence,
+        self, part: TablePart, *, covered_scn: int = 0, keeps_text: bool = True
     ) -> int:
         """Put the rows of an applied window that its change log does not have into quarantine
         again, where they are lost, with their redo text or without; return how many of the table
-        are there."""
+        are there. ``covered_scn`` is as in :class:`MirrorState`."""
 
-    def resolve_quarantine(
-        self, table: TableId, scn: int, generation: int = 0, *, fence: Fence = no_fence
-    ) -> int:
+    def resolve_quarantine(self, scn: int) -> int:
         """Note that the table's rows were read at an SCN, so that rows in quarantine that committed
         up to there count no more; return how many count still. Needs no Spark; repeatable."""
 
-    def quarantine_reasons(self, table: TableId) -> dict[tuple[str, str], int]:
+    def quarantine_reasons(self) -> dict[tuple[str, str], int]:
         """How many rows of the table are in quarantine, by operation and reason; needs no Spark."""
 
-    def purge_quarantine(
-        self, table: TableId, generation: int = 0, *, fence: Fence = no_fence
-    ) -> list[str]:
+    def purge_quarantine(self) -> list[str]:
         """Remove the redo text of all rows in quarantine; return the folders on which VACUUM must
         be run. Repeatable."""
 
@@ -136,7 +138,6 @@ class Lake(Protocol):
         scn: int,
         landed: datetime,
         *,
-        generation: int = 0,
         is_exact: bool = True,
         have_own_keys: bool = False,
     ) -> ChunkAhead | None:
@@ -150,7 +151,6 @@ class Lake(Protocol):
             number: Its number there.
             scn: As of which SCN it is read.
             landed: What its manifest will say.
-            generation: As for :meth:`apply_window`.
             is_exact: As the manifest will say.
             have_own_keys: As the manifest will say of its rows.
         """
@@ -160,25 +160,21 @@ class Lake(Protocol):
         manifest: ChunkManifest,
         paths: Sequence[str],
         *,
-        generation: int = 0,
         position: int | None = None,
         asked: Sequence[Sequence[Any]] | None = None,
         ahead: ChunkAhead | None = None,
-        fence: Fence = no_fence,
     ) -> TableApplied:
         """Append a chunk to its table's change log and bring its rows into the mirror, each once.
 
         Args:
             manifest: The chunk.
             paths: Its Parquet files.
-            generation: As for :meth:`apply_window`.
             position: scn_high of the last window that the caller knows the mirror took; None before
                 the first.
             asked: The keys that the chunk was asked for, where it is a list of keys: those of them
                 that it lacks go.
             ahead: The files that :meth:`begin_chunk` began; they are taken if they hold what the
                 chunk's landed files give.
-            fence: Called right before each commit.
 
         Raises:
             DuplicateKeyError: Two rows of the chunk have one key.
@@ -186,25 +182,15 @@ class Lake(Protocol):
         """
 
     def remove_gone(
-        self,
-        table: TableId,
-        snapshot_id: str,
-        scn_lowest: int,
-        *,
-        generation: int = 0,
-        position: int | None = None,
-        fence: Fence = no_fence,
+        self, snapshot_id: str, scn_lowest: int, *, position: int | None = None
     ) -> TableApplied:
         """After all chunks of a snapshot of the whole table: delete the mirror's rows whose keys
         none of them has.
 
         Args:
-            table: The table.
             snapshot_id: The snapshot; all its chunks are applied.
             scn_lowest: The lowest SCN as of which one of them was read.
-            generation: As for :meth:`apply_window`.
             position: As for :meth:`apply_chunk`.
-            fence: Called right before each commit.
 
         Raises:
             DuplicateKeyError: The mirror has a key twice.
@@ -214,14 +200,11 @@ class Lake(Protocol):
     def replay_window(
         self,
         manifest: WindowManifest,
-        table: TableId,
         schema: TableSchema,
-        generation: int = 0,
         *,
         covered_scn: int = 0,
         applied_scn: int = 0,
         is_inexact: bool = False,
-        fence: Fence = no_fence,
     ) -> TableApplied:
         """Take an old window again: its keys are derived from the whole change log and mended where
         the mirror differs.
@@ -237,15 +220,7 @@ class Lake(Protocol):
             LakeError, CommitConflictError: As for :meth:`apply_window`.
         """
 
-    def rebuild_mirror(
-        self,
-        table: TableId,
-        schema: TableSchema,
-        generation: int = 0,
-        *,
-        is_inexact: bool = False,
-        fence: Fence = no_fence,
-    ) -> int:
+    def rebuild_mirror(self, schema: TableSchema, *, is_inexact: bool = False) -> int:
         """Write the mirror anew from its change log alone; returns its number of rows.
         ``is_inexact`` is as for :meth:`replay_window`.
 
@@ -253,24 +228,16 @@ class Lake(Protocol):
             LakeError: There is no change log, or it does not hold the beginning of every row.
         """
 
-    def set_aside(self, table: TableId, *, generation: int, fence: Fence = no_fence) -> list[str]:
-        """Rename the folders of both Delta tables, whatever is in them, so that ``generation``
-        begins new ones; returns their new names. A folder in which ``generation`` has begun stays,
-        and so does its place if it is not there.
+    def set_aside(self) -> list[str]:
+        """Rename the folders of both Delta tables, whatever is in them, so that this generation
+        begins new ones; returns their new names. A folder in which it has begun stays, and so does
+        its place if it is not there.
 
         Raises:
             LakeError: The place cannot rename folders in one step.
         """
 
-    def purge_column(
-        self,
-        table: TableId,
-        column: str,
-        key: tuple[str, ...],
-        generation: int = 0,
-        *,
-        fence: Fence = no_fence,
-    ) -> list[str]:
+    def purge_column(self, column: str, key: tuple[str, ...]) -> list[str]:
         """Set a column to NULL in mirror and change log; returns the folders on which VACUUM must
         be run. Repeatable.
 
@@ -279,15 +246,7 @@ class Lake(Protocol):
             LakeError: There is no mirror.
         """
 
-    def maintain(
-        self,
-        table: TableId,
-        options: MaintenanceConfig,
-        key: tuple[str, ...],
-        *,
-        generation: int = 0,
-        fence: Fence = no_fence,
-    ) -> list[TableMaintained]:
+    def maintain(self, options: MaintenanceConfig, key: tuple[str, ...]) -> list[TableMaintained]:
         """Put small files together, let deletion vectors and clustering follow ``options``, remove
         old files; what became of the mirror and the change log, of each that is there. No row
         changes. Repeatable.
@@ -297,14 +256,7 @@ class Lake(Protocol):
             LakeError: Spark or Delta refused.
         """
 
-    def prepare_schema(
-        self,
-        change: SchemaChange | TableSchema,
-        generation: int = 0,
-        *,
-        drops_columns: bool = False,
-        fence: Fence = no_fence,
-    ) -> None:
+    def prepare_schema(self, schema: TableSchema, *, drops_columns: bool = False) -> None:
         """Bring the Delta tables to a newer definition of the table, before the first change that
         needs it is applied.
 
@@ -317,11 +269,11 @@ class Lake(Protocol):
                 literal.
         """
 
-    def definition(self, table: TableId, generation: int = 0) -> TableSchema | None:
+    def definition(self) -> TableSchema | None:
         """The newest version of the table that its Delta tables have, or are being given; None
         without a change log. Needs no Spark."""
 
-    def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
+    def comparison(self, schema: TableSchema, version: int) -> MirrorComparison:
         """What compares rows of Oracle, landed as Parquet, with a version of the mirror.
 
         Raises:
@@ -329,7 +281,7 @@ class Lake(Protocol):
             LakeError: There is no mirror.
         """
 
-    def mirror_version_at(self, table: TableId, scn: int, *, is_in_stream: bool = True) -> int:
+    def mirror_version_at(self, scn: int, *, is_in_stream: bool = True) -> int:
         """The version of the mirror that shows Oracle as of an SCN; needs no Spark. It
         ``is_in_stream`` where the table's stream is known to have had no interruption there;
         otherwise the mirror's log must prove it.
@@ -339,21 +291,7 @@ class Lake(Protocol):
                 it, or the SCN is inside a window that changed the table.
         """
 
-    def publish(self, positions: Positions) -> None:
-        """Put the tables' positions beside the Delta tables, in the place of older ones.
-
-        Raises:
-            StoreUnavailableError: The storage refuses.
-        """
-
-    def register(
-        self,
-        table: TableId,
-        wanted: Registration,
-        known: Registration | None,
-        *,
-        fence: Fence = no_fence,
-    ) -> bool:
+    def register(self, wanted: Registration, known: Registration | None) -> bool:
         """Let Spark's catalog have the names of the table's Delta tables, and the mirror its
         comments (:func:`cdc_core.lake.catalog.register`). Repeatable. False if nothing was
         missing.
@@ -363,30 +301,22 @@ class Lake(Protocol):
             LakeError: The catalog refuses.
         """
 
-    def beside(self, name: BesideName, *, fence: Fence = no_fence) -> SideTable:
-        """One of the Delta tables that the source has beside change logs and mirrors; needs no
-        Spark."""
-
-    def count_events(self, table: TableId, window: ScnWindow) -> pa.Table:
+    def count_events(self, window: ScnWindow) -> pa.Table:
         """How many changes of which transactions the table's change log has of a window; needs no
         Spark."""
 
-    def position(self, table: TableId, generation: int = 0) -> DeltaPosition:
+    def position(self) -> DeltaPosition:
         """How far the table's change log and mirror are, by Delta's own logs; needs no Spark."""
 
-    def gone_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
+    def gone_files(self) -> dict[DeltaLayer, list[str]]:
         """Which files the table's Delta tables have by their logs and not in their folders; needs
         no Spark."""
 
     def layer_without(
-        self,
-        table: TableId,
-        generation: int,
-        snapshot_id: str,
-        chunks: Collection[tuple[str, int]],
+        self, snapshot_id: str, chunks: Collection[tuple[str, int]]
     ) -> DeltaLayer | None:
         """Which of the table's Delta tables lacks one of some chunks that it had
         (:meth:`TableWork.layer_without`); needs no Spark."""
 
-    def taken(self, table: TableId, generation: int = 0) -> AppliedInDelta:
+    def taken(self) -> AppliedInDelta:
         """What the table's Delta tables have taken, by their own logs; needs no Spark."""

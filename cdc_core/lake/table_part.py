@@ -21,7 +21,7 @@ class TablePart:
 
     Attributes:
         manifest: The window's manifest.
-        schema: The table's version at the part's upper end; call ``Lake.prepare_schema`` first
+        schema: The table's version at the part's upper end; call ``TableLake.prepare_schema`` first
             where it changed.
         landed: The files that hold the part.
         earlier: The table's other versions, by which rows written before a DDL are decoded.
@@ -52,8 +52,6 @@ class MirrorState:
     """How far a table's mirror is, as the caller knows it.
 
     Attributes:
-        generation: Number of times that the table was begun anew; part of the transaction
-            identifiers.
         position: scn_high of the last window that the mirror took; None if the caller does not
             know.
         covered_scn: Lowest SCN of the chunks of the last complete snapshot of the whole table:
@@ -62,7 +60,6 @@ class MirrorState:
             not know. What committed later must come into the mirror, and that is checked.
     """
 
-    generation: int = 0
     position: int | None = None
     covered_scn: int = 0
     read_scn: int | None = None

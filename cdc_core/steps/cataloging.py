@@ -51,9 +51,8 @@ def register_tables(
         try:
             _refuse_taken(wanted, table, taken)
             with ctx.writing(table) as lease:
-                is_changed = ctx.lake.register(
-                    table, wanted, known.get(str(table)), fence=lease.check
-                )
+                lake = ctx.lake.table(table, fence=lease.check)
+                is_changed = lake.register(wanted, known.get(str(table)))
         except CdcError as error:
             if isinstance(error, TransientError) and not isinstance(error, LeaseHeldError):
                 raise

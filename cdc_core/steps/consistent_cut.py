@@ -49,7 +49,7 @@ def cut_at(ctx: Context, scn: int | None = None) -> Cut:
             continue
         try:
             # Before a snapshot read rows at a newer SCN, a version has none of them.
-            version = ctx.lake.mirror_version_at(table, at, is_in_stream=found is None)
+            version = ctx.lake.table(table).mirror_version_at(at, is_in_stream=found is None)
         except LakeError as error:
             # The log may not reach back so far; and while tables take a window side by side, the
             # lowest of their positions may be inside the window that another has taken.

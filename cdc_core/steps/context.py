@@ -26,8 +26,9 @@ from cdc_core.errors import (
     TerminalError,
     TransientError,
 )
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.lake import Lake, TableLake
 from cdc_core.lake.side_tables.moved_tables import refuse_moved
+from cdc_core.lake.table_context import Fence, no_fence
 from cdc_core.landing.definitions import KeptDefinitions
 from cdc_core.landing.fenced import FencedLanding
 from cdc_core.landing.layout import window_folder
@@ -230,6 +231,10 @@ class Context:
                 self.check_paths()
                 self._lake = self._open_lake(self._written.lake_beside_landing, self.source)
             return self._lake
+
+    def table_lake(self, record: TableRecord, fence: Fence = no_fence) -> TableLake:
+        """The Delta tables of a captured table; ``fence`` is called right before each commit."""
+        return self.lake.table(record.table, record.generation, fence)
 
     def check_paths(self) -> None:
         """Refuse templates of paths that lead elsewhere than to the Delta tables that there are.

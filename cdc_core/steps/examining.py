@@ -175,7 +175,7 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
             except (LakeError, LandingDamagedError) as error:
                 findings.append(Finding(error.what_happened, error.hint, state.table))
                 continue
-            position = ctx.lake.position(state.table, state.generation)
+            position = ctx.table_lake(state).position()
             findings += [
                 Finding(problem, remedy, state.table, is_problem=False)
                 for problem, remedy in foreign_changes(state.table, position)
@@ -194,7 +194,7 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
 
 
 def _gone_files(ctx: Context, table: TableId) -> Iterator[Finding]:
-    for layer, names in ctx.lake.gone_files(table).items():
+    for layer, names in ctx.lake.table(table).gone_files().items():
         if names:
             yield Finding(
                 f"{len(names)} files of the {LAYER_WORDS[layer]} are gone, the first of them {names[0]}",

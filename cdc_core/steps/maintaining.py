@@ -72,12 +72,9 @@ def _maintain(ctx: Context, record: TableRecord) -> Maintenance:
         return Maintenance(table=table, left_alone="it has no Delta tables")
     latest = versions[-1].schema
     with ctx.writing(table) as lease:
-        done = ctx.lake.maintain(
-            table,
+        done = ctx.table_lake(record, lease.check).maintain(
             ctx.config.maintenance_of(table),
             () if latest.is_by_all_columns else latest.key,  # rows are not near in order of digests
-            generation=record.generation,
-            fence=lease.check,
         )
         if ctx.config.has_history(table):
             history = history_of(ctx, record, lease.check)

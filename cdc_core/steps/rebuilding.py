@@ -49,16 +49,11 @@ def rebuild_mirror(ctx: Context, table: TableId) -> StepReport:
                 state=record.state,
             )
         schema = ctx.visible(ctx.store.schemas.versions(table)[-1].schema)
-        rows = ctx.lake.rebuild_mirror(
-            table,
-            schema,
-            generation=record.generation,
-            is_inexact=lacks_commits(ctx, record),
-            fence=lease.check,
-        )
+        lake = ctx.table_lake(record, lease.check)
+        rows = lake.rebuild_mirror(schema, is_inexact=lacks_commits(ctx, record))
         # The change log may be ahead of the metadata store; windows without changes leave no mark
         # in it.
-        written = ctx.lake.position(table, record.generation).mirror_scn or 0
+        written = lake.position().mirror_scn or 0
     _LOG.info("mirror rebuilt table=%s rows=%d", table, rows)
     return ctx.reported(
         StepReport(
@@ -91,7 +86,7 @@ def rebuild_from_landing(ctx: Context, table: TableId) -> StepReport:
         chunks = _landed_chunks(ctx, record)
         windows = _landed_windows(ctx, record)
         ctx.store.tables.retake_stream(record, chunks)
-        ctx.lake.set_aside(table, generation=record.generation + 1, fence=lease.check)
+        ctx.lake.table(table, record.generation + 1, lease.check).set_aside()
     _LOG.info(
         "table is rebuilt from landing table=%s chunks=%d windows=%d",
         table,

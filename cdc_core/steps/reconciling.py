@@ -176,7 +176,8 @@ def _compare(ctx: Context, table: TableId, at: Scn, *, keys_max: int) -> _Found:
         config = ctx.config.table(table)
         schema = ctx.store.schemas.at(table, at) or read_table_schema(session, config, scn=at)
         schema = ctx.visible(schema)
-        comparison = ctx.lake.comparison(table, schema, ctx.lake.mirror_version_at(table, at))
+        lake = ctx.lake.table(table)
+        comparison = lake.comparison(schema, lake.mirror_version_at(at))
         own = held_filter(ctx, ctx.table_record(table), schema)
         conditions = [own] if own is None else [own, complement(own)]
         plans = [

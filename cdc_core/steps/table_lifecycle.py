@@ -187,14 +187,8 @@ def purge_column(ctx: Context, table: TableId, column: str) -> PurgedColumn:
         )
     versions = ctx.store.schemas.versions(table)
     with ctx.writing(table) as lease:
-        folders = ctx.lake.purge_column(
-            table,
-            column,
-            versions[-1].schema.key,
-            generation=record.generation,
-            fence=lease.check,
-        )
-        folders += ctx.lake.purge_quarantine(table, generation=record.generation, fence=lease.check)
+        lake = ctx.table_lake(record, lease.check)
+        folders = lake.purge_column(column, versions[-1].schema.key) + lake.purge_quarantine()
     ctx.store.tables.forget_reason(table)
     return PurgedColumn(tuple(folders), _landed_with(ctx, table, column))
 
@@ -205,7 +199,7 @@ def quarantine(ctx: Context, table: TableId) -> dict[tuple[str, str], int]:
     Raises:
         ConfigError: The table is not known.
     """
-    return ctx.lake.quarantine_reasons(ctx.table_record(table).table)
+    return ctx.table_lake(ctx.table_record(table)).quarantine_reasons()
 
 
 def purge_quarantine(ctx: Context, table: TableId) -> list[str]:
@@ -217,7 +211,7 @@ def purge_quarantine(ctx: Context, table: TableId) -> list[str]:
     """
     record = ctx.table_record(table)
     with ctx.writing(table) as lease:
-        return ctx.lake.purge_quarantine(table, generation=record.generation, fence=lease.check)
+        return ctx.table_lake(record, lease.check).purge_quarantine()
 
 
 def _landed_with(ctx: Context, table: TableId, column: str) -> tuple[str, ...]:

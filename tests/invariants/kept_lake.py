@@ -78,9 +78,9 @@ class KeptLake(MemoryLake):
         with self._commit(table, truncation.scn):
             return super().truncate(table, truncation, *args, **options)
 
-    def replay_window(self, manifest: Any, table: TableId, *args: Any, **options: Any) -> Any:
+    def replay_window(self, table: TableId, *args: Any, **options: Any) -> Any:
         with self._commit(table, None):
-            return super().replay_window(manifest, table, *args, **options)
+            return super().replay_window(table, *args, **options)
 
     def apply_chunk(self, manifest: Any, paths: Any, **options: Any) -> Any:
         table = manifest.schema.table

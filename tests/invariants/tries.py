@@ -122,14 +122,14 @@ class Tries:
 
     def _merged(self, table: TableRecord) -> int | None:
         """Up to where the table's mirror has windows, by its own log."""
-        return self._pipeline.lake.position(table.table, table.generation).mirror_scn
+        return self._pipeline.table_lake(table).position().mirror_scn
 
     def _merge(self, table: TableRecord, window: ScnWindow) -> Any:
         manifest, _ = self._landed()
         schema = self._store.schemas.at(table.table, window.scn_low)
         assert schema is not None
         with self._pipeline.writing(table.table) as lease:
-            self._pipeline.lake.apply_window(
+            self._pipeline.table_lake(table, lease.check).apply_window(
                 TablePart(
                     manifest=manifest,
                     schema=schema,
@@ -137,8 +137,7 @@ class Tries:
                         table=table.table, window=window, redo_paths=[], transactions_paths=[]
                     ),
                 ),
-                MirrorState(generation=table.generation, position=table.mirror_scn),
-                fence=lease.check,
+                MirrorState(position=table.mirror_scn),
             )
 
 

@@ -63,9 +63,9 @@ def test_lobs_follow_their_row_through_changes_of_key(
     window = source.cut()
     window.apply(filled)
     assert mirror(source.schema) == source.state(window.scn_high)
-    version = filled.mirror_version_at(source.schema.table, window.scn_high)
+    version = filled.table(source.schema.table).mirror_version_at(window.scn_high)
     assert window.replay(filled).skipped
-    assert filled.mirror_version_at(source.schema.table, window.scn_high) == version
+    assert filled.table(source.schema.table).mirror_version_at(window.scn_high) == version
 
 
 def test_lobs_of_rows_that_come_in_the_window_follow_their_keys(
@@ -116,9 +116,9 @@ def test_lobs_of_rows_that_come_in_the_window_follow_their_keys(
     window = source.cut()
     window.apply(filled)
     assert mirror(source.schema) == source.state(window.scn_high)
-    version = filled.mirror_version_at(source.schema.table, window.scn_high)
+    version = filled.table(source.schema.table).mirror_version_at(window.scn_high)
     assert window.replay(filled).skipped
-    assert filled.mirror_version_at(source.schema.table, window.scn_high) == version
+    assert filled.table(source.schema.table).mirror_version_at(window.scn_high) == version
 
 
 def test_lobs_that_are_written_in_pieces_reach_delta(
@@ -246,7 +246,7 @@ def test_a_row_that_moves_between_two_chunks_is_not_lost(
     for chunk in (early, late):
         chunk.apply(filled)
     lowest = early.manifest.scn
-    gone = filled.remove_gone(source.schema.table, "s9", lowest)
+    gone = filled.table(source.schema.table).remove_gone("s9", lowest)
     scns = {"covered_scn": lowest, "read_scn": late.manifest.scn}
     if has_appended:
         assert gone.rows_deleted == 0

@@ -15,6 +15,7 @@ from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column
+from tests.stage.landed import prepare_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ def test_a_key_change_carries_a_column_that_its_file_is_older_than(
     tx = source.begin()
     tx.update(ids[3], {"ID": 300})
     tx.commit()
-    lake.prepare_schema(change)
+    prepare_schema(lake, change)
     window = source.cut(change)
     window.apply(lake, earlier=[first])
     assert mirror(source.schema) == source.state(window.scn_high)
@@ -113,7 +114,7 @@ def test_added_columns_need_no_spark(
     tx.update(ids[2], {"STATE": "changed", "WEIGHT": Decimal("1.250")})
     tx.insert({**row(31), "STATE": None, "WEIGHT": None, "SEEN": None})
     tx.commit()
-    lake.prepare_schema(change)
+    prepare_schema(lake, change)
     window = source.cut(change)
     window.apply(lake, earlier=[first])
     assert mirror(source.schema) == source.state(window.scn_high)
@@ -150,7 +151,7 @@ def test_a_dropped_and_a_renamed_column_need_no_spark(
     schema = dataclasses.replace(
         old, columns=(*kept, new), scn_from=Scn(source.tick()), dropped=("AMOUNT",)
     )
-    lake.prepare_schema(schema, drops_columns=True)
+    prepare_schema(lake, schema, drops_columns=True)
     wanted = [
         {"ID": one["ID"], "TITLE": one["NAME"], "NOTE": one["NOTE"], "NAME": None} for one in before
     ]
@@ -172,7 +173,7 @@ def test_spark_fills_a_default_into_what_this_process_may_not_rewrite(
     _filled(source, _lake(tmp_path), row)
     change = _added(source, columns.varchar("STATE", default="'new'"), STATE="new")
     with pytest.raises(SparkAskedError):
-        _lake(tmp_path, **options).prepare_schema(change)
+        prepare_schema(_lake(tmp_path, **options), change)
 
 
 def test_spark_alters_a_table_that_asks_for_more(
@@ -188,5 +189,5 @@ def test_spark_alters_a_table_that_asks_for_more(
     DeltaTable(path).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
     version = delta_version(source.schema)
     with pytest.raises(SparkAskedError):
-        lake.prepare_schema(_added(source, columns.varchar("STATE"), STATE=None))
+        prepare_schema(lake, _added(source, columns.varchar("STATE"), STATE=None))
     assert delta_version(source.schema) == version

@@ -64,7 +64,7 @@ def _read(lake: DeltaLake, chunk: Chunk, **other: Any) -> ChunkAhead:
     """The chunk as it was read, but for what ``other`` says of it."""
     of = {"schema": chunk.manifest.schema, "snapshot_id": chunk.manifest.snapshot_id}
     of |= {"number": chunk.manifest.number, "scn": chunk.manifest.scn, "landed": LANDED}
-    ahead = lake.begin_chunk(**{**of, **other})
+    ahead = lake.table(chunk.manifest.schema.table).begin_chunk(**{**of, **other})
     assert ahead is not None
     return ahead
 
@@ -238,7 +238,9 @@ def test_nothing_is_written_ahead_for_a_mirror_that_has_other_rows(
     """A chunk of another snapshot replaces keys there, which takes a MERGE."""
     _chunk(source).apply(lake)
     other = _chunk(source, snapshot="s2").manifest
-    begun = lake.begin_chunk(other.schema, other.snapshot_id, other.number, other.scn, LANDED)
+    begun = lake.table(other.schema.table).begin_chunk(
+        other.schema, other.snapshot_id, other.number, other.scn, LANDED
+    )
     assert begun is None
 
 
@@ -274,7 +276,7 @@ def test_the_commits_that_a_chunk_reads_are_as_many_behind_many_others(
         read.clear()
         assert chunk.apply(lake).rows_inserted == 1
         assert holds_alone(
-            lake._work(chunk.manifest.schema.table, 0, no_fence), "s1", chunk.manifest.scn
+            lake.table(chunk.manifest.schema.table, 0).work, "s1", chunk.manifest.scn
         )
         counts.append(len(read))
     assert counts[2:] == [counts[2]] * 28
@@ -287,7 +289,7 @@ def test_rows_of_others_among_chunks_are_seen_wherever_they_stand(
     """Also where they came between a chunk's look at the mirror and its commit."""
     first, second, third, other = (*_chunks(source, 3), _chunk(source, number=9))
     scn = first.manifest.scn
-    work = lake._work(first.manifest.schema.table, 0, no_fence)
+    work = lake.table(first.manifest.schema.table, 0).work
     first.apply(lake)
     assert holds_alone(work, "s1", scn)
     assert not holds_alone(work, "s2", scn)

@@ -18,7 +18,7 @@ from cdc_core.errors import FencedError, LakeError
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.rows import multiset
-from cdc_core.lake.table_context import TableWork, no_fence
+from cdc_core.lake.table_context import TableWork
 from cdc_core.schema.table import ROW_DIGEST, ROW_DIGEST_COLUMN
 from tests.stage.landed import Chunk, Source, order, orders_schema
 
@@ -98,7 +98,7 @@ def test_equal_rows_that_are_not_numbered_from_one_on_are_not_counted(
         tx.insert(order(1))
     tx.commit()
     _counted(source, source.tick(), "s1", 1).apply(lake)
-    work = lake._work(source.schema.table, 1, no_fence)
+    work = lake.table(source.schema.table, 1).work
     mirror = DeltaTable(work.mirror)
     rows = mirror.to_pyarrow_table()
     digests = rows["_cdc_row_digest"].combine_chunks()

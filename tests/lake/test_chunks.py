@@ -45,7 +45,7 @@ def test_chunks_and_windows_join_in_any_order(
     assert low.apply(lake).skipped
     high.apply(lake)
     assert mirror(source.schema) == source.state(start)
-    assert lake.mirror_version_at(source.schema.table, start) == delta_version(source.schema)
+    assert lake.table(source.schema.table).mirror_version_at(start) == delta_version(source.schema)
 
     tx = source.begin()
     tx.update(ids[1], {"NAME": "first"})
@@ -67,7 +67,7 @@ def test_chunks_and_windows_join_in_any_order(
     old = source.chunk(scn=middle, snapshot="s2")
     done = old.apply(lake, position=two.scn_high)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 5, 0)
-    assert lake.remove_gone(source.schema.table, "s2", middle).rows_deleted == 0
+    assert lake.table(source.schema.table).remove_gone("s2", middle).rows_deleted == 0
     assert mirror(source.schema) == source.state(two.scn_high)
 
     # A snapshot that was read ahead of window three: what it has seen is not applied again.
@@ -80,9 +80,9 @@ def test_chunks_and_windows_join_in_any_order(
     three = source.cut()
     for chunk in (ahead, rest):
         chunk.apply(lake, position=two.scn_high)
-    done = lake.remove_gone(source.schema.table, "s3", ahead.manifest.scn)
+    done = lake.table(source.schema.table).remove_gone("s3", ahead.manifest.scn)
     assert (done.rows_deleted, done.changes) == (1, 1)
-    assert lake.remove_gone(source.schema.table, "s3", ahead.manifest.scn).skipped
+    assert lake.table(source.schema.table).remove_gone("s3", ahead.manifest.scn).skipped
     assert mirror(source.schema) == source.state(three.scn_high)
     done = three.apply(lake, read_scn=ahead.manifest.scn)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 0, 0)
@@ -90,7 +90,7 @@ def test_chunks_and_windows_join_in_any_order(
 
     # The change log alone gives the same mirror, deletions by snapshots included.
     before = mirror(source.schema, hidden=True)
-    assert lake.rebuild_mirror(source.schema.table, source.schema) == len(before)
+    assert lake.table(source.schema.table).rebuild_mirror(source.schema) == len(before)
     assert mirror(source.schema, hidden=True) == before
     read = {c["_cdc_snapshot"] for c in changelog(source.schema) if c["_cdc_op"] == "r"}
     assert read == {"s1/1", "s1/2", "s2/1", "s3/1", "s3/2"}
@@ -122,7 +122,7 @@ def test_a_second_first_snapshot_doubles_nothing(
     rest = source.chunk(scn=at, snapshot="s9", keep=lambda r: r["ID"] > 3, number=2)
     again.apply(filled)
     rest.apply(filled)
-    assert filled.remove_gone(source.schema.table, "s9", at).rows_deleted == 1
+    assert filled.table(source.schema.table).remove_gone("s9", at).rows_deleted == 1
     assert mirror(source.schema) == source.state(at)
 
 
@@ -148,7 +148,7 @@ def test_chunks_of_two_snapshots_may_be_mixed(
     for chunk in (parts[0], parts[2], parts[3], parts[1]):
         chunk.apply(lake)
     for scn in (later, at):
-        assert lake.remove_gone(source.schema.table, f"s{scn}", scn).rows_deleted == 0
+        assert lake.table(source.schema.table).remove_gone(f"s{scn}", scn).rows_deleted == 0
     assert mirror(source.schema) == source.state(later)
 
 
@@ -205,7 +205,7 @@ def test_rows_that_are_gone_go_whatever_the_keys_type_is(
     for chunk in chunks:
         chunk.apply(lake)
     lowest = min(chunk.manifest.scn for chunk in chunks)
-    done = lake.remove_gone(source.schema.table, "s9", lowest)
+    done = lake.table(source.schema.table).remove_gone("s9", lowest)
     # Row 4 and 5 were still there when their chunk was read, and so was row 3; the window takes them.
     assert done.rows_deleted == 3
     window.apply(lake, covered_scn=lowest)
@@ -299,10 +299,10 @@ def test_two_chunks_with_one_key_stop_the_snapshot_at_its_end(
     scn = source.tick()
     first = source.chunk(scn=scn, keep=lambda r: r["N"] != "c", number=0)
     first.apply(lake)
-    assert lake.remove_gone(schema.table, first.manifest.snapshot_id, scn).rows_deleted == 0
+    assert lake.table(schema.table).remove_gone(first.manifest.snapshot_id, scn).rows_deleted == 0
     source.chunk(scn=scn, keep=lambda r: r["N"] == "c", number=1).apply(lake)
     with pytest.raises(DuplicateKeyError) as error:
-        lake.remove_gone(schema.table, first.manifest.snapshot_id, scn)
+        lake.table(schema.table).remove_gone(first.manifest.snapshot_id, scn)
     assert error.value.facts["rows"] == "the mirror"
 
 
@@ -320,12 +320,12 @@ def test_the_version_of_an_scn_is_right_after_a_late_chunk(
         windows[-1].apply(filled)
     late.apply(filled, position=windows[-1].scn_high)
     for window in windows:
-        version = filled.mirror_version_at(source.schema.table, window.scn_high)
+        version = filled.table(source.schema.table).mirror_version_at(window.scn_high)
         assert mirror(source.schema, version) == source.state(window.scn_high)
     ahead = source.chunk(snapshot="s10")
     ahead.apply(filled, position=windows[-1].scn_high)
-    before = filled.mirror_version_at(source.schema.table, windows[-1].scn_high)
-    assert before < filled.mirror_version_at(source.schema.table, ahead.manifest.scn)
+    before = filled.table(source.schema.table).mirror_version_at(windows[-1].scn_high)
+    assert before < filled.table(source.schema.table).mirror_version_at(ahead.manifest.scn)
 
 
 def test_a_row_of_the_lowest_scn_is_gone_and_one_above_is_the_windows(
@@ -343,7 +343,7 @@ def test_a_row_of_the_lowest_scn_is_gone_and_one_above_is_the_windows(
     source.cut().apply(filled)
     chunk = source.chunk(scn=lowest, snapshot="s2", keep=lambda r: r["ID"] > 2)
     chunk.apply(filled)
-    assert filled.remove_gone(source.schema.table, "s2", lowest).rows_deleted == 1
+    assert filled.table(source.schema.table).remove_gone("s2", lowest).rows_deleted == 1
     gone = [c["before"]["ID"] for c in changelog(source.schema) if c["_cdc_snapshot"] == "s2/gone"]
     assert gone == [1]
     assert [r["ID"] for r in mirror(source.schema)] == [2, 3, 4, 5, 6]

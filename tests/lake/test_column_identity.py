@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 
 from cdc_core.delta.history import read_log
 from cdc_core.schema.table import Column
+from tests.stage.landed import prepare_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,7 +49,7 @@ def _follow(lake: Lake, change: SchemaChange) -> int:
                 raise KeyboardInterrupt
 
         try:
-            lake.prepare_schema(change, fence=fence)
+            prepare_schema(lake, change, fence=fence)
         except KeyboardInterrupt:
             continue
         return crashes
@@ -131,7 +132,7 @@ def test_dropped_and_renamed_columns_give_their_names_away(
     assert [one.replay(lake).skipped for one in (earliest, window)] == [True, True]
     before = mirror(held, hidden=True)
     shutil.rmtree(path)
-    lake.rebuild_mirror(held.table, newest)
+    lake.table(held.table).rebuild_mirror(newest)
     assert mirror(held, hidden=True) == before
     logged = {one["after"]["NAME__2"] for one in changelog(held) if one["after"]}
     assert logged == {None, 66, 11}, "the change log has the old column under the name"
@@ -150,7 +151,7 @@ def test_dropped_and_renamed_columns_give_their_names_away(
     tx.commit()
     last = source.cut(change, again)
     for one in (change, again):
-        lake.prepare_schema(one, drops_columns=True)
+        prepare_schema(lake, one, drops_columns=True)
     last.apply(lake, earlier=[*versions, change.schema], drops_columns=True)
     assert mirror(again.schema) == source.state(last.scn_high)
     names = [field.name for field in DeltaTable(str(path)).schema().fields]
@@ -233,7 +234,7 @@ def test_two_columns_swap_their_names_and_one_is_replaced(
     versions += [one.schema for one in replaced]
     windows.append(two.cut(*replaced))
     for one in replaced[:-1]:
-        lake.prepare_schema(one)
+        prepare_schema(lake, one)
     assert _follow(lake, replaced[-1]) >= 3
     windows[-1].apply(lake, earlier=versions[:-1])
     assert mirror(two.schema) == two.state(windows[-1].scn_high)
@@ -245,7 +246,7 @@ def test_two_columns_swap_their_names_and_one_is_replaced(
     assert all(one.replay(lake).skipped for one in windows)
     before = mirror(held, hidden=True)
     shutil.rmtree(path)
-    lake.rebuild_mirror(held.table, two.schema)
+    lake.table(held.table).rebuild_mirror(two.schema)
     assert mirror(held, hidden=True) == before
 
 
@@ -285,7 +286,7 @@ def test_a_chunk_may_be_several_renames_ahead(
     assert lists == [["L", "R"], ["R"]]
     assert mirror(two.schema) == two.state(window.scn_high)
     shutil.rmtree(tmp_path / "lake" / "shop" / "mirror" / first.table.path)
-    lake.rebuild_mirror(first.table, two.schema)
+    lake.table(first.table).rebuild_mirror(two.schema)
     assert [(row["ID"], row["R"], row["L"]) for row in mirror(last.schema)] == [
         (1, "l1", "r"), (2, "l2", "r2")
     ]  # fmt: skip
@@ -295,6 +296,6 @@ def test_a_chunk_may_be_several_renames_ahead(
     gone = two.ddl((key, replace(left, name="R"), amount))
     replaced = two.ddl((key, left, amount), (("R", "L"),))
     for one_ddl in (gone, replaced):
-        lake.prepare_schema(one_ddl)
+        prepare_schema(lake, one_ddl)
     kept, held = "R__dropped", two.schema.keeping(last.schema)
     assert [(row["L"], row[kept]) for row in mirror(held)] == [("l1", "r"), ("l2", "r2")]

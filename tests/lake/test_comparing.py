@@ -118,8 +118,8 @@ def test_equal_tables_have_equal_digests_and_differences_are_named(
     lake = open_lake()
     chunk = make_source(SCHEMA).chunk(scn=100)
     right = _Chunk(tmp_path, ROWS, "right")
-    lake.apply_chunk(replace(chunk.manifest, rows=len(ROWS)), [right.path])
-    version = lake.mirror_version_at(SCHEMA.table, 100)
+    lake.table(SCHEMA.table).apply_chunk(replace(chunk.manifest, rows=len(ROWS)), [right.path])
+    version = lake.table(SCHEMA.table).mirror_version_at(100)
     found = look(lake, [[right.path]], version, tmp_path / "1")
     assert found.oracle == found.delta == Sums(5, int(table_digest(ROWS), 16), 0)
     assert found.keys == ()
@@ -139,7 +139,7 @@ def test_equal_tables_have_equal_digests_and_differences_are_named(
     with pytest.raises(LandingDamagedError):
         look(lake, [[str(tmp_path / "nowhere.parquet")]], version, tmp_path / "4")
     with pytest.raises(LakeError, match="no version for this SCN"):
-        lake.mirror_version_at(SCHEMA.table, 99)
+        lake.table(SCHEMA.table).mirror_version_at(99)
 
 
 @by_both
@@ -150,13 +150,13 @@ def test_rows_that_are_double_are_seen_on_either_side(
     lake = open_lake()
     chunk = make_source(SCHEMA).chunk(scn=100)
     right = _Chunk(tmp_path, ROWS, "right")
-    lake.apply_chunk(replace(chunk.manifest, rows=len(ROWS)), [right.path])
+    lake.table(SCHEMA.table).apply_chunk(replace(chunk.manifest, rows=len(ROWS)), [right.path])
     path = str(tmp_path / "lake" / "shop" / "mirror" / SCHEMA.table.path)
     rows = pa.table(
         QueryBuilder().register("t", DeltaTable(path)).execute("select * from t").read_all()
     )
     write_deltalake(path, rows, mode="append")
-    version = lake.mirror_version_at(SCHEMA.table, 100)
+    version = lake.table(SCHEMA.table).mirror_version_at(100)
     found = look(lake, [[right.path]], version, tmp_path / "1")
     digest = int(table_digest(ROWS), 16)
     assert found.oracle == Sums(5, digest, 0)
@@ -180,7 +180,7 @@ def look(
     lake: Any, parts: list[list[str]], version: int, folder: Path, *, keys_max: int = 20
 ) -> _Found:
     """Compare as the steps do it."""
-    comparison = lake.comparison(SCHEMA.table, SCHEMA, version)
+    comparison = lake.table(SCHEMA.table).comparison(SCHEMA, version)
     delta = comparison.sums_of_mirror()
     oracle = added(comparison.sums_of_files(paths) for paths in parts)
     wanted = suspects(oracle, delta, rows_max=comparison.rows_at_once)

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.scn import Scn
+from tests.stage.landed import prepare_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,7 +85,7 @@ def test_a_dropped_column_goes_from_the_mirror_and_stays_in_the_change_log(
     tx.insert({"ID": 11, "NAME": "new", "AMOUNT": None})
     tx.commit()
     window, dropped = source.cut(*changes), source.schema
-    lake.prepare_schema(changes[0])
+    prepare_schema(lake, changes[0])
     assert {one["COUNT"] for one in mirror(added)} == {7}
     for change in changes[1:]:
         # One commit each: the change log's properties, column mapping (of the first), the column.
@@ -96,8 +97,8 @@ def test_a_dropped_column_goes_from_the_mirror_and_stays_in_the_change_log(
                     raise KeyboardInterrupt
 
             with pytest.raises(KeyboardInterrupt):
-                lake.prepare_schema(change, drops_columns=True, fence=fence)
-        lake.prepare_schema(change, drops_columns=True)
+                prepare_schema(lake, change, drops_columns=True, fence=fence)
+        prepare_schema(lake, change, drops_columns=True)
     late.apply(lake)  # read before the columns went
     window.apply(lake, earlier=[first, added, *(change.schema for change in changes)])
     assert mirror(dropped) == source.state(window.scn_high)
@@ -107,19 +108,19 @@ def test_a_dropped_column_goes_from_the_mirror_and_stays_in_the_change_log(
     assert [one.replay(lake).skipped for one in (earliest, window)] == [True, True]
     before = mirror(dropped, hidden=True)
     shutil.rmtree(path)  # a mirror that is lost comes back without them
-    lake.rebuild_mirror(dropped.table, dropped)
+    lake.table(dropped.table).rebuild_mirror(dropped)
     assert mirror(dropped, hidden=True) == before
     assert [field.name for field in DeltaTable(str(path)).schema().fields] == names
     grown = dataclasses.replace(
         dropped, columns=(*dropped.columns, columns.varchar("MORE", default="'m'")), scn_from=Scn(source.tick())
     )  # fmt: skip
-    lake.prepare_schema(grown)  # whatever the policy is now: what went does not come back
+    prepare_schema(lake, grown)  # whatever the policy is now: what went does not come back
     assert {one["MORE"] for one in mirror(grown)} == {"m"}
     assert [field.name for field in DeltaTable(str(path)).schema().fields] == [*names, "MORE"]
 
     notes = {one["after"]["NOTE"] for one in changelog(dropped) if one["after"]}
     assert notes >= {"note 1", "its last note"}
-    folders = lake.purge_column(dropped.table, "NOTE", ("ID",))
+    folders = lake.table(dropped.table).purge_column("NOTE", ("ID",))
     assert [folder.rsplit("/", 2)[1] for folder in folders] == ["mirror", "changelog"]
     images = [one[image] for one in changelog(dropped) for image in ("before", "after")]
     assert {image["NOTE"] for image in images if image is not None} == {None}
@@ -145,7 +146,7 @@ def test_a_policy_that_is_chosen_later_takes_what_was_dropped_before(
     tx.update(ids[1], {"AMOUNT": Decimal("2.00")})
     tx.commit()
     kept = source.cut(change)
-    lake.prepare_schema(change)
+    prepare_schema(lake, change)
     kept.apply(lake, earlier=[first])
     held = source.schema.keeping(first)
     assert {one["ID"]: one["NAME"] for one in mirror(held)} == {1: None, 2: "name 2", 3: "name 3"}
@@ -157,7 +158,7 @@ def test_a_policy_that_is_chosen_later_takes_what_was_dropped_before(
     window.apply(lake, drops_columns=True)
     assert mirror(source.schema) == source.state(window.scn_high)
     assert "NAME" not in [field.name for field in DeltaTable(str(path)).schema().fields]
-    assert lake.purge_column(source.schema.table, "NAME", ("ID",))
+    assert lake.table(source.schema.table).purge_column("NAME", ("ID",))
     for name in DeltaTable(str(path)).file_uris():
         assert "NAME" not in pq.read_schema(name).names
     assert mirror(source.schema) == source.state(window.scn_high)

@@ -131,14 +131,14 @@ def test_a_row_of_which_the_change_log_lacks_the_bound_stops_the_table(
     late.apply(lake, position=low if was_read else None)
     table = source.schema.table
     if was_read:
-        assert lake.remove_gone(table, "s1", lowest, position=low).rows_deleted == 1
+        assert lake.table(table).remove_gone("s1", lowest, position=low).rows_deleted == 1
     window.apply(lake, position=window.manifest.window.scn_low, read_scn=window.scn_high + 5)
     scn = window.scn_high + 1
 
     def emptied(column: str, value: str) -> Any:
         rows = PartitionRows(partition="P", column=column, listed=(value,))
         truncation = Truncation(scn=scn, ordinal=0, partitions=(rows,))
-        return lake.truncate(table, truncation, window.transactions_paths, read_scn=scn + 4)
+        return lake.table(table).truncate(truncation, window.transactions_paths, read_scn=scn + 4)
 
     found = changelog(source.schema)
     with pytest.raises(RowsGoneError, match="does not say whether a row that a snapshot found"):

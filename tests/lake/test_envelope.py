@@ -95,7 +95,7 @@ def test_events_are_debeziums(tmp_path: Path) -> None:
         read, deleted, created, updated = events_by_duckdb(query(table_id("ONE"), "duckdb", "UTC"))
         of_two = events_by_duckdb(query(table_id("TWO"), "duckdb", "Europe/Berlin"))
         counts = [
-            source.pipeline.lake.count_events(table_id(name), ScnWindow(Scn(0), Scn(SCN_MAX)))
+            source.pipeline.lake.table(table_id(name)).count_events(ScnWindow(Scn(0), Scn(SCN_MAX)))
             for name in ("ONE", "TWO")
         ]
         [ledger] = source.pipeline.store.windows.find(newest_first=True, limit=1)
@@ -293,6 +293,6 @@ def test_two_engines_show_the_same_events(
     skipped = {one["after"]["ID"]: one["_cdc_skipped"] for one in changes}
     assert skipped == {2: "operation", 9: None}
     of_window = window.manifest.window
-    assert lake.count_events(source.schema.table, of_window)["events"].to_pylist() == [1]
+    assert lake.table(source.schema.table).count_events(of_window)["events"].to_pylist() == [1]
     at = datetime(2026, 1, 2, 8, 4, 6, tzinfo=UTC).timestamp()  # 03:04:06 in New York
     assert by_spark[-1]["source"]["commit_ts_ms"] == at * 1000

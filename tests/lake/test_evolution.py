@@ -15,6 +15,7 @@ from cdc_core.errors import ConfigError, SchemaMismatchError
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column
+from tests.stage.landed import prepare_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,20 +89,20 @@ def test_added_columns_are_followed(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        lake.prepare_schema(change, fence=fence)
+        prepare_schema(lake, change, fence=fence)
     table, altered = source.schema.table, delta_version(source.schema)
-    assert lake.mirror_version_at(table, ddl_scn) == altered, "no window need come behind it"
-    assert lake.mirror_version_at(table, ddl_scn - 1) < altered
-    lake.prepare_schema(change)
+    assert lake.table(table).mirror_version_at(ddl_scn) == altered, "no window need come behind it"
+    assert lake.table(table).mirror_version_at(ddl_scn - 1) < altered
+    prepare_schema(lake, change)
     version = delta_version(source.schema)
-    lake.prepare_schema(change)
-    lake.prepare_schema(old_schema)
+    prepare_schema(lake, change)
+    prepare_schema(lake, old_schema)
     assert delta_version(source.schema) == version
     late.apply(lake)  # read before the columns were there
     window.apply(lake, earlier=[old_schema])
     assert mirror(source.schema) == source.state(window.scn_high)
     before = mirror(source.schema, hidden=True)
-    lake.rebuild_mirror(source.schema.table, source.schema)
+    lake.table(source.schema.table).rebuild_mirror(source.schema)
     assert mirror(source.schema, hidden=True) == before
 
     tx = source.begin()
@@ -116,7 +117,7 @@ def test_added_columns_are_followed(
         _with(source.schema, columns.varchar("state")),
     ):
         with pytest.raises(SchemaMismatchError) as caught:
-            lake.prepare_schema(wrong)
+            prepare_schema(lake, wrong)
         assert caught.value.hint
 
 
@@ -162,7 +163,7 @@ def test_a_dropped_column_stays_and_is_null_in_what_is_written_from_then_on(
     tx.commit()
     window = source.cut(*changes)
     for change in changes:
-        lake.prepare_schema(change)
+        prepare_schema(lake, change)
     window.apply(lake, earlier=[first, added, dropped])
 
     held = dropped.keeping(added)
@@ -173,7 +174,7 @@ def test_a_dropped_column_stays_and_is_null_in_what_is_written_from_then_on(
     assert written == {len(first.columns), len(held.columns)}
     assert window.replay(lake).skipped
     before = mirror(held, hidden=True)
-    lake.rebuild_mirror(dropped.table, dropped)
+    lake.table(dropped.table).rebuild_mirror(dropped)
     assert mirror(held, hidden=True) == before
     source.chunk(snapshot="s2").apply(lake)
     assert {one["NAME"] for one in mirror(held)} == {None}
@@ -228,12 +229,16 @@ def test_a_renamed_column_keeps_its_values_in_the_mirror(
     ids = filled(source, row, lake)
     changes, window = rename_two(source, row, ids)
     for change in (changes[0], changes[-1]):  # a name alone, then one of the key among others
-        lake.prepare_schema(change)
+        prepare_schema(lake, change)
         altered, scn = delta_version(source.schema), change.schema.scn_from
-        assert lake.mirror_version_at(first.table, scn) == altered, "no window need come behind it"
+        assert lake.table(first.table).mirror_version_at(scn) == altered, (
+            "no window need come behind it"
+        )
     scn = changes[0].schema.scn_from
     named = {
-        name for one in mirror(first, lake.mirror_version_at(first.table, scn - 1)) for name in one
+        name
+        for one in mirror(first, lake.table(first.table).mirror_version_at(scn - 1))
+        for name in one
     }
     assert {"ID", "NAME"} <= named, "before it, nothing has its new name"
     window.apply(lake, earlier=[first, *(change.schema for change in changes)])
@@ -278,9 +283,9 @@ def test_a_rename_that_is_cut_short_goes_on_and_the_past_stays_as_it_was(
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            lake.prepare_schema(changes[-1], fence=fence)
-    lake.prepare_schema(changes[-1])
-    at_first = lake.mirror_version_at(first.table, earliest.scn_high)
+            prepare_schema(lake, changes[-1], fence=fence)
+    prepare_schema(lake, changes[-1])
+    at_first = lake.table(first.table).mirror_version_at(earliest.scn_high)
     assert {one["NAME"] for one in mirror(first, at_first)} >= {"in its own window", "name 2"}
     landed.apply(lake)
     window.apply(lake, earlier=[first, *(change.schema for change in changes)])
@@ -289,7 +294,7 @@ def test_a_rename_that_is_cut_short_goes_on_and_the_past_stays_as_it_was(
     assert earliest.replay(lake).skipped
     assert window.replay(lake).skipped
     before = mirror(schema, hidden=True)
-    lake.rebuild_mirror(schema.table, schema)
+    lake.table(schema.table).rebuild_mirror(schema)
     assert mirror(schema, hidden=True) == before
     source.low, source.pending, source.ended = source.scn, [], []
     source.chunk(snapshot="s3").apply(lake)
@@ -304,7 +309,7 @@ def test_a_rename_that_is_cut_short_goes_on_and_the_past_stays_as_it_was(
     rows = changelog(schema)
     names = {one["after"]["NAME"] for one in rows if one["after"]}
     assert names >= {"in its own window", "its new name", "and on"}, "one field for life"
-    assert set(lake.purge_column(schema.table, "TITLE", ("NUM",)))
+    assert set(lake.table(schema.table).purge_column("TITLE", ("NUM",)))
     images = [one[image] for one in changelog(schema) for image in ("before", "after")]
     assert {image["NAME"] for image in images if image is not None} == {None}
 
@@ -313,8 +318,8 @@ def test_nothing_is_prepared_before_the_first_snapshot(
     open_lake: Callable[..., Lake], source: Source
 ) -> None:
     lake = open_lake()
-    lake.prepare_schema(source.schema)
-    assert lake.position(source.schema.table).mirror_scn is None
+    prepare_schema(lake, source.schema)
+    assert lake.table(source.schema.table).position().mirror_scn is None
 
 
 def test_a_column_that_is_left_out_later_is_null_from_then_on(
@@ -345,7 +350,7 @@ def test_a_column_that_is_left_out_later_is_null_from_then_on(
     assert names == {1: None, 3: "secret 3", 4: "secret 4", 10: None}
 
     grown = _with(reduced, columns.varchar("MORE", default="'m'"))
-    lake.prepare_schema(grown)
+    prepare_schema(lake, grown)
     assert {one["MORE"] for one in mirror(grown)} == {"m"}
     whole = source.chunk(snapshot="s2")
     dataclasses.replace(whole, manifest=dataclasses.replace(whole.manifest, schema=reduced)).apply(
@@ -353,13 +358,13 @@ def test_a_column_that_is_left_out_later_is_null_from_then_on(
     )
     assert {one["NAME"] for one in mirror(source.schema)} == {None}
 
-    folders = lake.purge_column(source.schema.table, "NAME", ("ID",))
+    folders = lake.table(source.schema.table).purge_column("NAME", ("ID",))
     assert [folder.rsplit("/", 2)[1] for folder in folders] == ["mirror", "changelog"]
     images = [one[image] for one in changelog(source.schema) for image in ("before", "after")]
     assert {image["NAME"] for image in images if image is not None} == {None}
-    assert lake.purge_column(source.schema.table, "NOWHERE", ("ID",)) == []
+    assert lake.table(source.schema.table).purge_column("NOWHERE", ("ID",)) == []
     with pytest.raises(ConfigError, match="key"):
-        lake.purge_column(source.schema.table, "ID", ("ID",))
+        lake.table(source.schema.table).purge_column("ID", ("ID",))
 
 
 def test_a_newer_generation_moves_the_older_tables_aside(

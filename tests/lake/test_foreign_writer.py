@@ -123,5 +123,7 @@ def test_a_foreign_commit_beside_a_merge_is_noticed_and_costs_nothing(
     with pytest.raises(RowCountError, match="MERGE reported other row counts") as caught:
         window(60).apply(lake, read_scn=read_scn)
     assert "table rebuild" in caught.value.hint
-    assert lake.rebuild_mirror(source.schema.table, source.schema) == len(source.state(source.scn))
+    assert lake.table(source.schema.table).rebuild_mirror(source.schema) == len(
+        source.state(source.scn)
+    )
     assert mirror(source.schema) == source.state(source.scn)

@@ -15,7 +15,6 @@ from cdc_core.errors import CdcError, RowsGoneError
 from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
-from cdc_core.lake.table_context import no_fence
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA
 from tests.delta.vectors import with_vectors
@@ -98,7 +97,7 @@ def test_a_commit_that_comes_late_is_applied_where_it_belongs(
     third.apply(lake, late_above=READ_AT)
     assert rows(folder, source.schema) == source.state(third.scn_high)
     assert third.apply(lake, late_above=READ_AT).skipped
-    assert lake.replay_window(third.manifest, third.schema.table, third.schema).skipped
+    assert lake.table(third.schema.table).replay_window(third.manifest, third.schema).skipped
     vectors = [*_mirror(folder, source.schema).glob("deletion_vector_*.bin")]
     assert len(vectors) == (2 if "marked" in request.node.callspec.id else 0)
 
@@ -151,13 +150,13 @@ def test_a_late_commit_from_before_rows_went_with_a_partition_is_refused(
     source.chunk(scn=emptied.scn, keep=lambda row: row["ID"] == 7).apply(
         lake, position=second.scn_high
     )
-    quarantine = QuarantineTable(lake._work(table, 0, no_fence))
+    quarantine = QuarantineTable(lake.table(table, 0).work)
     stale = {"_cdc_window": emptied.scn - 1, "_cdc_commit_scn": emptied.scn - 1}
     quarantine.put(pa.Table.from_pylist([stale], QUARANTINE_SCHEMA), emptied.scn - 1)
     with pytest.raises(RowsGoneError, match="in quarantine"):
-        lake.truncate(table, emptied, third.transactions_paths)
+        lake.table(table).truncate(emptied, third.transactions_paths)
     quarantine.resolve(emptied.scn)
-    done = lake.truncate(table, emptied, third.transactions_paths)
+    done = lake.table(table).truncate(emptied, third.transactions_paths)
     assert (done.rows_deleted, done.changes) == (1, 1)
     found, changes = rows(tmp_path / "lake", source.schema), logged(tmp_path / "lake", source)
     assert {one["ID"] for one in found} == {1, 2, 7, 30}

@@ -115,12 +115,12 @@ def test_a_maintained_table_is_the_same_and_goes_on(
 
     def maintain(**options: Any) -> tuple[Any, Any]:
         before = mirror(source.schema, hidden=True), sorted(changelog(source.schema), key=repr)
-        position = lake.position(table)
+        position = lake.table(table).position()
         config = MaintenanceConfig(vacuum_hours=None, **options)
-        first, second = lake.maintain(table, config, source.schema.key)
+        first, second = lake.table(table).maintain(config, source.schema.key)
         after = mirror(source.schema, hidden=True), sorted(changelog(source.schema), key=repr)
         assert after == before
-        assert lake.position(table) == position
+        assert lake.table(table).position() == position
         assert (first.layer, second.layer) == ("mirror", "changelog")
         assert not second.has_vectors
         return first, second
@@ -150,7 +150,9 @@ def test_a_maintained_table_is_the_same_and_goes_on(
     )
     keys = [files.has_all(pa.table({"ID": pa.array([at], pa.int64())}), {}) for at in (2, 3, 4, 40)]
     assert keys == [True, False, False, True], "rows that a deletion vector names are not there"
-    assert lake.mirror_version_at(table, one.scn_high) < lake.mirror_version_at(table, two.scn_high)
+    assert lake.table(table).mirror_version_at(one.scn_high) < lake.table(table).mirror_version_at(
+        two.scn_high
+    )
     assert two.replay(lake).skipped
 
     assert {*_codecs(files.work.mirror), *_codecs(files.work.changelog)} == {"ZSTD"}
@@ -181,5 +183,5 @@ def test_a_maintained_table_is_the_same_and_goes_on(
     assert newest_metadata(str(changelog_path), "widths") == widths
     window(lambda tx: tx.update(ids[6], {"NAME": "sixth"}))
     before = mirror(source.schema, hidden=True)
-    lake.rebuild_mirror(table, source.schema)
+    lake.table(table).rebuild_mirror(source.schema)
     assert mirror(source.schema, hidden=True) == before

@@ -122,7 +122,7 @@ def test_windows_mark_rows_and_leave_the_mirror_as_the_table_was(
     assert two.apply(lake, position=one.scn_high, read_scn=read_scn).rows_updated == 2
     assert mirror(source.schema) == source.state(two.scn_high)
     assert mirror(source.schema, first) == source.state(one.scn_high)
-    assert lake.mirror_version_at(table, one.scn_high) == first
+    assert lake.table(table).mirror_version_at(one.scn_high) == first
     assert count_rows(_path(tmp_path)) == len(source.state(two.scn_high))
     assert two.replay(lake, applied_scn=two.scn_high).skipped
     assert len(list(Path(_path(tmp_path)).glob("deletion_vector_*.bin"))) == 2

@@ -10,7 +10,6 @@ import pytest
 
 from cdc_core.config import MaintenanceConfig
 from cdc_core.errors import DecodeError
-from cdc_core.lake.table_part import MirrorState
 from cdc_core.stage.quarantine import FOLLOWS, LEFT_OUT
 from tests.stage.landed import Source, Transaction, Window
 
@@ -136,12 +135,12 @@ def test_the_mirror_is_right_but_for_the_rows_in_quarantine(
     noted = quarantine(tmp_path, "operation", "sql_redo", "_cdc_window")
     table = source.schema.table
     assert files_of_quarantine(tmp_path) == 2
-    lake.maintain(table, MaintenanceConfig(vacuum_hours=None), source.schema.key)
+    lake.table(table).maintain(MaintenanceConfig(vacuum_hours=None), source.schema.key)
     assert files_of_quarantine(tmp_path) == 1
     assert quarantine(tmp_path, "operation", "sql_redo", "_cdc_window") == noted
     assert two.replay(lake).skipped
     assert one.replay(lake).skipped
-    lake.rebuild_mirror(source.schema.table, source.schema)
+    lake.table(source.schema.table).rebuild_mirror(source.schema)
     assert mirror(source.schema, hidden=True) == before
 
 
@@ -162,15 +161,17 @@ def test_the_quarantine_table_comes_back_from_landing(
     assert quarantine(tmp_path, "reason")[3] == (FOLLOWS,)
     shutil.rmtree(tmp_path / "lake" / "shop" / "quarantine")
     for window in (two, one, two):
-        lake.restore_quarantine(window.part(), MirrorState())
+        lake.table(source.schema.table).restore_quarantine(window.part())
     assert quarantine(tmp_path, *columns) == before
     assert LEFT_OUT not in {reason for (reason,) in quarantine(tmp_path, "reason")}
 
     table = source.schema.table
-    assert lake.resolve_quarantine(table, one.scn_high) == 2
-    assert lake.resolve_quarantine(table, one.scn_high) == 2
-    assert sum(lake.quarantine_reasons(table).values()) == 2
-    assert lake.purge_quarantine(table) == [str(tmp_path / "lake/shop/quarantine/shop.orders")]
-    assert lake.purge_quarantine(table) == []
+    assert lake.table(table).resolve_quarantine(one.scn_high) == 2
+    assert lake.table(table).resolve_quarantine(one.scn_high) == 2
+    assert sum(lake.table(table).quarantine_reasons().values()) == 2
+    assert lake.table(table).purge_quarantine() == [
+        str(tmp_path / "lake/shop/quarantine/shop.orders")
+    ]
+    assert lake.table(table).purge_quarantine() == []
     assert {text for (text,) in quarantine(tmp_path, "sql_redo")} == {None}
-    assert lake.taken(table).windows[two.scn_high].quarantined == 2
+    assert lake.table(table).taken().windows[two.scn_high].quarantined == 2

@@ -88,7 +88,7 @@ def test_random_load_replays_crashes_and_damage(
 
             with pytest.raises(KeyboardInterrupt):
                 window.apply(lake, fence=fence)  # the change log has it, the mirror not
-            position = lake.position(source.schema.table)
+            position = lake.table(source.schema.table).position()
             assert (position.changelog_scn, position.mirror_scn) == (
                 window.scn_high,
                 windows[0].scn_high,
@@ -101,14 +101,14 @@ def test_random_load_replays_crashes_and_damage(
         assert window.replay(lake).skipped
     assert (mirror(source.schema, hidden=True), delta_version(source.schema)) == (before, version)
     for window in windows:
-        at = lake.mirror_version_at(source.schema.table, window.scn_high)
+        at = lake.table(source.schema.table).mirror_version_at(window.scn_high)
         assert mirror(source.schema, at) == source.state(window.scn_high)
 
     table = DeltaTable(str(tmp_path / "lake" / "shop" / "mirror" / source.schema.table.path))
     table.update({"NAME": "'damaged'"})
     table.delete('"ID" % 2 = 0')
     assert windows[1].replay(lake).rows_inserted > 0
-    lake.rebuild_mirror(source.schema.table, source.schema)
+    lake.table(source.schema.table).rebuild_mirror(source.schema)
     assert mirror(source.schema, hidden=True) == before
 
 

@@ -129,7 +129,7 @@ def test_windows_leave_the_mirror_as_the_table_was(
     )
     done = one.apply(lake, read_scn=read_scn)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 3, 1)
-    known = lake.taken(source.schema.table).windows[one.scn_high]
+    known = lake.table(source.schema.table).taken().windows[one.scn_high]
     assert known == replace(done, seconds=0.0, in_quarantine=None), "by the mirror's log alone"
     assert mirror(source.schema) == source.state(one.scn_high)
     first = DeltaTable(_path(tmp_path)).version()
@@ -138,8 +138,8 @@ def test_windows_leave_the_mirror_as_the_table_was(
     assert two.apply(lake, position=one.scn_high).rows_updated == 1
     assert mirror(source.schema) == source.state(two.scn_high)
     assert mirror(source.schema, first) == source.state(one.scn_high)
-    assert lake.mirror_version_at(source.schema.table, one.scn_high) == first
-    assert lake.position(source.schema.table).mirror_scn == two.scn_high
+    assert lake.table(source.schema.table).mirror_version_at(one.scn_high) == first
+    assert lake.table(source.schema.table).position().mirror_scn == two.scn_high
     [said] = _actions(tmp_path, "commitInfo")
     assert json.loads(said["userMetadata"])["kind"] == "window"
 
@@ -255,7 +255,7 @@ def test_a_window_that_leaves_nothing_still_takes_the_mirror_forward(
     done = window.apply(lake)
     assert (done.changes, done.rows_inserted, done.rows_updated, done.rows_deleted) == (2, 0, 0, 0)
     assert mirror(source.schema, hidden=True) == before
-    assert lake.position(source.schema.table).mirror_scn == window.scn_high
+    assert lake.table(source.schema.table).position().mirror_scn == window.scn_high
     assert not _actions(tmp_path, "add")
     assert not _actions(tmp_path, "remove")
 
@@ -638,7 +638,9 @@ def test_spark_takes_a_mirror_on_that_was_written_anew(
         (6, "name 6"),
     ]
     assert check(spark, lambda tx: tx.update(ids[5], {"NAME": "two"})) == "MERGE"
-    spark.maintain(table, MaintenanceConfig(deletion_vectors="always", vacuum_hours=1), ("ID",))
+    spark.table(table).maintain(
+        MaintenanceConfig(deletion_vectors="always", vacuum_hours=1), ("ID",)
+    )
     by_spark = spark
     read = f"SELECT ID, NAME FROM delta.`{_path(tmp_path)}`"
 
@@ -659,9 +661,13 @@ def test_spark_takes_a_mirror_on_that_was_written_anew(
     session.sql("SET spark.databricks.delta.retentionDurationCheck.enabled = false")
     session.sql(f"VACUUM delta.`{_path(tmp_path)}` RETAIN 0 HOURS")
     assert check_marked(lake, ids[6], "files of vectors are there still") == "WRITE"
-    spark.maintain(table, MaintenanceConfig(deletion_vectors="always", vacuum_hours=None), ("ID",))
+    spark.table(table).maintain(
+        MaintenanceConfig(deletion_vectors="always", vacuum_hours=None), ("ID",)
+    )
     assert check(lake, lambda tx: tx.insert(order(12))) == "WRITE"
-    spark.maintain(table, MaintenanceConfig(deletion_vectors="never", vacuum_hours=None), ("ID",))
+    spark.table(table).maintain(
+        MaintenanceConfig(deletion_vectors="never", vacuum_hours=None), ("ID",)
+    )
     assert check(lake, lambda tx: tx.update(ids[8], {"NAME": "five"})) == "WRITE"
 
 

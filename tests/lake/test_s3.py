@@ -268,14 +268,14 @@ def test_a_chunk_is_written_on_s3_while_it_is_read(tmp_path: Path, is_given_up: 
     tx.commit()
     moment, read = datetime(2026, 1, 2), source.chunk()
     manifest = replace(read.manifest, landed=moment.isoformat())
-    ahead = lake.begin_chunk(
+    ahead = lake.table(manifest.schema.table).begin_chunk(
         manifest.schema, manifest.snapshot_id, manifest.number, manifest.scn, moment
     )
     assert ahead is not None
     ahead.write(pq.read_table(read.paths[0]).to_batches()[0])
     if not is_given_up:
         ahead.end()
-        lake.apply_chunk(manifest, read.paths, ahead=ahead)
+        lake.table(manifest.schema.table).apply_chunk(manifest, read.paths, ahead=ahead)
     ahead.discard()
     listed = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"]).list_objects_v2(Bucket=BUCKET)  # fmt: skip
     files = [one["Key"] for one in listed.get("Contents", []) if one["Key"].endswith(".parquet")]

@@ -61,10 +61,10 @@ def test_tables_are_merged_side_by_side(
     assert [report.rows_updated for report in done] == [3, 5]
     for one, window in zip((source, other), windows, strict=True):
         assert mirror(one.schema) == one.state(window.scn_high)
-        assert lake.position(one.schema.table).mirror_scn == window.scn_high
+        assert lake.table(one.schema.table).position().mirror_scn == window.scn_high
 
     # A new generation begins fresh tables; whoever still works on the older one is refused.
-    assert lake.position(source.schema.table, 1).mirror_scn is None
+    assert lake.table(source.schema.table, 1).position().mirror_scn is None
     first.apply(lake, generation=1)
     assert len(changelog(source.schema)) == before
     assert mirror(source.schema) == source.state(first.scn_high)

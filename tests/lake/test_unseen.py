@@ -86,10 +86,10 @@ def test_rows_with_new_keys_are_appended_as_they_are_left_by_the_window(
     second = _window(source, *_named(10, 11))
     assert second.apply(lake, position=first.scn_high).rows_inserted == 2
     assert mirror(BY_NUMBER) == source.state(second.scn_high)
-    assert lake.position(BY_NUMBER.table).mirror_scn == second.scn_high
+    assert lake.table(BY_NUMBER.table).position().mirror_scn == second.scn_high
     assert first.apply(lake).skipped
     assert second.apply(lake).skipped
-    taken = lake.taken(BY_NUMBER.table).windows
+    taken = lake.table(BY_NUMBER.table).taken().windows
     assert [taken[one.scn_high].rows_inserted for one in (first, second)] == [2, 2]
 
 

@@ -124,7 +124,7 @@ def test_a_window_that_would_copy_much_switches_vectors_on(
     assert bool(_vectors(tmp_path)) is switches
     assert mirror(source.schema) == source.state(first.scn_high)
     assert (
-        lake.mirror_version_at(source.schema.table, first.scn_high)
+        lake.table(source.schema.table).mirror_version_at(first.scn_high)
         == DeltaTable(_path(tmp_path)).version()
     )
     second = _renames(source, 5)

@@ -22,6 +22,7 @@ from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column
 from cdc_core.schema.types import arrow_type
+from tests.stage.landed import prepare_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +86,7 @@ def test_columns_get_wider_types_with_all_that_the_tables_have(
     late = source.chunk(keep=lambda r: r["ID"] == 7, number=2, scn=source.scn)
     source.low, source.pending, source.ended = source.scn, [], []
     vectors = MaintenanceConfig(deletion_vectors="always", cluster_by_key=True, vacuum_hours=None)
-    lake.maintain(first.table, vectors, first.key)
+    lake.table(first.table).maintain(vectors, first.key)
     tx = source.begin()
     tx.update(ids[1], {"ID": 10})
     tx.delete(ids[6])
@@ -129,10 +130,10 @@ def test_columns_get_wider_types_with_all_that_the_tables_have(
     tx.commit()
     window, schema = source.cut(*changes), source.schema
     for change in changes[:2]:
-        lake.prepare_schema(change)
+        prepare_schema(lake, change)
     known = [DeltaTable(str(path)) for path in paths]
     # The properties, the change log's rows; then the mirror's, and its clustering, which Delta forgets.
-    _killed_after_commits(lambda **fence: lake.prepare_schema(changes[2], **fence), 2)
+    _killed_after_commits(lambda **fence: prepare_schema(lake, changes[2], **fence), 2)
     for path, old in zip(paths, known, strict=True):
         table = DeltaTable(str(path))
         apps = ["redolake/shop/shop.orders/0", "redolake/shop/shop.orders/0/chunk/s1/1"]
@@ -143,11 +144,13 @@ def test_columns_get_wider_types_with_all_that_the_tables_have(
                 assert own[name] == value
         assert table.version() == old.version() + 2
     version = DeltaTable(str(paths[0])).version()
-    lake.prepare_schema(changes[2])
+    prepare_schema(lake, changes[2])
     assert DeltaTable(str(paths[0])).version() == version, "a repeat does nothing"
     wide_from = changes[2].schema.scn_from
-    assert lake.mirror_version_at(first.table, wide_from) == version, "an idle mirror after VACUUM"
-    assert lake.mirror_version_at(first.table, wide_from - 1) < version
+    assert lake.table(first.table).mirror_version_at(wide_from) == version, (
+        "an idle mirror after VACUUM"
+    )
+    assert lake.table(first.table).mirror_version_at(wide_from - 1) < version
     kinds = {one.name: str(one.type.type) for one in DeltaTable(str(paths[0])).schema().fields if hasattr(one.type, "type")}  # fmt: skip
     assert (kinds["ID"], kinds["AMOUNT"], kinds["COUNT"]) == ("decimal(20,0)", "decimal(20,4)", "string")  # fmt: skip
     detail = lake._open_session().sql(f"DESCRIBE DETAIL delta.`{paths[0]}`").collect()[0]
@@ -161,7 +164,7 @@ def test_columns_get_wider_types_with_all_that_the_tables_have(
     assert [one.replay(lake).skipped for one in (earliest, window)] == [True, True]
     before = mirror(schema, hidden=True)
     shutil.rmtree(paths[0])
-    lake.rebuild_mirror(schema.table, schema)
+    lake.table(schema.table).rebuild_mirror(schema)
     assert mirror(schema, hidden=True) == before
 
 
@@ -214,7 +217,7 @@ def test_a_table_that_has_not_the_rows_that_it_had_is_an_error(
     counts = iter([1, 2])
     monkeypatch.setattr(widening, "_count", lambda *_: next(counts))
     with pytest.raises(RowCountError, match="may not have the rows that it had before"):
-        lake.prepare_schema(_changed(source, columns=wide))
+        prepare_schema(lake, _changed(source, columns=wide))
 
 
 @pytest.mark.slow
@@ -242,6 +245,6 @@ def test_another_writer_wins(
             write_deltalake(str(path), rows, mode="append")
 
     with pytest.raises(CommitConflictError):
-        lake.prepare_schema(change, fence=fence)
-    lake.prepare_schema(change)
+        prepare_schema(lake, change, fence=fence)
+    prepare_schema(lake, change)
     assert [one["ID"] for one in mirror(source.schema)] == [1, 1]

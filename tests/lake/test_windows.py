@@ -70,7 +70,7 @@ def test_windows_leave_the_mirror_as_the_table_was(
     assert two.apply(lake, position=one.scn_high).changes == 0
     assert three.apply(lake, position=two.scn_high).changes == 3
     assert mirror(source.schema) == source.state(three.scn_high)
-    position = lake.position(source.schema.table)
+    position = lake.table(source.schema.table).position()
     assert position.changelog_scn == position.mirror_scn == three.scn_high
     ops = [change["_cdc_op"] for change in changelog(source.schema)]
     assert sorted(ops) == sorted("r" * 5 + "cudcu" + "ucu")

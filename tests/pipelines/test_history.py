@@ -154,7 +154,7 @@ def test_a_history_shows_each_moment_as_oracle_did(story: Story, spark_process: 
     assert {(one["ID"], one["W"]) for one in story.states if one["_cdc_is_current"]} == {(1, "w"), (5, "x")}  # fmt: skip
 
     [status] = story.pipeline.status(ask_oracle=False).tables
-    assert status.history_scn == story.pipeline.lake.position(T, 1).mirror_scn
+    assert status.history_scn == story.pipeline.lake.table(T, 1).position().mirror_scn
     story.oracle.run("ALTER TABLE T RENAME COLUMN W TO X")
     story.do("UPDATE T SET X = 'y' WHERE ID = 5")
     story.carry()

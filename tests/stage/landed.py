@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_core.lake.lake import Lake
-from cdc_core.lake.table_context import no_fence
+from cdc_core.lake.lake import Lake, TableLake
 from cdc_core.lake.table_part import ApplyRules, MirrorState, TablePart
 from cdc_core.landing.layout import ORDINAL_SHIFT, REDO_SCHEMA, TRANSACTION_SCHEMA
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
@@ -403,8 +402,8 @@ class Window:
         }
         known = {one.name for one in fields(MirrorState)}
         state = MirrorState(**{name: more.pop(name) for name in known & more.keys()})
-        fence = more.pop("fence", no_fence)
-        return lake.apply_window(self.part(**own), state, ApplyRules(**more), fence=fence)
+        handle = _handle(lake, self.schema.table, more)
+        return handle.apply_window(self.part(**own), state, ApplyRules(**more))
 
     def part(self, *, late_above: int | None = None, **more: Any) -> TablePart:
         """The table's part: the whole window."""
@@ -418,12 +417,8 @@ class Window:
         return TablePart(manifest=self.manifest, schema=self.schema, landed=landed, **more)
 
     def replay(self, lake: Lake, **more: Any) -> Any:
-        return lake.replay_window(
-            self.manifest,
-            self.schema.table,
-            self.schema,
-            **more,
-        )
+        handle = _handle(lake, self.schema.table, more)
+        return handle.replay_window(self.manifest, self.schema, **more)
 
 
 @dataclass
@@ -432,7 +427,20 @@ class Chunk:
     paths: list[str]
 
     def apply(self, lake: Lake, **more: Any) -> Any:
-        return lake.apply_chunk(self.manifest, self.paths, **more)
+        handle = _handle(lake, self.manifest.schema.table, more)
+        return handle.apply_chunk(self.manifest, self.paths, **more)
+
+
+def prepare_schema(lake: Lake, change: SchemaChange | TableSchema, **more: Any) -> None:
+    """Bring the table's Delta tables to a newer definition."""
+    schema = change.schema if isinstance(change, SchemaChange) else change
+    _handle(lake, schema.table, more).prepare_schema(schema, **more)
+
+
+def _handle(lake: Lake, table: TableId, more: dict[str, Any]) -> TableLake:
+    """The table's Delta tables, by the generation and the fence among some options, which go."""
+    own = {name: more.pop(name) for name in ("generation", "fence") if name in more}
+    return lake.table(table, **own)
 
 
 def _write(path: Path, rows: list[Row], schema: pa.Schema) -> LandedFile:

@@ -12,7 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from functools import partial
+from inspect import signature
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +31,7 @@ from cdc_core.lake.apply.emptied_partitions import refuse_stale
 from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.catalog import Registration
 from cdc_core.lake.comparison.sides import MirrorComparison
-from cdc_core.lake.lake import Lake
+from cdc_core.lake.lake import Lake, TableLake
 from cdc_core.lake.side_tables.positions import Positions
 from cdc_core.lake.side_tables.source_tables import BesideName
 from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
@@ -138,6 +140,24 @@ class MemoryBeside:
         del vacuum_hours
 
 
+@dataclass(frozen=True)
+class _OneTable:
+    """A table of a lake in memory, whose methods are given table, generation and fence where they ask for them."""
+
+    lake: MemoryLake
+    table: TableId
+    generation: int
+    fence: Fence
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.lake, name)
+        takes = signature(method).parameters
+        takes_all = any(one.kind is one.VAR_KEYWORD for one in takes.values())
+        given = {"generation": self.generation, "fence": self.fence}
+        options = {one: value for one, value in given.items() if takes_all or one in takes}
+        return partial(method, *[self.table] * ("table" in takes), **options)
+
+
 @dataclass
 class MemoryLake:
     """The tables of one source."""
@@ -152,6 +172,10 @@ class MemoryLake:
     def open(self, _config: LakeConfig, _source: str) -> Lake:
         """What a pipeline is given as ``open_lake``: every pipeline opens the same tables."""
         return self
+
+    def table(self, table: TableId, generation: int = 0, fence: Fence = no_fence) -> TableLake:
+        """What the methods below do for one table."""
+        return cast("TableLake", _OneTable(self, table, generation, fence))
 
     def start(self) -> None:
         """Nothing to start."""
@@ -205,10 +229,11 @@ class MemoryLake:
         state: MirrorState,
         rules: ApplyRules = PLAIN_RULES,
         *,
+        generation: int = 0,
         fence: Fence = no_fence,
     ) -> TableApplied:
         table, window = part.table, part.window
-        position, read_scn, generation = state.position, state.read_scn, state.generation
+        position, read_scn = state.position, state.read_scn
         found = self._begun(table, generation)
         assert read_scn is None or found.read_scn <= read_scn, "a chunk was read later than that"
         app = f"{generation}"
@@ -415,13 +440,11 @@ class MemoryLake:
     def restore_quarantine(
         self,
         part: TablePart,
-        state: MirrorState,
         *,
+        covered_scn: int = 0,
         keeps_text: bool = True,
-        fence: Fence = no_fence,
     ) -> int:
-        del fence
-        found, window, covered_scn = self.tables[part.table], part.window, state.covered_scn
+        found, window = self.tables[part.table], part.window
         if window.scn_high not in found.quarantine:
             decoder = ChangeDecoder(part.schema, window.scn_high, earlier=tuple(part.earlier))
             pieces = decodable_rows(part.landed.rows(part.landed.committed()), decoder)
@@ -465,8 +488,8 @@ class MemoryLake:
 
     def replay_window(
         self,
-        manifest: WindowManifest,
         table: TableId,
+        manifest: WindowManifest,
         schema: TableSchema,
         generation: int = 0,
         *,
@@ -703,9 +726,10 @@ class MemoryLake:
     def layer_without(
         self,
         table: TableId,
-        generation: int,
         snapshot_id: str,
         chunks: Collection[tuple[str, int]],
+        *,
+        generation: int,
     ) -> DeltaLayer | None:
         """By the transaction identifiers: both tables are one here."""
         assert snapshot_id

@@ -242,5 +242,5 @@ def test_a_rebuilt_mirror_is_said_to_be_as_of_what_was_written(
             for written, said in ((noted + 500, noted + 500), (noted - 500, noted), (None, noted)):
                 position = SimpleNamespace(mirror_scn=written)
                 monkeypatch.setattr(lake, "rebuild_mirror", lambda *_, **__: 1, raising=False)
-                monkeypatch.setattr(lake, "position", lambda *_, own=position: own)
+                monkeypatch.setattr(lake, "position", lambda *_, own=position, **__: own)
                 assert source.pipeline.rebuild_mirror(T).scn_high == said

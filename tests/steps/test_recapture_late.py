@@ -148,10 +148,10 @@ def test_a_lake_of_before_cannot_take_the_commit_from_windows_that_were_read_aga
     source.run()
     ctx = source.pipeline
     at = replace(
-        ctx.lake.position(table_id("THREE")),
+        ctx.lake.table(table_id("THREE")).position(),
         mirror_scn=short.scn_high,
         changelog_scn=short.scn_high,
     )
-    monkeypatch.setattr(ctx.lake, "position", lambda *_: at)
+    monkeypatch.setattr(ctx.lake, "position", lambda *_, **__: at)
     with pytest.raises(LakeError, match="was read again"):
         find_lost(ctx, source.record("THREE"))

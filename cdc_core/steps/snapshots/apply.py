@@ -61,7 +61,8 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
         table = ctx.table_record(key.table)
         if _is_of_an_earlier_stream(record, table) or _is_retired(ctx, record):
             return _report(ctx, record, started, TableApplied(table=key.table, skipped=True))
-        refuse_foreign(table, ctx.lake.position(key.table, table.generation))
+        lake = ctx.table_lake(table, lease.check)
+        refuse_foreign(table, lake.position())
         manifest, _ = chunk_manifest(ctx, key)
         manifest = replace(manifest, schema=_taken_in(ctx, manifest.schema, manifest.scn))
         paths = ctx.landing.local_paths(
@@ -70,14 +71,8 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
         asked = _asked(record, manifest.schema)
         refuse_mixed(ctx, table)
         applied = retried_out_of_memory(
-            lambda: ctx.lake.apply_chunk(
-                manifest,
-                paths,
-                generation=table.generation,
-                position=table.mirror_scn,
-                asked=asked,
-                ahead=ahead,
-                fence=lease.check,
+            lambda: lake.apply_chunk(
+                manifest, paths, position=table.mirror_scn, asked=asked, ahead=ahead
             )
         )
         gone = retried_out_of_memory(lambda: _settle(ctx, record, table, lease.check))
@@ -166,13 +161,8 @@ def _settle(ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence)
     lowest = min(chunk.scn for chunk in chunks)
     is_whole = all(is_of_whole_table(ctx, chunk, table) for chunk in chunks)
     if is_whole:
-        gone = ctx.lake.remove_gone(
-            *own,
-            lowest,
-            generation=table.generation,
-            position=table.mirror_scn,
-            fence=fence,
-        )
+        lake = ctx.table_lake(table, fence)
+        gone = lake.remove_gone(record.snapshot_id, lowest, position=table.mirror_scn)
     if is_whole or all(isinstance(chunk_part(chunk.range), ChunkKeys) for chunk in chunks):
         settle_quarantine(ctx, table, lowest, fence)
     return gone
@@ -182,7 +172,5 @@ def settle_quarantine(ctx: Context, table: TableRecord, scn: int, fence: Fence) 
     """Rows in quarantine that committed at or below an SCN count no more, since all that they
     changed was read as of it."""
     if table.in_quarantine:
-        rows = ctx.lake.resolve_quarantine(
-            table.table, scn, generation=table.generation, fence=fence
-        )
+        rows = ctx.table_lake(table, fence).resolve_quarantine(scn)
         ctx.store.tables.note_quarantine(table.table, rows)

@@ -51,13 +51,12 @@ class ChunkFiles:
     ) -> ChunkAhead | None:
         """Begin a chunk's files; None where they are not worth while."""
         self.discard(key)
-        ahead = self._ctx.lake.begin_chunk(
+        ahead = self._ctx.table_lake(self._ctx.table_record(key.table)).begin_chunk(
             schema,
             key.snapshot_id,
             key.number,
             scn,
             began.replace(tzinfo=None),
-            generation=self._ctx.table_record(key.table).generation,
             is_exact=is_exact,
             have_own_keys=have_own_keys,
         )

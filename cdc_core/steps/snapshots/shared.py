@@ -112,7 +112,7 @@ def refuse_mixed(ctx: Context, table: TableRecord) -> None:
         return
     applied = ctx.store.chunks.find(table.table, states=("applied",))
     read = max((one.scn for one in applied if one.scn >= joined), default=0)
-    known = ctx.lake.definition(table.table, table.generation)
+    known = ctx.table_lake(table).definition()
     if known is not None:
         newest = max((scn for scn in taken if scn <= read), default=0)
         refuse_mixed_values(known, versions, newest)

@@ -235,7 +235,7 @@ def _behind_the_lake(ctx: Context, state: TableRecord, part: ScnWindow) -> tuple
     Metadata store and landing were restored together then, and the windows are cut anew: what the
     mirror has it keeps, and the rest of the window follows.
     """
-    reached = ctx.lake.position(state.table, state.generation).mirror_scn
+    reached = ctx.table_lake(state).position().mirror_scn
     if reached is None or not part.scn_low < reached < part.scn_high:
         return state, part.scn_low
     _LOG.warning(

@@ -45,9 +45,7 @@ class LostPart:
 def lost_parts(ctx: Context, state: TableRecord) -> list[LostPart]:
     """What the table takes again before it goes on, in order. Result and errors are those of
     :func:`find_lost`."""
-    for problem, remedy in foreign_changes(
-        state.table, ctx.lake.position(state.table, state.generation)
-    ):
+    for problem, remedy in foreign_changes(state.table, ctx.table_lake(state).position()):
         _LOG.warning("%s: %s. %s.", state.table, problem, remedy)
     if found := find_lost(ctx, state):
         _LOG.warning(
@@ -68,7 +66,8 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
     table, position = state.table, state.mirror_scn
     if position is None:
         return []
-    log = ctx.lake.position(table, state.generation)
+    lake = ctx.table_lake(state)
+    log = lake.position()
     refuse_foreign(state, log)
     begun = max(state.snapshot_scn or 0, log.emptied_scn)
     has, logged = max(begun, log.mirror_scn or 0), max(begun, log.changelog_scn or 0)
@@ -78,7 +77,7 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
     layer = _layer_without_chunks(ctx, state)
     if not is_lost and not is_older and layer is None:
         return []
-    taken = ctx.lake.taken(table, state.generation)
+    taken = lake.taken()
     if taken.schema_scn is None or taken.lacks_mirror:
         return []
     if is_older:
@@ -114,7 +113,7 @@ def _layer_without_chunks(ctx: Context, state: TableRecord) -> DeltaLayer | None
     )
     if not chunks:
         return None
-    return ctx.lake.layer_without(state.table, state.generation, state.snapshot_id, chunks)
+    return ctx.table_lake(state).layer_without(state.snapshot_id, chunks)
 
 
 def _retired(ctx: Context, state: TableRecord, has: int) -> int:

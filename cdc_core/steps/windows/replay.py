@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from cdc_core.errors import NotYetError
-from cdc_core.lake.table_part import MirrorState, TablePart
+from cdc_core.lake.table_part import TablePart
 from cdc_core.landing.manifest import SchemaChange, WindowManifest
 from cdc_core.leases import POLL_SECONDS
 from cdc_core.model.identifiers import TableId
@@ -100,22 +100,20 @@ def _replay_table(
         return TableApplied(table=table, skipped=True)
     with ctx.writing(table) as lease:
         state = ctx.table_record(table)
-        refuse_foreign(state, ctx.lake.position(table, state.generation), ["changelog"])
+        lake = ctx.table_lake(state, lease.check)
+        refuse_foreign(state, lake.position(), ["changelog"])
         versions = [ctx.visible(one.schema) for one in ctx.store.schemas.versions(table)]
         latest, covered = versions[-1], ctx.store.chunks.covered_scn(table)
         is_inexact = lacks_commits(ctx, state)
         done = []
         for own in (replace(manifest, window=window) for window in windows):
             done.append(
-                ctx.lake.replay_window(
+                lake.replay_window(
                     own,
-                    table,
                     latest,
-                    generation=state.generation,
                     covered_scn=covered,
                     applied_scn=state.mirror_scn or 0,
                     is_inexact=is_inexact,
-                    fence=lease.check,
                 )
             )
             if state.in_quarantine:
@@ -128,11 +126,10 @@ def _replay_table(
                     transactions_paths=transactions,
                     late_above=late_above,
                 )
-                rows = ctx.lake.restore_quarantine(
+                rows = lake.restore_quarantine(
                     TablePart(manifest=own, schema=latest, landed=landed, earlier=versions),
-                    MirrorState(generation=state.generation, covered_scn=covered),
+                    covered_scn=covered,
                     keeps_text=not is_skipping(ctx.config, table),
-                    fence=lease.check,
                 )
                 ctx.store.tables.note_quarantine(table, rows)
         return replace(summed(table, done), seconds=seconds_since(started))

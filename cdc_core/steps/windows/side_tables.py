@@ -68,7 +68,7 @@ def count_transactions(ctx: Context, manifest: WindowManifest) -> None:
     ledger = committed_ledger(ctx.landing.local_paths(folder, [manifest.transactions_file]))
     with ctx.writing_beside("transactions") as lease:
         events = {
-            name: ctx.lake.count_events(TableId.parse(name), window)
+            name: ctx.lake.table(TableId.parse(name)).count_events(window)
             for name in manifest.tables_committed
         }
         landed = moment_of(manifest.landed)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from cdc_core.config import SourceConfig
 from cdc_core.errors import RowsGoneError
 from cdc_core.lake.apply.truncation import Truncation
+from cdc_core.lake.lake import TableLake
 from cdc_core.lake.table_part import ApplyRules, MirrorState, TablePart
 from cdc_core.landing.manifest import SchemaChange, WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
@@ -45,6 +46,11 @@ class WindowPart:
     def table(self) -> TableId:
         """Whose part this is."""
         return self.state.table
+
+    @property
+    def lake(self) -> TableLake:
+        """The table's Delta tables."""
+        return self.ctx.table_lake(self.state, self.fence)
 
     def take(self) -> tuple[TableApplied, Scn]:
         """Bring the part into the lake: up to its end, or to right before a DDL whose rows are
@@ -94,11 +100,9 @@ class WindowPart:
             is_new = change.schema.table == self.table and not change.empties
             if is_new and change.scn <= self.part.scn_high:
                 refuse_mixed(self.ctx, self.state)
-                self.ctx.lake.prepare_schema(
+                self.lake.prepare_schema(
                     self.ctx.visible(change.schema),
-                    generation=self.state.generation,
                     drops_columns=self.ctx.config.drops_columns(self.table),
-                    fence=self.fence,
                 )
 
     def _truncate(self, change: SchemaChange, transactions: Sequence[str]) -> TableApplied:
@@ -108,14 +112,7 @@ class WindowPart:
             files_of(self.ctx, self.manifest, self.table),
             self.ctx.config.events_of(self.table).skipped_operations,
         )
-        return self.ctx.lake.truncate(
-            self.table,
-            truncation,
-            transactions,
-            generation=self.state.generation,
-            read_scn=self.state.consistent_scn or 0,
-            fence=self.fence,
-        )
+        return self.lake.truncate(truncation, transactions, read_scn=self.state.consistent_scn or 0)
 
     def _apply(self, landed: LandedInput, position: Scn | None, covered: int) -> TableApplied:
         ctx, inexact = self.ctx, self.record.inexact
@@ -133,12 +130,9 @@ class WindowPart:
             is_inexact=inexact is not None and str(self.table) in inexact.tables,
         )
         stands = MirrorState(
-            generation=self.state.generation,
-            position=position,
-            covered_scn=covered,
-            read_scn=self.state.consistent_scn,
+            position=position, covered_scn=covered, read_scn=self.state.consistent_scn
         )
-        return ctx.lake.apply_window(part, stands, _rules(ctx, self.table), fence=self.fence)
+        return self.lake.apply_window(part, stands, _rules(ctx, self.table))
 
 
 def summed(table: TableId, done: Sequence[TableApplied]) -> TableApplied:
