@@ -70,12 +70,12 @@ def test_tasks_find_what_this_process_finds(spark_process: None, tmp_path: Path)
     there = [row for row in expected if row["_cdc_kind"] == "row" and not row["_cdc_missing"]]
     names = [*reducing.SCHEMA.column_names, COMMIT_SCN, ORDINAL]
     wrong = {**there[0], "NAME": "damaged"}
-    mirror = tmp_path / "mirror"
+    mirror = every.work.mirror
     kept = pa.Table.from_pylist(
         [wrong, *there[1:]], pa.schema([rule.compared.field(name) for name in names])
     )
-    session.createDataFrame(kept).write.format("delta").save(str(mirror))
-    different = every.derived(rule, str(mirror)).toArrow().to_pylist()
+    session.createDataFrame(kept).write.format("delta").mode("overwrite").save(mirror)
+    different = every.derived(rule, is_compared=True).toArrow().to_pylist()
     lacking = [row for row in expected if row["_cdc_missing"]]
     assert told(different) == told([there[0], *lacking])
 
@@ -95,12 +95,13 @@ def test_tasks_count_as_this_process_counts(spark_process: None, tmp_path: Path)
     expected = copies_source(changes, wanted, copies.SCHEMA).to_pylist()
     session = start_session(LakeConfig(path=str(tmp_path), driver_memory="1g"))
     rule = Counting(copies.SCHEMA, has_gaps=False, read_scn=copies.READ_SCN)
-    found = keyed(session, every, copies.SCHEMA).derived(rule).toArrow()
+    counted = keyed(session, every, copies.SCHEMA)
+    found = counted.derived(rule).toArrow()
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected))
     there = found.select([ROW_DIGEST, ROW_COPY, COMMIT_SCN, ORDINAL]).slice(1)
-    mirror = str(tmp_path / "mirror")
-    session.createDataFrame(there).write.format("delta").save(mirror)
-    different = keyed(session, every, copies.SCHEMA).derived(rule, mirror).toArrow()
+    written = session.createDataFrame(there).write.format("delta").mode("overwrite")
+    written.save(counted.work.mirror)
+    different = counted.derived(rule, is_compared=True).toArrow()
     assert different.num_rows == 1
     assert different.select(found.column_names[:3]).equals(found.slice(0, 1).select(found.column_names[:3]))  # fmt: skip
 

@@ -58,6 +58,7 @@ from cdc_core.lake.mirror.merge_audit import SentChunk, check_removed
 from cdc_core.lake.mirror.write import MirrorChange, write
 from cdc_core.lake.rows.logged_changes import reading_layer, rows_sql
 from cdc_core.lake.rows.multiset import number_copies
+from cdc_core.lake.rows.spark_reading import layer_sql
 from cdc_core.lake.rows.staging import StagedRows, found_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
@@ -252,7 +253,8 @@ class _ReplacingRows:
         name, scn = _name(manifest), manifest.scn
         emptied = truncated_scn(work, read_log(work.changelog))
         place = f"{scn}L AS {COMMIT_SCN}, {chunk_ordinal(is_exact=manifest.is_exact)}L AS {ORDINAL}"
-        sql = _replacing_sql(work.changelog, name, scn, schema, place, is_emptied=emptied > scn)
+        changes = rows_sql(work, session, schema)
+        sql = _replacing_sql(changes, name, scn, schema, place, is_emptied=emptied > scn)
         with translated("reducing a chunk", **work.facts()):
             # MERGE looks at its source several times, and the rows are counted before; it shall be
             # computed once.
@@ -342,7 +344,9 @@ def remove_gone(
     name = f"{snapshot_id}/{GONE}"
     found: int | None = None
     if app not in changelog.transactions:
-        sql = _gone_sql(work, snapshot_id, scn_lowest, schema)
+        changes = rows_sql(work, session, schema)
+        there = _mirror_sql(work, session, schema)
+        sql = _gone_sql(there, changes, snapshot_id, scn_lowest, schema)
         with found_rows(work, session, sql, doing="looking for keys that are gone") as keys:
             found = keys.rows
             if found == 0:
@@ -373,10 +377,11 @@ def _without(
     """Delete what the change log's ``d`` rows of a snapshot name from the mirror; MERGE's counts.
     ``found`` are the keys that this attempt found there, None if an earlier one did."""
     on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
+    gone = _of_chunk(rows_sql(work, session, schema), name, "d", schema.key)
     with work.commit(session, "deleting what is gone", metadata, txn):
         counts = list(
             session.sql(
-                f"MERGE INTO {delta(work.mirror)} t USING {_of_chunk(rows_sql(work.changelog, schema), name, 'd', schema.key)} s "
+                f"MERGE INTO {delta(work.mirror)} t USING {gone} s "
                 f"ON {on} WHEN MATCHED AND t.{COMMIT_SCN} <= {scn} THEN DELETE"
             ).collect()
         )
@@ -479,17 +484,24 @@ def _counted_twice(work: TableWork) -> LakeError:
     )
 
 
-def _gone_sql(work: TableWork, snapshot_id: str, scn: int, schema: TableSchema) -> str:
+def _mirror_sql(work: TableWork, session: Any, schema: TableSchema) -> str:
+    """The mirror's keys and positions, as a relation of SQL."""
+    columns = mirror_schema(schema)
+    columns = pa.schema([columns.field(name) for name in (*schema.key, COMMIT_SCN, ORDINAL)])
+    return layer_sql(work, session, "mirror", columns)
+
+
+def _gone_sql(mirror: str, changes: str, snapshot_id: str, scn: int, schema: TableSchema) -> str:
     """Keys of the mirror that no chunk of the snapshot has, and that nothing above the SCN has
-    touched."""
+    touched. ``mirror`` and ``changes`` are relations of SQL."""
     found = (
-        f"SELECT {_keys(schema, 'after')} FROM {rows_sql(work.changelog, schema)} "
+        f"SELECT {_keys(schema, 'after')} FROM {changes} "
         f"WHERE _cdc_op = 'r' AND STARTSWITH(_cdc_snapshot, {string_literal(snapshot_id + '/')})"
     )
     return f"""
-        SELECT DISTINCT {_listed(schema.key, "m")} FROM {delta(work.mirror)} m
+        SELECT DISTINCT {_listed(schema.key, "m")} FROM {mirror} m
         LEFT ANTI JOIN ({found}) r ON {_same(schema, "m", "r")}
-        LEFT ANTI JOIN ({_later_sql(work.changelog, scn, schema)}) l ON {_same(schema, "m", "l")}
+        LEFT ANTI JOIN ({_later_sql(changes, scn, schema)}) l ON {_same(schema, "m", "l")}
         WHERE m.{COMMIT_SCN} <= {scn}
     """
 
@@ -503,15 +515,17 @@ def _asked_keys(
 ) -> pa.Table:
     """Keys that were asked for, that the mirror has and the chunk lacks, and that nothing later has
     touched."""
-    found = [tuple(row.values()) for row in landed.to_pylist()]
+    found, session = [tuple(row.values()) for row in landed.to_pylist()], work.session_for()
+    later = _later_sql(rows_sql(work, session, schema), manifest.scn, schema)
+    mirror = _mirror_sql(work, session, schema)
     sql = f"""
-        SELECT DISTINCT {_listed(schema.key, "m")} FROM {delta(work.mirror)} m
+        SELECT DISTINCT {_listed(schema.key, "m")} FROM {mirror} m
         LEFT SEMI JOIN {_values_sql(asked, schema)} a ON {_same(schema, "m", "a")}
         LEFT ANTI JOIN {_values_sql(found, schema)} r ON {_same(schema, "m", "r")}
-        LEFT ANTI JOIN ({_later_sql(work.changelog, manifest.scn, schema)}) l ON {_same(schema, "m", "l")}
+        LEFT ANTI JOIN ({later}) l ON {_same(schema, "m", "l")}
     """
     with translated("looking for keys that are gone", **work.facts()):
-        return work.session_for().sql(sql).toArrow()
+        return session.sql(sql).toArrow()
 
 
 def _values_sql(keys: Sequence[Sequence[Any]], schema: TableSchema) -> str:
@@ -533,16 +547,16 @@ def _values_sql(keys: Sequence[Sequence[Any]], schema: TableSchema) -> str:
     return f"(SELECT * FROM VALUES {values} AS v({_listed(schema.key)}))"
 
 
-def _later_sql(changelog: str, scn: int, schema: TableSchema) -> str:
+def _later_sql(changes: str, scn: int, schema: TableSchema) -> str:
     """Keys that windows or other chunks have touched above the SCN."""
     return " UNION ALL ".join(
-        f"SELECT {_keys(schema, image)} FROM {rows_sql(changelog, schema)} WHERE {COMMIT_SCN} > {scn} AND {image} IS NOT NULL"
+        f"SELECT {_keys(schema, image)} FROM {changes} WHERE {COMMIT_SCN} > {scn} AND {image} IS NOT NULL"
         for image in ("before", "after")
     )
 
 
 def _replacing_sql(
-    changelog: str, name: str, scn: int, schema: TableSchema, place: str, *, is_emptied: bool
+    changes: str, name: str, scn: int, schema: TableSchema, place: str, *, is_emptied: bool
 ) -> str:
     """What :func:`~cdc_core.lake.mirror.merge.replace_sql` needs: each key that the chunk decides
     once as ``del``, and its row, with the columns of ``place``. Where a later TRUNCATE emptied the
@@ -560,14 +574,13 @@ def _replacing_sql(
         else f"CAST(NULL AS {spark_type(kind)}) AS {quote_name(column)}"
         for column, kind in columns_of(schema)
     )
-    rows = rows_sql(changelog, schema)
     is_void = "WHERE FALSE" if is_emptied else ""
-    landed = _of_chunk(rows, name, "r", schema.column_names)
-    gone = _of_chunk(rows, name, "d", schema.key)
+    landed = _of_chunk(changes, name, "r", schema.column_names)
+    gone = _of_chunk(changes, name, "d", schema.key)
     return f"""
         WITH decided AS (
           SELECT r.* FROM {landed} r
-          LEFT ANTI JOIN ({_later_sql(changelog, scn, schema)}) l ON {_same(schema, "r", "l")} {is_void}
+          LEFT ANTI JOIN ({_later_sql(changes, scn, schema)}) l ON {_same(schema, "r", "l")} {is_void}
         )
         SELECT {columns}, {place}, 'row' AS _cdc_kind FROM decided r
         UNION ALL SELECT {nothing}, {place}, 'del' AS _cdc_kind FROM decided r

@@ -42,6 +42,7 @@ from cdc_core.lake.mirror.merge_audit import check_removed
 from cdc_core.lake.mirror.write import MirrorChange, MirrorCommit, write
 from cdc_core.lake.rows.derivation import derived_before
 from cdc_core.lake.rows.logged_changes import files_of, logged_changes
+from cdc_core.lake.rows.spark_reading import layer_sql
 from cdc_core.lake.rows.staging import FoundRows, found_rows
 from cdc_core.lake.rows.window_rows import WindowRows
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
@@ -62,7 +63,7 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.spark.session import translated
 from cdc_core.stage.changes import of_window
-from cdc_core.stage.layout import COMMIT_SCN, change_schema
+from cdc_core.stage.layout import COMMIT_SCN, change_schema, mirror_schema
 from cdc_core.stage.snapshot import absent_of_keys, key_images, repeated
 
 
@@ -96,12 +97,13 @@ def empty_partitions(
         mirrored = in_mirror(work, schema)
         where = " OR ".join(f"({rows_sql(one, mirrored)})" for one in truncation.partitions)
         keys = ", ".join(map(quote_name, mirrored.key))
-        sql = f"SELECT {keys} FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {scn} AND ({where})"
+        mirror = layer_sql(work, session, "mirror", mirror_schema(mirrored))
+        sql = f"SELECT {keys} FROM {mirror} WHERE {COMMIT_SCN} < {scn} AND ({where})"
         with ExitStack() as held:
             parts = [held.enter_context(found_rows(work, session, sql, doing=_LOOKING))]
             mirrored_rows = parts[0].rows
             if read_scn >= scn:
-                unmirrored = _unmirrored(work, session, truncation, schema, where)
+                unmirrored = _unmirrored(work, session, truncation, schema, where, mirror)
                 parts.append(held.enter_context(unmirrored))
             found = sum(part.rows for part in parts)
             if found:
@@ -164,7 +166,12 @@ def _delete(work: TableWork, schema: TableSchema, scn: int, metadata: str) -> Mi
 
 @contextmanager
 def _unmirrored(
-    work: TableWork, session: Any, truncation: Truncation, schema: TableSchema, where: str
+    work: TableWork,
+    session: Any,
+    truncation: Truncation,
+    schema: TableSchema,
+    where: str,
+    mirror: str,
 ) -> Iterator[FoundRows]:
     """Keys of rows that were the partitions' by the change log, of those that the mirror does not
     have from before the DDL.
@@ -184,7 +191,7 @@ def _unmirrored(
     )
     sql = (
         f"SELECT {keys}, ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) AS {_IS_UNKNOWN}"
-        f" FROM {_DERIVED} d LEFT ANTI JOIN (SELECT * FROM {delta(work.mirror)} WHERE {COMMIT_SCN} < {truncation.scn}) m ON {same}"
+        f" FROM {_DERIVED} d LEFT ANTI JOIN (SELECT * FROM {mirror} WHERE {COMMIT_SCN} < {truncation.scn}) m ON {same}"
         f" WHERE d._cdc_kind = 'row' AND (ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) OR {where})"
     )
     with ExitStack() as held:

@@ -134,7 +134,8 @@ def find_different(
         rows, absent = found
         sent = SentRows.of_table(rows, mirrored, facts)
         return MirrorDifferences(version, sent, absent, rows, is_counted=schema.is_by_all_columns)
-    session, changes = work.session_for(), window_sql(work.changelog, scn_high, schema)
+    session = work.session_for()
+    changes = window_sql(work, session, scn_high, schema)
     with translated("deriving a window's keys", **work.facts()):
         frame = rederived(
             work, session, changes, schema, position=position, covered_scn=covered_scn,

@@ -25,9 +25,10 @@ import pyarrow.parquet as pq
 from cdc_core.delta.history import filesystem_of
 from cdc_core.delta.storage import storing
 from cdc_core.errors import PreflightError, RowCountError
+from cdc_core.lake.rows.spark_reading import layer_sql
 from cdc_core.lake.rows.staging import ddl_of, found_rows
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import delta, quote_name, string_literal
+from cdc_core.lake.tables import quote_name, string_literal
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.spark.tasks import map_rows
@@ -164,16 +165,16 @@ class KeyedChanges:
     added: AddedColumns
     wanted: str | None
 
-    def derived(self, rule: Rule, mirror: str | None = None) -> Any:
-        """A DataFrame of what the rule says, computed already; of the keys that the mirror in a
-        folder has otherwise, if one is given.
+    def derived(self, rule: Rule, *, is_compared: bool = False) -> Any:
+        """A DataFrame of what the rule says, computed already; ``is_compared``: of the keys that
+        the mirror has otherwise.
 
         Raises:
             CdcError: As the rule raises, and :func:`cdc_core.spark.tasks.map_rows`.
         """
         sql = self._sql(self.schema.column_names)
-        if mirror is not None:
-            compared = self._mirror_sql(mirror, rule.compared.names)
+        if is_compared:
+            compared = self._mirror_sql(rule.compared)
             sql = f"SELECT *, NULL AS {_MIRROR} FROM ({sql}) UNION ALL {compared}"
         with translated(_DERIVING, **self.work.facts()):
             frame = self.session.sql(sql).repartition(_HASH).sortWithinPartitions(_HASH, COMMIT_SCN)
@@ -247,15 +248,16 @@ class KeyedChanges:
             f" FROM (SELECT *, EXPLODE({sides}) AS is_old FROM {self.rows}) c{self._among(keys)}"
         )
 
-    def _mirror_sql(self, mirror: str, columns: Sequence[str]) -> str:
+    def _mirror_sql(self, columns: pa.Schema) -> str:
         """The mirror's rows of the same keys, beside no change."""
+        mirror = layer_sql(self.work, self.session, "mirror", columns)
         light = ", ".join(f"NULL AS {one}" for one in LIGHT)
         keys = [f"m.{quote_name(key)}" for key in self.schema.key]
-        fields = ", ".join(f"{string_literal(one)}, m.{quote_name(one)}" for one in columns)
+        fields = ", ".join(f"{string_literal(one)}, m.{quote_name(one)}" for one in columns.names)
         return (
             f"SELECT XXHASH64({', '.join(keys)}) AS {_HASH}, {light}, FALSE AS is_old,"
             f" FALSE AS is_new, NULL AS before, NULL AS after, NAMED_STRUCT({fields}) AS {_MIRROR}"
-            f" FROM {delta(mirror)} m{self._among(keys)}"
+            f" FROM {mirror} m{self._among(keys)}"
         )
 
     def _among(self, keys: Sequence[str]) -> str:

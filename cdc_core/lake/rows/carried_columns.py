@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from cdc_core.lake.definitions.defaults import sql_literal
 from cdc_core.lake.rows.staging import ddl_of
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import delta, quote_name, string_literal
+from cdc_core.lake.tables import quote_name, string_literal
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.stage.carried_columns import CarriedPlaces
@@ -175,12 +175,12 @@ def _fills(column: str, slot: str) -> str:
 
 
 def mirror_origin(mirror: str, schema: TableSchema, absent: Sequence[str]) -> str:
-    """Origin for a window: the mirror's rows."""
+    """Origin for a window: the mirror's rows. ``mirror`` is a relation of SQL."""
     keys = ", ".join(f"{quote_name(key)} AS key{i}" for i, key in enumerate(schema.key))
     values = ", ".join(
         f"NAMED_STRUCT('v', {quote_name(column)}) AS o{i}" for i, column in enumerate(absent)
     )
-    return f"SELECT {keys}, {values}, {COMMIT_SCN} AS origin_scn FROM {delta(mirror)}"
+    return f"SELECT {keys}, {values}, {COMMIT_SCN} AS origin_scn FROM {mirror}"
 
 
 def history_origin(

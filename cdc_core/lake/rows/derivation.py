@@ -54,7 +54,7 @@ def rederived(
     if is_late and not schema.is_by_all_columns:
         every = history.keyed(in_mirror(work, schema), None)
         wanted = None if every.kinds().moved_absent else wanted
-    return history.derived(wanted, covered_scn, has_gaps=has_gaps, mirror=work.mirror)
+    return history.derived(wanted, covered_scn, has_gaps=has_gaps, is_compared=True)
 
 
 def derived(
@@ -115,7 +115,7 @@ class _History:
         if is_below:
             self._own = below(position, self._own)
             which += f" AND {COMMIT_SCN} < {position}"
-        self.rows = f"(SELECT * FROM {rows_sql(work.changelog, schema)} WHERE {which})"
+        self.rows = f"(SELECT * FROM {rows_sql(work, session, schema)} WHERE {which})"
 
     def keyed(self, held: TableSchema, wanted: str | None, rows: str | None = None) -> KeyedChanges:
         """Its changes by their keys; ``held`` is the table with the columns that matter."""
@@ -129,17 +129,18 @@ class _History:
         )
 
     def derived(
-        self, wanted: str | None, covered_scn: int, *, has_gaps: bool, mirror: str | None = None
+        self, wanted: str | None, covered_scn: int, *, has_gaps: bool, is_compared: bool = False
     ) -> Any:
         """What the table's rule says of the wanted keys."""
         if self._schema.is_by_all_columns:
             counting = Counting(self._schema, has_gaps, self._read_scn())
-            return self.keyed(self._schema, wanted).derived(counting, mirror)
+            return self.keyed(self._schema, wanted).derived(counting, is_compared=is_compared)
         held, has_gaps = in_mirror(self._work, self._schema), QuarantineTable(self._work).exists
-        return self.reduced(held, wanted, Reduction(held, has_gaps, covered_scn), mirror)
+        rule = Reduction(held, has_gaps, covered_scn)
+        return self.reduced(held, wanted, rule, is_compared=is_compared)
 
     def reduced(
-        self, held: TableSchema, wanted: str | None, rule: Reduction, mirror: str | None = None
+        self, held: TableSchema, wanted: str | None, rule: Reduction, *, is_compared: bool = False
     ) -> Any:
         """One row per key, in which changes of key have what they carry along."""
         keyed, work, session = self.keyed(held, wanted), self._work, self._session
@@ -153,7 +154,7 @@ class _History:
             origin = history_origin(self.rows, held, absent, added)
             rows = carried_sql(self.rows, held, absent, added, origin, view)
             keyed = self.keyed(held, wanted, f"({rows})")
-        return keyed.derived(rule, mirror)
+        return keyed.derived(rule, is_compared=is_compared)
 
     def _read_scn(self) -> int:
         """The SCN of the snapshot whose rows are among the changes; 0 if there are none."""

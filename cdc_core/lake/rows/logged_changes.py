@@ -17,13 +17,14 @@ from cdc_core.delta.errors import at_work
 from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
 from cdc_core.delta.history import filesystem_of, read_log
 from cdc_core.errors import CHANGELOG_HINT, MIRROR_HINT
-from cdc_core.lake.definitions.evolution import added_columns
-from cdc_core.lake.tables import delta, quote_name, string_literal
+from cdc_core.lake.definitions.evolution import added_columns, known_schema
+from cdc_core.lake.rows.spark_reading import layer_sql
+from cdc_core.lake.tables import quote_name, string_literal
 from cdc_core.model.reports import DeltaLayer
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.absent_names import LISTS
 from cdc_core.stage.changes import LoggedChanges, OwnRows
-from cdc_core.stage.layout import ORDINAL
+from cdc_core.stage.layout import ORDINAL, change_schema
 
 if TYPE_CHECKING:
     from cdc_core.lake.table_context import TableWork
@@ -114,22 +115,24 @@ def reading_layer(work: TableWork, layer: DeltaLayer) -> AbstractContextManager[
     return at_work("reading the change log", work.facts(), hint=CHANGELOG_HINT)
 
 
-def window_sql(changelog: str, scn_high: int, schema: TableSchema) -> str:
+def window_sql(work: TableWork, session: Any, scn_high: int, schema: TableSchema) -> str:
     """One window's rows of the change log, as a relation of SQL."""
-    return f"(SELECT * FROM {rows_sql(changelog, schema)} WHERE _cdc_window = {scn_high} AND _cdc_snapshot IS NULL)"
+    rows = rows_sql(work, session, schema)
+    return f"(SELECT * FROM {rows} WHERE _cdc_window = {scn_high} AND _cdc_snapshot IS NULL)"
 
 
-def rows_sql(changelog: str, schema: TableSchema) -> str:
-    """The change log's rows, as a relation of SQL: columns, also those that a row lists as absent,
-    under the names that they have in ``schema``."""
+def rows_sql(work: TableWork, session: Any, schema: TableSchema) -> str:
+    """The change log's rows, as a relation of SQL for the session: columns, also those that a row
+    lists as absent, under the names that they have in ``schema``."""
+    held = known_schema(read_log(work.changelog)) or schema
+    changelog = layer_sql(work, session, "changelog", change_schema(held))
     names = {old: new for old, new in schema.present_names.items() if old != new}
     if not names:
-        return delta(changelog)
+        return changelog
     lists = ", ".join(f"{_list_sql(one, names)} AS {one}" for one in LISTS)
     images = ", ".join(_image_sql(image, schema) for image in ("before", "after"))
     return (
-        f"(SELECT * EXCEPT (before, after, {', '.join(LISTS)}), {lists}, {images} "
-        f"FROM {delta(changelog)})"
+        f"(SELECT * EXCEPT (before, after, {', '.join(LISTS)}), {lists}, {images} FROM {changelog})"
     )
 
 

@@ -25,6 +25,7 @@ from cdc_core.lake.rows.by_key import Reduction as KeyReduction
 from cdc_core.lake.rows.carried_columns import carried_sql, carried_view, mirror_origin
 from cdc_core.lake.rows.executors import Reduction
 from cdc_core.lake.rows.logged_changes import window_sql
+from cdc_core.lake.rows.spark_reading import layer_sql
 from cdc_core.lake.rows.staging import StagedRows, staged_by_executors, staged_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.schema.table import TableSchema
@@ -168,8 +169,9 @@ class WindowRows:
         added = added_columns(read_log(work.changelog))
         carried = carry_columns(self.changes, schema, absent, has_gaps=self.has_gaps)
         view = carried_view(work, session, carried, has_mirror=True)
-        origin = mirror_origin(work.mirror, schema, absent)
-        rows = window_sql(work.changelog, self.scn_high, self.schema)
+        mirror = layer_sql(work, session, "mirror", mirror_schema(schema))
+        origin = mirror_origin(mirror, schema, absent)
+        rows = window_sql(work, session, self.scn_high, self.schema)
         keyed = KeyedChanges(
             work=work,
             session=session,
