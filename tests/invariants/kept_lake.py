@@ -6,7 +6,6 @@ there whole or not at all, and the second writer of one loses. The judge reads t
 
 from __future__ import annotations
 
-import copy
 import os
 import pickle
 import threading
@@ -140,9 +139,9 @@ class KeptLake(MemoryLake):
         name = f"{number:06d}.version"
         scratch = place / f"{name}.{os.getpid()}.{threading.get_ident()}"
         found = self.tables[table]
-        rows = [copy.copy(values) for values, _, _ in found.rows.values()]
+        rows = self.rows_by_name(table)
         with scratch.open("wb") as file:
-            pickle.dump(Version(scn_high, rows, found.logged), file)
+            pickle.dump(Version(scn_high, rows, found.history), file)
             pickle.dump(found, file)
         self._link(scratch, place / name, table)
         scratch.unlink()

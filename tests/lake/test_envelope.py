@@ -61,7 +61,7 @@ def written(source: OracleSource, name: str) -> None:
     config = source.pipeline.config
     path = f"{config.lake.path}/{config.name}/changelog/{table_id(name).path}"
     columns = change_schema(found.schema)
-    rows = [{field.name: row.get(field.name) for field in columns} for row in found.logged]
+    rows = [{field.name: row.get(field.name) for field in columns} for row in found.history]
     properties = changelog_properties(config.name, found.schema, 1)
     create_table(path, columns, properties, doing="creating", facts={})
     write_deltalake(path, pa.Table.from_pylist(rows, columns), mode="append")

@@ -1,30 +1,36 @@
 """A lake in memory: what the steps ask of :class:`cdc_core.lake.lake.Lake`, without a JVM.
 
-It decodes landed redo with the same pure functions as the lake, keeps change logs and mirrors as Python values, and
-is as strict about order and repetition as Delta is. ``fail`` makes the next calls for a table raise; ``calls`` is what was
-asked, in order.
+Change logs and mirrors are Python values under the names that columns have for life, as Delta's files have them. What becomes of a
+mirror's rows, the product says: the rows by ``stage.reduction``, ``stage.carried_columns`` and ``stage.multiset``, what they do by the rules of
+``lake.mirror.write.MirrorChange``. It is as strict about order and repetition as Delta is. ``fail`` makes the next calls for a
+table raise; ``calls`` is what was asked, in order.
 """
 
 from __future__ import annotations
 
-import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from inspect import signature
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from cdc_core.config import LakeConfig, MaintenanceConfig
 from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.decode.widened import widened
-from cdc_core.errors import CdcError, LakeError, NotYetError, RowsGoneError, SchemaMismatchError
+from cdc_core.errors import (
+    CdcError,
+    DecodeError,
+    LakeError,
+    NotYetError,
+    RowsGoneError,
+    SchemaMismatchError,
+)
 from cdc_core.lake.applied_in_delta import AppliedInDelta
 from cdc_core.lake.apply.chunk_prewrite import ChunkAhead
 from cdc_core.lake.apply.emptied_partitions import refuse_stale
@@ -32,6 +38,8 @@ from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.catalog import Registration
 from cdc_core.lake.comparison.sides import MirrorComparison
 from cdc_core.lake.lake import Lake, TableLake
+from cdc_core.lake.mirror.merge import ArrowRule, KeyRule, TruncationRule
+from cdc_core.lake.rows.multiset import CopiesRule
 from cdc_core.lake.side_tables.positions import Positions
 from cdc_core.lake.side_tables.source_tables import BesideName
 from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
@@ -43,13 +51,31 @@ from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.evolution import holding, judge
 from cdc_core.schema.partition_bounds import bound_value
-from cdc_core.schema.table import Column, TableSchema
-from cdc_core.schema.types import arrow_type
+from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, Column, TableSchema
+from cdc_core.schema.types import arrow_schema, arrow_type
 from cdc_core.stage.absent_names import LISTS
+from cdc_core.stage.carried_columns import NOTHING_CARRIED, carry_columns
+from cdc_core.stage.changes import LIGHT, AddedColumn, HeldChanges, LightChanges, LoggedChanges
 from cdc_core.stage.committed import read_committed
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.definitions import SCHEMA_CHANGES
-from cdc_core.stage.layout import OPTIONAL, change_schema
+from cdc_core.stage.difference import different_rows, rows_of_keys, touching
+from cdc_core.stage.layout import (
+    CHANGE_FIELDS,
+    COMMIT_SCN,
+    OPTIONAL,
+    ORDINAL,
+    change_schema,
+    chunk_ordinal,
+    mirror_schema,
+)
+from cdc_core.stage.merge import lacking_row
+from cdc_core.stage.multiset.copies import (
+    copies_source,
+    count_copies,
+    different_copies,
+    touched_digests,
+)
 from cdc_core.stage.quarantine import (
     QUARANTINE_SCHEMA,
     Sieve,
@@ -57,28 +83,24 @@ from cdc_core.stage.quarantine import (
     left_out_rows,
     without_text,
 )
+from cdc_core.stage.reduction import merge_source, reduce_changes
+from cdc_core.stage.snapshot import ChunkRows, deletions
 from cdc_core.stage.transactions import TRANSACTIONS
 from cdc_core.stage.window import decodable_rows, staged_changes
-from tests.steps import counted_rows
 
 Key = tuple[Any, ...]
-CHUNK_ORDINAL = 2**63 - 1
-WATERMARK_ORDINAL = CHUNK_ORDINAL - 1
 
 
 @dataclass
 class MemoryTable:
-    """Change log and mirror of one table. ``rows`` maps a key to (values, commit SCN, ordinal); ``history`` are the change log's
-    rows, those of chunks included. ``displaced`` are rows whose key another row has taken, as in ``SET id = id + 1``: each moves
-    on in the same transaction."""
+    """Change log and mirror of one table, all values by what their columns are stored as. ``rows`` maps a key to (values, commit SCN,
+    ordinal); ``history`` are the change log's rows, those of chunks included; ``added`` are columns that came later, with the default of
+    older rows."""
 
     rows: dict[Key, tuple[dict[str, Any], int, int]] = field(default_factory=dict)
-    displaced: dict[Key, dict[str, Any]] = field(default_factory=dict)
-    touched: dict[Key, int] = field(default_factory=dict)
-    changes: list[dict[str, Any]] = field(default_factory=list)
-    transactions: dict[str, int] = field(default_factory=dict)
-    read: dict[str, set[Key]] = field(default_factory=lambda: defaultdict(set))
     history: list[dict[str, Any]] = field(default_factory=list)
+    added: dict[str, pa.Scalar | None] = field(default_factory=dict)
+    transactions: dict[str, int] = field(default_factory=dict)
     brought: dict[int, TableApplied] = field(default_factory=dict)
     quarantine: dict[int, pa.Table] = field(default_factory=dict)
     schema: TableSchema | None = None
@@ -86,27 +108,104 @@ class MemoryTable:
     read_scn: int = 0
     truncated_scn: int = 0
     partitions_scn: int = 0
-    digests: counted_rows.Digests = field(default_factory=counted_rows.Digests)
 
     @property
-    def logged(self) -> list[dict[str, Any]]:
-        """The change log's rows as Delta has them, each column as it is stored."""
-        if self.schema is None or self.schema.as_logged() is self.schema:
-            return self.history
-        names, rows = self.schema.stored_names, [dict(one) for one in self.history]
-        for row in rows:
-            for image in ("before", "after"):
-                values = row[image]
-                row[image] = values and {names.get(name, name): one for name, one in values.items()}
-            for lists in {*LISTS} & {*row}:
-                row[lists] = [names.get(name, name) for name in row[lists]]
-        return rows
+    def changes(self) -> list[dict[str, Any]]:
+        """The change log's rows that no snapshot brought."""
+        return [one for one in self.history if one["_cdc_snapshot"] is None]
 
     @property
     def in_quarantine(self) -> pa.Table:
         """The rows in quarantine that count still."""
         rows = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *self.quarantine.values()])
         return rows.filter(pc.is_null(rows["resolved_scn"]))
+
+    def counting(self, more: Sequence[dict[str, Any]] = ()) -> list[dict[str, Any]]:
+        """The change log's rows since the last TRUNCATE, and some that come now."""
+        return [
+            one
+            for one in (*self.history, *more)
+            if one["_cdc_op"] != "t" and one[COMMIT_SCN] >= self.truncated_scn
+        ]
+
+    def keys_above(self, schema: TableSchema, scn: int) -> set[Key]:
+        """The keys that something above an SCN touches."""
+        later = (one for one in self.history if one[COMMIT_SCN] > scn)
+        images = (one[side] for one in later for side in ("before", "after"))
+        return {_key(schema, image) for image in images if image}
+
+    def mirror(self, schema: TableSchema) -> pa.Table:
+        """The mirror's rows, in the columns of ``stage.layout.mirror_schema``."""
+        names = schema.stored_names
+        rows = [
+            {name: values.get(own) for name, own in names.items()} | {COMMIT_SCN: scn, ORDINAL: at}
+            for values, scn, at in self.rows.values()
+        ]
+        return pa.Table.from_pylist(rows, mirror_schema(schema))
+
+    def put(self, rows: pa.Table, schema: TableSchema) -> None:
+        """Let the mirror have rows in these columns, in the place of those of their keys."""
+        names = schema.stored_names
+        for row in rows.to_pylist():
+            values = {own: row[name] for name, own in names.items()}
+            self.rows[_key(schema, values)] = (values, row[COMMIT_SCN], row[ORDINAL])
+
+    def take(self, rule: ArrowRule, rows: pa.Table) -> int:
+        """Let rows change the mirror by their rule; how many it deleted."""
+        merge, mirror = rule.in_arrow(rows), self.mirror(rule.columns)
+        merged = merge.merged(mirror, merge.effects(mirror))
+        assert merge.rows_inserted <= rows.num_rows
+        self.rows.clear()
+        self.put(pa.concat_tables([merged, merge.inserted()]), rule.columns)
+        return merge.rows_deleted
+
+
+class _Changes(HeldChanges):
+    """Changes of a lake in memory, as a task of Spark has those of its keys, under the names of a definition."""
+
+    def __init__(
+        self, found: MemoryTable, changes: Sequence[dict[str, Any]], schema: TableSchema
+    ) -> None:
+        self.schema, columns = schema, arrow_schema(schema)
+        stored, present = schema.stored_names, schema.present_names
+        kinds = {name: kind for name, kind in CHANGE_FIELDS if name in LIGHT}
+        arrays = {name: pa.array([one[name] for one in changes], kinds[name]) for name in LIGHT}
+        lists = [[present.get(one, one) for one in row["_cdc_absent"]] for row in changes]
+        arrays["_cdc_absent"] = pa.array(lists, kinds["_cdc_absent"])
+        for image, names in (("before", schema.key), ("after", schema.column_names)):
+            values = [
+                one[image] and {name: one[image].get(stored[name]) for name in names}
+                for one in changes
+            ]
+            arrays[image] = pa.array(values, pa.struct([columns.field(name) for name in names]))
+        arrays |= {"is_old": arrays["before"].is_valid(), "is_new": arrays["after"].is_valid()}
+        added = {
+            column.name: AddedColumn(place, default.cast(arrow_type(column)))
+            for place, column in enumerate(schema.columns)
+            if (default := found.added.get(column.stored_as)) is not None
+        }
+        super().__init__(pa.table(arrays), schema, added)
+
+    def light_of_moves(self) -> LightChanges:
+        """All of them."""
+        return self.light()
+
+    @cached_property
+    def absent(self) -> tuple[list[str], bool]:
+        """The columns that some change lacks, and whether a change of key is among these changes."""
+        named, moved_absent = self.light().kinds(self.schema.column_names)
+        return [one for one in self.schema.column_names if one in named], moved_absent
+
+    def rows(self, mirror: pa.Table, near: LightChanges, *, has_gaps: bool) -> pa.Table:
+        """One row per key of changes that are looked at."""
+        absent, moved_absent = self.absent
+        carried = NOTHING_CARRIED
+        if moved_absent:
+            own = cast("LoggedChanges", self)
+            followed = carry_columns(own, self.schema, absent, has_gaps=has_gaps)
+            carried = followed.values(mirror, self.schema)
+        reduced = reduce_changes(near, self.schema, absent, has_gaps=has_gaps, carried=carried)
+        return merge_source(self, reduced, self.schema, carried)
 
 
 _BESIDE = {"transactions": TRANSACTIONS, "schema_changes": SCHEMA_CHANGES}
@@ -194,15 +293,18 @@ class MemoryLake:
         schema = found.schema.in_oracle() if found.schema and of_oracle else found.schema
         if schema and schema.is_by_all_columns:
             schema = schema.as_in_rows()
-        names = schema.column_names if schema else ()
+        names = schema.stored_names.values() if schema else ()
         rows = [tuple(values.get(name) for name in names) for values, _, _ in found.rows.values()]
         return sorted(rows, key=repr)
 
     def rows_by_name(self, table: TableId) -> list[dict[str, Any]]:
         """The mirror's rows, each value by the name of its column."""
         found = self.tables[table]
-        names = found.schema.column_names if found.schema else ()
-        return [{name: values.get(name) for name in names} for values, _, _ in found.rows.values()]
+        names = found.schema.stored_names if found.schema else {}
+        return [
+            {name: values.get(own) for name, own in names.items()}
+            for values, _, _ in found.rows.values()
+        ]
 
     # -- what the steps call -----------------------------------------------------------------------------------------
 
@@ -276,22 +378,16 @@ class MemoryLake:
             found.quarantine[window.scn_high] = refused
         self.before("quarantined", table)
         found.schema = schema
-        for image in (one[side] for one in changes for side in ("before", "after") if one[side]):
-            if schema.is_by_all_columns:
-                found.digests.check(schema, image)
-        if any(change["_cdc_commit_scn"] <= window.scn_low for change in changes):
+        has_gaps = bool(found.quarantine) or part.is_inexact
+        if any(change[COMMIT_SCN] <= window.scn_low for change in changes):
             late_scn = part.manifest.late_scn
             if late_scn is not None and late_scn < found.partitions_scn:
                 raise RowsGoneError("a commit is from before rows went with a partition")
-            self.derive(found, schema, changes)
-        elif schema.is_by_all_columns:
-            for change in changes:
-                if change["_cdc_commit_scn"] > found.read_scn:
-                    counted_rows.pile(found.rows, schema, change, has_gaps=part.is_inexact)
+            every, covered = found.counting(changes), state.covered_scn
+            self.repair(found, schema, every, covered_scn=covered, has_gaps=has_gaps)
         else:
-            covered = state.covered_scn
-            self.merge(found, schema, changes, covered, read_scn or -1, has_gaps=part.is_inexact)
-        found.changes += changes
+            read_scn = window.scn_high if part.is_inexact else read_scn
+            self.merge(found, schema, changes, state.covered_scn, read_scn, has_gaps=has_gaps)
         found.history += changes
         found.transactions[app] = window.scn_high
         found.brought[window.scn_high] = TableApplied(
@@ -309,47 +405,71 @@ class MemoryLake:
         schema: TableSchema,
         changes: Sequence[dict[str, Any]],
         covered_scn: int,
-        read_scn: int,
+        read_scn: int | None,
         *,
         has_gaps: bool,
-    ) -> None:
-        """Bring a window's changes into the mirror, one after the other."""
-        del has_gaps  # this way of merging takes whatever comes
-        for change in changes:
-            _take(found, schema, change, covered_scn, read_scn)
-
-    def derive(
-        self,
-        found: MemoryTable,
-        schema: TableSchema,
-        changes: list[dict[str, Any]],
-        read_scn: int = -1,
-    ) -> None:
-        """The mirror by the whole change log and what comes now."""
+    ) -> int:
+        """Bring changes into the mirror; how many rows went."""
+        if not changes:
+            return 0
+        held, mirror = _Changes(found, changes, schema), found.mirror(schema.with_copies())
         if schema.is_by_all_columns:
-            every = [*found.history, *changes]
-            counted_rows.derive(found.rows, schema, every, found.truncated_scn)
-            return
-        found.rows.clear()
-        found.touched.clear()
-        history = [
-            one
-            for one in (*found.history, *changes)
-            if one["_cdc_op"] != "t" and one["_cdc_commit_scn"] >= found.truncated_scn
-        ]
-        place = operator.itemgetter("_cdc_commit_scn", "_cdc_ordinal")
-        self.take_in_order(found, schema, sorted(history, key=place), read_scn)
+            counts = mirror.group_by(ROW_DIGEST).aggregate([(ROW_COPY, "count")])
+            present = counts.select([ROW_DIGEST, f"{ROW_COPY}_count"])
+            present = present.rename_columns([ROW_DIGEST, "copies"])
+            copies = count_copies(
+                held.light(), schema, present, read_scn=covered_scn, has_gaps=has_gaps
+            )
+            return found.take(CopiesRule(schema), copies_source(held, copies, schema))
+        rows = held.rows(mirror, held.light(), has_gaps=has_gaps)
+        rule = KeyRule(
+            schema=schema, absent=held.absent[0], covered_scn=covered_scn, read_scn=read_scn
+        )
+        return found.take(rule, rows)
 
-    def take_in_order(
+    def repair(
         self,
         found: MemoryTable,
         schema: TableSchema,
-        changes: Sequence[dict[str, Any]],
-        read_scn: int,
-    ) -> None:
-        """Make an empty mirror of all that a change log says."""
-        for change in changes:
-            _take(found, schema, change, -1, read_scn)
+        every: Sequence[dict[str, Any]],
+        changes: Sequence[dict[str, Any]] | None = None,
+        *,
+        covered_scn: int = 0,
+        has_gaps: bool = False,
+    ) -> int:
+        """Let the mirror have what the whole change log says of the keys that some changes touch, or of all; how many rows it had
+        otherwise."""
+        held, mirror = _Changes(found, every, schema), found.mirror(schema.with_copies())
+        near = light = held.light()
+        if changes is not None:
+            near = touching(light, _Changes(found, changes, schema).light())
+        if schema.is_by_all_columns:
+            read = pc.max(light.table.filter(pc.equal(light.table["_cdc_op"], "r"))[COMMIT_SCN])
+            wanted = count_copies(near, schema, read_scn=read.as_py() or 0, has_gaps=has_gaps)
+            if changes is not None:
+                mirror = rows_of_keys([mirror], pa.table({ROW_DIGEST: touched_digests(near)}))
+            different = different_copies(wanted, mirror)
+            assert different is not None
+            rows = copies_source(held, different, schema)
+            found.take(CopiesRule(schema), rows)
+            return rows.num_rows
+        nothing = mirror.slice(0, 0)
+        derived = held.rows(nothing, near, has_gaps=bool(found.quarantine))
+        mirror = rows_of_keys([mirror], derived.select(list(schema.key)))
+        rows = different_rows(derived, mirror, schema, covered_scn=covered_scn)
+        assert rows is not None
+        for row in rows.to_pylist():
+            names = schema.stored_names
+            values = {own: row[name] for name, own in names.items()}
+            was = found.rows.pop(_key(schema, values), None)
+            if row["_cdc_kind"] == "row":
+                if row["_cdc_missing"] and was is None:
+                    if not row["_cdc_lost"] and row[COMMIT_SCN] <= found.read_scn:
+                        continue  # a chunk saw the row gone; a later window deletes it
+                    raise lacking_row(schema)
+                values |= {names[one]: was[0][names[one]] for one in row["_cdc_missing"] if was}
+                found.rows[_key(schema, values)] = (values, row[COMMIT_SCN], row[ORDINAL])
+        return rows.num_rows
 
     def truncate(
         self,
@@ -369,18 +489,13 @@ class MemoryLake:
         if found.truncated_scn >= scn:
             return TableApplied(table=table, skipped=True)
         self._enter("truncate", table, str(scn), fence)
-        row = {
-            "_cdc_op": "t", "_cdc_commit_scn": scn, "_cdc_ordinal": truncation.ordinal, "_cdc_window": scn, "_cdc_xid": truncation.xid,
-            "_cdc_absent": [], "_cdc_before_absent": [], "_cdc_skipped": None, "before": None, "after": None,
-        }  # fmt: skip
-        found.changes.append(row)
-        found.history.append(row)
+        found.history.append(_row("t", truncation))
         found.truncated_scn = scn
-        gone = [key for key, (_, read, _) in found.rows.items() if read < scn]
-        for key in gone:
-            del found.rows[key]
+        assert found.schema is not None
+        row = pa.table({COMMIT_SCN: pa.array([scn], pa.int64())})
+        gone = found.take(TruncationRule(found.schema.with_copies(), scn), row)
         self.resolve_quarantine(table, scn)
-        return TableApplied(table=table, changes=1, rows_deleted=len(gone))
+        return TableApplied(table=table, changes=1, rows_deleted=gone)
 
     def _empty_partitions(
         self,
@@ -396,46 +511,47 @@ class MemoryLake:
         self._enter("truncate", table, str(scn), fence)
         refuse_stale(table, found.in_quarantine.num_rows, scn)
         assert schema is not None
-        there = {key: values for key, (values, read, _) in found.rows.items() if read < scn}
-        rows_gone = len(_of_partitions(truncation, there, schema))
+        mirror = [one for one in found.mirror(schema).to_pylist() if one[COMMIT_SCN] < scn]
         if read_scn >= scn:
-            there = self._logged_before(found, schema, truncation) | there
-        gone = _of_partitions(truncation, there, schema)
-        absent = [one for one in schema.column_names if one not in schema.key]
-        for values in gone.values():
-            row = {
-                "_cdc_op": "d", "_cdc_commit_scn": scn, "_cdc_ordinal": truncation.ordinal, "_cdc_window": scn, "_cdc_xid": truncation.xid,
-                "_cdc_absent": absent, "_cdc_before_absent": absent, "_cdc_skipped": truncation.skipped, "_cdc_snapshot": None, "after": None,
-                "before": {name: values[name] for name in schema.key},
-            }  # fmt: skip
-            found.changes.append(row)
-            found.history.append(row)
-            _take(found, schema, row, -1, -1)
+            mirror += self._logged_before(found, schema, truncation, mirror)
+        absent = [one.stored_as for one in schema.columns if one.name not in schema.key]
+        names, rows = schema.stored_names, []
+        for values in mirror:
+            if any(_is_in(one, values, schema) for one in truncation.partitions):
+                row = _row("d", truncation, {names[name]: values[name] for name in schema.key})
+                rows.append(row | dict.fromkeys(LISTS, absent))
+        gone = self.merge(found, schema, rows, scn, None, has_gaps=True)
+        found.history += rows
         found.partitions_scn = scn
-        return TableApplied(table=table, changes=len(gone), rows_deleted=rows_gone)
+        return TableApplied(table=table, changes=len(rows), rows_deleted=gone)
 
     def _logged_before(
-        self, found: MemoryTable, schema: TableSchema, truncation: Truncation
-    ) -> dict[Key, dict[str, Any]]:
+        self,
+        found: MemoryTable,
+        schema: TableSchema,
+        truncation: Truncation,
+        mirror: list[dict[str, Any]],
+    ) -> list[dict[str, Any]]:
         """The rows from right before a DDL by the change log alone: their keys, and what says whose partition they are."""
-        names = set(schema.key)
+        needed = set(schema.key)
         for one in truncation.partitions:
-            names |= {schema.held(part.column).name for part in (one, one.sub) if part}
-
-        def narrow(image: dict[str, Any] | None) -> dict[str, Any] | None:
-            return image and {name: image[name] for name in names if name in image}
-
-        older = MemoryTable(truncated_scn=found.truncated_scn)
-        for row in found.history:
-            if row["_cdc_commit_scn"] < truncation.scn:
-                absent = [name for name in row["_cdc_absent"] if name in names]
-                images = {side: narrow(row[side]) for side in ("before", "after")}
-                older.history.append({**row, **images, "_cdc_absent": absent})
+            needed |= {schema.held(part.column).name for part in (one, one.sub) if part}
+        narrow = schema.lacking([one for one in schema.column_names if one not in needed])
+        changes = [one for one in found.counting() if one[COMMIT_SCN] < truncation.scn]
+        known = {tuple(row[name] for name in schema.key) for row in mirror}
         try:
-            self.derive(older, schema, [])
-        except LakeError as error:
+            held = _Changes(found, changes, narrow)
+            rows = held.rows(mirror_schema(narrow).empty_table(), held.light(), has_gaps=True)
+        except DecodeError as error:
             raise RowsGoneError("a row that may have been a partition's is not known") from error
-        return {key: values for key, (values, _, _) in older.rows.items()}
+        others = [
+            row
+            for row in rows.to_pylist()
+            if row["_cdc_kind"] == "row" and tuple(row[name] for name in schema.key) not in known
+        ]
+        if any(row["_cdc_missing"] for row in others):
+            raise RowsGoneError("a row that may have been a partition's is not known")
+        return others
 
     def restore_quarantine(
         self,
@@ -499,29 +615,13 @@ class MemoryLake:
         fence: Fence = no_fence,
     ) -> TableApplied:
         """The window's keys by the whole change log; an undamaged mirror stays as it is."""
-        del generation, applied_scn, is_inexact
+        del generation, applied_scn
         self._enter("replay_window", table, manifest.window.key, fence)
         found, window = self.tables[table], manifest.window
-        derived = _derived_from(found)
-        self.derive(derived, schema, [], read_scn=found.read_scn)
-        changes = [
-            one
-            for one in found.changes
-            if window.scn_low < one["_cdc_commit_scn"] <= window.scn_high
-        ]
-        sides = [side for one in changes for side in (one["before"], one["after"]) if side]
-        wrong: set[Key] = {
-            key
-            for key in {_key(schema, side) for side in sides}
-            if _differs(found.rows.get(key), derived.rows.get(key), covered_scn)
-        }
-        if schema.is_by_all_columns:
-            wrong = counted_rows.wrong_places(found.rows, derived.rows, schema, changes)
-        for key in wrong:
-            found.rows.pop(key, None)
-            if key in derived.rows:
-                found.rows[key] = derived.rows[key]
-        return TableApplied(table=table, changes=len(wrong), skipped=not wrong)
+        own = [one for one in found.changes if window.scn_low < one[COMMIT_SCN] <= window.scn_high]
+        every = found.counting()
+        wrong = self.repair(found, schema, every, own, covered_scn=covered_scn, has_gaps=is_inexact)
+        return TableApplied(table=table, changes=wrong, skipped=not wrong)
 
     def begin_chunk(
         self,
@@ -560,34 +660,28 @@ class MemoryLake:
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
         found.schema = _settled(found, manifest.schema)
         found.read_scn = max(found.read_scn, manifest.read_up_to)
-        ordinal = CHUNK_ORDINAL if manifest.is_exact else WATERMARK_ORDINAL
-        is_counted = manifest.schema.is_by_all_columns
-        landed = manifest.schema.as_in_rows() if is_counted else manifest.schema
-        names = list(landed.column_names)
-        held = found.schema
-        rows = [
-            row
-            for path in paths
-            for row in _as_held(
-                pq.read_table(path, columns=names), manifest.schema, held
-            ).to_pylist()
-        ]
-        keys = set()
-        if is_counted:
+        held, ordinal = found.schema, chunk_ordinal(is_exact=manifest.is_exact)
+        if held.is_by_all_columns:
             assert not found.changes, "no window comes before the snapshot is complete"
-            assert all(one["_cdc_commit_scn"] == manifest.scn for one in found.history), "one SCN"
+            assert all(one[COMMIT_SCN] == manifest.scn for one in found.history), "one SCN"
+        chunk = ChunkRows(paths, manifest.schema, held)
         name = f"{manifest.snapshot_id}/{manifest.number}"
-        facts = {"_cdc_snapshot": name, "_cdc_landed": moment_of(manifest.landed)}
-        for row in rows:
-            found.history.append(_read_row(row, manifest.scn, ordinal) | facts)
-            if is_counted:
-                counted_rows.pile(found.rows, manifest.schema, found.history[-1], has_gaps=False)
-                continue
-            key = _key(held, row)
-            keys.add(key)
-            if max(found.touched.get(key, -1), found.truncated_scn) <= manifest.scn:
-                found.rows[key] = (row, manifest.scn, ordinal)
-        found.read[f"{generation}/{manifest.snapshot_id}"] |= keys
+        logged = chunk.as_changes(name, manifest.scn, moment_of(manifest.landed), ordinal=ordinal)
+        rows = pa.Table.from_batches(logged, change_schema(held)).to_pylist()
+        found.history += rows
+        mirrored = held.with_copies()
+        columns, there = mirror_schema(mirrored), dict(found.rows)
+        found.put(
+            pa.Table.from_batches(chunk.as_mirror(manifest.scn, ordinal=ordinal), columns), mirrored
+        )
+        if held.is_by_all_columns:  # chunks number their copies from 1 on
+            found.rows.clear()
+            self.repair(found, held, found.counting())
+        later = found.keys_above(held, manifest.scn)
+        is_emptied = found.truncated_scn > manifest.scn
+        for key in [one for one in found.rows if is_emptied or one in later]:
+            found.rows.pop(key)
+        found.rows |= {key: one for key, one in there.items() if is_emptied or key in later}
         found.transactions[app] = 1
         return TableApplied(table=table, changes=len(rows), rows_inserted=len(rows))
 
@@ -608,8 +702,10 @@ class MemoryLake:
     ) -> list[str]:
         assert column not in key
         self._enter("purge_column", table, f"{generation}:{column}", fence)
+        schema = self.tables[table].schema
+        assert schema is not None
         for values, _, _ in self.tables[table].rows.values():
-            values[column] = None
+            values[schema.column(column).stored_as] = None
         return [f"mirror/{table.path}"]
 
     def maintain(
@@ -641,16 +737,24 @@ class MemoryLake:
         self._enter("remove_gone", table, snapshot_id, fence)
         if found.schema is not None and found.schema.is_by_all_columns:
             return TableApplied(table=table)
-        there = found.read[f"{generation}/{snapshot_id}"]
+        assert found.schema is not None
+        schema, key = found.schema, list(found.schema.key)
+        prefix = f"{snapshot_id}/"
+        read = {
+            _key(schema, one["after"])
+            for one in found.history
+            if one["_cdc_op"] == "r" and one["_cdc_snapshot"].startswith(prefix)
+        }
+        read |= found.keys_above(schema, scn_lowest)
         gone = [
-            key
-            for key, (_, scn, _) in found.rows.items()
-            if key not in there and scn <= scn_lowest and found.touched.get(key, -1) <= scn_lowest
+            at for at, (_, scn, _) in found.rows.items() if at not in read and scn <= scn_lowest
         ]
-        for key in gone:
-            values = found.rows.pop(key)[0]
-            row = {**_read_row(None, scn_lowest), "before": values, "_cdc_op": "d"}
-            found.history.append(row | {"_cdc_snapshot": f"{snapshot_id}/gone"})
+        kinds = pa.schema([arrow_schema(schema).field(name) for name in key])
+        keys = pa.Table.from_pylist([dict(zip(key, one, strict=True)) for one in gone], kinds)
+        for batch in deletions(keys.to_batches(), f"{prefix}gone", scn_lowest, schema):
+            found.history += batch.to_pylist()
+        for one in gone:
+            del found.rows[one]
         return TableApplied(table=table, changes=len(gone), rows_deleted=len(gone))
 
     def beside(self, name: BesideName, *, fence: Fence = no_fence) -> MemoryBeside:
@@ -681,12 +785,10 @@ class MemoryLake:
         fence: Fence = no_fence,
     ) -> int:
         """The mirror by the whole change log."""
-        del is_inexact
         self._enter("rebuild_mirror", table, str(generation), fence)
         found = self.tables[table]
-        derived = _derived_from(found)
-        self.derive(derived, schema, [], read_scn=found.read_scn)
-        found.rows = derived.rows
+        found.rows.clear()
+        self.repair(found, schema, found.counting(), has_gaps=is_inexact)
         return len(found.rows)
 
     def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
@@ -770,21 +872,13 @@ class MemoryLake:
         self.calls.append((call, table.name, what))
 
 
-def _derived_from(found: MemoryTable) -> MemoryTable:
-    """A table with the same change log, and no mirror yet."""
-    return MemoryTable(
-        history=found.history, truncated_scn=found.truncated_scn, quarantine=found.quarantine
-    )
-
-
-def _of_partitions(
-    truncation: Truncation, rows: dict[Key, dict[str, Any]], schema: TableSchema
-) -> dict[Key, dict[str, Any]]:
-    return {
-        key: values
-        for key, values in rows.items()
-        if any(_is_in(one, values, schema) for one in truncation.partitions)
-    }
+def _row(op: str, truncation: Truncation, before: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A row of the change log that a DDL brings."""
+    row: dict[str, Any] = {name: None for name, _ in CHANGE_FIELDS} | {key: [] for key in LISTS}
+    scn = truncation.scn
+    row |= {"_cdc_op": op, COMMIT_SCN: scn, ORDINAL: truncation.ordinal, "_cdc_window": scn}
+    row |= {"_cdc_xid": truncation.xid, "_cdc_skipped": truncation.skipped if op == "d" else None}
+    return row | {"before": before, "after": None}
 
 
 def _is_in(rows: PartitionRows, values: dict[str, Any], schema: TableSchema) -> bool:
@@ -819,77 +913,33 @@ def _settled(found: MemoryTable, schema: TableSchema) -> TableSchema:
     followed = holding(evolution.followed(known, schema), known)
     if not evolution.is_new_version:
         return known
-    _rename(found, known, followed)
     _widen(found, followed, evolution.widened)
     _add(found, known, followed)
     return followed
 
 
-def _as_held(rows: pa.Table, own: TableSchema, schema: TableSchema) -> pa.Table:
-    """A chunk's rows under the names, and in the types, that the tables have."""
-    stored = own.stored_names
-    named = rows.rename_columns([schema.held(stored[name]).name for name in rows.column_names])
-    return pa.table(
-        {
-            name: widened(named[name].combine_chunks(), arrow_type(schema.column(name)))
-            for name in named.column_names
-        }
-    )
-
-
-def _rename(found: MemoryTable, known: TableSchema, schema: TableSchema) -> None:
-    """What the tables have, under the names that columns have now."""
-
-    names = {one.name: schema.held(one.stored_as).name for one in known.columns}
-
-    def named(values: dict[str, Any] | None) -> dict[str, Any] | None:
-        return values and {names.get(name, name): value for name, value in values.items()}
-
-    found.rows = {
-        key: (named(values) or {}, scn, ordinal)
-        for key, (values, scn, ordinal) in found.rows.items()
-    }
-    for change in found.history:
-        absent = [names.get(name, name) for name in change["_cdc_absent"]]
-        change |= {"before": named(change["before"]), "after": named(change["after"])}
-        change["_cdc_absent"] = absent
-
-
 def _add(found: MemoryTable, known: TableSchema, schema: TableSchema) -> None:
     """Rows that are there have the default of columns that are added; what the change log says of them stays as it is."""
     there = {*known.stored_names.values()}
-    defaults = {
-        column.name: scalar.cast(arrow_type(column)).as_py()
-        for column in schema.columns
-        if column.stored_as not in there and (scalar := scalar_of_older_rows(column)) is not None
-    }
-    if not defaults:
-        return
-    for values, _, _ in found.rows.values():
-        values |= {name: value for name, value in defaults.items() if name not in values}
-    for place, change in enumerate(found.history):
-        images = {side: change[side] and defaults | change[side] for side in ("before", "after")}
-        found.history[place] = change | images
+    for column in schema.columns:
+        if column.stored_as not in there:
+            default = scalar_of_older_rows(column)
+            found.added[column.stored_as] = default
+            if default is not None:
+                value = default.cast(arrow_type(column)).as_py()
+                for values, _, _ in found.rows.values():
+                    values.setdefault(column.stored_as, value)
 
 
 def _widen(found: MemoryTable, schema: TableSchema, columns: Sequence[str]) -> None:
     """What the tables have, in the wider types of some columns."""
     images = [values for values, _, _ in found.rows.values()]
     images += [one[side] for one in found.history for side in ("before", "after") if one[side]]
-    for name in columns:
-        known = schema.column(name)
-        own = {id(one): one for one in images if one.get(name) is not None}
+    for column in map(schema.column, columns):
+        own = {id(one): one for one in images if one.get(column.stored_as) is not None}
         for values in own.values():
-            values[name] = _in_type_of(known, values[name])
-    if set(columns) & set(schema.key):
-        found.rows = {_key(schema, one[0]): one for one in found.rows.values()}
-        found.touched = {
-            tuple(
-                value if name not in columns else _in_type_of(schema.column(name), value)
-                for name, value in zip(schema.key, key, strict=True)
-            ): scn
-            for key, scn in found.touched.items()
-        }
+            values[column.stored_as] = _in_type_of(column, values[column.stored_as])
+    found.rows = {_key(schema.with_copies(), one[0]): one for one in found.rows.values()}
 
 
 def _in_type_of(column: Column, value: Any) -> Any:
@@ -902,73 +952,10 @@ def _in_type_of(column: Column, value: Any) -> Any:
 
 def _in_order(batches: Iterable[pa.RecordBatch], schema: TableSchema) -> list[dict[str, Any]]:
     """Changes as they are read back from a change log."""
-    rows = pa.Table.from_batches(batches, change_schema(schema))
-    names, changes = schema.present_names, rows.to_pylist()
-    for change in changes:
-        for image in ("before", "after"):
-            values = change[image]
-            change[image] = values and {names[name]: value for name, value in values.items()}
-        for lists in LISTS:
-            change[lists] = [names.get(name, name) for name in change[lists]]
-    return sorted(changes, key=lambda one: (one["_cdc_commit_scn"], one["_cdc_ordinal"]))
-
-
-def _read_row(
-    values: dict[str, Any] | None, scn: int, ordinal: int = CHUNK_ORDINAL
-) -> dict[str, Any]:
-    """A chunk's row in the change log."""
-    place = {"_cdc_commit_scn": scn, "_cdc_ordinal": ordinal, "_cdc_absent": list[str]()}
-    return {"before": None, "after": values, "_cdc_op": "r", **place}
-
-
-def _differs(
-    there: tuple[dict[str, Any], int, int] | None,
-    derived: tuple[dict[str, Any], int, int] | None,
-    covered_scn: int,
-) -> bool:
-    """Is a row not what the change log says? One that a snapshot saw gone may have its deletion in a later window."""
-    if there is None:
-        return derived is not None and derived[1] > covered_scn
-    return derived is None or there[0] != derived[0]
-
-
-def _take(
-    found: MemoryTable,
-    schema: TableSchema,
-    change: dict[str, Any],
-    covered_scn: int,
-    read_scn: int,
-) -> None:
-    place = (change["_cdc_commit_scn"], change["_cdc_ordinal"])
-    before, after = change["before"], change["after"]
-    old = None if before is None else _key(schema, before)
-    new = None if after is None else _key(schema, after)
-    known: dict[str, Any] = {}
-    if old is not None:
-        found.touched[old] = max(found.touched.get(old, -1), place[0])
-        values, scn, ordinal = found.rows.get(old, ({}, -1, -1))
-        known = found.displaced.pop(old, {})
-        if not known:
-            known = values
-            if place > (scn, ordinal) and old != new:
-                found.rows.pop(old, None)
-    if new is not None and after is not None:
-        found.touched[new] = max(found.touched.get(new, -1), place[0])
-        values, scn, ordinal = found.rows.get(new, ({}, -1, -1))
-        if (place > (scn, ordinal)) and (scn >= 0 or place[0] > covered_scn):
-            if old is not None and change["_cdc_absent"] and not (values or known):
-                if old == new and place[0] <= read_scn:
-                    return  # a chunk saw the row gone; a later window deletes it
-                raise LakeError(
-                    "a change does not carry all columns, and the mirror does not have its row"
-                )
-            moved = old is not None and old != new
-            if moved and values:
-                found.displaced[new] = values
-            kept_from = known if moved else values or known
-            kept = {name: kept_from.get(name) for name in change["_cdc_absent"]}
-            found.rows[new] = ({**after, **kept}, *place)
+    changes = pa.Table.from_batches(batches, change_schema(schema)).to_pylist()
+    return sorted(changes, key=lambda one: (one[COMMIT_SCN], one[ORDINAL]))
 
 
 def _key(schema: TableSchema, row: dict[str, Any]) -> Key:
-    return tuple(row[name] for name in schema.key)
+    names = schema.stored_names
+    return tuple(row[names[name]] for name in schema.key)

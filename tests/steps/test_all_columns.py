@@ -37,8 +37,7 @@ def check(oracle: Oracle, source: Source, name: str = "LOG") -> None:
     """The mirror equals Oracle as of its position, by the driver alone."""
     record = source.record(name)
     assert record.state == "ready", record.reason
-    found = source.lake.tables[table_id(name)]
-    mirror = [tuple(values.values()) for values, _, _ in found.rows.values()]
+    mirror = source.lake.image(table_id(name))
     assert Counter(mirror) == rows_of(oracle, name, record.mirror_scn or 0)
 
 

@@ -13,9 +13,7 @@ from cdc_core.config import SourceConfig
 from tests.lake.test_envelope import events_by_duckdb, written
 from tests.oracle.embedded import ADMIN, Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps import counted_rows
 from tests.steps.harness import Source, capturing, source_of, table_id
-from tests.steps.memory_lake import MemoryTable
 
 LOOSE = {"name": "LOOSE", "identity": "all_columns"}
 SAME = "INSERT INTO LOOSE VALUES (1, 'same', DATE '2020-01-01')"
@@ -42,13 +40,13 @@ def check(oracle: Oracle, source: Source) -> None:
     record = source.record("LOOSE")
     assert record.mirror_scn is not None
     assert record.state == "ready", record.reason
-    found = source.lake.tables[table_id("LOOSE")]
-    mirror = Counter(tuple(values.values()) for values, _, _ in found.rows.values())
-    assert mirror == rows_of(oracle, record.mirror_scn)
+    table = table_id("LOOSE")
+    found = source.lake.tables[table]
+    assert Counter(source.lake.image(table)) == rows_of(oracle, record.mirror_scn)
     assert found.schema is not None
-    derived = MemoryTable()
-    counted_rows.derive(derived.rows, found.schema, found.history, found.truncated_scn)
-    assert derived.rows == found.rows
+    merged = dict(found.rows)
+    source.lake.rebuild_mirror(table, found.schema)
+    assert found.rows == merged
 
 
 def test_equal_rows_come_go_and_change(oracle: Oracle, source: Source) -> None:

@@ -17,7 +17,6 @@ from cdc_core.stage.reduction import UNKNOWN_ROW
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
-from tests.steps.reducing_lake import ReducingLake
 from tests.steps.test_partition_schedules import attempt
 
 KEY = "NUMBER(9) PRIMARY KEY DEFERRABLE INITIALLY DEFERRED"
@@ -36,7 +35,6 @@ def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
         *(f"INSERT INTO T VALUES ({number}, 'old{number}')" for number in (1, 2, 3)),
     )
     with source_of(oracle, tmp_path, "T") as opened:
-        opened.lake = ReducingLake()
         opened.run()
         yield opened
 
@@ -272,7 +270,6 @@ def test_the_mirror_is_the_table_whatever_its_rows_share(tmp_path: Path, seeds: 
                 *(f"INSERT INTO {name} VALUES ({key}, 'old')" for key in (0, 1, 2, 10, 11, 12)),
             )
             with source_of(oracle, tmp_path / name, name) as source:
-                source.lake = ReducingLake()
                 source.run()
                 schedule = Schedule(oracle, source, name, Random(seed))
                 for _ in range(STEPS):

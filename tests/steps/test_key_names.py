@@ -51,7 +51,7 @@ def check_followed(source: Source, *key: str) -> None:
     source.check_current("T")
     assert found.schema is not None
     assert found.schema.key == key
-    keys = {tuple(values[name] for name in key) for values, _, _ in found.rows.values()}
+    keys = {tuple(row[name] for name in key) for row in source.lake.rows_by_name(T)}
     assert keys == {(1, "p"), (20, "p"), (4, "p"), (60, "q"), (7, "p")}
 
 

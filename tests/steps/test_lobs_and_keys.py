@@ -19,7 +19,6 @@ from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.key_walks import KINDS, Walk, create, put
 from tests.steps.memory_lake import MemoryLake
-from tests.steps.reducing_lake import ReducingLake
 from tests.steps.test_lost_windows import FolderLake
 
 SHORT = [(0, LobRows.BLOCKS), (1, LobRows.PIECES)]
@@ -130,7 +129,6 @@ def test_a_lob_that_is_written_between_changes_of_key_is_kept(
     """Of what writes a LOB, the redo says the row's key and no ROW_ID."""
     create(oracle, "T", "clob-and-blob", rows=3)
     with source_of(oracle, tmp_path, "T") as source:
-        source.lake = ReducingLake()
         source.run()
         with oracle.owner() as connection:
             cursor = connection.cursor()
@@ -222,6 +220,5 @@ def test_rows_keep_what_they_hold_on_any_walk_through_keys(
         running_oracle(warts=DEFAULT_WARTS, extended_strings=True, lob_rows=shape) as oracle,
         source_of(oracle, tmp_path) as source,
     ):
-        source.lake = ReducingLake()
         stopped = walked(source, oracle, random.Random(seed), kinds)
         assert len(stopped) <= len(kinds) // 2, stopped[0]

@@ -101,8 +101,8 @@ def test_columns_that_change_after_they_came_are_known_by_the_chain_of_texts(
         one = source.status("ONE")
         assert one.state == "ready", one.reason
         source.check_current("ONE")
-        rows = source.lake.tables[table_id("ONE")].rows
-        assert {key[0]: (values["A"], values["V"]) for key, (values, _, _) in rows.items()} == {
+        rows = source.lake.rows_by_name(table_id("ONE"))
+        assert {row["ID"]: (row["A"], row["V"]) for row in rows} == {
             1: (None, "first"),
             2: (22222, "second"),
             3: (8, "a text that is longer than before"),

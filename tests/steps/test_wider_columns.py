@@ -46,8 +46,7 @@ def after(oracle: Oracle, big: object, small: object) -> None:
 
 def values(source: Source, column: str) -> dict[int, Any]:
     """The mirror's values of a column by key."""
-    rows = source.lake.tables[T].rows
-    return {int(key[0]): one.get(column) for key, (one, _, _) in rows.items()}
+    return {int(row["ID"]): row.get(column) for row in source.lake.rows_by_name(T)}
 
 
 WIDER = "ALTER TABLE T MODIFY (N NUMBER(20), D NUMBER(14,4))"
