@@ -42,7 +42,7 @@ from assets.translator import Translator
 from assets.windows import lake_tables, redo_windows
 from cdc_core.config import SourceConfig, sources_of
 from cdc_core.steps import Pipeline
-from cdc_core.steps.examining import as_last_found
+from cdc_core.steps.source_checks import as_last_found
 from cdc_core.steps.spark import SparkSource
 
 Read = Callable[[Mapping[str, str] | None], SourceConfig]

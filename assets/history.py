@@ -24,7 +24,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, WindowRecord
 from cdc_core.model.reports import DeltaLayer, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow, window_end
-from cdc_core.steps.delta_logs import BesideName, beside_names, beside_rows, delta_rows
+from cdc_core.steps.delta_logs import SideTableName, delta_rows, side_table_names, side_table_rows
 from cdc_core.steps.source_view import SourceView
 
 WINDOWS_REPORTED_MAX = 2000
@@ -107,7 +107,8 @@ def report_history(
     for table in _captured(config) if tables is None else tables:
         count += _report_chunks(instance, names, table, chunks.get(table, ()))
     count += sum(
-        _report_beside(instance, config, names, name, captured) for name in beside_names(config)
+        _report_side_table(instance, config, names, name, captured)
+        for name in side_table_names(config)
     )
     return count + show_streams(instance, records, names, _captured(config))
 
@@ -179,11 +180,11 @@ def _report_chunks(
     return _report(instance, names.key("snapshot", table), values)
 
 
-def _report_beside(
+def _report_side_table(
     instance: dg.DagsterInstance,
     config: SourceConfig,
     names: Translator,
-    name: BesideName,
+    name: SideTableName,
     captured: Sequence[WindowRecord],
 ) -> int:
     """A window's rows are in the side tables once every table in the stream has applied it."""
@@ -191,12 +192,12 @@ def _report_beside(
     if not done:
         return 0
     span = ScnWindow(done[0].window.scn_low, done[-1].window.scn_high)
-    rows = beside_rows(config, name, span)
+    rows = side_table_rows(config, name, span)
     values = {
         record.key: metadata.of_window(record.window, rows[record.window.scn_high])
         for record in done
     }
-    return _report(instance, names.beside_key(name), values)
+    return _report(instance, names.side_table_key(name), values)
 
 
 def _brought(

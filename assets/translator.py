@@ -15,14 +15,14 @@ import dagster as dg
 
 from assets.settings import DagsterConfig
 from cdc_core.model.identifiers import TableId
-from cdc_core.steps.delta_logs import BesideName
+from cdc_core.steps.delta_logs import SideTableName
 
 CODE_VERSION = "1"
 """Grows when the same redo or rows would give other change logs or mirrors."""
 
 Layer = Literal["oracle", "snapshot", "changelog", "mirror"]
 
-_BESIDE: dict[BesideName, str] = {
+_BESIDE: dict[SideTableName, str] = {
     "transactions": "Transactions in the change logs, one row each, with the number of changes "
     "per table. A window's rows are added once every table in the stream has "
     "taken the window.",
@@ -90,14 +90,14 @@ class Translator:
             **self.common,
         )
 
-    def beside_key(self, name: BesideName) -> dg.AssetKey:
+    def side_table_key(self, name: SideTableName) -> dg.AssetKey:
         """``<source>/transactions`` or ``<source>/schema_changes``: the side tables."""
         return dg.AssetKey([self.source, name])
 
-    def beside_spec(self, name: BesideName) -> dg.AssetSpec:
+    def side_table_spec(self, name: SideTableName) -> dg.AssetSpec:
         """The asset of such a table, without its dependencies and partitions."""
         return dg.AssetSpec(
-            self.beside_key(name),
+            self.side_table_key(name),
             group_name=self.group("changelog"),
             kinds={"deltalake"},
             description=_BESIDE[name],

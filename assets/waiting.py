@@ -36,7 +36,7 @@ from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
 from cdc_core.steps import Pipeline
-from cdc_core.steps.delta_logs import beside_names
+from cdc_core.steps.delta_logs import side_table_names
 from cdc_core.steps.overtaken import overtaken_where_forgotten
 
 SHOWN = "shown"
@@ -198,7 +198,7 @@ class Tick:
         layers = [
             self.names.key(layer, table) for table in changed for layer in ("changelog", "mirror")
         ]
-        beside = [self.names.beside_key(name) for name in beside_names(self.config)]
+        beside = [self.names.side_table_key(name) for name in side_table_names(self.config)]
         views = [self.names.views_key] if self.config.lake.current_views.is_any else []
         return captured, sorted([*layers, *beside, *views]), {}
 
@@ -209,7 +209,7 @@ def window_keys(config: SourceConfig, names: Translator) -> set[dg.AssetKey]:
     return (
         {names.redo_key}
         | {names.key(layer, table) for layer in ("changelog", "mirror") for table in tables}
-        | {names.beside_key(name) for name in beside_names(config)}
+        | {names.side_table_key(name) for name in side_table_names(config)}
         | ({names.views_key} if config.lake.current_views.is_any else set())
     )
 

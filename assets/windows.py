@@ -31,7 +31,13 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow, window_end
 from cdc_core.steps import Pipeline
-from cdc_core.steps.delta_logs import beside_names, beside_rows, beside_uri, delta_rows, delta_uri
+from cdc_core.steps.delta_logs import (
+    delta_rows,
+    delta_uri,
+    side_table_names,
+    side_table_rows,
+    side_table_uri,
+)
 from cdc_core.steps.overtaken import look_again, overtaken_where_forgotten
 
 REPORTED = {"__source_asset_observation__": True}
@@ -127,7 +133,7 @@ def lake_tables(
             for table in tables
             for spec in (_changelog_spec(config, names, table), _mirror_spec(config, names, table))
         ]
-        + _beside_specs(config, names)
+        + _side_table_specs(config, names)
         + _views_specs(config, names),
         check_specs=[
             check(names, table) for table in tables for check in (stream_check, proof_check)
@@ -143,7 +149,7 @@ def lake_tables(
     ) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
         selected = context.selected_asset_keys
         chosen = [table for table in tables if selected & set(_lake_keys(names, table))]
-        beside = {name: names.beside_key(name) for name in beside_names(config)}
+        beside = {name: names.side_table_key(name) for name in side_table_names(config)}
         with dagster_failures(context, names.retries):
             pipeline = redolake.source(names.source, open_pipeline)
             work = _Application(context, pipeline, config, names, chosen)
@@ -152,7 +158,7 @@ def lake_tables(
                 if chosen:
                     work.take(partition, is_last=partition == partitions[-1])
                 if work.finished_by_all(partition[0]):
-                    work.report_beside(partition)
+                    work.report_side_tables(partition)
             work.keep_history()
             has_views = bool(partitions) and work.keep_views(partitions[-1][1])
             work.register()
@@ -281,15 +287,15 @@ def _place(config: SourceConfig, layer: DeltaLayer, table: TableId) -> dict[str,
     return found if name is None else {**found, "dagster/table_name": name}
 
 
-def _beside_specs(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]:
+def _side_table_specs(config: SourceConfig, names: Translator) -> list[dg.AssetSpec]:
     change_logs = [names.key("changelog", table.table) for table in config.tables]
     return [
-        names.beside_spec(name)
+        names.side_table_spec(name)
         .replace_attributes(
             skippable=True, deps=change_logs if name == "transactions" else [names.redo_key]
         )
-        .merge_attributes(metadata={"dagster/uri": beside_uri(config, name)})
-        for name in beside_names(config)
+        .merge_attributes(metadata={"dagster/uri": side_table_uri(config, name)})
+        for name in side_table_names(config)
     ]
 
 
@@ -412,13 +418,13 @@ class _Application:
         record = self.pipeline.records.window(window)
         return record is not None and record.state == "applied"
 
-    def report_beside(self, partition: Partition) -> None:
+    def report_side_tables(self, partition: Partition) -> None:
         """Report what the window added to the side tables."""
         window, key = partition
-        for name in beside_names(self.config):
-            asset = self.names.beside_key(name)
+        for name in side_table_names(self.config):
+            asset = self.names.side_table_key(name)
             if asset in self.context.selected_asset_keys:
-                rows = beside_rows(self.config, name, window)[window.scn_high]
+                rows = side_table_rows(self.config, name, window)[window.scn_high]
                 values = metadata.of_window(window, rows)
                 finished(self.context, asset, key, values)
 

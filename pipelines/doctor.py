@@ -234,7 +234,7 @@ def _landing(config: SourceConfig) -> Check:
 
 
 def _bucket(config: SourceConfig) -> Check:
-    from cdc_core.steps.examining import landed_folders
+    from cdc_core.steps.source_checks import landed_folders
 
     return Check(
         "Landing", True, f"bucket answers, {landed_folders(config)} folders of this source"
@@ -242,7 +242,7 @@ def _bucket(config: SourceConfig) -> Check:
 
 
 def _store(config: SourceConfig) -> Check:
-    from cdc_core.steps.examining import recorded_tables
+    from cdc_core.steps.source_checks import recorded_tables
 
     tables = recorded_tables(config)
     kind = config.state.url.partition(":")[0]
@@ -252,7 +252,7 @@ def _store(config: SourceConfig) -> Check:
 def delta_tables(config: SourceConfig) -> Iterator[Check]:
     """Check that Delta tables have what was applied to them; nothing where no table is captured
     yet."""
-    from cdc_core.steps.examining import delta_findings
+    from cdc_core.steps.source_checks import delta_findings
 
     try:
         findings, tables = delta_findings(config)
@@ -272,7 +272,7 @@ def delta_tables(config: SourceConfig) -> Iterator[Check]:
 
 def _oracle(config: SourceConfig) -> Iterator[Check]:
     """One check for the connection, and one for each finding of the preflight."""
-    from cdc_core.steps.examining import oracle_findings
+    from cdc_core.steps.source_checks import oracle_findings
 
     try:
         findings, tables = oracle_findings(config)

@@ -20,7 +20,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.oracle.ora_codes import cdc_error
-from cdc_core.steps.stopping import way_back
+from cdc_core.steps.table_errors import way_back
 
 ROOT = Path(__file__).parents[1]
 CLASSES = {

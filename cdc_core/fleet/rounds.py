@@ -18,7 +18,7 @@ from cdc_core.fleet.windows import capture_common_windows, newest_end, worked
 from cdc_core.model.reports import StepReport
 from cdc_core.model.scn import Scn
 from cdc_core.steps.pipeline import Pipeline
-from cdc_core.steps.readable import common
+from cdc_core.steps.readable_scns import common
 from cdc_core.steps.snapshots.joining import FirstStart
 
 REDO_ATTEMPTS = 10

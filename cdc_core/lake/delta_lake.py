@@ -39,7 +39,7 @@ from cdc_core.lake.mirror.versions import NoImage, image_at
 from cdc_core.lake.side_tables.positions import Positions, positions_path
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.side_tables.small_files import replace_text
-from cdc_core.lake.side_tables.source_tables import BesideName, BesideTable, count_events
+from cdc_core.lake.side_tables.source_tables import DeltaSideTable, SideTableName, count_events
 from cdc_core.lake.table_context import DeltaPosition, ExecutorPython, Fence, TableWork, no_fence
 from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
 from cdc_core.landing.manifest import ChunkManifest, WindowManifest
@@ -124,8 +124,8 @@ class DeltaLake(Lake):
             replace_text(positions_path(self._config.root, self._source), positions.as_text())
             self._published = positions
 
-    def beside(self, name: BesideName, *, fence: Fence = no_fence) -> BesideTable:
-        return BesideTable(self._config.root, self._source, name, fence)
+    def side_table(self, name: SideTableName, *, fence: Fence = no_fence) -> DeltaSideTable:
+        return DeltaSideTable(self._config.root, self._source, name, fence)
 
     def _open_session(self) -> Any:
         return start_session(self._config, runtime=self._runtime, spark=self._spark)

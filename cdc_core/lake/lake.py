@@ -20,7 +20,7 @@ from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.catalog import Registration
 from cdc_core.lake.comparison.sides import MirrorComparison
 from cdc_core.lake.side_tables.positions import Positions
-from cdc_core.lake.side_tables.source_tables import BesideName
+from cdc_core.lake.side_tables.source_tables import SideTableName
 from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
 from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
 from cdc_core.landing.manifest import ChunkManifest, WindowManifest
@@ -76,7 +76,7 @@ class Lake(Protocol):
             StoreUnavailableError: The storage refuses.
         """
 
-    def beside(self, name: BesideName, *, fence: Fence = no_fence) -> SideTable:
+    def side_table(self, name: SideTableName, *, fence: Fence = no_fence) -> SideTable:
         """One of the Delta tables that the source has beside change logs and mirrors; needs no
         Spark."""
 

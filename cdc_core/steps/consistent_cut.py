@@ -21,7 +21,7 @@ from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import Cut, CutEngine, LeftOut, MirrorVersion
 from cdc_core.model.scn import Scn
 from cdc_core.steps.context import Context
-from cdc_core.steps.readable import readable_spans, within
+from cdc_core.steps.readable_scns import readable_spans, within
 from cdc_core.steps.snapshots.control import partial_tables
 from cdc_core.views.consistent_cut import files_view_sql, refuse_shared_names, view_sql
 

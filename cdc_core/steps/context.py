@@ -301,7 +301,7 @@ class Context:
             yield lease
 
     @contextmanager
-    def writing_beside(self, name: str) -> Iterator[HeldLease]:
+    def writing_side_table(self, name: str) -> Iterator[HeldLease]:
         """The same for a Delta table of the source beside change logs and mirrors."""
         with self._writing(f"beside/{name}") as lease:
             yield lease

@@ -9,22 +9,22 @@ from cdc_core.config import SourceConfig
 from cdc_core.delta.history import read_commits
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.lake.rows.logged_changes import size_of_files
-from cdc_core.lake.side_tables.source_tables import BesideName, BesideTable, beside_path
+from cdc_core.lake.side_tables.source_tables import DeltaSideTable, SideTableName, side_table_path
 from cdc_core.lake.table_context import no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import DeltaLayer
 from cdc_core.model.scn import ScnWindow
 
 __all__ = [
-    "BesideName",
-    "beside_names",
-    "beside_rows",
-    "beside_uri",
+    "SideTableName",
     "changes_applied",
     "delta_path",
     "delta_rows",
     "delta_uri",
     "mirror_files",
+    "side_table_names",
+    "side_table_rows",
+    "side_table_uri",
 ]
 
 
@@ -44,24 +44,24 @@ def delta_uri(config: SourceConfig, layer: DeltaLayer, table: TableId) -> str:
     return _uri(delta_path(config, layer, table))
 
 
-def beside_names(config: SourceConfig) -> list[BesideName]:
+def side_table_names(config: SourceConfig) -> list[SideTableName]:
     """The Delta tables that the source has beside change logs and mirrors, by its configuration."""
-    asked: dict[BesideName, bool] = {
+    asked: dict[SideTableName, bool] = {
         "transactions": config.lake.transactions,
         "schema_changes": config.lake.schema_changes,
     }
     return [name for name, is_asked in asked.items() if is_asked]
 
 
-def beside_rows(config: SourceConfig, name: BesideName, windows: ScnWindow) -> Counter[int]:
+def side_table_rows(config: SourceConfig, name: SideTableName, windows: ScnWindow) -> Counter[int]:
     """Rows that each window of a range of SCNs brought to such a table, by the window's upper
     end."""
-    return BesideTable(config.lake.path, config.name, name, no_fence).rows_by_window(windows)
+    return DeltaSideTable(config.lake.path, config.name, name, no_fence).rows_by_window(windows)
 
 
-def beside_uri(config: SourceConfig, name: BesideName) -> str:
+def side_table_uri(config: SourceConfig, name: SideTableName) -> str:
     """Where such a table is, as a URI."""
-    return _uri(beside_path(config.lake.path, config.name, name))
+    return _uri(side_table_path(config.lake.path, config.name, name))
 
 
 def changes_applied(config: SourceConfig) -> dict[str, int]:

@@ -28,28 +28,28 @@ from cdc_core.model.reports import Holder, Reporter, StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.readers import open_reader
 from cdc_core.spark.session import SparkSource
+from cdc_core.steps import alerts as source_alerts
 from cdc_core.steps import (
-    alerting,
-    cataloging,
+    catalog,
     consistent_cut,
     current_views,
+    forecast,
     history,
-    lagging,
-    maintaining,
-    measuring,
-    planning,
+    maintenance,
+    metrics,
     policies,
-    previewing,
-    profiling,
-    rebuilding,
-    reconciling,
+    rebuild,
+    reconciliation,
     signals,
     table_lifecycle,
 )
+from cdc_core.steps import lag as source_lag
+from cdc_core.steps import preview as run_preview
+from cdc_core.steps import redo_profile as source_redo
 from cdc_core.steps import status as source_status
 from cdc_core.steps.context import Context, OpenLake, seconds_since
 from cdc_core.steps.lookahead import carry_windows
-from cdc_core.steps.notifying import Notifier
+from cdc_core.steps.notifications import Notifier
 from cdc_core.steps.overtaken import look_again, looking_again, overtaken_where_forgotten
 from cdc_core.steps.publishing import tables as published_tables
 from cdc_core.steps.signal_rows import captured_signal_table
@@ -198,7 +198,7 @@ class Pipeline(Context):
     check = snapshot_plan.check
     begin = _kept(starting.begin)
     decision = starting.decision
-    preview = previewing.preview
+    preview = run_preview.preview
     estimate_snapshot = estimating.estimate_snapshot
     pending_chunks = snapshot_plan.pending_chunks
     snapshot_chunk = _kept_of_table(chunk_read.snapshot_chunk)
@@ -304,33 +304,33 @@ class Pipeline(Context):
     pause_tables = _kept(table_lifecycle.pause_tables)
     resume_tables = _kept(table_lifecycle.resume_tables)
     resnapshot_tables = _kept(table_lifecycle.resnapshot_tables)
-    rebuild_mirror = rebuilding.rebuild_mirror
-    rebuild_from_landing = rebuilding.rebuild_from_landing
+    rebuild_mirror = rebuild.rebuild_mirror
+    rebuild_from_landing = rebuild.rebuild_from_landing
     purge_column = _kept(table_lifecycle.purge_column)
     quarantine = table_lifecycle.quarantine
     purge_quarantine = _kept(table_lifecycle.purge_quarantine)
-    maintain = maintaining.maintain
+    maintain = maintenance.maintain
 
     # -- signals, proof, status, the metadata store ----------------------------------------------
 
     add_signal = signals.add_signal
     take_signals = _kept(signals.take_signals)
-    reconcile = reconciling.reconcile
+    reconcile = reconciliation.reconcile
     cut_at = consistent_cut.cut_at
     cut_sql = consistent_cut.cut_sql
     create_duckdb_views = consistent_cut.create_duckdb_views
     keep_current_views = current_views.keep_current_views
     status = source_status.status
-    measure = measuring.measure
-    alerts = alerting.alerts
-    log_headroom = alerting.log_headroom
-    tell_changes = alerting.tell_changes
-    lag = lagging.lag
-    plan_work = planning.plan_work
-    redo_profile = profiling.redo_profile
+    measure = metrics.measure
+    alerts = source_alerts.alerts
+    log_headroom = source_alerts.log_headroom
+    tell_changes = source_alerts.tell_changes
+    lag = source_lag.lag
+    plan_work = forecast.plan_work
+    redo_profile = source_redo.redo_profile
     publish = published_tables.publish
     keep_history = history.keep_history
-    register_tables = cataloging.register_tables
+    register_tables = catalog.register_tables
     rebuild_state = state_rebuild.rebuild_state
 
     def send_metrics(self) -> None:
@@ -341,14 +341,14 @@ class Pipeline(Context):
             self.telemetry.measure(lambda: self.measure(ask_oracle=ask))
 
     def repair(self, tables: list[TableId] | None = None) -> Iterator[StepReport]:
-        """Compare, read again what differs, and put it right (:func:`reconciling.start_repair`),
+        """Compare, read again what differs, and put it right (:func:`reconciliation.start_repair`),
         yielding each finished step.
 
         Where tables could not be compared, the first report names them.
         """
         started = time.monotonic()
         with self.kept_in_landing():
-            planned, left_out = reconciling.start_repair(self, tables)
+            planned, left_out = reconciliation.start_repair(self, tables)
         if left_out:
             yield StepReport(
                 kind="repair-planned",

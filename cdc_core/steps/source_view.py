@@ -39,7 +39,7 @@ from cdc_core.stage.widths import Width, room_of
 from cdc_core.state.store import Store
 from cdc_core.steps.definition_changes import changes_between, type_text
 from cdc_core.steps.delta_logs import delta_path
-from cdc_core.steps.readable import ScnSpan, readable_spans, within
+from cdc_core.steps.readable_scns import ScnSpan, readable_spans, within
 from cdc_core.views.envelope import LoggedTable, Origin, events_sql
 
 _ZONE = re.compile(r"[A-Za-z0-9_+\-/]{1,64}")

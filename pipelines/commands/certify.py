@@ -67,7 +67,7 @@ def certify(
 
     Exits with code 1 if a belief that Redolake rests on does not hold.
     """
-    from cdc_core.steps.examining import as_found_now
+    from cdc_core.steps.source_checks import as_found_now
     from diagnosis.certify import certify as certified
     from pipelines.demo_oracle import database_of
 

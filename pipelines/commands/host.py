@@ -78,7 +78,7 @@ def doctor(
 
 def _write_script(file: Path, config: SourceConfig) -> None:
     """Write what the source's database lacks to a file, or to standard output."""
-    from cdc_core.steps.examining import missing_sql
+    from cdc_core.steps.source_checks import missing_sql
 
     script = missing_sql(config)
     if str(file) == "-":

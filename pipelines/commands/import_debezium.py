@@ -130,7 +130,7 @@ def _refuse_wrong(target: Path) -> None:
 
 def _checked(made: Imported, target: Path) -> bool:
     """Compare with the database; are both equal?"""
-    from cdc_core.steps.examining import tables_matching
+    from cdc_core.steps.source_checks import tables_matching
     from pipelines.config_file import load_config
     from pipelines.debezium.checking import compared
 

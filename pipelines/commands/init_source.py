@@ -83,7 +83,7 @@ def init(
     from pydantic import ValidationError
 
     from cdc_core.config import OracleConfig
-    from cdc_core.steps.proposing import propose
+    from cdc_core.steps.table_proposals import propose
 
     if file.exists():
         raise ConfigError(

@@ -54,7 +54,7 @@ def test_the_sensor_reports_what_changed_and_nothing_else(
 
         return replace(status(), scn_oracle=None, oracle_error="no listener")
 
-    monkeypatch.setattr("cdc_core.steps.alerting.status", lambda _: dead())
+    monkeypatch.setattr("cdc_core.steps.alerts.status", lambda _: dead())
     assert pipeline.alerts()[0].kind == "oracle"
     then = site.evaluate("alerts")
     assert evaluated(list(then.asset_events)) == {"oracle_answers": (False, "ERROR")}

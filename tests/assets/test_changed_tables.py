@@ -57,7 +57,7 @@ def change(oracle: Oracle, number: int, *names: str) -> None:
 def layers(site: MemorySite, *names: str) -> list[dg.AssetKey]:
     """The assets of these tables, and the table of schema changes, to which any window may bring something."""
     own = (site.names.key(layer, table_id(name)) for name in names for layer in LAYERS)
-    return sorted([*own, site.names.beside_key("schema_changes")])
+    return sorted([*own, site.names.side_table_key("schema_changes")])
 
 
 def counts(site: MemorySite) -> dict[str, int]:

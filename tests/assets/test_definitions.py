@@ -62,8 +62,8 @@ def test_lineage_leads_from_oracle_to_the_mirror(repository: dg.RepositoryDefini
     assert above(snapshot) == {table}
     assert graph.get(table).is_external
     change_logs = {NAMES.key("changelog", EMPLOYEES), NAMES.key("changelog", JOBS)}
-    assert above(NAMES.beside_key("transactions")) == change_logs
-    assert above(NAMES.beside_key("schema_changes")) == {NAMES.redo_key}
+    assert above(NAMES.side_table_key("transactions")) == change_logs
+    assert above(NAMES.side_table_key("schema_changes")) == {NAMES.redo_key}
 
 
 def test_partitions_pools_and_policies(repository: dg.RepositoryDefinition) -> None:

@@ -17,7 +17,7 @@ from assets.settings import DagsterConfig, RetriesConfig
 from assets.streams import show_streams
 from assets.translator import Translator
 from cdc_core.errors import CdcError, LogsNotReadyError, RedoUnavailableError
-from cdc_core.lake.side_tables.source_tables import BesideTable
+from cdc_core.lake.side_tables.source_tables import DeltaSideTable
 from cdc_core.lake.table_context import no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import LeftOut
@@ -272,7 +272,7 @@ def test_tables_beside_are_materialized_when_all_tables_have_the_window(
     planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 ) -> None:
     """By the run in which the last table takes the window, and by one for them alone after that."""
-    beside = [NAMES.beside_key("transactions"), NAMES.beside_key("schema_changes")]
+    beside = [NAMES.side_table_key("transactions"), NAMES.side_table_key("schema_changes")]
     chosen = [NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", JOBS), *beside]
     assert run_windows(repository, instance, FIRST, FIRST, chosen).success
     assert not any(instance.get_materialized_partitions(key) for key in beside)
@@ -291,7 +291,7 @@ def test_tables_beside_are_materialized_when_all_tables_have_the_window(
 def bring(pipeline: StandIn, scn_high: int, *, count: int) -> None:
     """What the pipeline would write: rows of a window in the table of schema changes."""
     config = pipeline.config
-    table = BesideTable(config.lake.path, config.name, "schema_changes", no_fence)
+    table = DeltaSideTable(config.lake.path, config.name, "schema_changes", no_fence)
     row = {"owner": "HR", "scn": 1200, "type": "ALTER", "scn_high": scn_high, "is_followed": True}
     rows = [row | {"table_name": f"T{number}"} for number in range(count)]
     table.put(pa.Table.from_pylist(rows, SCHEMA_CHANGES), scn_high)

@@ -289,7 +289,7 @@ def test_what_the_command_line_did_is_shown_once(
     assert redo["cdc/transactions_committed"].value == 1
     chunk = latest(instance, NAMES.key("snapshot", JOBS), "s1000_3-of-3")
     assert chunk["cdc/chunk"].value == "3 of 3"
-    for key in (NAMES.key("mirror", JOBS), NAMES.beside_key("transactions")):
+    for key in (NAMES.key("mirror", JOBS), NAMES.side_table_key("transactions")):
         assert instance.get_materialized_partitions(key) == {FIRST, SECOND}
     assert add_partitions(instance, pipeline.records, pipeline.config, NAMES) == 0
     assert report_history(instance, pipeline.records, pipeline.config, NAMES) == 0

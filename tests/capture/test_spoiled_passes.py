@@ -24,7 +24,7 @@ from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.plan import ChunkRange
-from cdc_core.steps.reconciling import _oracle_rows
+from cdc_core.steps.reconciliation import _oracle_rows
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.capture.source import Source

@@ -21,7 +21,7 @@ from cdc_core.delta.appending import (
     create_table,
     write_file,
 )
-from cdc_core.lake.side_tables.source_tables import BesideTable, count_events
+from cdc_core.lake.side_tables.source_tables import DeltaSideTable, count_events
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
@@ -108,7 +108,7 @@ def test_files_that_were_put_together_are_counted_too(work: TableWork) -> None:
 def test_a_new_window_is_put_without_reading_the_others(
     tmp_path: Path, opened: Counter[str]
 ) -> None:
-    beside = BesideTable(str(tmp_path), "shop", "transactions", no_fence)
+    beside = DeltaSideTable(str(tmp_path), "shop", "transactions", no_fence)
 
     def rows(window: int) -> pa.Table:
         row = dict.fromkeys(beside.schema.names) | {"id": "0A", "scn_high": window}

@@ -16,7 +16,7 @@ from cdc_core.delta.appending import CommitInfo, FileChanges, commit_files, crea
 from cdc_core.delta.history import read_log
 from cdc_core.delta.storage import refused_by_storage
 from cdc_core.errors import StoreUnavailableError, TransientError
-from cdc_core.lake.side_tables.source_tables import BesideTable
+from cdc_core.lake.side_tables.source_tables import DeltaSideTable
 from tests.lake.full_disk import room_for
 from tests.stage.landed import Window
 
@@ -42,7 +42,7 @@ def append(path: str) -> None:
 
 
 def put_beside(path: str, *windows: int) -> None:
-    beside = BesideTable(str(Path(path).parent), "src", "transactions", fence=lambda: None)
+    beside = DeltaSideTable(str(Path(path).parent), "src", "transactions", fence=lambda: None)
     for window in windows or (5,):
         rows = [dict.fromkeys(beside.schema.names) | {"scn_high": window}]
         beside.put(pa.Table.from_pylist(rows, beside.schema), window)

@@ -12,7 +12,7 @@ from cdc_core.config import LogsBy, SourceConfig
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.preflight.script import Platform, Site, dba_script, read_site, statements_of
-from cdc_core.steps.examining import missing_sql, oracle_findings
+from cdc_core.steps.source_checks import missing_sql, oracle_findings
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import OWNER, PASSWORDS, Oracle
 from tests.oracle.fake_session import FakeSession

@@ -41,7 +41,7 @@ from cdc_core.lake.lake import Lake, TableLake
 from cdc_core.lake.mirror.merge import ArrowRule, KeyRule, TruncationRule
 from cdc_core.lake.rows.multiset import CopiesRule
 from cdc_core.lake.side_tables.positions import Positions
-from cdc_core.lake.side_tables.source_tables import BesideName
+from cdc_core.lake.side_tables.source_tables import SideTableName
 from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
 from cdc_core.lake.table_part import PLAIN_RULES, ApplyRules, MirrorState, TablePart
 from cdc_core.landing.manifest import ChunkManifest, SchemaChange, WindowManifest, moment_of
@@ -757,7 +757,7 @@ class MemoryLake:
             del found.rows[one]
         return TableApplied(table=table, changes=len(gone), rows_deleted=len(gone))
 
-    def beside(self, name: BesideName, *, fence: Fence = no_fence) -> MemoryBeside:
+    def side_table(self, name: SideTableName, *, fence: Fence = no_fence) -> MemoryBeside:
         del fence
         return self.besides.setdefault(name, MemoryBeside(_BESIDE[name]))
 

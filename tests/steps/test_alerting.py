@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 
 from cdc_core.model.alerts import Alert
-from cdc_core.steps.alerting import alerts, tell_changes
+from cdc_core.steps.alerts import alerts, tell_changes
 from tests.oracle.embedded import ADMIN, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, table_id

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdc_core.errors import PreflightError
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.steps.harness import source_of, table_id

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from cdc_core.errors import LakeError
-from cdc_core.lake.side_tables.source_tables import BesideTable
+from cdc_core.lake.side_tables.source_tables import DeltaSideTable
 from cdc_core.lake.table_context import no_fence
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
@@ -121,7 +121,7 @@ def test_a_process_that_dies_before_a_window_is_finished_counts_it_again(
         change(oracle, 2)
         for number, is_store_lost in ((2, False), (3, True)):
             with monkeypatch.context() as dying:
-                dying.setattr("cdc_core.steps.windows.apply.keep_beside", _die)
+                dying.setattr("cdc_core.steps.windows.apply.keep_side_tables", _die)
                 with pytest.raises(KeyboardInterrupt):
                     source.windows()
             assert len(transactions(source)) == number - 1
@@ -262,7 +262,7 @@ def test_independent_readers_see_the_same(tmp_path: Path, oracle: Oracle) -> Non
         source.windows()
         besides = dict(source.lake.besides)
     for name, memory in besides.items():
-        table = BesideTable(str(tmp_path), "src", name, no_fence)  # type: ignore[arg-type]
+        table = DeltaSideTable(str(tmp_path), "src", name, no_fence)  # type: ignore[arg-type]
         window = memory.puts[-1]
         rows = memory.read(memory.schema.names, window)
         assert (table.position(), table.read(["scn_high"]).num_rows) == (None, 0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cdc_core.errors import RedoUnavailableError
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import ADMIN, LOCAL_CAPTURE, Oracle, running_oracle
 from tests.steps.harness import Source, capturing

@@ -13,7 +13,7 @@ import pytest
 from cdc_core.errors import ConverterError
 from cdc_core.model.scn import Scn
 from cdc_core.snapshot.cutting import plan_chunks
-from cdc_core.steps.reconciling import _oracle_rows
+from cdc_core.steps.reconciliation import _oracle_rows
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps import converters_of_users

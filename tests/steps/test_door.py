@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from cdc_core.steps import Pipeline, delta_logs, examining, source_view
+from cdc_core.steps import Pipeline, delta_logs, source_checks, source_view
 
 VALUES = ("builtins", "cdc_core.config", "cdc_core.model", "cdc_core.steps")
 OF_PYTHON = ("collections", "contextlib", "datetime", "types", "typing")
@@ -33,7 +33,7 @@ def classes(annotation: Any) -> Iterator[type]:
         yield annotation
 
 
-@pytest.mark.parametrize("place", [Pipeline, source_view.SourceView, delta_logs, examining])
+@pytest.mark.parametrize("place", [Pipeline, source_view.SourceView, delta_logs, source_checks])
 def test_results_of_the_door_are_values(place: type | ModuleType) -> None:
     results = {
         (function.__name__, one.__module__)

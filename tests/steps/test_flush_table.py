@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from cdc_core.config import LogMinerConfig
 from cdc_core.errors import PreflightError
 from cdc_core.model.findings import Finding
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.instances import Instance
 from oracle_embedded.server import EmbeddedServer
 from tests.oracle.embedded import ADMIN, CAPTURE, OWNER, Oracle, running_oracle

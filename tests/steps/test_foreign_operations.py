@@ -21,7 +21,7 @@ from cdc_core.config import LakeConfig
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.spark.session import SMALL_WORK, start_session
-from cdc_core.steps.examining import delta_findings
+from cdc_core.steps.source_checks import delta_findings
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.memory_lake import MemoryLake

@@ -15,7 +15,7 @@ from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME
 from cdc_core.snapshot import read
 from cdc_core.snapshot.cutting import plan_chunks
-from cdc_core.steps.reconciling import _oracle_rows
+from cdc_core.steps.reconciliation import _oracle_rows
 from oracle_embedded.database import ADMIN, CAPTURE
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with

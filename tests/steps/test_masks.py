@@ -23,7 +23,7 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.snapshot.cutting import plan_chunks
-from cdc_core.steps.reconciling import _oracle_rows
+from cdc_core.steps.reconciliation import _oracle_rows
 from oracle_embedded.database import ADMIN
 from oracle_embedded.redo import Wart
 from tests.oracle.embedded import OWNER, Oracle, running_oracle

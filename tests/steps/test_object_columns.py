@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdc_core.errors import PreflightError
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, source_of, table_id

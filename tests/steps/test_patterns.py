@@ -11,7 +11,7 @@ import pytest
 
 from cdc_core.errors import ConfigError
 from cdc_core.steps import Pipeline
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, capturing, source_of, table_id
 

@@ -207,7 +207,7 @@ def differs(source: Source, monkeypatch: pytest.MonkeyPatch, *keys: int) -> None
         found = Differences(len(keys), tuple((Decimal(key),) for key in keys))
         return SimpleNamespace(schema=schema, differences=found, wanted=Suspects((), 0))
 
-    monkeypatch.setattr("cdc_core.steps.reconciling._compare", compared)
+    monkeypatch.setattr("cdc_core.steps.reconciliation._compare", compared)
 
 
 def test_a_repair_reads_the_row_and_settles_it(

@@ -8,7 +8,7 @@ import pytest
 
 from cdc_core.model.records import Inexact, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.steps.readable import ScnSpan, common, readable_spans, within
+from cdc_core.steps.readable_scns import ScnSpan, common, readable_spans, within
 
 
 def window(drawn: str) -> WindowRecord:

@@ -119,7 +119,7 @@ def test_more_differing_keys_than_a_list_holds_are_read_as_a_whole_table(
     made: Damaged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every row twice, one of another key that Oracle does not have; afterwards windows go on."""
-    monkeypatch.setattr("cdc_core.steps.reconciling.REPAIR_KEYS_MAX", 10)
+    monkeypatch.setattr("cdc_core.steps.reconciliation.REPAIR_KEYS_MAX", 10)
     _row_that_is_gone(made)
     write_deltalake(str(made.mirror), made.rows(), mode="append")
     found = made.pipeline.reconcile()

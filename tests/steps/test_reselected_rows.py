@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import PreflightError
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.faults import Fault, FaultKind
 from oracle_embedded.redo import DEFAULT_WARTS
 from tests.oracle.embedded import OWNER, Oracle, running_oracle

@@ -13,7 +13,7 @@ import oracledb
 import pytest
 
 from cdc_core.errors import PreflightError
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.faults import Fault, FaultKind
 from oracle_embedded.redo import DEFAULT_WARTS, LobRows
 from oracle_embedded.redo.lob_statements import LobRow, LobStatements

@@ -13,7 +13,7 @@ import pytest
 
 from cdc_core.errors import PreflightError
 from cdc_core.model.scn import SLACK_SECONDS
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.steps.harness import Source, capturing, source_of, table_id
 from tests.steps.memory_lake import MemoryLake

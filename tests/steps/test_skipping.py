@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from cdc_core.config import EventsConfig
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id

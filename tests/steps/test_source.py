@@ -30,7 +30,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamBegin
 from cdc_core.oracle.database import OracleDatabase, current_scn
 from cdc_core.steps import Pipeline
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from tests.landing.facts import LANDED
 from tests.oracle.embedded import OWNER, running_oracle
 from tests.steps.harness import table_id

@@ -23,7 +23,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.oracle.embedded import ADMIN, Oracle, StandbyOracle, running_oracle, standby_of

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import PreflightError
-from cdc_core.steps.examining import oracle_findings
+from cdc_core.steps.source_checks import oracle_findings
 from tests.oracle.embedded import OWNER, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id

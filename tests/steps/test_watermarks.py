@@ -17,8 +17,8 @@ from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.oracle.database import current_scn
 from cdc_core.steps import Pipeline
-from cdc_core.steps.examining import oracle_findings
 from cdc_core.steps.snapshots import watermarks
+from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.database import CAPTURE
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle

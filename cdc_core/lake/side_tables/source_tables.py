@@ -35,8 +35,8 @@ from cdc_core.model.scn import ScnWindow
 from cdc_core.stage.definitions import SCHEMA_CHANGES
 from cdc_core.stage.transactions import TRANSACTIONS
 
-BesideName = Literal["transactions", "schema_changes"]
-BESIDE_NAMES: tuple[BesideName, ...] = get_args(BesideName)
+SideTableName = Literal["transactions", "schema_changes"]
+SIDE_TABLE_NAMES: tuple[SideTableName, ...] = get_args(SideTableName)
 
 WINDOW = "scn_high"
 """The column that names the window that brought a row."""
@@ -45,18 +45,20 @@ _SCHEMAS = {"transactions": TRANSACTIONS, "schema_changes": SCHEMA_CHANGES}
 _INDEXED = {"transactions": (WINDOW, "commit_scn"), "schema_changes": (WINDOW, "scn")}
 
 
-def beside_path(root: str, source: str, name: BesideName) -> str:
+def side_table_path(root: str, source: str, name: SideTableName) -> str:
     """The folder of one of the tables."""
     return f"{root.rstrip('/')}/{source}/{name}"
 
 
-class BesideTable:
+class DeltaSideTable:
     """One of the tables; empty where its Delta table is not there. ``fence`` is called right before
     each commit."""
 
-    def __init__(self, root: str, source: str, name: BesideName, fence: Callable[[], None]) -> None:
+    def __init__(
+        self, root: str, source: str, name: SideTableName, fence: Callable[[], None]
+    ) -> None:
         self._source, self._name, self._fence = source, name, fence
-        self.path = beside_path(root, source, name)
+        self.path = side_table_path(root, source, name)
         self.schema = _SCHEMAS[name]
 
     def position(self) -> int | None:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from cdc_core.config import SourceConfig
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.history import commits_after, filesystem_of, read_log
-from cdc_core.lake.side_tables.source_tables import BesideName, beside_path
+from cdc_core.lake.side_tables.source_tables import SideTableName, side_table_path
 from cdc_core.model.reports import TopicPublished
 from cdc_core.steps.publishing.topics import Message, Topics
 from cdc_core.views import connect
@@ -24,7 +24,7 @@ from cdc_core.views.transaction_order import TransactionLog
 
 _LOG = logging.getLogger(__name__)
 TRANSACTIONS_AT_ONCE = 10_000
-_SCHEMA_CHANGES: BesideName = "schema_changes"
+_SCHEMA_CHANGES: SideTableName = "schema_changes"
 _TRANSACTIONS = "transactions"
 
 
@@ -115,7 +115,7 @@ def _both_ends(
 
 def _schema_changes(config: SourceConfig, topics: Topics, origin: Origin, topic: str) -> int:
     """Send the rows that came into the table of schema changes, a commit at a time."""
-    path = beside_path(config.lake.path, config.name, _SCHEMA_CHANGES)
+    path = side_table_path(config.lake.path, config.name, _SCHEMA_CHANGES)
     log, known = read_log(path), topics.position(_SCHEMA_CHANGES)
     if log is None:
         if known is None:  # what comes is new

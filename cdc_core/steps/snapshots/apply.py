@@ -30,7 +30,7 @@ from cdc_core.steps.snapshots.shared import (
     need_windows,
     refuse_mixed,
 )
-from cdc_core.steps.stopping import retried_out_of_memory, stop_alone
+from cdc_core.steps.table_errors import retried_out_of_memory, stop_alone
 
 
 def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:

@@ -46,7 +46,7 @@ from cdc_core.steps.snapshots.row_filter import configured_filter, held_filter
 from cdc_core.steps.snapshots.rows import NO_ROW_MEETS, snapshot_prefix
 from cdc_core.steps.snapshots.shared import chunk_records
 from cdc_core.steps.snapshots.watermarks import ranges_to_read
-from cdc_core.steps.stopping import READING_ERRORS, stop_alone
+from cdc_core.steps.table_errors import READING_ERRORS, stop_alone
 
 _LOG = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from cdc_core.steps.snapshots.other_scn import (
 )
 from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
 from cdc_core.steps.snapshots.watermarks import goes_between, read_between
-from cdc_core.steps.stopping import stop_alone
+from cdc_core.steps.table_errors import stop_alone
 
 _LOG = logging.getLogger(__name__)
 

@@ -45,7 +45,7 @@ from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
 from cdc_core.steps.state.positions import position_of
 from cdc_core.steps.windows.chain import LandedWindow, proved
-from cdc_core.steps.windows.side_tables import lacks_beside
+from cdc_core.steps.windows.side_tables import lacks_side_tables
 from cdc_core.steps.windows.table_ranges import part_of
 
 WORK = ("snapshot-plan", "window-plan", "capture")
@@ -280,7 +280,7 @@ class _Rebuilding:
         for landed in self._windows:
             manifest = landed.manifest
             waits = waits or any(part_of(table, manifest) is not None for table in tables)
-            waits = waits or lacks_beside(self._ctx, manifest)
+            waits = waits or lacks_side_tables(self._ctx, manifest)
             if not waits:
                 self._scratch.history.restore_applied(manifest.ordinal)
             for taken in self._taken.values():

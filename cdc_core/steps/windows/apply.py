@@ -25,10 +25,10 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_window, overtaken_where_forgotten
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.positions import publish_positions
-from cdc_core.steps.stopping import TABLE_ERRORS, out_of_memory_alone, stop_table
+from cdc_core.steps.table_errors import TABLE_ERRORS, out_of_memory_alone, stop_table
 from cdc_core.steps.windows.missing_in_lake import lost_parts
 from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
-from cdc_core.steps.windows.side_tables import count_transactions, keep_beside
+from cdc_core.steps.windows.side_tables import count_transactions, keep_side_tables
 from cdc_core.steps.windows.table_part import WindowPart
 from cdc_core.steps.windows.table_ranges import is_behind, part_of
 
@@ -277,5 +277,5 @@ def _finish_windows(ctx: Context, started: float) -> None:
         manifest, _ = ctx.window_manifest(record.window)
         if any(part_of(table, manifest) is not None for table in tables):
             return
-        keep_beside(ctx, manifest)
+        keep_side_tables(ctx, manifest)
         ctx.store.windows.record_applied(record.window, seconds_since(started))

@@ -51,7 +51,7 @@ from cdc_core.stage.lobs import missing_lobs
 from cdc_core.stage.missing_lobs import MissingLob
 from cdc_core.stage.window import lob_ends, located_rows
 from cdc_core.steps.context import Context
-from cdc_core.steps.stopping import READING_ERRORS
+from cdc_core.steps.table_errors import READING_ERRORS
 from cdc_core.steps.windows.redo_inputs import redo_inputs
 from cdc_core.steps.windows.reselecting_rows import changed_rows, touched_rows, with_versions
 

@@ -35,7 +35,7 @@ from cdc_core.snapshot.plan import ChunkKeys
 from cdc_core.snapshot.read import exact_rows_by_scn
 from cdc_core.stage.committed import CommittedRows
 from cdc_core.stage.statements import known_row_ids
-from cdc_core.steps.stopping import READING_ERRORS
+from cdc_core.steps.table_errors import READING_ERRORS
 
 _LOG = logging.getLogger(__name__)
 

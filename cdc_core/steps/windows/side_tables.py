@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_core.lake.side_tables.source_tables import BesideName
+from cdc_core.lake.side_tables.source_tables import SideTableName
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
@@ -45,11 +45,11 @@ _TYPES: dict[str, DefinitionChange] = {
 """What a table met that ended its stream, of those troubles that are about its definition."""
 
 
-def keep_beside(ctx: Context, manifest: WindowManifest) -> None:
+def keep_side_tables(ctx: Context, manifest: WindowManifest) -> None:
     """Bring the tables beside to a window that is finished. Repeatable."""
     if ctx.config.lake.schema_changes and _has_definitions(manifest):
-        with ctx.writing_beside("schema_changes") as lease:
-            beside = ctx.lake.beside("schema_changes", fence=lease.check)
+        with ctx.writing_side_table("schema_changes") as lease:
+            beside = ctx.lake.side_table("schema_changes", fence=lease.check)
             end, done = manifest.window.scn_high, beside.position()
             # Behind the newest window that brought rows, what is older is there.
             since = 0 if done is None or done >= end else done
@@ -66,24 +66,24 @@ def count_transactions(ctx: Context, manifest: WindowManifest) -> None:
     window = manifest.window
     folder = window_folder(ctx.source, window)
     ledger = committed_ledger(ctx.landing.local_paths(folder, [manifest.transactions_file]))
-    with ctx.writing_beside("transactions") as lease:
+    with ctx.writing_side_table("transactions") as lease:
         events = {
             name: ctx.lake.table(TableId.parse(name)).count_events(window)
             for name in manifest.tables_committed
         }
         landed = moment_of(manifest.landed)
         rows = transaction_rows(events, ledger, window.scn_high, landed)
-        ctx.lake.beside("transactions", fence=lease.check).put(rows, window.scn_high)
+        ctx.lake.side_table("transactions", fence=lease.check).put(rows, window.scn_high)
 
 
-def lacks_beside(ctx: Context, manifest: WindowManifest) -> bool:
+def lacks_side_tables(ctx: Context, manifest: WindowManifest) -> bool:
     """Must the window still bring rows that a table beside has not, by that table's own log?"""
-    asked: tuple[tuple[BesideName, bool], ...] = (
+    asked: tuple[tuple[SideTableName, bool], ...] = (
         ("transactions", ctx.config.lake.transactions and bool(manifest.tables_committed)),
         ("schema_changes", ctx.config.lake.schema_changes and _has_definitions(manifest)),
     )
     for name, is_due in asked:
-        position = ctx.lake.beside(name).position() if is_due else None
+        position = ctx.lake.side_table(name).position() if is_due else None
         if position is not None and position < manifest.window.scn_high:
             return True
     return False

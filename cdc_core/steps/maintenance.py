@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdc_core.errors import CdcError, SparkUnavailableError
-from cdc_core.lake.side_tables.source_tables import BESIDE_NAMES
+from cdc_core.lake.side_tables.source_tables import SIDE_TABLE_NAMES
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import Maintenance
@@ -41,16 +41,16 @@ def maintain(ctx: Context, tables: list[TableId] | None = None) -> Iterator[Main
             LOG.warning("%s was not maintained: %s", table, error)
             yield Maintenance(table=table, left_alone=str(error), is_failed=True)
     if tables is None:
-        _maintain_beside(ctx)
+        _maintain_side_tables(ctx)
         _maintain_landing(ctx)
 
 
-def _maintain_beside(ctx: Context) -> None:
+def _maintain_side_tables(ctx: Context) -> None:
     """The Delta tables that the source has beside change logs and mirrors."""
-    for name in BESIDE_NAMES:
+    for name in SIDE_TABLE_NAMES:
         try:
-            with ctx.writing_beside(name) as lease:
-                beside = ctx.lake.beside(name, fence=lease.check)
+            with ctx.writing_side_table(name) as lease:
+                beside = ctx.lake.side_table(name, fence=lease.check)
                 beside.maintain(ctx.config.maintenance.vacuum_hours)
         except CdcError as error:
             LOG.warning("the table of %s was not maintained: %s", name, error)

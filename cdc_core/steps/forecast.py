@@ -7,11 +7,11 @@ from cdc_core.errors import CdcError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.lag import LagFacts
 from cdc_core.model.plans import TouchedTable, WindowsPlan, WorkPlan
-from cdc_core.steps.alerting import log_headroom
+from cdc_core.steps.alerts import log_headroom
 from cdc_core.steps.context import LOG, Context
 from cdc_core.steps.delta_logs import mirror_files
-from cdc_core.steps.lagging import WINDOWS_LOOKED_AT, lag
-from cdc_core.steps.previewing import preview
+from cdc_core.steps.lag import WINDOWS_LOOKED_AT, lag
+from cdc_core.steps.preview import preview
 from cdc_core.steps.snapshots.estimating import estimate_snapshot
 
 
