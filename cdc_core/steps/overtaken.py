@@ -18,6 +18,7 @@ from cdc_core.errors import (
     CdcError,
     ConfigError,
     LandingDamagedError,
+    NotYetError,
     OvertakenError,
     TransientError,
 )
@@ -65,6 +66,23 @@ def overtaken_at_chunk(ctx: Context, key: ChunkKey) -> Iterator[None]:
             raise
         now = ctx.store.chunks.get(*place)
         if now is not None and now.state == before.state:
+            raise
+        raise _overtaken(source=ctx.source, table=key.table, chunk=key.key) from error
+
+
+@contextmanager
+def overtaken_where_replanned(ctx: Context, key: ChunkKey) -> Iterator[None]:
+    """For a block over a chunk that was planned when the work was laid out. One that is gone or
+    dropped since gave way: to a new snapshot behind a gap in the redo, or to a signal.
+
+    Raises:
+        OvertakenError: That is why the block ended.
+    """
+    try:
+        yield
+    except NotYetError as error:
+        now = ctx.store.chunks.get(key.table, key.snapshot_id, key.number)
+        if now is not None and now.state != "dropped":
             raise
         raise _overtaken(source=ctx.source, table=key.table, chunk=key.key) from error
 

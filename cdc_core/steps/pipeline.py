@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from functools import partial, wraps
 from itertools import count
 from pathlib import Path
@@ -50,7 +50,12 @@ from cdc_core.steps import status as source_status
 from cdc_core.steps.context import Context, OpenLake, seconds_since
 from cdc_core.steps.lookahead import carry_windows
 from cdc_core.steps.notifications import Notifier
-from cdc_core.steps.overtaken import look_again, looking_again, overtaken_where_forgotten
+from cdc_core.steps.overtaken import (
+    look_again,
+    looking_again,
+    overtaken_where_forgotten,
+    overtaken_where_replanned,
+)
 from cdc_core.steps.publishing import tables as published_tables
 from cdc_core.steps.signal_rows import captured_signal_table
 from cdc_core.steps.snapshots import apply as chunk_apply
@@ -376,7 +381,7 @@ class Pipeline(Context):
 
     def _carry_pending(self, keys: list[ChunkKey]) -> Iterator[StepReport]:
         watch = signals.SignalWatch(self, self.take_signals)
-        return self._carry_chunks(keys, watch.look, leaves_tables=True)
+        return self._carry_chunks(keys, watch.look, are_asked_for=False)
 
     def carry_chunks(self, keys: Sequence[ChunkKey]) -> Iterator[StepReport]:
         """Read and apply these chunks, as :meth:`run_snapshot` does, yielding each finished step;
@@ -392,7 +397,7 @@ class Pipeline(Context):
 
         def left() -> Iterator[StepReport]:
             waiting = [key for key in keys if key not in applied]
-            for report in self._carry_chunks(waiting, lambda: None, leaves_tables=False):
+            for report in self._carry_chunks(waiting, lambda: None, are_asked_for=True):
                 if report.kind == "chunk-applied" and report.table is not None:
                     applied.add(ChunkKey.parse(report.table, report.key))
                 yield report
@@ -400,20 +405,27 @@ class Pipeline(Context):
         return looking_again(left)
 
     def _carry_chunks(
-        self, keys: Sequence[ChunkKey], before: Callable[[], None], *, leaves_tables: bool
+        self, keys: Sequence[ChunkKey], before: Callable[[], None], *, are_asked_for: bool
     ) -> Iterator[StepReport]:
+        """Chunks that are asked for must be there; pending ones may give way to newer ones."""
+
         def read(key: ChunkKey) -> StepReport:
             before()
-            return self.snapshot_chunk(key, files)
+            with nullcontext() if are_asked_for else overtaken_where_replanned(self, key):
+                return self.snapshot_chunk(key, files)
+
+        def apply(key: ChunkKey) -> StepReport:
+            with nullcontext() if are_asked_for else overtaken_where_replanned(self, key):
+                return self.apply_chunk(key, files)
 
         with closing(ChunkFiles(self)) as files:
             yield from carry_chunks(
                 keys,
                 read,
-                lambda key: self.apply_chunk(key, files),
+                apply,
                 sessions=self.config.snapshot.sessions_at_once,
                 tables_at_once=self.config.lake.tables_at_once,
-                leaves_tables=leaves_tables,
+                leaves_tables=not are_asked_for,
             )
 
     def record_redo(self, folder: Path, *, low: int | None = None) -> int:

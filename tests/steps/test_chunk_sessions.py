@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,9 +14,11 @@ import pytest
 
 from cdc_core.errors import StoreUnavailableError
 from cdc_core.landing.fenced import FencedLanding
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.snapshot.read import read_chunk
 from cdc_core.state.captured_tables import CapturedTables
 from cdc_core.state.chunks import Chunks
+from cdc_core.steps.pipeline import Pipeline
 from cdc_core.steps.snapshots import files as chunk_read
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle
@@ -76,6 +79,27 @@ def test_tables_are_equal_under_load_whatever_the_number_of_sessions(
         assert max(at_once) == sessions
         source.windows()
         source.check_current(*NAMES)
+
+
+@pytest.mark.parametrize("moment", ["snapshot_chunk", "apply_chunk"])
+def test_chunks_give_way_to_those_of_a_newer_snapshot(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The table leaves and comes back while its chunks are under way, as behind a gap."""
+    really, begun = getattr(Pipeline, moment), Counter[str]()
+
+    def replanned_first(pipeline: Pipeline, key: ChunkKey, *rest: Any) -> Any:
+        begun[key.snapshot_id] += 1
+        if len(begun) == 1 and begun[key.snapshot_id] == 2:
+            pipeline.resnapshot_tables([key.table])
+        return really(pipeline, key, *rest)
+
+    with reading(oracle, tmp_path, 2, "SMALL") as source:
+        monkeypatch.setattr(Pipeline, moment, replanned_first)
+        source.run()
+        assert len(begun) == 2
+        assert not source.pipeline.pending_chunks()
+        source.check_current("SMALL")
 
 
 def test_a_session_that_is_lost_is_followed_by_another_one(oracle: Oracle, tmp_path: Path) -> None:
