@@ -121,6 +121,8 @@ def converted(values: pa.Array, column: Column) -> pa.Array:
     """
     path, kind = converter_of(column.form)
     converter = _made(path)
+    if len(values) == 0:  # of which `pc.all` and its kin say neither true nor false
+        return pa.array([], kind)
     try:
         found = converter.convert(values)
     except MemoryError:

@@ -71,6 +71,16 @@ def test_a_class_converts_on_every_way(oracle: Oracle, source: Source) -> None:
     )
 
 
+def test_a_class_is_never_asked_about_no_value(oracle: Oracle, tmp_path: Path) -> None:
+    """Chunks and windows without a row of the table: `pc.all` of nothing is neither true nor false."""
+    oracle.run("DELETE FROM T")
+    with source_of(oracle, tmp_path) as source:
+        source.configure(CONVERTED)
+        source.run()
+        assert source.record("T").state == "ready"
+        assert source.lake.image(T) == []
+
+
 def test_a_new_column_is_converted(oracle: Oracle, source: Source) -> None:
     oracle.run("ALTER TABLE T ADD (NEW_YN CHAR(1) DEFAULT 'Y')", "INSERT INTO T (ID) VALUES (3)")
     source.run()
