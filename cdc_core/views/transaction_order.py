@@ -62,9 +62,9 @@ NO_ORDER = TableOrder()
 
 @dataclass(frozen=True, slots=True)
 class WindowChanges:
-    """The changes of one window that are events, of all tables, one row each in the order of
-    ``(commit_scn, xid, ordinal)``: ``table`` is the number of its table, ``events`` 2 for a change
-    of key, else 1; and the times of the transaction."""
+    """The changes that one window brought and that are events, of all tables, one row each in the
+    order of ``(commit_scn, xid, ordinal)``: ``table`` is the number of its table, ``events`` 2 for
+    a change of key, else 1; and the times of the transaction."""
 
     tables: tuple[TableId, ...]
     rows: pa.Table
@@ -134,14 +134,19 @@ class _LogWindows:
         self._known_above: int | None = None
         self._known: list[tuple[ScnWindow, list[str]]] = []
 
-    def files(self, window: ScnWindow) -> list[str]:
-        """The files of the change log that have changes of a window."""
-        return [
-            name
-            for own, files in self.since(window.scn_low)
-            if own.scn_low < window.scn_high and own.scn_high > window.scn_low
-            for name in files
-        ]
+    def files(self, window: ScnWindow) -> Iterator[tuple[str, pc.Expression]]:
+        """The files of the change log that have changes of a window, and which rows of each are:
+        those that committed in it, and those that came with it although their COMMIT is older."""
+        low, high = int(window.scn_low), int(window.scn_high)
+        scn = pc.field(COMMIT_SCN)
+        for own, files in self.since(low):
+            if own.scn_low >= high:
+                continue
+            wanted = (scn > low) & (scn <= high)
+            if own.scn_high <= high:
+                wanted |= scn <= int(own.scn_low)
+            for name in files:
+                yield name, wanted
 
     def since(self, scn: int) -> list[tuple[ScnWindow, list[str]]]:
         """The windows that end above an SCN, with their files."""
@@ -205,12 +210,14 @@ class TransactionLog:
         return [ScnWindow(low, high) for low, high in zip(lows, ends, strict=False)]
 
     def changes(self, window: ScnWindow) -> WindowChanges:
-        """The changes of all tables in a window."""
+        """The changes of all tables in a window, and of transactions that came with it although
+        they committed before it: their COMMIT reached the redo late, and all that they did with
+        it."""
         if window not in self._kept:
             parts = [
-                self._rows(number, logged, name, window)
+                self._rows(number, logged, name, wanted)
                 for number, logged in enumerate(self._tables)
-                for name in self._windows[logged.table].files(window)
+                for name, wanted in self._windows[logged.table].files(window)
             ]
             rows = pa.concat_tables([_COLUMNS.empty_table(), *parts]).combine_chunks()
             rows = rows.sort_by([(one, "ascending") for one in (COMMIT_SCN, _XID, "ordinal")])
@@ -222,11 +229,10 @@ class TransactionLog:
     def _rows_kept(self) -> int:
         return sum(one.rows.num_rows for one in self._kept.values())
 
-    def _rows(self, number: int, logged: LoggedTable, name: str, window: ScnWindow) -> pa.Table:
-        """The changes of a window in one file."""
+    def _rows(self, number: int, logged: LoggedTable, name: str, wanted: pc.Expression) -> pa.Table:
+        """Those changes of one file that are events."""
         filesystem, root = filesystem_of(logged.path)
         names, parts = logged.log.file_names, [_COLUMNS.empty_table()]
-        wanted = (pc.field(COMMIT_SCN) > window.scn_low) & (pc.field(COMMIT_SCN) <= window.scn_high)
         wanted &= pc.field(_SNAPSHOT).is_null() & pc.field(_SKIPPED).is_null()
         with (
             at_work("reading the change log", {"table": logged.table}, hint=CHANGELOG_HINT),

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import CommitProperties, write_deltalake
 
 from cdc_core.config import SourceConfig
+from cdc_core.delta.appending import create_table
+from cdc_core.delta.history import commits_after
+from cdc_core.lake.tables import changelog_properties
 from cdc_core.model.scn import ScnWindow
+from cdc_core.stage.layout import change_schema
 from cdc_core.steps import Pipeline
+from cdc_core.steps.source_view import SourceView, logged_tables
 from cdc_core.steps.windows.shared import lacks_commits
+from cdc_core.views.envelope import LoggedTable
+from cdc_core.views.events import events_of
+from cdc_core.views.transaction_order import TransactionLog, window_of
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
@@ -245,3 +256,78 @@ def test_a_mirror_of_equal_rows_is_rebuilt_between_commits_that_come_late(
         pipeline.rebuild_mirror(table_id("LOOSE"))
         list(pipeline.run_once())
         check(cluster, pipeline, tmp_path)
+
+
+def test_a_transaction_that_comes_late_has_its_places_with_the_window_that_brings_it(
+    cluster: Oracle, tmp_path: Path
+) -> None:
+    """Over two tables, once: in front of the transactions of that window, and in none before it."""
+    cluster.run("CREATE TABLE DEPT (ID NUMBER(9) PRIMARY KEY)")
+    with source_of(cluster, tmp_path, "EMP", "DEPT", **ONLINE) as source:
+        source.run()
+        late = second_instance(cluster)
+        for statement in (
+            "INSERT INTO EMP VALUES (90, 'late')",
+            "INSERT INTO DEPT VALUES (1)",
+            "UPDATE EMP SET ID = 50 WHERE ID = 3",
+        ):
+            late.cursor().execute(statement)
+        late.commit()
+        cluster.run("UPDATE EMP SET NAME = 'quick' WHERE ID = 1")
+        cluster.server.faults.arm(Fault(FaultKind.SHORT_READ))
+        [short] = source.windows()
+        cluster.run("INSERT INTO DEPT VALUES (2)")
+        [whole] = source.windows()
+        for name in ("EMP", "DEPT"):
+            _write_log(source, name, (short, whole))
+        config, store = source.pipeline.config, source.pipeline.store
+        tables = logged_tables(config)
+        log = TransactionLog(tables, SourceView(store, config).taken_up_to)
+    assert [one.scn_high for one in log.windows(short.scn_low)] == [short.scn_high, whole.scn_high]
+    counts = [
+        [list(one["events"].values()) for one in log.changes(window).transactions()]
+        for window in (short, whole)
+    ]
+    assert counts == [[[1]], [[1, 3], [1]]], "a change of key is two events"
+    places = {one.table.name: _places_of(log, one, (short, whole)) for one in tables}
+    assert places["EMP"] == [("u", 1, 1, 1), ("c", 1, 1, 1), ("d", 3, 2, 3), ("c", 4, 3, 3)]
+    assert places["DEPT"] == [("c", 2, 1, 2), ("c", 1, 1, 1)]
+
+
+def _write_log(source: Source, name: str, windows: Sequence[ScnWindow]) -> None:
+    """A table's change log of the lake in memory as Delta, a commit for each window."""
+    found = source.lake.tables[table_id(name)]
+    assert found.schema is not None
+    config = source.pipeline.config
+    path = f"{config.lake.path}/{config.name}/changelog/{table_id(name).path}"
+    columns = change_schema(found.schema)
+    properties = changelog_properties(config.name, found.schema, 1)
+    create_table(path, columns, properties, doing="creating", facts={})
+    for window in windows:
+        rows = [one for one in found.changes if one["_cdc_window"] == window.scn_high]
+        if not rows:
+            continue
+        said = {"kind": "window", "scn_low": window.scn_low, "scn_high": window.scn_high}
+        of_window = CommitProperties(custom_metadata={"userMetadata": json.dumps(said)})
+        table = pa.Table.from_pylist(
+            [{field.name: row.get(field.name) for field in columns} for row in rows], columns
+        )
+        write_deltalake(path, table, mode="append", commit_properties=of_window)
+
+
+def _places_of(
+    log: TransactionLog, logged: LoggedTable, windows: Sequence[ScnWindow]
+) -> list[tuple[str, int, int, int]]:
+    """Of each event of a change log: what it is, and its place in its transaction."""
+    commits = commits_after(logged.path, -1, up_to=logged.log.version)
+    orders = {one.scn_high: log.order(logged, one) for one in windows}
+    found = []
+    for commit, files in commits:
+        window = window_of(commit)
+        if window is None or window.scn_high not in orders:
+            continue
+        for event in events_of(logged, files):
+            place = orders[window.scn_high].of(event)
+            assert place is not None
+            found.append((event.op, place.total_order, place.data_collection_order, place.change))
+    return found
