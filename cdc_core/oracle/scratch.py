@@ -6,14 +6,17 @@ It logs on as the schema's owner, and sends no statement that is not about its o
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 
 from pydantic import SecretStr
 
 from cdc_core.config import OracleConfig
-from cdc_core.errors import PreflightError
+from cdc_core.errors import CdcError, OracleUnavailableError, PreflightError
 from cdc_core.oracle.session import OracleSession, connect
+
+_LOG = logging.getLogger(__name__)
 
 PREFIX = "REDOLAKE_CERTIFY_"
 """Of every table that is created, changed and dropped here."""
@@ -23,20 +26,28 @@ _OWN = re.compile(
     rf"""(?: COMMIT | ROLLBACK (?:\ TO\ \w+)? | SAVEPOINT\ \w+
        | INSERT\ (?:/\*\+\ APPEND\ \*/\ )?INTO\ {_TABLE}\b.* | MERGE\ INTO\ {_TABLE}\b.* | UPDATE\ {_TABLE}\b.* | DELETE\ FROM\ {_TABLE}\b.*
        | (?:CREATE|ALTER|DROP|TRUNCATE)\ TABLE\ {_TABLE}\b.*
+       | FLASHBACK\ TABLE\ {_TABLE}\ TO\ BEFORE\ DROP | PURGE\ TABLE\ {_TABLE}
+       | BEGIN\ DBMS_REDEFINITION\.(?:START|FINISH|ABORT)_REDEF_TABLE\('\w+',\ '{_TABLE}',\ '{_TABLE}'\);\ END;
        | CREATE\ (?:UNIQUE\ )?INDEX\ {_TABLE}\ ON\ {_TABLE}\b.*
        | COMMENT\ ON\ (?:TABLE|COLUMN)\ {_TABLE}\b.*
        | GRANT\ SELECT,\ FLASHBACK\ ON\ {_TABLE}\ TO\ .*
        | SELECT\ \w+\ FROM\ {_TABLE}\ WHERE\ ID\ =\ \d+\ FOR\ UPDATE )\Z""",
     re.VERBOSE | re.DOTALL,
 )
+_LIKE = PREFIX.replace("_", "!_")
 _FOREIGN = f"""
 SELECT COUNT(*) FROM USER_OBJECTS
- WHERE OBJECT_NAME NOT LIKE '{PREFIX.replace("_", "!_")}%' ESCAPE '!' AND OBJECT_NAME NOT LIKE 'BIN$%'
+ WHERE OBJECT_NAME NOT LIKE '{_LIKE}%' ESCAPE '!' AND OBJECT_NAME NOT LIKE 'BIN$%'
+   AND OBJECT_NAME NOT LIKE 'MLOG$!_{_LIKE}%' ESCAPE '!' AND OBJECT_NAME NOT LIKE 'RUPD$!_{_LIKE}%' ESCAPE '!'
    AND OBJECT_TYPE IN ('TABLE', 'VIEW', 'SEQUENCE', 'PROCEDURE',
        'FUNCTION', 'PACKAGE', 'TRIGGER', 'TYPE', 'MATERIALIZED VIEW', 'SYNONYM', 'CLUSTER')"""
 _OWN_TABLES = f"""
-SELECT TABLE_NAME FROM USER_TABLES
- WHERE TABLE_NAME LIKE '{PREFIX.replace("_", "!_")}%' ESCAPE '!' ORDER BY TABLE_NAME"""
+SELECT TABLE_NAME FROM USER_TABLES WHERE TABLE_NAME LIKE '{_LIKE}%' ESCAPE '!' ORDER BY TABLE_NAME"""
+_OWN_IN_BIN = f"""
+SELECT ORIGINAL_NAME FROM USER_RECYCLEBIN WHERE TYPE = 'TABLE' AND ORIGINAL_NAME LIKE '{_LIKE}%' ESCAPE '!'"""
+INTERIM = "_I"
+"""Behind the name of a scratch table: the table that it is redefined with."""
+_ABORT = "BEGIN DBMS_REDEFINITION.ABORT_REDEF_TABLE('{owner}', '{table}', '{interim}'); END;"
 
 
 class ScratchSession(OracleSession):
@@ -75,11 +86,27 @@ class ScratchSession(OracleSession):
         return [str(name) for (name,) in self.fetch_all(_OWN_TABLES)]
 
     def drop_own_tables(self) -> int:
-        """Drop every scratch table for good; says how many there were."""
+        """Drop every scratch table for good, also those of the recycle bin; says how many there
+        were. A redefinition that was not finished is given up first: its interim table cannot be
+        dropped before."""
         tables = self.own_tables()
         for name in tables:
+            if name.endswith(INTERIM):
+                self._give_up(name.removesuffix(INTERIM), name)
+        for name in tables:
             self.run(f"DROP TABLE {name} CASCADE CONSTRAINTS PURGE")
-        return len(tables)
+        recycled = self.fetch_all(_OWN_IN_BIN)
+        for (name,) in recycled:
+            self.run(f"PURGE TABLE {name}")
+        return len(tables) + len(recycled)
+
+    def _give_up(self, table: str, interim: str) -> None:
+        try:
+            self.run(_ABORT.format(owner=self.user, table=table, interim=interim))
+        except OracleUnavailableError:
+            raise
+        except CdcError as error:
+            _LOG.debug("no redefinition of %s is open: %s", table, error)
 
     def refuse_foreign(self) -> None:
         """Refuse a schema that holds anything but scratch tables.

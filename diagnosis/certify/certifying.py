@@ -17,6 +17,7 @@ from diagnosis.certify.try_ddl import DDL_PROBES
 from diagnosis.certify.try_lobs import LOB_PROBES
 from diagnosis.certify.try_redo import REDO_PROBES_TRIED
 from diagnosis.certify.try_rows import ROW_PROBES
+from diagnosis.certify.try_tables import TABLE_PROBES
 from diagnosis.certify.try_transactions import TRANSACTION_PROBES
 from diagnosis.certify.try_types import type_probes
 from diagnosis.certify.trying import Scratch, try_out
@@ -26,6 +27,7 @@ TRY_PROBES: tuple[TryProbe, ...] = (
     *REDO_PROBES_TRIED,
     *TRANSACTION_PROBES,
     *DDL_PROBES,
+    *TABLE_PROBES,
     *LOB_PROBES,
     *ROW_PROBES,
 )

@@ -65,7 +65,8 @@ class WriteLob:
 
 
 Step = str | Fails | Ask | Keep | Mine | WriteLob
-"""``{t}`` in a statement is the scratch table. A probe's steps end with a COMMIT of their own."""
+"""``{t}`` in a statement is the scratch table, ``{owner}`` its owner. A probe's steps end with a
+COMMIT of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

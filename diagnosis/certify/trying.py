@@ -197,7 +197,7 @@ class _Trying:
         name = trial.table.name
         match step:
             case str():
-                self._writer.run(step.format(t=name))
+                self._writer.run(step.format(t=name, owner=trial.table.owner))
             case Fails(sql, code):
                 try:
                     self._writer.run(sql.format(t=name))

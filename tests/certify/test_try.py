@@ -13,12 +13,11 @@ from pydantic import SecretStr
 
 from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError, PreflightError
-from cdc_core.model.operations import Operation
 from cdc_core.oracle.scratch import open_scratch
 from cdc_core.oracle.session import connect
 from diagnosis.certify import Outcome, Report, Scratch, certify
 from diagnosis.certify.certifying import TRY_PROBES
-from diagnosis.certify.probes import Level, RefusedQuery, Verdict
+from diagnosis.certify.probes import Level, Verdict
 from diagnosis.certify.tried import Trial, TryProbe
 from diagnosis.certify.trying import try_out
 from oracle_embedded.database import ADMIN, OWNER
@@ -98,119 +97,11 @@ def test_the_embedded_oracle_passes_but_for_what_it_lacks(
     assert len(verdicts) == len(TRY_PROBES) > 90
 
 
-Break = Callable[[Trial], Trial]
-
-
-def each_row(**changed: Any) -> Break:
-    """Every redo row with other columns."""
-
-    def broken(tried: Trial) -> Trial:
-        return replace(tried, rows=[{**row, **changed} for row in tried.rows])
-
-    return broken
-
-
-def last_row(**changed: Any) -> Break:
-    def broken(tried: Trial) -> Trial:
-        last = tried.of(Operation.INSERT, Operation.DELETE, Operation.UPDATE)[-1]
-        return replace(
-            tried, rows=[{**row, **changed} if row is last else row for row in tried.rows]
-        )
-
-    return broken
-
-
-def without(*codes: int, rollback: int | None = None) -> Break:
-    def broken(tried: Trial) -> Trial:
-        rows = [
-            row
-            for row in tried.rows
-            if row["operation_code"] not in codes or rollback not in (None, row["rollback"])
-        ]
-        return replace(tried, rows=rows)
-
-    return broken
-
-
-def asked(name: str, answer: Any) -> Break:
-    return lambda tried: replace(tried, asked={**tried.asked, name: answer})
-
-
-def other_value(tried: Trial) -> Trial:
-    """A value of the redo differs from the snapshot's."""
-    key = next(iter(tried.changed))
-    return replace(
-        tried, changed={**tried.changed, key: {**tried.changed[key], "V": "\x00", "N": -1}}
-    )
-
-
-SAID_OTHERWISE = each_row(sql_redo="select something else")
-BREAKS: dict[str, Break] = {
-    **{f"redo.{name}": SAID_OTHERWISE for name in ("insert", "update", "delete", "null", "set-null", "names")},
-    **{one.id: SAID_OTHERWISE for one in TRY_PROBES if one.id.startswith("redo.literal-")},
-    "redo.no-rowid": each_row(sql_redo="delete from \"A\".\"B\" where ROWID = 'AAA'"),
-    "redo.long-statement": each_row(csf=0),
-    "redo.row-id": each_row(row_id="A" * 18),
-    "redo.status": last_row(status=2),
-    "redo.object-number": last_row(data_obj=1),
-    "redo.address": last_row(rs_id="nowhere"),
-    "redo.address-order": last_row(rs_id=" 0x000001.00000001.0001 "),
-    "redo.xid": last_row(xid="1.2.3"),
-    "redo.container": last_row(container_id=None),
-    "transaction.start": without(6),
-    "transaction.commit": without(7),
-    "transaction.commit-scn": last_row(scn=2**60),
-    "transaction.user": last_row(username="UNKNOWN"),
-    "transaction.key-change": without(3),
-    "transaction.many-rows": last_row(operation_code=2),
-    "transaction.savepoint-undo": lambda one: replace(one, rows=one.rows[::-1]),
-    "transaction.savepoint-undo-form": each_row(sql_redo="delete from \"A\".\"B\" where \"ID\" = '1'"),
-    "transaction.rollback": without(36),
-    "transaction.partial-xid": each_row(xid="0100020003000000"),
-    "transaction.spurious-rollback": without(36),
-    "transaction.late-redo": lambda one: asked("open", one.rows)(one),
-    "transaction.late-redo-comes": without(1),
-    "transaction.late-redo-below": last_row(scn=2**60),
-    "transaction.start-scn": asked("open", [("FFFF000000000000", 5)]),
-    "ddl.before-unnamed": each_row(sql_redo='insert into "A"."B"("ID") values (1)', status=0),
-    "ddl.before-raw": each_row(sql_redo="insert into \"A\".\"B\"(\"COL 1\") values ('1')"),
-    "ddl.after-named": last_row(status=2),
-    "ddl.rename-column": last_row(status=2),
-    "ddl.default-guard": asked("hidden", [(0,)]),
-    "ddl.text": without(5),
-    "ddl.version": each_row(data_objv=1),
-    "ddl.truncate": each_row(data_objd=7),
-    "ddl.move": each_row(data_objd=7),
-    "ddl.dropped-table": each_row(table_name="STILL_THERE"),
-    "ddl.time": asked("time", [(60,)]),
-    "ddl.flashback-behind": asked("past", RefusedQuery("ORA-01466")),
-    "ddl.flashback-across": asked("past", [(1,)]),
-    "ddl.dictionary-past": asked("past", [(2,)]),
-    "lob.placeholder": each_row(row_id="AAARF1AAMAAAACDAAA"),
-    "lob.closing-row": without(0, 3),
-    "lob.statement-undo": without(1, 2, 3, rollback=1),
-    "lob.blocks": each_row(sql_redo=" buf_c := 'x'; dbms_lob.write(loc_c, 1, 1, buf_c);"),
-    "lob.trim": without(11),
-    "lob.offset-units": lambda one: one,
-    "rowid.own": asked("rowid", [("AAARF1AAMAAAACDZZZ",)]),
-    "rowid.migrated": asked("rowid", [("AAARF1AAMAAAACDZZZ",)]),
-    "rowid.index-organized": each_row(row_id="AAARF1AAMAAAACDAAA"),
-    "row.partition-numbers": last_row(data_obj=1),
-    "row.long-names": each_row(operation_code=1),
-}  # fmt: skip
-"""Per probe, how what came of its steps is altered so that its belief is not true."""
-EQUAL = {one.id for one in TRY_PROBES if one.id not in BREAKS and one.id not in UNTOLD | NOT_SHOWN}
+EQUAL = [one.id for one in TRY_PROBES if one.id.startswith("type.") and one.id not in UNTOLD]
 """Whose belief is that both paths are equal."""
 
 
-@pytest.mark.parametrize("name", sorted({*BREAKS, *EQUAL}))
-def test_a_belief_that_is_not_true_is_seen(name: str, tried: Mapping[str, Trial]) -> None:
-    broken = BREAKS.get(name, other_value)(tried[name])
-    verdict = BY_ID[name].judged(broken)
-    assert verdict.outcome is Outcome.OTHERWISE, verdict
-
-
-@pytest.mark.parametrize("name", sorted(EQUAL))
+@pytest.mark.parametrize("name", EQUAL)
 def test_rows_that_cannot_be_decoded_refute_a_belief(name: str, tried: Mapping[str, Trial]) -> None:
     broken = replace(tried[name], undecodable={"a form that nobody knows": 1})
     assert BY_ID[name].judged(broken).outcome is Outcome.OTHERWISE
@@ -266,8 +157,10 @@ def test_a_kill_at_any_statement_leaves_nothing_that_the_next_start_does_not_dro
 ) -> None:
     few = [
         BY_ID[name]
-        for name in ("type.number-small", "transaction.savepoint", "ddl.add-column", "lob.replaced")
-    ]
+        for name in (
+            "type.number-small", "transaction.savepoint", "lob.replaced", "ddl.flashback-drop", "ddl.redefinition",
+        )
+    ]  # fmt: skip
     sent: list[str] = []
     with connect(config.oracle) as session:
         try_out(config, session, SCRATCH, few, on_statement=sent.append, sleep=lambda _: None)
