@@ -60,6 +60,13 @@ from oracle_embedded.engine.storage.store import Store
 from oracle_embedded.engine.storage.transactions import Transactions
 
 _FILE = "database.sqlite"
+_OF_ALL = frozenset(
+    f"V${name}"
+    for name in (
+        "VERSION", "OPTION", "NLS_PARAMETERS", "TIMEZONE_NAMES", "SESSION_CONNECT_INFO", "SESSION_LONGOPS",
+    )
+)  # fmt: skip
+"""V$ views that Oracle's catalog scripts grant to PUBLIC."""
 ROOT = "CDB$ROOT"
 
 
@@ -418,10 +425,7 @@ class Database:
             view = self.virtual_tables.get(plain)
         if view is None:
             return None
-        restricted = plain.startswith(("DBA_", "CDB_", "V$", "GV$")) and plain not in (
-            "V$VERSION",
-            "V$NLS_PARAMETERS",
-        )
+        restricted = plain.startswith(("DBA_", "CDB_", "V$", "GV$")) and plain not in _OF_ALL
         if restricted and not self.security.may_read_catalog(session.username, plain):
             return None
         return view, dictionary

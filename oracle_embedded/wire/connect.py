@@ -11,8 +11,9 @@ from oracle_embedded.wire.packets import Link, PacketType
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader, clr_bytes
 
 FIELD_VERSION = 12
-"""Layout of 19c. The client takes the lower of both sides' versions, so newer drivers keep to
-it."""
+"""Layout of 19c. Both sides take the lower of their versions, so newer drivers keep to it."""
+_FIELD_VERSION_MIN = 11
+"""That of 18c, whose layouts are the same; ``AUTH_VERSION_NO`` had another form before."""
 
 CHARSET_UTF8 = 873
 CHARSET_UTF16 = 2000
@@ -27,12 +28,17 @@ _CAPABILITIES = {
     4: 0x6A,  # ways to log in: O5LOGON, its successors, long names
     _FIELD_VERSION_AT: FIELD_VERSION,
     15: 0x01,  # call status in the end of every call
-    16: 0x10,  # sequence number in the end of every call
+    16: 0x11,  # sequence number in the end of every call
     23: 0xCF,  # LOBs with 8-byte lengths, with length and data sent in advance
     27: 0x01,  # data types as two-byte numbers
     37: 0x20,  # long values in chunks with lengths of up to four bytes
 }
 """Compile-time capabilities that are offered: place and bits."""
+_ACCEPT_SIZE = 41
+"""Where the data of an ACCEPT would begin, which has none: behind its last byte."""
+_ZONES_AT = 1
+"""Place of the runtime capability to tell each other time zones in the data types messages."""
+_ZONE_UTC = bytes((0x80, 0, 0, 0, 60, 60, 60, 0x80, 0, 0, 0))
 _SDU_AT, _WIDE_SDU_AT = 6, 50
 _BANNER = b"Redolake embedded Oracle 19.3"
 _PROTOCOL_VERSION = 317
@@ -108,7 +114,7 @@ def send_accept(link: Link, sdu: int) -> None:
     narrow = min(sdu, 0xFFFF)
     body = struct.pack(
         ">HHHHHHHBB8xIIB",
-        _PROTOCOL_VERSION, 1, narrow, narrow, 0x0100, 0, 0, _SERVICES_OFF, _SERVICES_OFF, sdu, sdu, 0,
+        _PROTOCOL_VERSION, 1, narrow, narrow, 0x0100, 0, _ACCEPT_SIZE, _SERVICES_OFF, _SERVICES_OFF, sdu, sdu, 0,
     )  # fmt: skip
     link.send_packet(PacketType.ACCEPT, body)
     link.switch_to_wide(sdu)
@@ -155,11 +161,13 @@ def negotiate(link: Link, reader: TtcReader, sets: CharacterSets) -> Agreement:
     reader.raw(2)
     flags = reader.u8()
     compile_caps = reader.clr()
-    reader.clr()
-    reader.skip_data_types()
-    if len(compile_caps) < 8 or compile_caps[_FIELD_VERSION_AT] < FIELD_VERSION:
-        raise ProtocolError("client does not take field version 12")
-    link.send_data(b"\x02\x00\x00")
+    tells_zone = bool(reader.clr()[_ZONES_AT : _ZONES_AT + 1] == b"\x01")
+    if tells_zone:
+        reader.raw(len(_ZONE_UTC))
+    reader.skip_data_types(sets.national.number)
+    if len(compile_caps) < 8 or compile_caps[_FIELD_VERSION_AT] < _FIELD_VERSION_MIN:
+        raise ProtocolError("client does not take field version 11")
+    link.send_data(b"\x02" + (_ZONE_UTC if tells_zone else b"") + b"\x00\x00")
     return Agreement(
         lengths_converted=bool(flags & _LENGTHS_CONVERTED),
         takes_return=not driver.startswith(b"python-oracledb"),
@@ -175,6 +183,7 @@ def _protocol_reply(sets: CharacterSets) -> bytes:
     for place, capability in _CAPABILITIES.items():
         compile_caps[place] = capability
     runtime_caps = bytearray(11)
+    runtime_caps[_ZONES_AT] = 0x01
     runtime_caps[6] = 0x04
     national = bytes(9) + struct.pack(">H", sets.national.number)
     return b"".join(

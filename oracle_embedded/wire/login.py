@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.wire.replies import CallEnd, end_message
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader, dlc_bytes, ub_bytes
 
 VERIFIER_12C = 0x4815
@@ -186,12 +187,13 @@ def session_pairs(
     ]
 
 
-def parameters_message(pairs: list[Pair]) -> bytes:
-    """Message 8 with key, value and number triples, and the status message that ends the reply."""
+def parameters_message(pairs: list[Pair], call_number: int) -> bytes:
+    """Message 8 with key, value and number triples, and the end of the call, which go-ora waits
+    for: a status alone ends a log-in only for other clients."""
     parts = [b"\x08", ub_bytes(len(pairs))]
     for key, value, number in pairs:
         parts += (dlc_bytes(key.encode()), dlc_bytes(value.encode()), ub_bytes(number))
-    return b"".join(parts) + b"\x09\x00\x00"
+    return b"".join(parts) + end_message(CallEnd(0, call_number))
 
 
 def _encrypt(key: bytes, plain: bytes) -> bytes:

@@ -129,7 +129,7 @@ class WireSession:
         first = self._read_auth(Function.AUTH_PHASE_ONE, agreement)
         user = login.user_name(first.user)
         exchange = login.Login(self._engine.password_of(user, service))
-        self._link.send_data(login.parameters_message(exchange.challenge()))
+        self._link.send_data(login.parameters_message(exchange.challenge(), first.call_number))
         second = self._read_auth(Function.AUTH_PHASE_TWO, agreement)
         try:
             exchange.verify(second.parameters)
@@ -170,7 +170,8 @@ class WireSession:
             service=service.lower(),
             instance=self._settings.instance or session.instance_name(),
         )
-        self._link.send_data(login.parameters_message([exchange.proof(), *pairs]))
+        told = [exchange.proof(), *pairs]
+        self._link.send_data(login.parameters_message(told, second.call_number))
         return session, exchange
 
     def _read_auth(self, function: Function, agreement: connect.Agreement) -> login.AuthRequest:

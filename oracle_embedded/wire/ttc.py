@@ -112,9 +112,16 @@ class TtcReader:
         for _ in range(count):
             self.ub()
 
-    def skip_data_types(self) -> None:
+    def skip_data_types(self, national: int) -> None:
         """Pass over a list of data types, some hundred: two bytes each, two more, and four more
-        where those are not 0. It ends with 0."""
+        where those are not 0. It ends with 0. Some clients name the national character set before
+        it."""
+        first = self.raw(2)
+        if first != national.to_bytes(2, "little"):
+            if first == b"\0\0":
+                return
+            if self.u16():
+                self.raw(4)
         data, at = self._data, self._at
         while at + 8 <= len(data):
             if not (data[at] or data[at + 1]):

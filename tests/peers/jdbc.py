@@ -28,7 +28,6 @@ DRIVERS = {
 """The newest of each line that was tried; Oracle's license lets everyone use them and not us ship them."""
 
 _FOLDER = Path(__file__).parents[2] / ".redolake" / "peers" / "jdbc"
-_CLIENT = Path(__file__).with_name("JdbcClient.java")
 JVM_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1")
 
 
@@ -48,9 +47,12 @@ def has_java_compiler() -> bool:
     return shutil.which("java") is not None and shutil.which("javac") is not None
 
 
-def run_client(jar: Path, address: str, password: str) -> dict[str, str]:
-    """Run the Java client against a server; the result of each of its checks by name, ``ok`` or what went wrong."""
-    command = ["java", *JVM_OPTIONS, "-cp", str(jar), str(_CLIENT), address, password]
+def run_client(
+    class_path: str, address: str, password: str, *, program: str = "JdbcClient.java"
+) -> dict[str, str]:
+    """Run a Java client of this folder against a server; the result of each of its checks by name, ``ok`` or what went wrong."""
+    client = Path(__file__).with_name(program)
+    command = ["java", *JVM_OPTIONS, "-cp", class_path, str(client), address, password]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=300, check=False, env=dict(os.environ)
     )

@@ -1,4 +1,5 @@
-"""An unmodified JDBC driver of Oracle against the embedded Oracle, in both lines that are maintained."""
+"""An unmodified JDBC driver of Oracle against the embedded Oracle, in both lines that are maintained; and a pool, Flyway and Liquibase
+through it."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import pytest
 from cdc_core.errors import PreflightError
 from oracle_embedded.database import open_database
 from oracle_embedded.server import EmbeddedServer
+from tests.peers.java_programs import run_program
 from tests.peers.jdbc import DRIVERS, driver_jar, has_java_compiler, run_client
 
 pytestmark = pytest.mark.slow
@@ -31,8 +33,23 @@ def test_programs_work_through_jdbc(driver: str) -> None:
     try:
         with EmbeddedServer(database.engine, faults=database.faults) as server:
             address = f"127.0.0.1:{server.port}/ORCLPDB1"
-            results = run_client(jar, address, database.password("DEMO"))
+            results = run_client(str(jar), address, database.password("DEMO"))
     finally:
         database.close()
     assert {name: result for name, result in results.items() if result != "ok"} == {}
     assert set(results) == CHECKS
+
+
+@pytest.mark.parametrize(
+    ("program", "checks"),
+    [("PoolClient.java", 18), ("FlywayClient.java", 10), ("LiquibaseClient.java", 12)],
+)
+def test_programs_of_others_work(program: str, checks: int) -> None:
+    if not has_java_compiler():
+        pytest.skip("there is no JDK (java and javac) on the path")
+    try:
+        results = run_program(program)
+    except PreflightError as error:
+        pytest.skip(f"a jar cannot be fetched: {error}")
+    assert {name: result for name, result in results.items() if result != "ok"} == {}
+    assert len(results) == checks

@@ -436,7 +436,14 @@ def _order(
     for item in order:
         position = _order_position(item.expr, columns, [alias.alias for alias in node.items])
         if position is None:
-            value = state.value(item.expr, scope)
+            try:
+                value = state.value(item.expr, scope)
+            except OracleError as error:
+                # A name that several tables have means the selected column.
+                position = _order_position(item.expr, columns) if error.code == 918 else None
+                if position is None:
+                    raise
+        if position is None:
             if node.distinct and value.text not in [selected.text for _, selected, _ in items]:
                 raise ora(1791, offset=item.expr.pos)
             keys.append(sort_text(value, item))

@@ -385,6 +385,9 @@ def _drop_table(run: DdlRun, node: nodes.Drop, text: str) -> None:
         )
     if table.query is None and node.kind != "TABLE":
         raise OracleError(12003, f'materialized view "{table.owner}"."{table.name}" does not exist')
+    if node.preserves_table:
+        run.put(replace(table, query=None))
+        return
     if table.companion:
         raise OracleError(22914, "DROP of nested tables not supported")
     database.transactions.check_no_locks(table.object_id, run.session.transaction)

@@ -209,20 +209,21 @@ VIEWS.synonyms |= {"CAT": "USER_CATALOG", "DICT": "DICTIONARY"}
 
 @VIEWS.family(
     "VIEWS",
-    "OWNER:v128 VIEW_NAME:v128 TEXT_LENGTH:n TEXT:v32767 TEXT_VC:v4000 READ_ONLY:v1",
+    "OWNER:v128 VIEW_NAME:v128 TEXT_LENGTH:n TEXT:v32767 TEXT_VC:v4000 TYPE_TEXT_LENGTH:n TYPE_TEXT:v4000 OID_TEXT_LENGTH:n"
+    " OID_TEXT:v4000 VIEW_TYPE_OWNER:v128 VIEW_TYPE:v128 SUPERVIEW_NAME:v128 EDITIONING_VIEW:v1 READ_ONLY:v1 CONTAINER_DATA:v1"
+    " BEQUEATH:v12 ORIGIN_CON_ID:n DEFAULT_COLLATION:v100 CONTAINERS_DEFAULT:v3 CONTAINER_MAP:v3 EXTENDED_DATA_LINK:v3"
+    " EXTENDED_DATA_LINK_MAP:v3 HAS_SENSITIVE_COLUMN:v3 ADMIT_NULL:v3 PDB_LOCAL_ONLY:v3",
     object_name="VIEW_NAME",
 )
 def _views(view: View) -> Iterator[Row]:
     for item in view.definitions():
         if isinstance(item, ViewDef):
             yield {
-                "OWNER": item.owner,
-                "VIEW_NAME": item.name,
-                "TEXT_LENGTH": len(item.text),
-                "TEXT": item.text,
-                "TEXT_VC": item.text[:4000],
-                "READ_ONLY": "N",
-            }
+                "OWNER": item.owner, "VIEW_NAME": item.name, "TEXT_LENGTH": len(item.text), "TEXT": item.text, "TEXT_VC": item.text[:4000],
+                "EDITIONING_VIEW": "N", "READ_ONLY": "N", "CONTAINER_DATA": "N", "BEQUEATH": "DEFINER", "ORIGIN_CON_ID": 3,
+                "DEFAULT_COLLATION": "USING_NLS_COMP", "CONTAINERS_DEFAULT": "NO", "CONTAINER_MAP": "NO", "EXTENDED_DATA_LINK": "NO",
+                "EXTENDED_DATA_LINK_MAP": "NO", "HAS_SENSITIVE_COLUMN": "NO", "ADMIT_NULL": "NO", "PDB_LOCAL_ONLY": "NO",
+            }  # fmt: skip
 
 
 @VIEWS.family(

@@ -293,7 +293,14 @@ def _described(kind: SqlType) -> bytes:
     return found
 
 
+def _get_max_string_size(frame: Frame, _node: ast.Call) -> Found:
+    """What JDBC asks for the types of a database: the longest VARCHAR2 of a column."""
+    size = 32767 if frame.session.database.has_extended_strings else 4000
+    return numbers.encode(size), types.NUMBER
+
+
 SPECIAL_FUNCTIONS: Mapping[tuple[str, ...], Callable[[Frame, ast.Call], Found]] = {
     ("DBMS_PICKLER", "GET_TYPE_SHAPE"): _get_type_shape,
+    ("PRIVATE_JDBC", "GET_MAX_STRING_SIZE"): _get_max_string_size,
 }
-"""Functions by name that assign to their arguments."""
+"""Functions by name that assign to their arguments, or ask for more than values."""

@@ -550,7 +550,9 @@ def _read_drop(stream: TokenStream) -> nodes.Drop | nodes.Edition:
     cascade = stream.take_word("CASCADE", "CONSTRAINTS") or stream.take_word("CASCADE")
     purge = stream.take_word("PURGE")
     stream.take_word("FORCE")
-    return nodes.Drop(kind, ("PUBLIC", *name) if public else name, cascade, purge)
+    preserves = kind == "MATERIALIZED VIEW" and stream.take_word("PRESERVE", "TABLE")
+    whole = ("PUBLIC", *name) if public else name
+    return nodes.Drop(kind, whole, cascade, purge, preserves_table=preserves)
 
 
 def _read_flashback(stream: TokenStream) -> nodes.FlashbackDrop | nodes.FlashbackRows:

@@ -262,6 +262,8 @@ class Drop:
     purge: bool = False
     including_tables: bool = False
     """Those of a cluster."""
+    preserves_table: bool = False
+    """The one that holds a materialized view's rows, which is an ordinary one from then on."""
 
 
 @dataclass(frozen=True, slots=True)

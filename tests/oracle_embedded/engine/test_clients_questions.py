@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         pytest.param("select null||null||'' from dual", None, id="nothing-is-null"),
         pytest.param("select count(*) from (" + " union all ".join(["select 1 a from dual"] * 1500) + ")", "1500", id="union-all"),
         pytest.param("select count(*) from (" + " union ".join(f"select {n} a from dual" for n in range(900)) + ")", "900", id="union"),
+        pytest.param("select 93as n from dual", "93", id="number-and-word"),
         pytest.param(r"select u'a\00e9\\b' from dual", r"aé\b", id="unicode-literal"),
     ],
 )  # fmt: skip
@@ -104,3 +105,40 @@ def test_db_version_tells_release_and_compatibility(sql: Client) -> None:
     assert sql("select * from seen") == [("19.3.0.0.0", "19.0.0")]
     with pytest.raises(OracleError, match="PLS-00306"):
         sql("begin dbms_utility.db_version(1); end;")
+
+
+def test_dependencies_and_arguments_are_listed(sql: Client) -> None:
+    sql("create table t (id number)")
+    sql("create view v as select id from t where exists (select 1 from t)")
+    sql("create function f (a in number, b in out varchar2) return date as begin return sysdate; end;")  # fmt: skip
+    sql("create package p as procedure q (c sys_refcursor default null); end;")
+    sql("create package body p as procedure q (c sys_refcursor default null) as begin null; end; end;")  # fmt: skip
+    assert sql("select name, type, referenced_name, referenced_type from user_dependencies order by 1") == [
+        ("P", "PACKAGE BODY", "P", "PACKAGE"),
+        ("V", "VIEW", "T", "TABLE"),
+    ]  # fmt: skip
+    listed = "select package_name, object_name, argument_name, position, data_type, in_out, defaulted from user_arguments order by 2, 4"  # fmt: skip
+    assert sql(listed) == [
+        (None, "F", None, "0", "DATE", "OUT", "N"),
+        (None, "F", "A", "1", "NUMBER", "IN", "N"),
+        (None, "F", "B", "2", "VARCHAR2", "IN/OUT", "N"),
+        ("P", "Q", "C", "1", "REF CURSOR", "IN", "Y"),
+    ]
+
+
+def test_a_sort_key_that_two_tables_have_is_the_selected_column(sql: Client) -> None:
+    sql("create table a (id number, k number)")
+    sql("create table b (id number, k number)")
+    sql("insert into a values (1, 2)")
+    sql("insert into b values (1, 1)")
+    assert sql("select a.id, b.k from a, b where a.id = b.id order by k") == [("1", "1")]
+    with pytest.raises(OracleError, match="ORA-00918"):
+        sql("select a.id from a, b order by k")
+
+
+def test_the_table_of_a_materialized_view_may_stay(sql: Client) -> None:
+    sql("create table t (id number)")
+    sql("create materialized view m as select id from t")
+    sql("drop materialized view m preserve table")
+    assert sql("select * from user_mviews") == []
+    sql("insert into m values (1)")

@@ -57,13 +57,18 @@ def test_accept_says_that_there_is_no_native_encryption() -> None:
     connect.send_accept(link, 65535)
     [(_, body)] = link.sent
     assert body[14:16] == b"\x0c\x0c"
+    assert int.from_bytes(body[12:14], "big") == 8 + len(body)
 
 
 def _negotiate(
-    flags: int, field_version: int, character_set: str = "AL32UTF8", client: str = "6903"
+    flags: int,
+    field_version: int,
+    character_set: str = "AL32UTF8",
+    client: str = "6903",
+    told: str = "00",
 ) -> tuple[Agreement, bytes]:
     caps = bytes(7) + bytes((field_version,))
-    text = f"0106004a00 02 {client} {client} {flags:02x} 08{caps.hex()} 00 0001 0001 0001 0000 0002 0000 0000"
+    text = f"0106004a00 02 {client} {client} {flags:02x} 08{caps.hex()} {told} 0001 0001 0001 0000 0002 0000 0000"
     link = _Packets()
     agreement = connect.negotiate(link, _reader(text), character_sets(character_set, "AL16UTF16"))
     return agreement, link.sent[0][1]
@@ -82,7 +87,13 @@ def test_a_client_may_name_its_own_higher_field_version() -> None:
 
 def test_an_older_field_version_is_refused() -> None:
     with pytest.raises(ProtocolError, match="field version"):
-        _negotiate(3, 11)
+        _negotiate(3, 10)
+
+
+def test_a_client_of_18c_may_tell_its_time_zone_and_its_national_set() -> None:
+    """As go-ora does."""
+    zone = "80000000 3c3c3c 80000000"
+    assert _negotiate(3, 11, told=f"020201 {zone} d007")[0] == Agreement()
 
 
 def test_a_client_that_sends_the_bytes_of_the_database_is_refused() -> None:
@@ -96,7 +107,7 @@ def test_capabilities_are_offered_that_jdbc_cannot_do_without() -> None:
     reply = _negotiate(1, 24)[1]
     caps = reply[reply.index(b"\x35") + 1 :]
     assert {at: caps[at] for at in (4, 7, 15, 16, 23, 27, 37)} == {
-        4: 0x6A, 7: 12, 15: 1, 16: 0x10, 23: 0xCF, 27: 1, 37: 0x20,
+        4: 0x6A, 7: 12, 15: 1, 16: 0x11, 23: 0xCF, 27: 1, 37: 0x20,
     }  # fmt: skip
 
 
