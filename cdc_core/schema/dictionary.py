@@ -27,6 +27,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.dictionary_queries import UserQueries, tables_condition
 from cdc_core.schema.dictionary_rows import (
+    TableKeys,
     column_from_row,
     indexes_from_rows,
     is_derived,
@@ -299,14 +300,16 @@ def _schema_of(
     found = schema_from_rows(
         config,
         columns,
-        [row[0] for row in keys],
-        indexes_from_rows(rows.indexes.get(config.table, [])),
+        TableKeys(
+            primary=[row[0] for row in keys],
+            unique=indexes_from_rows(rows.indexes.get(config.table, [])),
+            is_deferrable=any(row[1] == "DEFERRABLE" for row in keys),
+            known=known_key,
+        ),
         object_id=int(objects[0][0]) if objects else 0,
         scn=valid_from,
         character_sets=rows.character_sets,
         is_index_organized=config.table in rows.index_organized,
-        primary_is_deferrable=any(row[1] == "DEFERRABLE" for row in keys),
-        known_key=known_key,
     )
     # DBTIMEZONE is that of now. It was the same then, if a column has been there since that keeps
     # it.

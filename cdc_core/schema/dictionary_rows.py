@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from cdc_core.config import TableConfig
-from cdc_core.errors import (
-    ConfigError,
-)
+from cdc_core.errors import ConfigError
 from cdc_core.model.scn import Scn
 from cdc_core.schema.all_columns import refuse_all_columns
 from cdc_core.schema.forms import in_forms
@@ -34,18 +33,33 @@ from cdc_core.schema.table import (
 from cdc_core.schema.types import is_captured
 
 
+@dataclass(frozen=True, slots=True)
+class TableKeys:
+    """What may identify a table's rows.
+
+    Attributes:
+        primary: The columns of its primary key; empty without one.
+        unique: The columns of each unique index.
+        is_deferrable: Oracle may check the primary key at the end of a transaction. (An index that
+            is unique is checked at once.)
+        known: The key so far, which it stays as long as it is one of the table's.
+    """
+
+    primary: Sequence[str] = ()
+    unique: Sequence[Sequence[str]] = ()
+    is_deferrable: bool = False
+    known: Sequence[str] = ()
+
+
 def schema_from_rows(
     config: TableConfig,
     columns: Sequence[tuple[Any, ...]],
-    primary_key: Sequence[str],
-    unique_indexes: Sequence[Sequence[str]],
+    keys: TableKeys,
     *,
     object_id: int,
     scn: Scn,
     character_sets: Mapping[str, str] | None = None,
     is_index_organized: bool = False,
-    primary_is_deferrable: bool = False,
-    known_key: Sequence[str] = (),
 ) -> TableSchema:
     """Build one table's schema from dictionary rows. Pure.
 
@@ -54,20 +68,16 @@ def schema_from_rows(
         columns: Rows (name, type, length, char length, precision, scale, nullable, default, hidden
             by Oracle, virtual, segment position) in order. Those that are hidden and virtual are no
             columns of the table.
-        primary_key: Its columns; empty without one.
-        unique_indexes: Columns of each unique index.
+        keys: Its keys.
         character_sets: The database's ``NLS_CHARACTERSET`` and ``NLS_NCHAR_CHARACTERSET``, and its
             ``DBTIMEZONE`` and ``VERSION``.
         is_index_organized: Its rows have no ROWIDs of a place, and a key. Asked for where that
             matters: with LOBs, or where no key identifies rows.
-        primary_is_deferrable: Oracle may check the primary key at the end of a transaction. (An
-            index that is unique is checked at once.)
-        known_key: The key so far, which it stays as long as it is one of the table's.
     """
-    unique_indexes = _of_columns(columns, unique_indexes)
+    unique = _of_columns(columns, keys.unique)
     columns = [row for row in columns if not is_derived(row)]
     left_out = [row[0] for row in columns if row[8] == "YES" or row[9] == "YES"]
-    of_keys = {name for one in (primary_key, *unique_indexes) for name in one}
+    of_keys = {name for one in (keys.primary, *unique) for name in one}
     own = tuple(column_from_row(row) for row in columns if row[0] not in left_out)
     omitted = omitted_among(config, in_forms(config, own, tuple(of_keys)), of_keys)
     left_out += [one.name for one in omitted]
@@ -84,8 +94,9 @@ def schema_from_rows(
         key, captured = (ROW_DIGEST,), (ROW_DIGEST_COLUMN, *captured)
     else:
         virtual = {row[0] for row in columns if row[9] == "YES"}
-        keys = key_candidates(primary_key, unique_indexes, known_key)
-        key = key_of(config, captured, primary_key, keys, virtual, documents_among(columns))
+        candidates = key_candidates(keys.primary, unique, keys.known)
+        documents = documents_among(columns)
+        key = key_of(config, captured, keys.primary, candidates, virtual, documents)
     refuse_held_keys(config, key)
     if refusal := mask_refusal(config, captured, key):
         raise ConfigError(
@@ -95,7 +106,7 @@ def schema_from_rows(
         )
     names = config.column_rule.left_out(column.name for column in usable)
     excluded = tuple(dict.fromkeys([*names, *left_out]))
-    checked = [*unique_indexes, *([] if primary_is_deferrable else [primary_key])]
+    checked = [*unique, *([] if keys.is_deferrable else [keys.primary])]
     sets = character_sets or {}
     return TableSchema(
         table=config.table,

@@ -13,7 +13,7 @@ from cdc_core.model.character_sets import KNOWN
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.create_table import DescribedColumn, DescribedTable, tables_in
-from cdc_core.schema.dictionary_rows import schema_from_rows
+from cdc_core.schema.dictionary_rows import TableKeys, schema_from_rows
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 from diagnosis.explain.files import DamagedRow, Values, open_rows, refuse_utf16
@@ -213,7 +213,12 @@ def _schema(
     )
     try:
         schema = schema_from_rows(
-            config, rows, key, described.unique, object_id=0, scn=Scn(0), character_sets=sets
+            config,
+            rows,
+            TableKeys(key, described.unique),
+            object_id=0,
+            scn=Scn(0),
+            character_sets=sets,
         )
     except PreflightError as error:
         raise ConfigError(

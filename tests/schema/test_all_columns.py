@@ -11,7 +11,7 @@ from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.scn import Scn
 from cdc_core.schema.all_columns import refuse_all_columns
-from cdc_core.schema.dictionary_rows import schema_from_rows
+from cdc_core.schema.dictionary_rows import TableKeys, schema_from_rows
 from cdc_core.schema.evolution import judge
 from cdc_core.schema.table import ROW_DIGEST, ROW_DIGEST_COLUMN, Column, TableSchema
 
@@ -82,7 +82,7 @@ def test_a_table_from_the_dictionary_is_refused_before_anything_is_read_of_it() 
     for index, config in ((False, counted(columns_exclude=("N",))), (True, counted())):
         with pytest.raises(ConfigError, match=r"not have them all|not for an index-organized"):
             schema_from_rows(
-                config, columns, [], [], object_id=7, scn=Scn(5), is_index_organized=index
+                config, columns, TableKeys(), object_id=7, scn=Scn(5), is_index_organized=index
             )
 
 

@@ -13,7 +13,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.json_form import as_json, from_json
 from cdc_core.model.scn import Scn
 from cdc_core.schema.dictionary_queries import LIST_MAX, tables_condition
-from cdc_core.schema.dictionary_rows import schema_from_rows
+from cdc_core.schema.dictionary_rows import TableKeys, schema_from_rows
 from cdc_core.schema.table import TableSchema
 
 
@@ -39,7 +39,7 @@ def build(
     primary: tuple[str, ...] = (),
     unique: tuple[tuple[str, ...], ...] = (),
 ) -> TableSchema:
-    return schema_from_rows(config, columns, primary, unique, object_id=7, scn=Scn(5))
+    return schema_from_rows(config, columns, TableKeys(primary, unique), object_id=7, scn=Scn(5))
 
 
 EMP = TableConfig(name="hr.emp")
@@ -205,7 +205,12 @@ def test_rows_of_tables_with_lobs_have_placeholders_for_the_rowids_that_identify
 def test_an_index_organized_table_is_not_known_by_rowids() -> None:
     with pytest.raises(ConfigError, match="index-organized"):
         schema_from_rows(
-            BY_ROW_ID, [row("A")], ("A",), (), object_id=7, scn=Scn(5), is_index_organized=True
+            BY_ROW_ID,
+            [row("A")],
+            TableKeys(["A"]),
+            object_id=7,
+            scn=Scn(5),
+            is_index_organized=True,
         )
 
 
@@ -214,7 +219,7 @@ def test_an_index_organized_table_with_lobs_is_refused(config: TableConfig) -> N
     columns = [row("A"), ("X", "CLOB", 4000, *row("X")[3:])]
     with pytest.raises(PreflightError, match="no addresses"):
         schema_from_rows(
-            config, columns, ("A",), (), object_id=7, scn=Scn(5), is_index_organized=True
+            config, columns, TableKeys(["A"]), object_id=7, scn=Scn(5), is_index_organized=True
         )
 
 

@@ -60,7 +60,7 @@ def name_logs(session: OracleSession, logs: Iterable[RedoLog], logs_by: LogsBy) 
         session.execute_block(_ADD.format(option=option), {"name": log.name})
 
 
-def refuse_missing(session: OracleSession) -> None:
+def refuse_unread_logs(session: OracleSession) -> None:
     """After START_LOGMNR: LogMiner goes on without a log that it misses, and shows fewer rows.
 
     Raises:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cdc_core.capture.logs.coverage import RedoLog
 from cdc_core.capture.logs.dictionaries import start_options
-from cdc_core.capture.logs.naming import name_logs, refuse_missing
+from cdc_core.capture.logs.naming import name_logs, refuse_unread_logs
 from cdc_core.capture.passes.asked_rows import WantedRows, condition_of, taken_batches
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.config import LogMinerConfig, LogsBy
@@ -106,7 +106,7 @@ def mining(
         name_logs(session, logs, how.logs)
         sql, binds = _start(how)
         session.execute_block(sql, {"scn_low": scn_low + 1, "scn_high": scn_high, **binds})
-        refuse_missing(session)
+        refuse_unread_logs(session)
         yield
     except BaseException:
         _end_after_error(session)
