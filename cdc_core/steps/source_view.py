@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
@@ -15,24 +15,15 @@ from cdc_core.lake.definitions.column_widths import widths_in
 from cdc_core.lake.definitions.evolution import known_schema
 from cdc_core.lake.table_context import moved_aside
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.notifications import Notification
-from cdc_core.model.records import (
-    ChunkRecord,
-    Comparison,
-    TableRecord,
-    WindowRecord,
-    WindowState,
-)
+from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import (
     ColumnReport,
     DefinitionReport,
-    FoundTable,
     QueryEngine,
     SnapshotProgress,
     TableApplied,
 )
-from cdc_core.model.scn import Scn, ScnWindow, window_end
-from cdc_core.model.signals import Signal, SignalState
+from cdc_core.model.scn import Scn, window_end
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.snapshot.progress import progress_in_all, progress_of
 from cdc_core.stage.widths import Width, room_of
@@ -49,10 +40,31 @@ WINDOWS_LOOKED_AT = 1_000
 
 
 class SourceView:
-    """Reads the metadata store, and changes nothing."""
+    """Reads the metadata store, and changes nothing.
+
+    Attributes:
+        table: A table that is or was captured.
+        comparisons: The last comparison with Oracle of each table that was compared.
+        windows: Windows in SCN order (:meth:`~cdc_core.state.windows.Windows.find`).
+        windows_after: Those that end above an SCN.
+        window: One of them.
+        chunks: Chunks (:meth:`~cdc_core.state.chunks.Chunks.find`).
+        signal_progress: How many chunks of those that signals planned are applied, by signal.
+        signals: Signals in the order in which they came, of all or of some states.
+        found_tables: What patterns named when they were last looked up; none without patterns.
+        notifications: The newest that the channel ``store`` kept, oldest of them first.
+        notifications_behind: The first with a higher number, each with its own.
+    """
 
     def __init__(self, store: Store, config: SourceConfig) -> None:
-        self._store, self._config, self._source = store, config, config.name
+        self._store, self._config = store, config
+        self.table, self.comparisons = store.tables.get, store.comparisons.newest
+        self.windows, self.windows_after = store.windows.find, store.windows.after
+        self.window = store.windows.get
+        self.chunks, self.signal_progress = store.chunks.find, store.chunks.signal_progress
+        self.signals, self.found_tables = store.signals.find, store.matches.get
+        self.notifications = store.notifications.newest
+        self.notifications_behind = store.notifications.behind
 
     @property
     def is_begun(self) -> bool:
@@ -79,41 +91,6 @@ class SourceView:
     def tables(self) -> list[TableRecord]:
         """All tables that are or were captured, by name."""
         return self._store.tables.all()
-
-    def table(self, table: TableId) -> TableRecord | None:
-        """One table; None if it was never captured."""
-        return self._store.tables.get(table)
-
-    def comparisons(self) -> dict[TableId, Comparison]:
-        """The last comparison with Oracle of each table that was compared."""
-        return self._store.comparisons.newest()
-
-    def windows(
-        self,
-        *,
-        states: Iterable[WindowState] | None = None,
-        limit: int | None = None,
-        newest_first: bool = False,
-        ended_from: datetime | None = None,
-        ended_to: datetime | None = None,
-    ) -> list[WindowRecord]:
-        """Windows in SCN order (or the other way round), at most ``limit``; of some states, or
-        whose ends are in a range of times."""
-        return self._store.windows.find(
-            states=states,
-            limit=limit,
-            newest_first=newest_first,
-            ended_from=ended_from,
-            ended_to=ended_to,
-        )
-
-    def windows_after(self, scn: Scn) -> list[WindowRecord]:
-        """Windows that end above an SCN, in SCN order."""
-        return self._store.windows.after(scn)
-
-    def window(self, window: ScnWindow) -> WindowRecord | None:
-        """One window; None if none with these bounds was planned."""
-        return self._store.windows.get(window)
 
     def window_named(self, text: str) -> WindowRecord | None:
         """The window that a partition key of Dagster, or `<scn_low>-<scn_high>`, names; None if the
@@ -145,12 +122,6 @@ class SourceView:
         ordinals = range(windows[0].ordinal, windows[-1].ordinal + 1)
         return self._store.windows.table_counts(ordinals)
 
-    def chunks(
-        self, table: TableId | None = None, *, snapshot_id: str | None = None
-    ) -> list[ChunkRecord]:
-        """A table's chunks, or those of all tables; of all snapshots or of one."""
-        return self._store.chunks.find(table, snapshot_id)
-
     def progress(self) -> SnapshotProgress | None:
         """How far all snapshots together are that have chunks to apply; None without one."""
         return progress_in_all(self._store.chunks.unfinished(), datetime.now(UTC))
@@ -159,22 +130,6 @@ class SourceView:
         """How far one snapshot of a table is."""
         chunks = self.chunks(table, snapshot_id=snapshot_id)
         return progress_of(snapshot_id, chunks, datetime.now(UTC))
-
-    def found_tables(self) -> list[FoundTable]:
-        """What patterns named when they were last looked up; none without patterns."""
-        return self._store.matches.get()
-
-    def signals(self, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
-        """Signals in the order in which they came, of all or of some states."""
-        return self._store.signals.find(states=states)
-
-    def notifications(self, *, limit: int) -> list[Notification]:
-        """The newest notifications that the channel ``store`` kept, oldest of them first."""
-        return self._store.notifications.newest(limit=limit)
-
-    def notifications_behind(self, number: int, *, limit: int) -> list[tuple[int, Notification]]:
-        """The first notifications with a higher number, each with its own."""
-        return self._store.notifications.behind(number, limit=limit)
 
     def tables_behind(self, windows: Sequence[WindowRecord]) -> dict[int, list[TableId]]:
         """By ordinal of a window that was applied: the tables in their stream that have not taken
@@ -196,10 +151,6 @@ class SourceView:
             for window in windows
             if window.state == "applied"
         }
-
-    def signal_progress(self) -> dict[str, tuple[int, int]]:
-        """By signal that planned chunks: how many of them are applied, and how many there are."""
-        return self._store.chunks.signal_progress()
 
     def columns(self, table: TableId, scn: Scn) -> list[ColumnReport]:
         """The table's columns as of an SCN, with the widest values that they had so far; none where
