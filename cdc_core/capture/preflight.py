@@ -42,7 +42,7 @@ from cdc_core.errors import (
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import SCN_MAX, Scn
 from cdc_core.oracle.session import ROOT, OracleSession
-from cdc_core.preflight.checks import Check, Looked, found_by
+from cdc_core.preflight.checks import Check, CheckInput, found_by
 from cdc_core.preflight.redo import LOGGING, REDO_CHECKS
 
 VIEWS = (
@@ -87,7 +87,7 @@ _CONTAINER_CLOSED = "ORA-16331"
 
 
 @dataclass(frozen=True, slots=True)
-class RedoLooked:
+class RedoCheckInput:
     """What checks of the redo look at: the session of the tables, the one in which LogMiner
     runs."""
 
@@ -112,7 +112,7 @@ def check_redo(
 
     Only failures to look are raised: a lost session, a database that is down.
     """
-    redo = RedoLooked(session, session, how)
+    redo = RedoCheckInput(session, session, how)
     findings = list(VIEWS_CHECK.find(redo))
     can_look = not findings
     if can_look:
@@ -123,7 +123,7 @@ def check_redo(
         findings += found_by(DATABASE_CHECKS, redo)
     is_logged = not is_blind and logs_all_columns(session)
     of_tables = [one for one in REDO_CHECKS if not (is_logged and one is LOGGING)]
-    findings += found_by(of_tables, Looked(session, tables))
+    findings += found_by(of_tables, CheckInput(session, tables))
     findings += FLUSH_CHECK.find(redo)
     if is_blind:
         return [*findings, *RIGHTS_CHECK.find(redo)]
@@ -154,40 +154,40 @@ def _not_there(session: OracleSession, error: PreflightError, logs_by: LogsBy) -
     )
 
 
-def _check_views(looked: RedoLooked) -> Iterator[Finding]:
+def _check_views(given: RedoCheckInput) -> Iterator[Finding]:
     for view in VIEWS:
         try:
-            looked.session.fetch_all(f"SELECT 1 FROM {view} WHERE ROWNUM = 0")
+            given.session.fetch_all(f"SELECT 1 FROM {view} WHERE ROWNUM = 0")
         except PreflightError:
             grant = view.replace("V$", "V_$")
             yield Finding(
                 f"the capture user may not read {view}",
-                f"GRANT SELECT ON SYS.{grant} TO {looked.session.user}",
+                f"GRANT SELECT ON SYS.{grant} TO {given.session.user}",
             )
 
 
-def _check_instances(looked: RedoLooked) -> Iterator[Finding]:
+def _check_instances(given: RedoCheckInput) -> Iterator[Finding]:
     """Where several instances run, each has transactions of its own, which a snapshot must know."""
-    if sum(thread.is_written for thread in read_threads(looked.session)) < 2:
+    if sum(thread.is_written for thread in read_threads(given.session)) < 2:
         return
     try:
-        looked.session.fetch_all(f"SELECT 1 FROM {_TRANSACTIONS} WHERE ROWNUM = 0")
+        given.session.fetch_all(f"SELECT 1 FROM {_TRANSACTIONS} WHERE ROWNUM = 0")
     except PreflightError:
         yield Finding(
             f"the capture user may not read {_TRANSACTIONS}, which shows the open transactions of all instances",
-            f"GRANT SELECT ON SYS.GV_$TRANSACTION TO {looked.session.user}",
+            f"GRANT SELECT ON SYS.GV_$TRANSACTION TO {given.session.user}",
         )
 
 
-def _check_sessions(looked: RedoLooked) -> Iterator[Finding]:
+def _check_sessions(given: RedoCheckInput) -> Iterator[Finding]:
     """Capture goes on without it, and keeps what it could forget."""
     try:
-        looked.session.fetch_all(f"SELECT 1 FROM {_SESSIONS} WHERE ROWNUM = 0")
+        given.session.fetch_all(f"SELECT 1 FROM {_SESSIONS} WHERE ROWNUM = 0")
     except PreflightError:
         yield Finding(
             f"the capture user may not read {_SESSIONS}: Redolake cannot abandon transactions of killed sessions, so it keeps "
             "their windows in landing indefinitely",
-            f"GRANT SELECT ON SYS.GV_$SESSION TO {looked.session.user}",
+            f"GRANT SELECT ON SYS.GV_$SESSION TO {given.session.user}",
             is_problem=False,
         )
 
@@ -197,8 +197,8 @@ def logs_all_columns(session: OracleSession) -> bool:
     return bool(session.fetch_all(_DATABASE)[0][-1] == "YES")
 
 
-def _check_database(looked: RedoLooked) -> list[Finding]:
-    [(role, open_mode, log_mode, minimal, everything)] = looked.session.fetch_all(_DATABASE)
+def _check_database(given: RedoCheckInput) -> list[Finding]:
+    [(role, open_mode, log_mode, minimal, everything)] = given.session.fetch_all(_DATABASE)
     findings = []
     if role != "PRIMARY" or open_mode != "READ WRITE":
         findings.append(
@@ -226,10 +226,10 @@ def _check_database(looked: RedoLooked) -> list[Finding]:
     return findings
 
 
-def _check_force_logging(looked: RedoLooked) -> Iterator[Finding]:
+def _check_force_logging(given: RedoCheckInput) -> Iterator[Finding]:
     """May rows be written without redo? Windows notice it, and stop the tables of the
     tablespace."""
-    [(forced,)] = looked.session.fetch_all(_FORCE_LOGGING)
+    [(forced,)] = given.session.fetch_all(_FORCE_LOGGING)
     if forced != "YES":
         yield Finding(
             "FORCE LOGGING is off: a load without redo (NOLOGGING, SQL*Loader UNRECOVERABLE) "
@@ -240,20 +240,20 @@ def _check_force_logging(looked: RedoLooked) -> Iterator[Finding]:
         )
 
 
-def _check_rights(looked: RedoLooked) -> Iterator[Finding]:
+def _check_rights(given: RedoCheckInput) -> Iterator[Finding]:
     try:
-        looked.miner.execute_block(_LOGMINER_PROBE)
+        given.miner.execute_block(_LOGMINER_PROBE)
     except PreflightError as error:
         yield Finding(
             f"the capture user may not use LogMiner ({error.facts.get('ora')})",
-            f"GRANT LOGMINING TO {looked.miner.user}; GRANT EXECUTE ON SYS.DBMS_LOGMNR TO {looked.miner.user}",
+            f"GRANT LOGMINING TO {given.miner.user}; GRANT EXECUTE ON SYS.DBMS_LOGMNR TO {given.miner.user}",
         )
         return
     except OracleError as error:
         if error.facts.get("ora") != _NO_SESSION:
             raise
     try:
-        looked.miner.fetch_all(_CONTENTS_PROBE)
+        given.miner.fetch_all(_CONTENTS_PROBE)
     except PreflightError as error:
         grant = (
             "SELECT ON SYS.V_$LOGMNR_CONTENTS"
@@ -262,31 +262,31 @@ def _check_rights(looked: RedoLooked) -> Iterator[Finding]:
         )
         yield Finding(
             f"the capture user may not read V$LOGMNR_CONTENTS ({error.facts.get('ora')})",
-            f"GRANT {grant} TO {looked.miner.user}",
+            f"GRANT {grant} TO {given.miner.user}",
         )
     except OracleError as error:
         if error.facts.get("ora") != _NOT_STARTED:
             raise
 
 
-def _check_containers(looked: RedoLooked) -> Iterator[Finding]:
+def _check_containers(given: RedoCheckInput) -> Iterator[Finding]:
     """Is every pluggable database open? What is closed for long may have no redo in the logs that
     are read."""
-    if looked.how.logs != "files" or not looked.session.is_cdb:
+    if given.how.logs != "files" or not given.session.is_cdb:
         return
     try:
-        containers = dict(looked.miner.fetch_all(_CONTAINERS))
+        containers = dict(given.miner.fetch_all(_CONTAINERS))
     except PreflightError:
         yield Finding(
             "the capture user may not see whether all pluggable databases are open, which LogMiner needs",
-            f"GRANT SELECT ON SYS.V_$PDBS TO {looked.miner.user} CONTAINER = ALL",
+            f"GRANT SELECT ON SYS.V_$PDBS TO {given.miner.user} CONTAINER = ALL",
             is_problem=False,
         )
         return
-    if looked.miner.container != ROOT and looked.miner.container not in containers:
+    if given.miner.container != ROOT and given.miner.container not in containers:
         yield Finding(
             "the capture user does not see in CDB$ROOT whether all pluggable databases are open (CONTAINER_DATA)",
-            f"ALTER USER {looked.miner.user} SET CONTAINER_DATA = ALL CONTAINER = CURRENT, in CDB$ROOT",
+            f"ALTER USER {given.miner.user} SET CONTAINER_DATA = ALL CONTAINER = CURRENT, in CDB$ROOT",
             is_problem=False,
         )
     for name, open_mode in sorted(containers.items()):
@@ -298,7 +298,7 @@ def _check_containers(looked: RedoLooked) -> Iterator[Finding]:
             )
 
 
-def _probe(looked: RedoLooked) -> Iterator[Finding]:
+def _probe(given: RedoCheckInput) -> Iterator[Finding]:
     """Start LogMiner over the redo of the newest logs, as a window does, and read one row."""
     attempts = Retrying(
         retry=retry_if_exception(_passes),
@@ -307,7 +307,7 @@ def _probe(looked: RedoLooked) -> Iterator[Finding]:
         reraise=True,
     )
     try:
-        attempts(_read_newest, looked.session, looked.miner, looked.how)
+        attempts(_read_newest, given.session, given.miner, given.how)
     except CdcError as error:
         lost = isinstance(error, OracleUnavailableError)
         if lost and error.facts.get("ora") != _CONTAINER_CLOSED:
@@ -351,9 +351,9 @@ def _passes(error: BaseException) -> bool:
     return isinstance(error, TransientError) and not isinstance(error, OracleUnavailableError)
 
 
-def _check_dictionary(looked: RedoLooked) -> Iterator[Finding]:
+def _check_dictionary(given: RedoCheckInput) -> Iterator[Finding]:
     """Is there a dictionary to read redo with, and for how long must logs be kept because of it?"""
-    session, how = looked.session, looked.how
+    session, how = given.session, given.how
     if how.strategy == "dictionary_from_file" and session.is_cdb:
         yield Finding(
             "capture.strategy: dictionary_from_file in a database with containers: Oracle supports dictionary files from 19c on only "
@@ -396,8 +396,8 @@ def _check_destinations(session: OracleSession, how: LogMinerConfig) -> Iterator
             )
 
 
-def _check_archive(looked: RedoLooked) -> Iterator[Finding]:
-    session, how = looked.miner, looked.how
+def _check_archive(given: RedoCheckInput) -> Iterator[Finding]:
+    session, how = given.miner, given.how
     try:
         yield from _check_destinations(session, how)
     except PreflightError:
@@ -439,7 +439,7 @@ SESSIONS_CHECK = Check(
     "how-to/stuck-window.md",
     _check_sessions,
 )
-DATABASE_CHECKS: tuple[Check[RedoLooked], ...] = (
+DATABASE_CHECKS: tuple[Check[RedoCheckInput], ...] = (
     Check(
         "role, open mode, ARCHIVELOG mode, and supplemental logging of the database",
         "ALTER DATABASE ARCHIVELOG; ALTER DATABASE ADD SUPPLEMENTAL LOG DATA",
@@ -453,11 +453,11 @@ DATABASE_CHECKS: tuple[Check[RedoLooked], ...] = (
         _check_force_logging,
     ),
 )
-FLUSH_CHECK: Check[RedoLooked] = Check(
+FLUSH_CHECK: Check[RedoCheckInput] = Check(
     "the table of `capture.flush_table`",
     "Create it and grant SELECT and UPDATE on it",
     "reference/configuration.md",
-    lambda looked: check_flush_table(looked.session, looked.how),
+    lambda given: check_flush_table(given.session, given.how),
 )
 RIGHTS_CHECK = Check(
     "rights to use LogMiner and to read its rows", "GRANT LOGMINING", HOST, _check_rights
@@ -483,7 +483,7 @@ ARCHIVE_CHECK = Check(
     HOST,
     _check_archive,
 )
-LOGMINER_CHECKS: tuple[Check[RedoLooked], ...] = (
+LOGMINER_CHECKS: tuple[Check[RedoCheckInput], ...] = (
     VIEWS_CHECK,
     INSTANCES_CHECK,
     SESSIONS_CHECK,

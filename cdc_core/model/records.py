@@ -117,7 +117,7 @@ class TableRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Inexact:
+class InexactImage:
     """Why the image of a window is not exact: commits of ``tables``, the first at ``scn``, came to
     light with a later window, the last of them with the one that is named ``window``."""
 
@@ -159,7 +159,7 @@ class WindowRecord:
     bytes: int | None = None
     facts: dict[str, int] = field(default_factory=dict)
     is_idle: bool = False
-    inexact: Inexact | None = None
+    inexact: InexactImage | None = None
 
     @property
     def is_gap(self) -> bool:

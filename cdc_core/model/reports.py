@@ -108,7 +108,7 @@ Reporter = Callable[[StepReport], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class PolicyAnswer:
     """The last time that ``policy`` (its option's name) had a table read again: when (ISO 8601),
     and what had stopped the table."""
 
@@ -180,7 +180,7 @@ class TableStatus:
     stopped_scn: int | None = None
     position_time: str | None = None
     asked_by: str | None = None
-    read_again: tuple[Answered, ...] = ()
+    read_again: tuple[PolicyAnswer, ...] = ()
     rows_where: str | None = None
     rest_waits: str | None = None
     in_quarantine: int = 0

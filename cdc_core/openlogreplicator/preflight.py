@@ -29,7 +29,7 @@ from cdc_core.openlogreplicator.messages import (
 from cdc_core.openlogreplicator.network import NetworkMessages
 from cdc_core.openlogreplicator.protocol import Answer
 from cdc_core.oracle.session import OracleSession
-from cdc_core.preflight.checks import Looked, found_by
+from cdc_core.preflight.checks import CheckInput, found_by
 from cdc_core.preflight.redo import LOGGING, ROW_CHECKS
 from cdc_core.schema.dictionary_queries import tables_condition
 
@@ -44,7 +44,7 @@ def check_tables(
     session: OracleSession, tables: Sequence[TableConfig], how: OpenLogReplicatorConfig
 ) -> list[Finding]:
     """What the tables' redo, or their columns, lack."""
-    looked = Looked(session, tables)
+    looked = CheckInput(session, tables)
     checks = ROW_CHECKS if logs_all_columns(session) else (LOGGING, *ROW_CHECKS)
     findings = found_by(checks, looked)
     if how.binary_floats == "take":

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class CheckInput:
     """What checks of tables look at: the configured tables, the definitions of those that have one
     that can be captured, an SCN of now (None where the user may not read it), and how rows are read
     of tables that do not say it themselves."""
@@ -51,6 +51,6 @@ class Check(Generic[T]):
     find: Callable[[T], Iterable[Finding]]
 
 
-def found_by(checks: Iterable[Check[T]], looked: T) -> list[Finding]:
+def found_by(checks: Iterable[Check[T]], given: T) -> list[Finding]:
     """What all of them find, in their order."""
-    return [finding for check in checks for finding in check.find(looked)]
+    return [finding for check in checks for finding in check.find(given)]

@@ -12,7 +12,7 @@ from cdc_core.errors import PreflightError
 from cdc_core.model.character_sets import KNOWN
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
-from cdc_core.preflight.checks import Check, Looked
+from cdc_core.preflight.checks import Check, CheckInput
 from cdc_core.schema.dictionary_queries import OF_ROWS, tables_condition
 from cdc_core.schema.segments import have_segments
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX
@@ -51,21 +51,21 @@ SELECT OWNER, TABLE_NAME, COLUMN_NAME
 _NATIONAL_SET = "AL16UTF16"
 
 
-def _check_logging(looked: Looked) -> Iterator[Finding]:
+def _check_logging(given: CheckInput) -> Iterator[Finding]:
     """All columns name the row of a change, and say what it was. Where the ROWID names it, capture
     goes on with less, but in tables with LOBs, whose rows LogMiner shows without it.
     ALL_LOG_GROUPS has nothing of a table that the capture user may not read, so nothing is said
     of one."""
-    condition, binds = tables_condition(looked.tables, "OWNER", "TABLE_NAME")
-    found = looked.session.fetch_all(_VISIBLE.format(tables=condition), binds)
+    condition, binds = tables_condition(given.tables, "OWNER", "TABLE_NAME")
+    found = given.session.fetch_all(_VISIBLE.format(tables=condition), binds)
     visible = {TableId(owner, name) for owner, name in found}
-    tables = [one for one in looked.configs if one.table in visible]
-    logged = {TableId(owner, name) for owner, name in looked.session.fetch_all(_ALL_COLUMN_GROUPS)}
+    tables = [one for one in given.configs if one.table in visible]
+    logged = {TableId(owner, name) for owner, name in given.session.fetch_all(_ALL_COLUMN_GROUPS)}
     loose = [one.table for one in tables if one.identity == "rowid" and one.table not in logged]
     with_lobs: set[TableId] = set()
     if loose:
         condition, binds = tables_condition(loose, "OWNER", "TABLE_NAME")
-        found = looked.session.fetch_all(_LOB_TABLES.format(tables=condition), binds)
+        found = given.session.fetch_all(_LOB_TABLES.format(tables=condition), binds)
         with_lobs = {TableId(owner, name) for owner, name in found}
     for config in tables:
         table = config.table
@@ -85,8 +85,8 @@ def _check_logging(looked: Looked) -> Iterator[Finding]:
         )
 
 
-def _check_row_ids(looked: Looked) -> Iterator[Finding]:
-    for config in looked.configs:
+def _check_row_ids(given: CheckInput) -> Iterator[Finding]:
+    for config in given.configs:
         if config.identity == "rowid":
             yield Finding(
                 f"{config.table}: Redolake identifies its rows by ROWID. ALTER TABLE … MOVE, SHRINK SPACE, FLASHBACK TABLE, and partitions "
@@ -97,8 +97,8 @@ def _check_row_ids(looked: Looked) -> Iterator[Finding]:
             )
 
 
-def _check_all_columns(looked: Looked) -> Iterator[Finding]:
-    for config in looked.configs:
+def _check_all_columns(given: CheckInput) -> Iterator[Finding]:
+    for config in given.configs:
         if config.identity == "all_columns":
             yield Finding(
                 f"{config.table}: Redolake identifies its rows by the values of all columns, and counts equal rows. Each change carries the "
@@ -111,15 +111,15 @@ def _check_all_columns(looked: Looked) -> Iterator[Finding]:
             )
 
 
-def _check_names(looked: Looked) -> Iterator[Finding]:
-    condition, binds = tables_condition(looked.tables, "OWNER", "TABLE_NAME")
+def _check_names(given: CheckInput) -> Iterator[Finding]:
+    condition, binds = tables_condition(given.tables, "OWNER", "TABLE_NAME")
     long: dict[TableId, list[str]] = {}
-    rows = looked.session.fetch_all(
+    rows = given.session.fetch_all(
         _LONG_NAMES.format(tables=condition), {**binds, "bytes": LOGMINER_NAME_BYTES_MAX}
     )
     for owner, name, column in rows:
         long.setdefault(TableId(owner, name), []).append(column)
-    for config in looked.configs:
+    for config in given.configs:
         columns = long.get(config.table, [])
         own = [
             name
@@ -135,10 +135,10 @@ def _check_names(looked: Looked) -> Iterator[Finding]:
             )
 
 
-def _check_character_sets(looked: Looked) -> Iterator[Finding]:
+def _check_character_sets(given: CheckInput) -> Iterator[Finding]:
     """Rows from before a DDL hold text in the bytes of the database's sets; the driver's thin mode
     reads national text of one set."""
-    sets = dict(looked.session.fetch_all(_CHARACTER_SETS))
+    sets = dict(given.session.fetch_all(_CHARACTER_SETS))
     own, national = sets["NLS_CHARACTERSET"], sets["NLS_NCHAR_CHARACTERSET"]
     if own not in KNOWN:
         yield Finding(
@@ -147,11 +147,11 @@ def _check_character_sets(looked: Looked) -> Iterator[Finding]:
         )
     if national == _NATIONAL_SET:
         return
-    condition, binds = tables_condition(looked.tables, "OWNER", "TABLE_NAME")
+    condition, binds = tables_condition(given.tables, "OWNER", "TABLE_NAME")
     wide: dict[TableId, list[str]] = {}
-    for owner, name, column in looked.session.fetch_all(_NATIONAL.format(tables=condition), binds):
+    for owner, name, column in given.session.fetch_all(_NATIONAL.format(tables=condition), binds):
         wide.setdefault(TableId(owner, name), []).append(column)
-    for config in looked.configs:
+    for config in given.configs:
         names = [name for name in wide.get(config.table, []) if not config.excludes(name)]
         if names:
             yield Finding(
@@ -161,34 +161,34 @@ def _check_character_sets(looked: Looked) -> Iterator[Finding]:
             )
 
 
-def _check_segments(looked: Looked) -> Iterator[Finding]:
+def _check_segments(given: CheckInput) -> Iterator[Finding]:
     """Rows of a segment that is gone have no name: whose they are, the objects of the database
     tell."""
-    segmented = sorted(have_segments(looked.session, looked.tables))
+    segmented = sorted(have_segments(given.session, given.tables))
     if not segmented:
         return
     try:
-        looked.session.fetch_all(_OBJECTS_PROBE)
+        given.session.fetch_all(_OBJECTS_PROBE)
     except PreflightError:
         for table in segmented:
             yield Finding(
                 f"{table} has partitions or is index-organized, and the capture user may not read DBA_OBJECTS: if a partition is made "
                 "and goes again before its redo is read, the table stops",
-                f"GRANT SELECT, FLASHBACK ON SYS.DBA_OBJECTS TO {looked.session.user}",
+                f"GRANT SELECT, FLASHBACK ON SYS.DBA_OBJECTS TO {given.session.user}",
                 table,
                 is_problem=False,
             )
 
 
-def _check_types(looked: Looked) -> Iterator[Finding]:
+def _check_types(given: CheckInput) -> Iterator[Finding]:
     """LogMiner shows each row of a table with such a column as UNSUPPORTED, whatever is captured of
     it: measured on 23ai by others, and of nested tables as Oracle Database Utilities 19c says,
     "Supported Data Types, Storage Attributes, and Database and Redo Log File Versions"."""
-    condition, binds = tables_condition(looked.tables, "OWNER", "TABLE_NAME")
-    documents = looked.session.fetch_all(_UNTRANSLATED.format(tables=condition), binds)
-    condition, binds = tables_condition(looked.tables, "OWNER", "PARENT_TABLE_NAME")
-    nested = looked.session.fetch_all(_NESTED.format(tables=condition), binds)
-    reselecting = {one.table: one for one in looked.configs}
+    condition, binds = tables_condition(given.tables, "OWNER", "TABLE_NAME")
+    documents = given.session.fetch_all(_UNTRANSLATED.format(tables=condition), binds)
+    condition, binds = tables_condition(given.tables, "OWNER", "PARENT_TABLE_NAME")
+    nested = given.session.fetch_all(_NESTED.format(tables=condition), binds)
+    reselecting = {one.table: one for one in given.configs}
     for owner, name, column, kind in (*documents, *nested):
         table = TableId(owner, name)
         if reselecting[table].reselects(kind):
@@ -209,7 +209,7 @@ def _check_types(looked: Looked) -> Iterator[Finding]:
         )
 
 
-LOGGING: Check[Looked] = Check(
+LOGGING: Check[CheckInput] = Check(
     "supplemental logging of all columns",
     "ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
     "how-to/oracle-on-premises.md",
@@ -217,7 +217,7 @@ LOGGING: Check[Looked] = Check(
 )
 """Without need where the database logs all columns of all tables."""
 
-ROW_CHECKS: tuple[Check[Looked], ...] = (
+ROW_CHECKS: tuple[Check[CheckInput], ...] = (
     Check(
         "what `identity: rowid` costs",
         "`redolake table resnapshot OWNER.TABLE` after each operation that changes ROWIDs",
@@ -233,7 +233,7 @@ ROW_CHECKS: tuple[Check[Looked], ...] = (
 )
 """What is to be known of what identifies a table's rows, whichever reader reads the redo."""
 
-REDO_CHECKS: tuple[Check[Looked], ...] = (
+REDO_CHECKS: tuple[Check[CheckInput], ...] = (
     LOGGING,
     *ROW_CHECKS,
     Check(

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId, quote
 from cdc_core.oracle.hidden_rows import policies_on
-from cdc_core.preflight.checks import Check, Looked
+from cdc_core.preflight.checks import Check, CheckInput
 from cdc_core.schema.dictionary_queries import tables_condition
 
 _TEMPORARY = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE TEMPORARY = 'Y' AND {tables}"
@@ -27,8 +27,8 @@ SELECT C.OWNER, C.TABLE_NAME, C.CONSTRAINT_NAME, C.STATUS, C.VALIDATED, C.DEFERR
    AND (C.STATUS <> 'ENABLED' OR C.VALIDATED <> 'VALIDATED' OR C.DEFERRABLE = 'DEFERRABLE')"""
 
 
-def _check_temporary(looked: Looked) -> Iterator[Finding]:
-    for table in _rows(looked, _TEMPORARY, "OWNER", "TABLE_NAME"):
+def _check_temporary(given: CheckInput) -> Iterator[Finding]:
+    for table in _rows(given, _TEMPORARY, "OWNER", "TABLE_NAME"):
         yield Finding(
             f"{table} is a temporary table: its rows belong to sessions and are not in the redo",
             "Leave it out of `tables`",
@@ -36,12 +36,12 @@ def _check_temporary(looked: Looked) -> Iterator[Finding]:
         )
 
 
-def _check_policies(looked: Looked) -> list[Finding]:
-    return policies_on(looked.session, looked.tables)
+def _check_policies(given: CheckInput) -> list[Finding]:
+    return policies_on(given.session, given.tables)
 
 
-def _check_keys(looked: Looked) -> Iterator[Finding]:
-    of_tables = _rows(looked, _LOOSE_KEYS, "C.OWNER", "C.TABLE_NAME")
+def _check_keys(given: CheckInput) -> Iterator[Finding]:
+    of_tables = _rows(given, _LOOSE_KEYS, "C.OWNER", "C.TABLE_NAME")
     for table, constraints in of_tables.items():
         for name, status, validated, deferrable in constraints:
             change = f"ALTER TABLE {table.sql} MODIFY CONSTRAINT {quote(name)} ENABLE VALIDATE"
@@ -69,16 +69,18 @@ def _check_keys(looked: Looked) -> Iterator[Finding]:
                 )
 
 
-def _rows(looked: Looked, sql: str, owner: str, name: str) -> dict[TableId, list[tuple[str, ...]]]:
+def _rows(
+    given: CheckInput, sql: str, owner: str, name: str
+) -> dict[TableId, list[tuple[str, ...]]]:
     """A query's rows by table, without the table's two columns."""
-    condition, binds = tables_condition(looked.tables, owner, name)
+    condition, binds = tables_condition(given.tables, owner, name)
     found: dict[TableId, list[tuple[str, ...]]] = {}
-    for row in looked.session.fetch_all(sql.format(tables=condition), binds):
+    for row in given.session.fetch_all(sql.format(tables=condition), binds):
         found.setdefault(TableId(row[0], row[1]), []).append(row[2:])
     return found
 
 
-ROW_CHECKS: tuple[Check[Looked], ...] = (
+ROW_CHECKS: tuple[Check[CheckInput], ...] = (
     Check("temporary tables", "Leave the table out", "concepts/tables.md", _check_temporary),
     Check(
         "row-level security and Data Redaction",

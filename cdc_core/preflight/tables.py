@@ -22,7 +22,7 @@ from cdc_core.model.patterns import is_name_pattern
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import Binds, OracleSession
-from cdc_core.preflight.checks import Check, Looked, found_by
+from cdc_core.preflight.checks import Check, CheckInput, found_by
 from cdc_core.preflight.rows import ROW_CHECKS
 from cdc_core.schema.catalog import kinds_that_cannot_be_captured
 from cdc_core.schema.dictionary import read_each_schema
@@ -80,7 +80,7 @@ def check_tables(
             schemas.append(_usable(found[config.table]))
         except _REFUSED as error:
             findings.append(_refused(session, config.table, error))
-    return [*findings, *found_by(TABLE_CHECKS, Looked(session, tables, schemas, scn, reading))]
+    return [*findings, *found_by(TABLE_CHECKS, CheckInput(session, tables, schemas, scn, reading))]
 
 
 def _usable(found: TableSchema | CdcError) -> TableSchema:
@@ -102,7 +102,7 @@ def _refused(session: OracleSession, table: TableId, error: CdcError) -> Finding
     return Finding(error.what_happened, error.hint, table)
 
 
-def _check_named_columns(looked: Looked) -> Iterator[Finding]:
+def _check_named_columns(given: CheckInput) -> Iterator[Finding]:
     """Are there columns of the names that the configuration leaves out, masks or gives types? They
     may be added later; one that is there in other letters is a mistake, by which its values
     would land."""
@@ -112,7 +112,7 @@ def _check_named_columns(looked: Looked) -> Iterator[Finding]:
             for field in ("columns_include", "columns_exclude", "columns_mask", "columns_as")
             if (names := [name for name in getattr(one, field) if not is_name_pattern(name)])
         }
-        for one in looked.configs
+        for one in given.configs
         if not isinstance(one, MatchedTable)
     }
     named = {table: fields for table, fields in named.items() if fields}
@@ -120,7 +120,7 @@ def _check_named_columns(looked: Looked) -> Iterator[Finding]:
         return
     condition, binds = tables_condition(named, "OWNER", "TABLE_NAME")
     known: dict[TableId, list[str]] = {}
-    for owner, name, column, *_ in looked.session.fetch_all(
+    for owner, name, column, *_ in given.session.fetch_all(
         _COLUMNS.format(tables=condition), binds
     ):
         known.setdefault(TableId(owner, name), []).append(column)
@@ -140,9 +140,9 @@ def _check_named_columns(looked: Looked) -> Iterator[Finding]:
             )
 
 
-def _check_omitted(looked: Looked) -> Iterator[Finding]:
+def _check_omitted(given: CheckInput) -> Iterator[Finding]:
     """Which columns are left out since nobody can capture their types?"""
-    for schema in looked.schemas:
+    for schema in given.schemas:
         if schema.omitted:
             listed = ", ".join(map(" ".join, schema.omitted))
             yield Finding(
@@ -153,19 +153,19 @@ def _check_omitted(looked: Looked) -> Iterator[Finding]:
             )
 
 
-def _check_collations(looked: Looked) -> Iterator[Finding]:
+def _check_collations(given: CheckInput) -> Iterator[Finding]:
     """Does Oracle tell keys apart by their characters? A column's own collation counts whatever a
     session sorts by (12.2 and later).
 
     Source: Globalization Support Guide 19c, "Data-Bound Collation"; Oracle Database Reference 19c,
     ALL_TAB_COLS.
     """
-    keys = {schema.table: schema.key for schema in looked.schemas}
+    keys = {schema.table: schema.key for schema in given.schemas}
     if not keys:
         return
     condition, binds = tables_condition(keys, "OWNER", "TABLE_NAME")
     try:
-        rows = looked.session.fetch_all(_COLLATED.format(tables=condition), binds)
+        rows = given.session.fetch_all(_COLLATED.format(tables=condition), binds)
     except CdcError as error:
         if error.facts.get("ora") != _NO_SUCH_COLUMN:
             raise
@@ -181,29 +181,29 @@ def _check_collations(looked: Looked) -> Iterator[Finding]:
             )
 
 
-def _probe_number_bytes(looked: Looked) -> Iterator[Finding]:
+def _probe_number_bytes(given: CheckInput) -> Iterator[Finding]:
     """Can chunks read NUMBERs without a scale? Everyone may run UTL_RAW, unless it was revoked from
     PUBLIC."""
-    tables = [one.table for one in looked.schemas if any(map(is_number_text, one.columns))]
+    tables = [one.table for one in given.schemas if any(map(is_number_text, one.columns))]
     if not tables:
         return
     try:
-        looked.session.fetch_all(_NUMBER_BYTES)
+        given.session.fetch_all(_NUMBER_BYTES)
     except CdcError as error:
         if error.facts.get("ora") not in _NO_SUCH_FUNCTION:
             raise
         for table in tables:
             yield Finding(
                 f"the capture user may not run UTL_RAW, which reads the NUMBER columns without a scale of {table}",
-                f"GRANT EXECUTE ON SYS.UTL_RAW TO {looked.session.user}",
+                f"GRANT EXECUTE ON SYS.UTL_RAW TO {given.session.user}",
                 table,
             )
 
 
-def _check_key_numbers(looked: Looked) -> Iterator[Finding]:
+def _check_key_numbers(given: CheckInput) -> Iterator[Finding]:
     """Which keys will be text? Text sorts and joins as text; what is there already stays so until
     new Delta tables begin."""
-    for schema in looked.schemas:
+    for schema in given.schemas:
         texts = [
             column.name
             for column in schema.columns
@@ -253,11 +253,11 @@ def _check_rights(
             return
 
 
-def _check_each(looked: Looked) -> Iterator[Finding]:
-    for schema in looked.schemas:
-        [config] = [one for one in looked.configs if one.table == schema.table]
-        reading = config.read or looked.reading
-        yield from _check_rights(looked.session, schema.table, looked.scn, reading)
+def _check_each(given: CheckInput) -> Iterator[Finding]:
+    for schema in given.schemas:
+        [config] = [one for one in given.configs if one.table == schema.table]
+        reading = config.read or given.reading
+        yield from _check_rights(given.session, schema.table, given.scn, reading)
 
 
 def read_undo_seconds(session: OracleSession) -> int | None:
@@ -269,8 +269,8 @@ def read_undo_seconds(session: OracleSession) -> int | None:
     return int(rows[0][0]) if rows else None
 
 
-def _check_undo(looked: Looked) -> Iterator[Finding]:
-    seconds = read_undo_seconds(looked.session)
+def _check_undo(given: CheckInput) -> Iterator[Finding]:
+    seconds = read_undo_seconds(given.session)
     if seconds is not None:
         yield Finding(
             f"undo is kept for {seconds} seconds",
@@ -284,7 +284,7 @@ def _is_view(session: OracleSession, table: TableId) -> bool:
     return any("VIEW" in kind for (kind,) in session.fetch_all(_OBJECT_KINDS, binds))
 
 
-TABLE_CHECKS: tuple[Check[Looked], ...] = (
+TABLE_CHECKS: tuple[Check[CheckInput], ...] = (
     Check(
         "columns that the configuration names",
         "Write names as the dictionary has them",

@@ -15,7 +15,7 @@ from cdc_core.model.starts import Decision, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class StartState:
     """What is there when a source starts.
 
     ``has_position``: it has begun, so windows have a place to go on from. ``is_unfinished``: a
@@ -44,12 +44,12 @@ class Answers:
 class Snapshotter(Protocol):
     """A mode of your own: a class without arguments, named by ``snapshot.custom``."""
 
-    def answer(self, found: Found) -> Answers:
+    def answer(self, found: StartState) -> Answers:
         """What the source wants, by what is there. It is asked often, and must say the same of the
         same."""
 
 
-def answers_of(config: SnapshotConfig, found: Found) -> Answers:
+def answers_of(config: SnapshotConfig, found: StartState) -> Answers:
     """The answers of the configured mode.
 
     Raises:
@@ -82,7 +82,7 @@ def answers_of(config: SnapshotConfig, found: Found) -> Answers:
             return _custom(str(config.custom)).answer(found)
 
 
-def decide(found: Found, answers: Answers, mode: str) -> Decision:
+def decide(found: StartState, answers: Answers, mode: str) -> Decision:
     """What a start does.
 
     Args:

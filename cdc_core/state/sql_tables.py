@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import Inexact
+from cdc_core.model.records import InexactImage
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.streams import ReadAgain
 from cdc_core.schema.table import TableSchema
@@ -103,7 +103,7 @@ WINDOWS = Table(
     Column("bytes", BigInteger),
     Column("facts", Json(dict[str, int])),
     Column("is_idle", Boolean),
-    Column("inexact", Json(Inexact)),
+    Column("inexact", Json(InexactImage)),
     UniqueConstraint("source", "scn_high"),
     UniqueConstraint("source", "scn_low"),
 )

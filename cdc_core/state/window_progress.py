@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from cdc_core.errors import NotYetError, TerminalError, WindowConflictError
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import Inexact, TableRecord, WindowRecord
+from cdc_core.model.records import InexactImage, TableRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.state.sql_tables import WINDOWS
 from cdc_core.state.table_rows import table_row, table_rows
@@ -62,8 +62,8 @@ def mark_inexact(
     )
     for row in connection.execute(query).mappings().all():
         earlier = window_from_row(row)
-        known = earlier.inexact or Inexact(late_scn, (), "")
-        found = Inexact(
+        known = earlier.inexact or InexactImage(late_scn, (), "")
+        found = InexactImage(
             scn=min(known.scn, late_scn),
             tables=tuple(sorted({*known.tables, *manifest.tables_late})),
             window=record.window.key,

@@ -13,7 +13,7 @@ from cdc_core.leases import CARRIERS, holders
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import (
-    Answered,
+    PolicyAnswer,
     SnapshotProgress,
     SourceStatus,
     TableStatus,
@@ -162,7 +162,7 @@ def _table_status(ctx: Context, table: TableId, facts: _Facts) -> TableStatus:
         progress=_joining(facts.unfinished, table, snapshot_id, facts.now),
         snapshots=_beside(facts.unfinished, table, snapshot_id, facts.now),
         read_again=tuple(
-            Answered(f"on_{one.trouble}", one.at.isoformat(timespec="seconds"), one.reason)
+            PolicyAnswer(f"on_{one.trouble}", one.at.isoformat(timespec="seconds"), one.reason)
             for one in record.read_again
         ),
     )

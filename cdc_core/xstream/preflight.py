@@ -18,7 +18,7 @@ from cdc_core.errors import (
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.preflight.checks import Looked, found_by
+from cdc_core.preflight.checks import CheckInput, found_by
 from cdc_core.preflight.redo import LOGGING, ROW_CHECKS
 from cdc_core.xstream.client import UNPROVED
 from cdc_core.xstream.lcrs import EXTRA_ATTRIBUTE, Lcr
@@ -40,7 +40,7 @@ SELECT COUNT(*), SUM(BLOCKS * BLOCK_SIZE)
 def check_tables(session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:
     """What the tables' redo lacks."""
     checks = ROW_CHECKS if logs_all_columns(session) else (LOGGING, *ROW_CHECKS)
-    return found_by(checks, Looked(session, tables))
+    return found_by(checks, CheckInput(session, tables))
 
 
 @dataclass(frozen=True, slots=True)

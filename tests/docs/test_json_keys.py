@@ -19,16 +19,16 @@ from cdc_core.model.lag import (
     WaitingTable,
 )
 from cdc_core.model.notifications import Notification
-from cdc_core.model.records import Inexact, WindowRecord
+from cdc_core.model.records import InexactImage, WindowRecord
 from cdc_core.model.redo_profile import RedoProfile, RedoShare
 from cdc_core.model.reports import (
-    Answered,
     ColumnReport,
     DefinitionReport,
     EventDifference,
     EventsCompared,
     LeftOut,
     Maintenance,
+    PolicyAnswer,
     SnapshotProgress,
     SourceStatus,
     StateRebuilt,
@@ -79,7 +79,7 @@ def of(*kinds: type[Any]) -> set[str]:
     [
         pytest.param(
             "status",
-            of(SourceStatus, TableStatus, TransactionStatus, Answered, SnapshotProgress)
+            of(SourceStatus, TableStatus, TransactionStatus, PolicyAnswer, SnapshotProgress)
             - {"policy", "at"},
             id="status",
         ),
@@ -127,7 +127,7 @@ def test_each_key_is_on_the_page(command: str, keys: set[str]) -> None:
 
 def test_inexact_windows_name_what_they_lack() -> None:
     section = keys_page("windows")
-    assert all(f"`{one}`" in section for one in of(Inexact))
+    assert all(f"`{one}`" in section for one in of(InexactImage))
 
 
 @pytest.mark.parametrize("kind", [SourceStatus, TableStatus, TableComparison])

@@ -23,7 +23,7 @@ from cdc_core.delta.appending import create_table
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.lake.tables import changelog_properties
 from cdc_core.model.reports import (
-    Answered,
+    PolicyAnswer,
     SourceStatus,
     StepReport,
     TableStatus,
@@ -651,7 +651,7 @@ def test_the_list_of_tables_says_why_one_is_stopped_and_the_way_out(
     jobs = TableStatus(
         table="HR.JOBS", state="failed", position=1000, consistent_from=None, lag_scns=None, lag_seconds=None, snapshot_id="s1000", chunks_applied=1, chunks_planned=1, last_window=None,
         reason="its rows were truncated", way_out="`redolake table resnapshot HR.JOBS`", since="2026-01-02T03:04:05+00:00", stopped_scn=1000,
-        read_again=(Answered("on_truncate", "2026-01-01T00:00:00+00:00", "truncated before"),),
+        read_again=(PolicyAnswer("on_truncate", "2026-01-01T00:00:00+00:00", "truncated before"),),
     )  # fmt: skip
     found = SourceStatus(
         source="hr",

@@ -8,13 +8,13 @@ import pytest
 
 from cdc_core.config import SnapshotConfig
 from cdc_core.errors import ConfigError
-from cdc_core.snapshot.modes import Answers, Found, answers_of, decide
+from cdc_core.snapshot.modes import Answers, StartState, answers_of, decide
 
-NEW = Found(has_position=False)
-UNFINISHED = Found(has_position=True, is_unfinished=True)
-WELL = Found(has_position=True)
-LOST = Found(has_position=True, has_definitions=False)
-GONE = Found(has_position=True, has_redo=False)
+NEW = StartState(has_position=False)
+UNFINISHED = StartState(has_position=True, is_unfinished=True)
+WELL = StartState(has_position=True)
+LOST = StartState(has_position=True, has_definitions=False)
+GONE = StartState(has_position=True, has_redo=False)
 
 REFUSED = "refused"
 """(what is done first, with rows?, captures changes?)"""
@@ -54,7 +54,7 @@ CELLS = [
 ]
 
 
-def check(config: SnapshotConfig, found: Found, expected: Any) -> None:
+def check(config: SnapshotConfig, found: StartState, expected: Any) -> None:
     made = decide(found, answers_of(config, found), config.mode)
     if expected == REFUSED:
         assert made.refusal
@@ -106,7 +106,7 @@ def test_switches_decide(switches: str, what: str, expected: Any) -> None:
 class EveryOther:
     """A mode as a user would write it: rows at the first start alone, no changes."""
 
-    def answer(self, found: Found) -> Answers:
+    def answer(self, found: StartState) -> Answers:
         return Answers(rows=not found.has_position, definitions=True, streams=False)
 
 

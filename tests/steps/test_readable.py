@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cdc_core.model.records import Inexact, WindowRecord
+from cdc_core.model.records import InexactImage, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.readable_scns import ScnSpan, common, readable_spans, within
 
@@ -16,7 +16,7 @@ def window(drawn: str) -> WindowRecord:
     return WindowRecord(
         source="src", ordinal=0, window=ScnWindow(low, high), mining_low=low, state="applied", rows=0, seconds=0.0,
         apply_seconds=0.0, manifest_sha256=None, created=datetime.now(UTC), captured=None, applied=None, last_error=None,
-        key=drawn, is_idle="i" in drawn, inexact=Inexact(low, (), "") if "x" in drawn else None,
+        key=drawn, is_idle="i" in drawn, inexact=InexactImage(low, (), "") if "x" in drawn else None,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import logging
 from cdc_core.model.chunks import NO_ROWS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
-from cdc_core.snapshot.modes import Found, answers_of
+from cdc_core.snapshot.modes import StartState, answers_of
 from cdc_core.steps.context import Context
 
 _LOG = logging.getLogger(__name__)
@@ -30,9 +30,9 @@ def snapshot_prefix(ctx: Context, record: TableRecord | None, table: TableId) ->
 
 def _reads_rows(ctx: Context, table: TableId) -> bool:
     config = ctx.config.snapshot
-    return config.includes(table) and answers_of(config, Found(has_position=False)).rows
+    return config.includes(table) and answers_of(config, StartState(has_position=False)).rows
 
 
 def streams(ctx: Context) -> bool:
     """Does the source capture changes?"""
-    return answers_of(ctx.config.snapshot, Found(has_position=True)).streams
+    return answers_of(ctx.config.snapshot, StartState(has_position=True)).streams

@@ -13,7 +13,7 @@ from cdc_core.errors import CdcError, ConfigError
 from cdc_core.model.reports import StepReport
 from cdc_core.model.starts import Decision
 from cdc_core.schema.dictionary import read_table_schema
-from cdc_core.snapshot.modes import Answers, Found, answers_of, decide
+from cdc_core.snapshot.modes import Answers, StartState, answers_of, decide
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context
 from cdc_core.steps.table_lifecycle import resnapshot_tables
@@ -56,17 +56,17 @@ def begin(ctx: Context) -> Decision:
     return made
 
 
-def _found(ctx: Context) -> Found:
+def _found(ctx: Context) -> StartState:
     records = ctx.store.tables.all()
     known = ctx.store.schemas.newest()
-    return Found(
+    return StartState(
         has_position=ctx.store.source.get() is not None,
         is_unfinished=any(one.state == "snapshotting" for one in records),
         has_definitions=all(one.table in known for one in records if one.is_captured),
     )
 
 
-def _has_redo(ctx: Context, found: Found, answers: Answers) -> bool:
+def _has_redo(ctx: Context, found: StartState, answers: Answers) -> bool:
     """Asked where it makes a difference; otherwise the window that needs the redo says in full what
     is gone."""
     if not (found.has_position and answers.on_lost_redo and answers.streams):

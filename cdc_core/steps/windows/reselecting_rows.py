@@ -54,7 +54,7 @@ _Facts = dict[str, object]
 
 
 @dataclass(slots=True)
-class Touched:
+class TouchedRows:
     """A transaction's rows of the table: the facts of the last redo row of each ROWID, of the last
     one of all, and of those that show no ROWID; and the ROWIDs of which there is one redo row
     alone, where nothing was taken back."""
@@ -71,19 +71,19 @@ class Touched:
 class _Part:
     """Rows of one transaction that are asked for at once."""
 
-    transaction: Touched
+    transaction: TouchedRows
     row_ids: tuple[str, ...]
 
 
-def touched_rows(rows: CommittedRows) -> list[Touched]:
+def touched_rows(rows: CommittedRows) -> list[TouchedRows]:
     """What the redo rows of the window's transactions say, by the commits' order."""
-    found: dict[tuple[str, int], Touched] = {}
+    found: dict[tuple[str, int], TouchedRows] = {}
     for piece in rows.batches(["xid", "row_id", "operation_code", *_FACTS]):
         piece = piece.filter(pc.not_equal(piece["operation_code"], int(Operation.DDL)))
         row_ids = known_row_ids(piece["row_id"].combine_chunks()).to_pylist()
         for row_id, one in zip(row_ids, piece.to_pylist(), strict=True):
             place = one["xid"], one["commit_scn"]
-            own = found.setdefault(place, Touched(one["xid"], Scn(one["commit_scn"])))
+            own = found.setdefault(place, TouchedRows(one["xid"], Scn(one["commit_scn"])))
             own.last = {name: one[name] for name in _FACTS}
             if row_id is None:
                 own.nameless.append(own.last)
@@ -95,8 +95,8 @@ def touched_rows(rows: CommittedRows) -> list[Touched]:
 
 
 def with_versions(
-    session: OracleSession, schema: TableSchema, touched: Sequence[Touched]
-) -> list[Touched]:
+    session: OracleSession, schema: TableSchema, touched: Sequence[TouchedRows]
+) -> list[TouchedRows]:
     """The transactions with all their ROWIDs, of which the redo may not show each. One that changed
     more rows than it has redo rows for is left out: the version query speaks of another one.
 
@@ -121,7 +121,7 @@ def with_versions(
 def changed_rows(
     session: OracleSession,
     version: TableSchema,
-    touched: Sequence[Touched],
+    touched: Sequence[TouchedRows],
     names: Mapping[str, str],
     masks: Masks,
     replacing: Replacing,
@@ -144,7 +144,7 @@ def changed_rows(
             yield from _large(read, one, version)
 
 
-def _statements(transactions: Sequence[Touched]) -> Iterator[list[_Part]]:
+def _statements(transactions: Sequence[TouchedRows]) -> Iterator[list[_Part]]:
     parts: list[_Part] = []
     room = PART_ROWS
     for one in transactions:
@@ -185,7 +185,7 @@ def _read(
 
 
 def _large(
-    read: Callable[[Sequence[_Part]], _Pairs], one: Touched, version: TableSchema
+    read: Callable[[Sequence[_Part]], _Pairs], one: TouchedRows, version: TableSchema
 ) -> Iterator[pa.RecordBatch]:
     """The changes of a transaction part by part, whose end says that they are all there."""
     row_ids = sorted(one.rows)
@@ -343,14 +343,14 @@ def _differing(olds: pa.StructArray, news: pa.StructArray) -> pa.Array:
     return pc.invert(same)
 
 
-def _end(transaction: Touched, version: TableSchema) -> pa.RecordBatch:
+def _end(transaction: TouchedRows, version: TableSchema) -> pa.RecordBatch:
     image = change_file_schema(version).field("before").type
     nothing = pa.nulls(1, image)
     return _batch([_row(transaction, version, transaction.last, None)], nothing, nothing, version)
 
 
 def _row(
-    transaction: Touched, version: TableSchema, facts: Mapping[str, object], row_id: str | None
+    transaction: TouchedRows, version: TableSchema, facts: Mapping[str, object], row_id: str | None
 ) -> dict[str, object]:
     return {
         **facts,
@@ -377,7 +377,7 @@ def _batch(
     return pa.RecordBatch.from_arrays([*arrays, olds, news, lists, lists], schema=schema)
 
 
-def _warn(version: TableSchema, one: Touched, why: str) -> None:
+def _warn(version: TableSchema, one: TouchedRows, why: str) -> None:
     _LOG.warning(
         "rows of a transaction cannot be read table=%s xid=%s scn=%d: %s",
         version.table, one.xid, one.commit_scn, why,
