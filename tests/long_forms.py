@@ -43,10 +43,6 @@ STAYS: dict[str, tuple[str, ...]] = {
     ),
     f"{_STEPS}conversions.py::test_a_column_with_values_gets_longer": ("days",),
     f"{_STEPS}conversions.py::test_oracle_refuses_what_would_change_values": ("a-date-of*",),
-    f"{_STEPS}key_names.py::test_a_column_of_the_key_with_another_name_is_followed": (
-        "rename",
-        "and-others",
-    ),
     f"{_STEPS}key_names.py::test_a_name_that_the_configuration_has_is_a_stop_by_name": (
         "key",
         "mask",
@@ -104,12 +100,6 @@ STAYS: dict[str, tuple[str, ...]] = {
     ),
     f"{_STEPS}exchanged_partitions.py::test_a_process_that_ends_at_any_place_does_nothing_twice": (
         "truncate",
-    ),
-    f"{_STEPS}wider_columns.py::test_a_column_with_more_digits_is_followed": ("", "in-front"),
-    f"{_STEPS}wider_columns.py::test_several_changes_in_one_window": (
-        "twice",
-        "the-key-as-text",
-        "and-renamed",
     ),
     f"{_STEPS}wider_columns.py::test_a_policy_may_leave_the_tables_as_they_are": ("resnapshot*",),
     f"{_STEPS}crashes.py::test_a_crash_at_any_commit_of_the_snapshot_path_loses_and_doubles_nothing": (
@@ -270,8 +260,7 @@ SPREAD: dict[str, int] = {
     f"{_STEPS}kinds_of_tables.py::test_one_that_is_named_is_refused_for_what_it_is": 3,
     f"{_STEPS}chunks_over_ddl.py::test_a_chunk_behind_a_ddl_that_no_window_has_waits_for_it": 2,
     f"{_STEPS}clustered_tables.py::test_generated_transactions": 1,
-    f"{_STEPS}column_identity.py::test_columns_keep_their_values": 6,
-    f"{_STEPS}column_identity.py::test_so_they_do_where_the_rowid_identifies_a_row": 2,
+    f"{_STEPS}ddl_stories.py::test_a_table*": 2,
     f"{_STEPS}column_identity.py::test_a_*": 2,
     f"{_STEPS}column_patterns.py::test_*the_rule": 1,
     f"{_STEPS}column_patterns.py::test_a_captured_column_that_gets_such_a_name_ends_the_stream": 1,

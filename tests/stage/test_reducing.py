@@ -344,6 +344,21 @@ def test_a_row_that_came_and_went_leaves_nothing_where_oracle_checks_its_key_at_
     assert source_of(tmp_path, there, DEFERRED) == source_of(tmp_path, there) != []
 
 
+def test_an_update_of_what_is_gone_counts_beside_a_gap_if_it_carries_the_whole_row(
+    tmp_path: Path,
+) -> None:
+    """The insert between them is in quarantine, and with it the values that the update lacks."""
+    whole = {**change("u", 2, "R1", "a", "a"), "_cdc_commit_scn": 6}
+    for update in (whole, {**whole, "_cdc_absent": ["NOTE"]}):
+        found = landed(tmp_path, [change("d", 1, "R1", "a", None), update])
+        reduced = merge_sources(found, SCHEMA, found.facts().absent, has_gaps=True)
+        if update is whole:
+            assert [row["_cdc_kind"] for rows in reduced for row in rows.to_pylist()] == ["row"]
+        else:
+            with pytest.raises(DecodeError, match=reducing.AFTER_DELETE):
+                list(reduced)
+
+
 def test_a_row_has_the_default_of_a_column_that_was_added_after_it(tmp_path: Path) -> None:
     """By the change that a row comes from alone: one that was written with the column, and does not list it, has NULL."""
     older = {**change("c", 1, "R1", None, "a"), "_cdc_columns": 3, "_cdc_absent": ["NOTE"]}

@@ -72,23 +72,6 @@ def test_transactions_that_are_open_over_the_ddl_of_another_table_and_late_redo(
     assert kept(source, "B")[8] == "b8"
 
 
-def test_columns_that_came_and_went_and_what_came_behind_them(
-    oracle: Oracle, source: Source
-) -> None:
-    """A dropped column's place stays taken: which columns a row had does not depend on how many there are."""
-    oracle.run("ALTER TABLE T ADD (E VARCHAR2(9))")
-    oracle.run("INSERT INTO T (ID, E) VALUES (8, 'e')")
-    oracle.run("ALTER TABLE T DROP COLUMN E")
-    oracle.run("INSERT INTO T (ID) VALUES (9)")
-    oracle.run("ALTER TABLE T ADD (F VARCHAR2(9))")
-    oracle.run("INSERT INTO T (ID, F) VALUES (10, 'f')")
-    source.windows()
-    widths = [change["_cdc_columns"] for change in source.lake.tables[T].changes]
-    assert widths == [6, 6, 7]
-    assert kept(source, "E") == {**dict.fromkeys(range(1, 6)), 8: "e", 9: None, 10: None}
-    source.check_current("T")
-
-
 def test_a_new_snapshot_reads_rows_as_they_are(oracle: Oracle, source: Source) -> None:
     """Into the same Delta tables, also where the column went while nobody read the table."""
     oracle.run("ALTER TABLE T DROP COLUMN B")
@@ -169,23 +152,6 @@ def after_rename(oracle: Oracle, name: str) -> None:
         "UPDATE T SET ID = 60, D = DATE '2026-02-06' WHERE ID = 6",
         "DELETE FROM T WHERE ID = 5",
     )
-
-
-def test_a_lob_that_changes_do_not_carry_keeps_its_value_under_another_name(
-    oracle: Oracle, tmp_path: Path
-) -> None:
-    """The absent column is named by what it is stored as for life, before the DDL and after it."""
-    oracle.run("CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), TXT CLOB)")
-    oracle.run("INSERT INTO L VALUES (1, 1, 'one')", "INSERT INTO L VALUES (2, 2, 'two')")
-    with source_of(oracle, tmp_path, "L") as source:
-        source.run()
-        oracle.run("UPDATE L SET N = 10 WHERE ID = 1", "UPDATE L SET ID = 20 WHERE ID = 2")
-        oracle.run("ALTER TABLE L RENAME COLUMN TXT TO BODY")
-        oracle.run("UPDATE L SET N = 11 WHERE ID = 1", "UPDATE L SET N = 22 WHERE ID = 20")
-        source.windows()
-        assert source.lake.image(table_id("L")) == [(1, 11, "one"), (20, 22, "two")]
-        changes = source.lake.tables[table_id("L")].changes
-        assert {tuple(one["_cdc_absent"]) for one in changes} == {("TXT",)}
 
 
 def test_a_new_snapshot_knows_columns_that_swapped_their_names(
@@ -269,33 +235,6 @@ def test_a_chunk_that_is_read_behind_a_rename_is_known_by_the_window_that_was_ca
     source.check_current("T")
     assert kept(source, "B2")[1] == "last"
     assert source.record("T").generation == 1
-
-
-def test_a_date_that_becomes_a_timestamp_keeps_its_values(oracle: Oracle, tmp_path: Path) -> None:
-    """Both are held as microseconds: rows from before the DDL, shown by numbers of columns, have a DATE's seven bytes."""
-    oracle.run(
-        "CREATE TABLE M (ID NUMBER(9) PRIMARY KEY, D DATE, S TIMESTAMP(0), N DATE)",
-        "INSERT INTO M VALUES (1, DATE '2026-01-01' + 1/86400, TIMESTAMP '2026-01-01 00:00:01', DATE '2026-01-01')",
-    )
-    with source_of(oracle, tmp_path, "M") as source:
-        source.run()
-        oracle.run("INSERT INTO M VALUES (2, DATE '1582-10-04' + 1/2, NULL, DATE '2026-01-02')")
-        oracle.run("UPDATE M SET D = D + 1 WHERE ID = 1")
-        oracle.run("ALTER TABLE M MODIFY (D TIMESTAMP(6), S TIMESTAMP(3))")
-        oracle.run("UPDATE M SET S = TIMESTAMP '2026-01-01 00:00:01.125' WHERE ID = 2")
-        oracle.run("INSERT INTO M (ID, D) VALUES (3, TIMESTAMP '2026-03-03 03:03:03.000003')")
-        source.windows()
-        source.check_current("M")
-        oracle.run("ALTER TABLE M MODIFY (N TIMESTAMP(9), S TIMESTAMP(9))")
-        oracle.run("UPDATE M SET N = N + INTERVAL '0.000000001' SECOND(2,9) WHERE ID = 2")
-        source.windows()
-        assert source.record("M").state == "ready", source.record("M").reason
-        assert source.record("M").generation == 1
-        assert [row[1:] for row in source.lake.image(table_id("M"))] == [
-            (datetime(2026, 1, 2, 0, 0, 1), "2026-01-01 00:00:01.000000000", "2026-01-01 00:00:00.000000000"),
-            (datetime(1582, 10, 4, 12), "2026-01-01 00:00:01.125000000", "2026-01-02 00:00:00.000000001"),
-            (datetime(2026, 3, 3, 3, 3, 3, 3), None, None),
-        ]  # fmt: skip
 
 
 def test_columns_that_get_wider_are_followed_where_delta_holds_them_already(

@@ -58,53 +58,6 @@ def test_a_snapshot_has_invisible_columns_and_no_virtual_ones(source: Source) ->
 
 
 @pytest.mark.parametrize(
-    ("statements", "columns"),
-    [
-        pytest.param(
-            ["ALTER TABLE T MODIFY (A INVISIBLE)", "ALTER TABLE T MODIFY (HID VISIBLE, A VISIBLE)"],
-            ("ID", "A", "HID", "B"),
-            id="each-keeps-its-place-while-oracle-puts-it-last",
-        ),
-        pytest.param(
-            ["ALTER TABLE T ADD (NEW NUMBER(9) INVISIBLE)", "ALTER TABLE T MODIFY NEW VISIBLE"],
-            ("ID", "A", "HID", "B", "NEW"),
-            id="an-invisible-one-is-added",
-        ),
-        pytest.param(
-            ["ALTER TABLE T ADD (THRICE GENERATED ALWAYS AS (HID * 3) VIRTUAL, NEW NUMBER(9))"],
-            ("ID", "A", "HID", "B", "NEW"),
-            id="a-virtual-one-is-added",
-        ),
-        pytest.param(
-            ["ALTER TABLE T MODIFY TWICE INVISIBLE", "ALTER TABLE T DROP COLUMN TWICE"],
-            ("ID", "A", "HID", "B"),
-            id="a-virtual-one-goes",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            ["ALTER TABLE T DROP COLUMN HID", "ALTER TABLE T RENAME COLUMN A TO A2"],
-            ("ID", "A2", "HID", "B"),
-            id="an-invisible-one-goes",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_what_is_seen_of_a_column_changes_nothing_that_rows_hold(
-    oracle: Oracle, source: Source, statements: list[str], columns: tuple[str, ...]
-) -> None:
-    before(oracle)
-    for statement in statements:
-        oracle.run(statement)
-    if "DROP" not in str(statements):
-        after(oracle)
-    source.windows()
-    assert (source.record("T").state, names(source)) == ("ready", columns)
-    source.check_current("T")
-    if "DROP" not in str(statements):
-        assert [row[:4] for row in source.lake.image(T)] == [(3, "a3", 30, "b3"), (40, "after", 20, "b2")]  # fmt: skip
-
-
-@pytest.mark.parametrize(
     "column",
     [
         "N NUMBER(9) GENERATED ALWAYS AS IDENTITY",

@@ -3,7 +3,6 @@ after a window."""
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -50,61 +49,6 @@ def values(source: Source, column: str) -> dict[int, Any]:
 
 
 WIDER = "ALTER TABLE T MODIFY (N NUMBER(20), D NUMBER(14,4))"
-
-
-@pytest.mark.parametrize("cut", ["", "in-front", "behind", "named"])
-def test_a_column_with_more_digits_is_followed(oracle: Oracle, source: Source, cut: str) -> None:
-    """Rows of both definitions are in one window, or the DDL is between two."""
-    oracle.database.redo.set_wart(Wart.UNNAMED_COLUMNS, shown=cut != "named")
-    before(oracle)
-    if cut == "in-front":
-        source.windows()
-    oracle.run(WIDER)
-    if cut == "behind":
-        source.windows()
-    after(oracle, BIG, "0.1234")
-    source.windows()
-    source.check_followed("T")
-    assert values(source, "N") == {1: BIG, 20: 20, 4: 40, 60: 60, 7: BIG}
-    assert values(source, "D")[7] == Decimal("0.1234")
-    history = [one["after"]["N"] for one in source.lake.tables[T].history if one["after"]]
-    assert {type(one) for one in history} == {Decimal}
-
-
-@pytest.mark.parametrize(
-    ("statements", "big", "expected"),
-    [
-        pytest.param(
-            ["ALTER TABLE T MODIFY N NUMBER(20)", "ALTER TABLE T MODIFY N NUMBER(24,4)"],
-            "12345678901234567890.5", Decimal("12345678901234567890.5"), id="twice",
-        ),
-        pytest.param(["ALTER TABLE T MODIFY N NUMBER"], "1E40", "1" + "0" * 40, id="any-number"),
-        pytest.param(["ALTER TABLE T MODIFY (ID NUMBER(22), N NUMBER(22))"], BIG, BIG, id="the-key"),
-        pytest.param(["ALTER TABLE T MODIFY (ID NUMBER, N NUMBER(22))"], BIG, BIG, id="the-key-as-text"),
-        pytest.param(["ALTER TABLE T MODIFY N NUMBER(20)", "ALTER TABLE T RENAME COLUMN N TO M"], BIG, BIG, id="and-renamed"),
-        pytest.param(["ALTER TABLE T RENAME COLUMN N TO M", "ALTER TABLE T MODIFY M NUMBER(20)"], BIG, BIG, id="renamed-before"),
-        pytest.param(["ALTER TABLE T ADD X NUMBER(5)", "ALTER TABLE T MODIFY (N NUMBER(20), X NUMBER(20,2))"], BIG, BIG, id="and-added"),
-    ],
-)  # fmt: skip
-def test_several_changes_in_one_window(
-    oracle: Oracle, source: Source, statements: list[str], big: object, expected: object
-) -> None:
-    """Rows are written between the statements, too."""
-    before(oracle)
-    for number, statement in enumerate(statements):
-        oracle.run(statement, f"UPDATE T SET D = {number}.75 WHERE ID = 4")
-    name = "M" if "RENAME" in "".join(statements) else "N"
-    oracle.run(
-        f"UPDATE T SET {name} = {big} WHERE ID = 1",
-        "UPDATE T SET ID = 60, A = 'moved' WHERE ID = 6",
-        "DELETE FROM T WHERE ID = 5",
-    )
-    source.windows()
-    source.check_followed("T")
-    assert values(source, name)[1] == expected
-    for window in list(source.pipeline.store.windows.find()):
-        source.pipeline.replay_window(window.window)
-    source.check_current("T")
 
 
 def test_a_definition_that_gets_narrower_leaves_the_lake_as_it_is(
