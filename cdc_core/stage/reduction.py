@@ -271,7 +271,7 @@ def _last_of_each(
     values, is_missing = {}, {}
     for column in absent:
         sources = np.where(changes.lacking(column), carried.sources(column, numbers), numbers)
-        present = sources[events.change] >= 0
+        present = (sources[events.change] >= 0) & (events.kind != _DEL)
         found = np.maximum.reduceat(np.where(present, places, -1), starts)
         has = (found >= 0) & (found >= base)
         source = np.where(has, sources[events.change[found]], -1)
