@@ -13,7 +13,7 @@ from assets.protocols import Opener
 from assets.resource import RedolakeResource, dagster_failures
 from assets.streams import show_streams
 from assets.translator import Translator
-from assets.windows import REPORTED, finished
+from assets.window_steps import REPORTED, finished
 from cdc_core.config import SourceConfig
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId

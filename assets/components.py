@@ -26,13 +26,13 @@ from assets.jobs import (
     EXECUTORS,
     asset_jobs,
     maintain_job,
-    publishing,
     signal_job,
     skip_gap_job,
     snapshot_job,
     windows_job_name,
 )
 from assets.protocols import Opener
+from assets.publishing import publishing
 from assets.resource import REDOLAKE, RESOURCE_KEY
 from assets.scaffolding import SourceScaffolder
 from assets.schedules import windows_schedules
@@ -167,7 +167,7 @@ class OracleCdc(dg.Component, dg.Resolvable):
                     database_asset(config, names),
                     *oracle_tables(config, names),
                     redo_windows(config, names, opened, siblings),
-                    lake_tables(config, names, opened),
+                    lake_tables(config, names, opened, siblings),
                     *(snapshot_chunks(names, one.table, opened) for one in config.tables),
                 ],
                 asset_checks=[checks, alert_checks(names, opened)],

@@ -11,7 +11,7 @@ from pydantic import Field
 from assets.history import add_partitions
 from assets.protocols import Opener
 from assets.resource import RedolakeResource, dagster_failures
-from assets.runs import SNAPSHOT_TAG, SOURCE_TAG
+from assets.runs import MAINTAIN_TAG, SOURCE_TAG
 from assets.settings import MaintainScheduleConfig, ReconcileScheduleConfig
 from assets.streams import show_streams
 from assets.translator import Translator
@@ -20,9 +20,6 @@ from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableMaintained
 from cdc_core.model.signals import Signal
-
-PUBLISHES = "cdc/publish"
-"""Tag of runs that send events to Kafka."""
 
 EXECUTORS = {"in_process": dg.in_process_executor, "multiprocess": dg.multiprocess_executor}
 
@@ -255,53 +252,12 @@ def maintain_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
     @dg.job(
         name=f"{names.source}_maintain",
         description="Merge small files, switch deletion vectors on or off by size and workload, remove old files.",
-        tags={"cdc/maintain": names.source, **names.options.run_tags},
+        tags={MAINTAIN_TAG: names.source, **names.options.run_tags},
     )
     def maintain() -> None:
         maintain_tables()
 
     return maintain
-
-
-def publishing(config: SourceConfig, names: Translator, open_pipeline: Opener) -> dg.Definitions:
-    """The job that sends events to Kafka, and the sensor that runs it behind each run of windows or
-    chunks; nothing where the configuration does not say where Kafka is."""
-    if config.publish.bootstrap_servers is None:
-        return dg.Definitions()
-
-    @dg.op(name=f"{names.source}_publish_events", retry_policy=names.retries)
-    def publish_events(context: dg.OpExecutionContext, redolake: RedolakeResource) -> None:
-        with dagster_failures(context, names.retries):
-            for one in redolake.source(names.source, open_pipeline).publish():
-                if one.table is None:
-                    context.log.info(f"{one.topic}: {one.events} messages published")
-                    continue
-                facts = {"cdc/published": one.events, "cdc/delta_version": one.version}
-                key = names.key("changelog", one.table)
-                context.log_event(dg.AssetObservation(key, metadata=facts))
-
-    @dg.job(
-        name=f"{names.source}_publish",
-        description="Send the events of the change logs to Kafka, each once.",
-        tags={PUBLISHES: names.source, **names.options.run_tags},
-    )
-    def publish() -> None:
-        publish_events()
-
-    @dg.run_status_sensor(
-        name=f"{names.source}_publishes",
-        run_status=dg.DagsterRunStatus.SUCCESS,
-        request_job=publish,
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Sends events to Kafka behind each run that brought some.",
-    )
-    def publishes(context: dg.RunStatusSensorContext) -> dg.RunRequest | dg.SkipReason:
-        run = context.dagster_run
-        if names.source not in (run.tags.get(SOURCE_TAG), run.tags.get(SNAPSHOT_TAG)):
-            return dg.SkipReason("the run was not one of this source's windows or chunks")
-        return dg.RunRequest(run_key=run.run_id)
-
-    return dg.Definitions(jobs=[publish], sensors=[publishes])
 
 
 def _observation(key: dg.AssetKey, found: TableMaintained) -> dg.AssetObservation:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 import dagster as dg
 
 from assets.resource import RUN_LEASE
+from assets.settings import WindowsSensorConfig
 from cdc_core.config import SourceConfig
 from cdc_core.errors import PartitionKeyError
 from cdc_core.model.scn import Scn, window_end
@@ -26,6 +27,10 @@ RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 PARTITION_TAG = "dagster/partition"
 PRIORITY_TAG = "dagster/priority"
+MINUTES_TAG = "cdc/run-minutes"
+"""How long a run stays, to take windows as they come (:mod:`assets.staying`)."""
+MAINTAIN_TAG = "cdc/maintain"
+SENSOR_TAG = "dagster/sensor_name"
 LIVE_PRIORITY = "1"
 """Runs over new windows leave Dagster's queue, and get slots of pools, before backfills."""
 RUNNING = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
@@ -85,6 +90,55 @@ def _is_replay(run: dg.DagsterRun, taken_up_to: Scn) -> bool:
         return bool(tags) and all(window_end(run.tags[tag]) <= taken_up_to for tag in tags)
     except PartitionKeyError:
         return False
+
+
+def minutes_to_stay(options: WindowsSensorConfig) -> dict[str, str]:
+    """The tag of a run that stays; none where the configuration wants runs to end."""
+    return {MINUTES_TAG: f"{options.run_minutes:g}"} if options.run_minutes else {}
+
+
+def needs_its_place(
+    instance: dg.DagsterInstance,
+    run: dg.DagsterRun,
+    pools: Collection[str],
+    *,
+    keeps_out: Collection[dg.AssetKey] = (),
+) -> str:
+    """Why a run that stays should end: it was asked to, or others wait for what it has. Empty if it
+    may go on.
+
+    Args:
+        pools: The pools of its steps.
+        keeps_out: The source's assets, where no other process can write to the lake while the run
+            does.
+    """
+    sensor = run.tags.get(SENSOR_TAG)
+    states = [] if instance.schedule_storage is None else instance.all_instigator_state()
+    if any(one.instigator_name == sensor and one.status.value == "STOPPED" for one in states):
+        return f"{sensor} was switched off"
+    queued = [one.dagster_run for one in _records(instance, [dg.DagsterRunStatus.QUEUED])]
+    source = run.tags.get(SOURCE_TAG)
+    if any(source is not None and one.tags.get(SOURCE_TAG) == source for one in queued):
+        return "another run of the source waits"
+    others = queued + [one.dagster_run for one in _records(instance, RUNNING)]
+    if source is not None and any(
+        one.run_id != run.run_id
+        and (_is_of_source(one, source, keeps_out) or one.tags.get(MAINTAIN_TAG) == source)
+        for one in (others if keeps_out else [])
+    ):
+        return "another run of the source has to write, and the lake has one writer"
+    for pool in pools:
+        found = instance.event_log_storage.get_concurrency_info(pool)
+        is_full = bool(found.slot_count) and found.active_slot_count >= found.slot_count
+        if found.pending_step_count or (queued and is_full):
+            return f"another run waits for a slot of the pool {pool}"
+    limits = instance.get_concurrency_config().run_queue_config
+    running = others[len(queued) :]
+    if not queued or limits is None or not 0 <= limits.max_concurrent_runs <= len(running):
+        return ""
+    staying = [one.run_id for one in running if MINUTES_TAG in one.tags]
+    is_oldest = staying[-1:] == [run.run_id]  # one slot is enough
+    return "another run waits for a slot" if is_oldest else ""
 
 
 def release_dead_runs(

@@ -25,6 +25,13 @@ class WindowsSensorConfig(ConfigModel):
     interval_seconds: Seconds = 60
     """Pause between two looks at the database, in seconds."""
 
+    run_minutes: Annotated[float, Field(ge=0)] = 10
+    """How long a run that the sensor requested stays, in minutes: when it has taken the windows for
+    which it was requested, it looks every ``interval_seconds`` for new ones, and takes and reports
+    each as its sensor's next runs would. A run costs Dagster about five CPU seconds, a window in a
+    run that stays a tenth of that. It ends early where another run needs its place, or you switch
+    the sensor off. 0: a run ends with the windows for which it was requested."""
+
     cron: str | None = None
     """Take windows by a schedule, ``<source>_windows_schedule``, when cron says: each tick takes
     all redo up to the present, also what earlier ones missed. null: there is no schedule, and
@@ -93,7 +100,7 @@ class MaintainScheduleConfig(ConfigModel):
     timezone: str = "UTC"
     """The time zone of ``cron``."""
 
-    enabled: bool = False
+    enabled: bool = True
     """Switch the schedule on with the code location."""
 
 

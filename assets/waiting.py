@@ -24,6 +24,7 @@ from assets.runs import (
     PRIORITY_TAG,
     SOURCE_TAG,
     in_a_row,
+    minutes_to_stay,
     range_request,
     release_dead_runs,
     unfinished_run,
@@ -110,15 +111,7 @@ class Tick:
             TransientError: What may go away by itself.
         """
         records, names = self.pipeline.records, self.names
-        try:
-            fleet.cut_windows(
-                self.pipeline, others, pending_max=sys.maxsize if limit is None else limit
-            )
-            capture = partial(fleet.capture_window, self.pipeline, others)
-            is_waiting = self.pipeline.pass_idle_windows(capture) is not None
-            self.pipeline.retire_windows()
-        finally:
-            show_streams(self.instance, records, names, self.tables)
+        is_waiting = self.look(others, limit=limit)
         remove_partitions(self.instance, records, names)
         if not is_waiting:
             return Asked(is_idle=True)
@@ -144,12 +137,35 @@ class Tick:
                 first=stretch[0],
                 last=stretch[-1],
                 tags={SOURCE_TAG: names.source},
-                run_tags={PRIORITY_TAG: LIVE_PRIORITY, **tags, **names.options.run_tags},
+                run_tags={
+                    PRIORITY_TAG: LIVE_PRIORITY,
+                    **tags,
+                    **({} if is_whole else minutes_to_stay(names.options.windows)),
+                    **names.options.run_tags,
+                },
                 selection=selection,
             )
             for stretch in (stretches if is_whole else stretches[:1])
         ]
         return Asked(requests, kept=kept)
+
+    def look(self, others: Sequence[Pipeline], *, limit: int | None) -> bool:
+        """Cut windows up to the present, and pass those without anything for captured tables, as
+        :meth:`ask` does; does one wait?
+
+        Raises:
+            TransientError: What may go away by itself.
+        """
+        pipeline = self.pipeline
+        try:
+            pending_max = sys.maxsize if limit is None else limit
+            fleet.cut_windows(pipeline, others, pending_max=pending_max)
+            capture = partial(fleet.capture_window, pipeline, others)
+            is_waiting = pipeline.pass_idle_windows(capture) is not None
+            pipeline.retire_windows()
+        finally:
+            show_streams(self.instance, pipeline.records, self.names, self.tables)
+        return is_waiting
 
     def show(self, waiting: Sequence[WindowRecord] = ()) -> Kept:
         """Show what the metadata store has and Dagster has not, the windows that wait among it;

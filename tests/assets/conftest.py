@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from assets.components import OracleCdc
-from assets.settings import DagsterConfig, RetriesConfig
+from assets.settings import DagsterConfig, RetriesConfig, WindowsSensorConfig
 from assets.translator import Translator
 from tests.assets.standin import StandIn
 
@@ -24,7 +24,9 @@ def pipeline(tmp_path: Path) -> Iterator[StandIn]:
 @pytest.fixture
 def component(pipeline: StandIn) -> OracleCdc:
     """Its steps are tried again at once: no test waits."""
-    options = DagsterConfig(retries=RetriesConfig(delay_seconds=0))
+    options = DagsterConfig(
+        retries=RetriesConfig(delay_seconds=0), windows=WindowsSensorConfig(run_minutes=0)
+    )
     return OracleCdc(
         pipeline.config, pipeline.opened, translator=Translator(pipeline.config.name, options)
     )

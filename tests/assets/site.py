@@ -9,7 +9,8 @@ import dagster as dg
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from assets.components import OracleCdc
-from assets.settings import ComponentConfig, DagsterConfig
+from assets.settings import ComponentConfig, DagsterConfig, WindowsSensorConfig
+from cdc_core.config import SourceConfig
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import Pipeline
 from tests.steps.harness import Source, table_id
@@ -17,15 +18,31 @@ from tests.steps.harness import Source, table_id
 WINDOW_LAYERS = {"landing", "changelog", "mirror"}
 
 
+def in_dagster(
+    config: SourceConfig, options: DagsterConfig | None = None, *, run_minutes: float = 0
+) -> ComponentConfig:
+    """A source with its Dagster side, where runs end with the windows for which they were requested, unless they stay."""
+    options = options or DagsterConfig()
+    windows = WindowsSensorConfig(**dict(options.windows) | {"run_minutes": run_minutes})
+    dagster = DagsterConfig(**dict(options) | {"windows": windows})
+    written = {name: getattr(config, name) for name in SourceConfig.model_fields}
+    return ComponentConfig(**written, dagster=dagster)
+
+
 class MemorySite:
     """One code location with one source."""
 
     def __init__(
-        self, source: Source, instance: dg.DagsterInstance, dagster: DagsterConfig | None = None
+        self,
+        source: Source,
+        instance: dg.DagsterInstance,
+        dagster: DagsterConfig | None = None,
+        *,
+        run_minutes: float = 0,
     ) -> None:
         self.source = source
         self.instance = instance
-        written = ComponentConfig(**dict(source.written()), dagster=dagster or DagsterConfig())
+        written = in_dagster(source.written(), dagster, run_minutes=run_minutes)
         self.component = OracleCdc(written, self.opened)
         self.names = self.component.translator
         self.repository = self.component.build_defs().get_repository_def()

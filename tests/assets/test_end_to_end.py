@@ -19,6 +19,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.signals import Signal
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import Pipeline
+from tests.assets.site import in_dagster
 from tests.invariants.compare import Verdict, compare
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 
@@ -33,7 +34,7 @@ class Site:
         self.oracle = oracle
         self.config = config
         self.instance = instance
-        self.component = OracleCdc(config, self.opened)
+        self.component = OracleCdc(in_dagster(config), self.opened)
         self.names = self.component.translator
         self.defs = self.component.build_defs()
         self.repository = self.defs.get_repository_def()

@@ -157,7 +157,7 @@ def test_rows_are_told_only_where_the_table_stands(
     instance: dg.DagsterInstance,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("assets.windows.delta_rows", lambda *_: 42)
+    monkeypatch.setattr("assets.window_steps.delta_rows", lambda *_: 42)
     run_windows(repository, instance, FIRST, SECOND)
     mirror = NAMES.key("mirror", JOBS)
     assert latest(instance, mirror, SECOND)["dagster/row_count"].value == 42

@@ -20,6 +20,7 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.spark.session import SparkSource
 from cdc_core.steps import Pipeline
 from cdc_core.steps.windows import retire
+from tests.assets.site import in_dagster
 from tests.oracle.embedded import container_database, source_config
 from tests.steps.test_pdbs import IDLE, ONE, TWO, Both, PdbSource
 
@@ -29,7 +30,7 @@ class Location:
 
     def __init__(self, both: Both, config: SourceConfig, instance: dg.DagsterInstance) -> None:
         self.both, self.instance = both, instance
-        component = OracleCdc(config, _never)
+        component = OracleCdc(in_dagster(config), _never)
         for pdb, part in zip(both.sources, component.parts, strict=True):
             part.open_pipeline = _opener(both.sources[pdb])
         self.repository = component.build_defs().get_repository_def()

@@ -1,0 +1,244 @@
+"""A run that stays takes windows as they come, and gives its place to whoever needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.remote_origin import (
+    InProcessCodeLocationOrigin,
+    RemoteInstigatorOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.scheduler.instigation import (
+    InstigatorState,
+    InstigatorStatus,
+    SensorInstigatorData,
+)
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+
+from assets.components import OracleCdc
+from assets.runs import (
+    MAINTAIN_TAG,
+    MINUTES_TAG,
+    RANGE_END_TAG,
+    SENSOR_TAG,
+    SOURCE_TAG,
+    needs_its_place,
+)
+from assets.settings import DagsterConfig, WindowsSensorConfig
+from assets.translator import Translator
+from cdc_core.errors import CdcError, LogsNotReadyError, RedoUnavailableError
+from pipelines.ui import prepare_home
+from tests.assets.site import MemorySite
+from tests.assets.standin import EMPLOYEES, StandIn, partition
+from tests.assets.test_sensors import Sensors
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import source_of
+
+QUICK = WindowsSensorConfig(interval_seconds=1, run_minutes=0.05)
+NAMES = Translator("hr", DagsterConfig(windows=QUICK))
+SENSOR = "hr_windows_sensor"
+FOURTH, FIFTH, EIGHTH = partition(2500, 3000), partition(3000, 3500), partition(4500, 5000)
+
+oracle = oracle_with(scope="module")
+
+
+@pytest.fixture
+def staying(pipeline: StandIn) -> dg.RepositoryDefinition:
+    """Eight windows wait, of which a run is requested for four; it stays for three seconds."""
+    pipeline.snapshotted().scn = 5000
+    component = OracleCdc(pipeline.config, pipeline.opened, translator=NAMES)
+    return component.build_defs().get_repository_def()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """With files and settings as `redolake ui` makes them."""
+    prepare_home(tmp_path / "dagster")
+    with dg.DagsterInstance.from_config(str(tmp_path / "dagster")) as made:
+        yield made
+
+
+def run(
+    repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> dg.ExecuteInProcessResult:
+    request = Sensors(repository, instance).request("windows")
+    assert request.tags[RANGE_END_TAG] == FOURTH
+    return repository.get_job("hr_windows").execute_in_process(
+        instance=instance, tags=request.tags, raise_on_error=False
+    )
+
+
+def test_windows_behind_the_range_are_reported_by_the_same_run(
+    pipeline: StandIn, staying: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    """As partitions of every layer, with their metadata; the sensor finds nothing left to do or to show."""
+    found = run(staying, instance)
+    assert found.success
+    for key in (
+        NAMES.redo_key,
+        NAMES.key("mirror", EMPLOYEES),
+        NAMES.side_table_key("transactions"),
+    ):
+        made = instance.get_materialized_partitions(key)
+        assert len(made) == 8
+        assert {FOURTH, EIGHTH} <= made
+    [event] = instance.fetch_materializations(
+        dg.AssetRecordsFilter(NAMES.key("mirror", EMPLOYEES), asset_partitions=[EIGHTH]), limit=9
+    ).records
+    assert event.run_id == found.run_id
+    assert event.asset_materialization is not None
+    assert event.asset_materialization.metadata["cdc/scn_high"].value == 5000
+    again = Sensors(staying, instance).tick("windows")
+    assert not again.run_requests
+    assert not again.asset_events
+
+
+@pytest.mark.parametrize(
+    ("error", "looks_again"),
+    [
+        pytest.param(
+            RedoUnavailableError("redo is gone", hint="Read the tables again."),
+            False,
+            id="what-stops-a-window-ends-the-stay",
+        ),
+        pytest.param(
+            LogsNotReadyError("the log is not archived yet", hint="Wait."),
+            True,
+            id="what-must-wait-is-looked-at-again",
+        ),
+    ],
+)
+def test_a_window_that_fails_is_left_to_the_next_run(
+    pipeline: StandIn,
+    staying: dg.RepositoryDefinition,
+    instance: dg.DagsterInstance,
+    error: CdcError,
+    looks_again: bool,
+) -> None:
+    """The run succeeds with what it took; the next one is requested for the window, which is then the one that fails."""
+    pipeline.fail_at["capture 3500-4000"] = error
+    assert run(staying, instance).success
+    assert len(instance.get_materialized_partitions(NAMES.key("mirror", EMPLOYEES))) == 5
+    assert (pipeline.calls.count(("capture", "3500-4000")) > 1) == looks_again
+    request = Sensors(staying, instance).request("windows")
+    assert request.tags["dagster/asset_partition_range_start"] == partition(3500, 4000)
+
+
+def test_windows_come_while_it_stays(
+    oracle: Oracle, tmp_path: Path, home: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through Oracle: what is committed between two looks is a window of its own, until the sensor is switched off."""
+    oracle.run("CREATE TABLE STAYS (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))")
+    with source_of(oracle, tmp_path, "STAYS") as source:
+        list(source.pipeline.run_snapshot())
+        oracle.run("INSERT INTO STAYS VALUES (0, 'first')")
+        options = DagsterConfig(windows=WindowsSensorConfig(interval_seconds=1))
+        site = MemorySite(source, home, options, run_minutes=9)
+        taken: list[int] = []
+
+        def between_looks() -> None:
+            taken.append(len(site.partitions("STAYS")))
+            if taken[-1] == 4:
+                home.add_instigator_state(_stopped("src_windows_sensor"))
+            else:
+                oracle.run(f"INSERT INTO STAYS VALUES ({len(taken)}, 'later')")
+
+        monkeypatch.setattr(source.pipeline, "release_sessions", between_looks)
+        [request] = site.tick()
+        oracle.run("INSERT INTO STAYS VALUES (9, 'while it starts')")
+        assert site.run(request).success
+        assert taken[-1] == 4
+        assert site.partitions("STAYS", "changelog") == site.partitions("STAYS")
+        source.check_current("STAYS")
+        assert site.tick() == []
+
+
+@pytest.mark.parametrize("first", ["captured", "planned"])
+def test_runs_over_what_changes_stay_as_well(
+    oracle: Oracle, tmp_path: Path, instance: dg.DagsterInstance, first: str
+) -> None:
+    """With many tables a run is requested for those that change, or to capture alone; then it takes what others change."""
+    names = one, two = f"ONE_{first}".upper(), f"TWO_{first}".upper()
+    oracle.run(*(f"CREATE TABLE {one} (ID NUMBER(9) PRIMARY KEY)" for one in names))
+    with source_of(oracle, tmp_path, *names) as source:
+        list(source.pipeline.run_snapshot())
+        options = DagsterConfig(windows=WindowsSensorConfig(assets="changed", interval_seconds=1))
+        site = MemorySite(source, instance, options, run_minutes=0.05)
+        oracle.run(f"INSERT INTO {one} VALUES (1)")
+        if first == "planned":
+            source.pipeline.plan_windows()
+        [request] = site.tick()
+        oracle.run(f"INSERT INTO {two} VALUES (1)")
+        assert site.run(request).success
+        assert len(site.partitions(one)) == len(site.partitions(two)) == 1
+        assert site.partitions(one) != site.partitions(two)
+        source.check_current(*names)
+        assert site.tick() == []
+
+
+def test_it_ends_where_others_need_its_place(
+    staying: dg.RepositoryDefinition, home: dg.DagsterInstance
+) -> None:
+    """For a run of its own source always; for others where no slot is left, and then the one that has stayed longest."""
+    job = staying.get_job("hr_windows")
+
+    def add(status: dg.DagsterRunStatus, tags: dict[str, str]) -> dg.DagsterRun:
+        made = home.create_run_for_job(
+            job,
+            tags=tags,
+            status=status,
+            remote_job_origin=RemoteJobOrigin(_origin(), job.name),
+        )
+        found = home.get_run_by_id(made.run_id)
+        assert found is not None
+        return found
+
+    going, waiting = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.QUEUED
+    own = {SOURCE_TAG: "hr", MINUTES_TAG: "9", SENSOR_TAG: SENSOR}
+    oldest, other = add(going, own), add(going, own)
+    pools = (NAMES.capture_pool, NAMES.apply_pool)
+    assert needs_its_place(home, oldest, pools) == ""
+    queued = add(waiting, {})
+    assert needs_its_place(home, oldest, pools) == "", "two of four slots are left"
+    add(going, {})
+    add(going, {})
+    assert needs_its_place(home, oldest, pools) == "another run waits for a slot"
+    assert needs_its_place(home, other, pools) == "", "one slot is enough"
+    home.delete_run(queued.run_id)
+    assert needs_its_place(home, oldest, pools) == ""
+    storage = home.event_log_storage
+    storage.initialize_concurrency_limit_to_default(NAMES.apply_pool)
+    for taker, step in ((oldest, "a"), (other, "b"), (other, "c")):
+        storage.claim_concurrency_slot(NAMES.apply_pool, taker.run_id, step)
+    assert "a slot of the pool hr_windows" in needs_its_place(home, oldest, pools)
+    storage.free_concurrency_slots_for_run(other.run_id)
+    assert needs_its_place(home, oldest, pools) == ""
+    maintain = add(going, {MAINTAIN_TAG: "hr"})
+    assert needs_its_place(home, oldest, pools) == ""
+    said = needs_its_place(home, oldest, pools, keeps_out=[NAMES.redo_key])
+    assert "the lake has one writer" in said
+    home.delete_run(maintain.run_id)
+    assert needs_its_place(home, oldest, pools, keeps_out=[NAMES.redo_key]) == said, "the other"
+    add(waiting, own)
+    assert needs_its_place(home, oldest, pools) == "another run of the source waits"
+    home.add_instigator_state(_stopped(SENSOR))
+    assert needs_its_place(home, oldest, pools) == f"{SENSOR} was switched off"
+
+
+def _origin() -> RemoteRepositoryOrigin:
+    target = LoadableTargetOrigin(module_name="tests")
+    return RemoteRepositoryOrigin(InProcessCodeLocationOrigin(target, "tests"), "source")
+
+
+def _stopped(sensor: str) -> InstigatorState:
+    """What the UI's switch leaves behind."""
+    origin = RemoteInstigatorOrigin(_origin(), sensor)
+    data = SensorInstigatorData(min_interval=60)
+    return InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.STOPPED, data)
