@@ -58,6 +58,9 @@ EXECUTOR_ROWS_MIN = 1_000_000
 ``auto``."""
 _TASKS_MIN = 4
 """A window that has just enough rows for executors is so many tasks."""
+_TASKS_MAX = 64
+"""A window is no more tasks than these, whatever the border, unless they would be too large: each
+costs some hundredths of a second."""
 
 Fence = Callable[[], None]
 """Called right before each commit; raises FencedError if this process lost its lease."""
@@ -182,11 +185,11 @@ class TableWork:
             "this process stages all windows, since %s: %s", error.what_happened, error.hint
         )
 
-    @property
-    def task_rows(self) -> int:
-        """About so many rows are staged by one task of an executor."""
+    def task_rows(self, rows: int) -> int:
+        """About so many of a window's rows are staged by one task of an executor."""
         border = min(self._executor_rows or EXECUTOR_ROWS_MIN, EXECUTOR_ROWS_MIN)
-        return max(1, border // _TASKS_MIN)
+        small = max(1, border // _TASKS_MIN, rows // _TASKS_MAX)
+        return min(small, EXECUTOR_ROWS_MIN // _TASKS_MIN)
 
     @property
     def _executor_rows(self) -> int | None:

@@ -415,14 +415,21 @@ def test_where_a_window_is_staged(
 
 
 @pytest.mark.parametrize(
-    ("configured", "rows"),
-    [("auto", 250_000), (4_000_000, 250_000), (1000, 250), (1, 1), ("never", 250_000)],
+    ("configured", "window", "rows"),
+    [
+        pytest.param("auto", 1_000_000, 250_000, id="four-where-there-are-just-enough"),
+        pytest.param(4_000_000, 4_000_000, 250_000, id="none-larger-than-a-thread-holds-well"),
+        pytest.param("auto", 90_000_000, 250_000, id="as-many-as-that-takes"),
+        pytest.param(1000, 1000, 250, id="four-of-a-small-border"),
+        pytest.param(1, 9, 1, id="each-row-of-nine"),
+        pytest.param(1, 205_000, 3_203, id="a-small-border-cuts-no-window-into-rows"),
+        pytest.param("never", 9, 250_000, id="none"),
+    ],
 )
-def test_a_window_with_just_enough_rows_is_four_tasks(configured: Any, rows: int) -> None:
-    """None has more rows than a thread would hold well."""
+def test_how_many_rows_a_task_stages(configured: Any, window: int, rows: int) -> None:
     table = orders_schema().table
     work = TableWork("/", "s", table, 1, no_fence, object, executors_from=configured)
-    assert work.task_rows == rows
+    assert work.task_rows(window) == rows
 
 
 def test_a_merge_reads_the_files_of_tasks_that_count(tmp_path: Path) -> None:

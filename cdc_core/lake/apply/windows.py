@@ -95,7 +95,8 @@ def apply_window(
     if not files:
         decoder = _decoder(work, part, rules, schema, decode)
         sieve = _sieve(decoder, quarantine, rules, state.covered_scn)
-        staging = WindowStaging(part.landed, decoder, work.changelog, work.task_rows)
+        task_rows = work.task_rows(committed.rows)
+        staging = WindowStaging(part.landed, decoder, work.changelog, task_rows)
         appended = _staged(work, staging, committed, sieve)
         _append_changes(work, window, decoder.schema, appended, quarantine, sieve)
         files = names_of(appended.files)

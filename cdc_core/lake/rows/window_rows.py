@@ -140,7 +140,7 @@ class WindowRows:
             absent=self.found.absent,
             has_gaps=self.has_gaps,
             read_scn=self.read_scn,
-            parts=max(1, self.count // (2 * self.work.task_rows)),  # smaller than redo
+            parts=max(1, self.count // (2 * self.work.task_rows(self.count))),  # smaller than redo
             staging=self.work.staging,
             facts=self.facts,
         )
