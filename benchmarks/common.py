@@ -37,6 +37,8 @@ class Cost:
     seconds: float
     cpu: Mapping[str, float]
     runs: int = 1
+    spread: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """The least and the most ``seconds`` and ``cpu_seconds`` of several runs."""
 
     @property
     def cpu_seconds(self) -> float:
@@ -88,6 +90,9 @@ class Result:
             "seconds": _short(cost.seconds) if cost else None,
             "cpu_seconds": {name: _short(used) for name, used in cost.cpu.items()} if cost else {},
             "runs": cost.runs if cost else None,
+            "spread": {name: [_short(one) for one in ends] for name, ends in cost.spread.items()}
+            if cost
+            else {},
             "warm": self.is_warm,
             "load": _short(self.load),
         }
@@ -120,10 +125,13 @@ def measured() -> Iterator[Stopwatch]:
 
 
 def median_cost(costs: Sequence[Cost]) -> Cost:
-    """The median of several runs, of seconds and of each process's CPU seconds by itself."""
+    """The median of several runs, of seconds and of each process's CPU seconds by itself, with the
+    least and the most of both."""
     names = sorted({name for cost in costs for name in cost.cpu})
     cpu = {name: median(cost.cpu.get(name, 0.0) for cost in costs) for name in names}
-    return Cost(median(cost.seconds for cost in costs), cpu, len(costs))
+    seconds, used = [cost.seconds for cost in costs], [cost.cpu_seconds for cost in costs]
+    spread = {"seconds": (min(seconds), max(seconds)), "cpu_seconds": (min(used), max(used))}
+    return Cost(median(seconds), cpu, len(costs), spread)
 
 
 def repeated(work: Callable[[], object], *, repeats: int) -> Cost:
@@ -152,24 +160,31 @@ def cpu_seconds() -> dict[str, float]:
     """CPU seconds that this process and those below it have used so far, ended ones included; empty
     where there is no ``/proc``."""
     found = {"driver": sum(os.times()[:2]), "other": sum(os.times()[2:4])}
-    for process in descendants():
+    for name, used in cpu_of(descendants(os.getpid()), kind_of).items():
+        found[name] = found.get(name, 0.0) + used
+    return found
+
+
+def cpu_of(
+    processes: Sequence[int], kind: Callable[[int], str], *, ended: str = "other"
+) -> dict[str, float]:
+    """CPU seconds that these processes have used so far, by kind; those of their children that have
+    ended count as ``ended``."""
+    found: dict[str, float] = {}
+    for process in processes:
+        name = kind(process)
         try:
             stat = (Path("/proc") / str(process) / "stat").read_text()
         except OSError:
             continue
-        used = stat.rpartition(")")[2].split()
-        own, ended = (
-            (int(used[11]) + int(used[12])) / _TICKS,
-            (int(used[13]) + int(used[14])) / _TICKS,
-        )
-        name = kind_of(process)
-        found[name] = found.get(name, 0.0) + own
-        found["other"] += ended
+        used = [int(text) / _TICKS for text in stat.rpartition(")")[2].split()[11:15]]
+        found[name] = found.get(name, 0.0) + used[0] + used[1]
+        found[ended] = found.get(ended, 0.0) + used[2] + used[3]
     return found
 
 
-def descendants() -> list[int]:
-    """The processes below this one."""
+def descendants(root: int) -> list[int]:
+    """The processes below one."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -177,7 +192,7 @@ def descendants() -> list[int]:
         except OSError:
             continue
         children.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry.name))
-    found, waiting = [], [os.getpid()]
+    found, waiting = [], [root]
     while waiting:
         below = children.get(waiting.pop(), [])
         found += below
@@ -202,7 +217,7 @@ def peak_megabytes() -> dict[str, float]:
     """The highest resident memory so far of this process and of each kind below it that still
     runs."""
     found: dict[str, float] = {}
-    for process in (os.getpid(), *descendants()):
+    for process in (os.getpid(), *descendants(os.getpid())):
         name = "driver" if process == os.getpid() else kind_of(process)
         try:
             lines = (Path("/proc") / str(process) / "status").read_text().splitlines()

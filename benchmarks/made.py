@@ -102,13 +102,20 @@ def flights(ids: Ids, stages: Ids, remarks: Ids) -> pa.Table:
         "ARR_TIME": pa.array(left + ids % 300 * 60_000_000, pa.timestamp("us"), mask=~landed),
         "ARR_DELAY": _decimals(late - 500, ~landed),
         "AIR_TIME": pa.array(ids % 300, mask=~landed),
-        "NOTE": pc.if_else(
-            pa.array(remarks > 0), _joined("it's remark ", _texts(remarks)), pa.scalar(None, pa.string())
-        ),
+        "NOTE": _joined("it's ", _texts(_mixed(ids, remarks))),
         "UPDATED": pa.array(_START + (ids * 60 + stages * 3_600 + remarks) * 1_000_000, pa.timestamp("us")),
     }  # fmt: skip
     wanted = arrow_schema(schema_of("FLIGHTS"))
     return pa.Table.from_arrays([made[one.name].cast(one.type) for one in wanted], schema=wanted)
+
+
+def _mixed(ids: Ids, remarks: Ids) -> Ids:
+    """Numbers of nineteen digits without a pattern: a text that no codec makes much smaller."""
+    mixed = ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= (remarks.astype(np.uint64) + np.uint64(1)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(31)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    return (mixed >> np.uint64(1)).astype(np.int64)
 
 
 def _texts(numbers: Ids) -> pa.Array:

@@ -3,9 +3,10 @@
 Each benchmark runs in a process of its own, one after the other, has so many seconds, and is ended
 with all that it started when they are over. What it found until then counts. Rows are printed as a
 table, and written to ``benchmarks/results.json``, from which ``docs/reference/benchmarks.md`` is
-made. ``--quick`` takes small inputs, ``--long`` the largest; ``--only`` names benchmarks. One that
-fails stops nothing, is named at the end, and makes the exit code 1, and so does a row whose result
-is wrong.
+made. Runs are kept in ``benchmarks/history/``, and rows are named that use a tenth more CPU seconds
+than in the one before. ``--quick`` takes small inputs, ``--long`` the largest; ``--only`` names
+benchmarks. One that fails stops nothing, is named at the end, and makes the exit code 1, and so
+does a row whose result is wrong.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.common import Form, Result
+from benchmarks.history import FOLDER, keep, regressions
 
 BENCHMARKS: Mapping[str, int] = {
     "windows": 420,
+    "merging": 1200,
+    "in_dagster": 900,
     "window_cost": 180,
     "snapshot": 300,
     "growth": 360,
@@ -59,7 +63,7 @@ LONG_ALONE = ("flights_year",)
 """In the long form alone, unless it is named."""
 LONG_TIMES = 8
 """So many times as long may each of them take in its long form."""
-MINUTES = 25
+MINUTES = 50
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "benchmarks."
 RESULTS = Path(__file__).with_name("results.json")
@@ -77,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS))
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--history", type=Path, default=FOLDER)
     parser.add_argument("--minutes", type=float, help="end after so many minutes", default=None)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
@@ -91,6 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = _run_all(asked.only or usual, asked.form, 60 * minutes, asked.output, console)
     console.print(table(report["rows"]))
     console.print(f"Written to {asked.output}")
+    for one in regressions(report, asked.history):
+        console.print(f"[yellow]Dearer:[/] {one}", highlight=False, soft_wrap=True)
+    keep(report, asked.history)
     for name, reason in report["failed"].items():
         console.print(f"[red]Did not run to the end: {name}[/] ({reason})", highlight=False)
     return 1 if report["failed"] or not all(row["correct"] for row in report["rows"]) else 0

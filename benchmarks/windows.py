@@ -2,9 +2,10 @@
 ten?
 
 The windows are made (``benchmarks.made``): new flights that are scheduled, depart and land, some
-deleted, in a mirror that holds others; and remarks on random rows of the whole mirror. They are as
-capture lands them; what is measured is the lake's part alone. The result is right if every row of
-every mirror, and the numbers of changes in the change logs, are what the windows say.
+deleted, in a mirror that holds others; and remarks on random rows of the whole mirror, of which
+each is changed once, or three times. They are as capture lands them; what is measured is the lake's
+part alone. The result is right if every row of every mirror, and the numbers of changes in the
+change logs, are what the windows say.
 """
 
 from __future__ import annotations
@@ -22,23 +23,26 @@ from cdc_core.config import LakeConfig
 from cdc_core.lake.delta_lake import DeltaLake
 
 GOAL = 100_000
-CHANGES, FLIGHTS, LOADED, RUNS = 600_000, 205_000, 300_000, 3
+CHANGES, FLIGHTS, LOADED, RUNS = 600_000, 205_000, 300_000, 5
+ONCE = 300_000
 QUICK_SHARE = 10
 TABLES = 10
 
 
 def rows(form: Form) -> list[Result]:
-    """One table with new rows, one with changes of random rows, ten tables with both."""
+    """One table with new rows, then with changes of random rows, ten tables with both."""
     share = QUICK_SHARE if form is Form.QUICK else 1
     with tempfile.TemporaryDirectory() as folder:
         one = _Lake(Path(folder) / "one", ["FLIGHTS"], share)
         new = one.costs(one.new_flights)
+        once = one.costs(one.remarks_once)
         remarks = one.costs(one.remarks)
         ten = _Lake(Path(folder) / "ten", [f"FLIGHTS_{n}" for n in range(TABLES)], share)
         mixed = ten.costs(ten.mixed)
         found = [
             ("1 table, new rows and their changes", one, new),
-            ("1 table, changes of random rows", one, remarks),
+            ("1 table, random rows, each key once", one, once),
+            ("1 table, random rows, each key three times", one, remarks),
             (f"{TABLES} tables, mixed changes", ten, mixed),
         ]
         correct = {lake: lake.is_right() for lake in (one, ten)}
@@ -87,6 +91,10 @@ class _Lake:
             one.day(FLIGHTS // share, CHANGES // share) for one in self.source.tables.values()
         ]
         return self.source.window([event for found in events for event in found])
+
+    def remarks_once(self, share: int) -> MadeWindow:
+        """One remark on each of some random rows."""
+        return self.source.window(self._remarks(ONCE // share, 1))
 
     def remarks(self, share: int) -> MadeWindow:
         """Three remarks on each of some random rows."""

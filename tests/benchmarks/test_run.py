@@ -14,7 +14,7 @@ from benchmarks import run
 from benchmarks.common import Result, measured, median_seconds
 
 KEYS = [
-    "question", "ours", "unit", "against", "theirs", "ratio", "goal", "correct", "seconds", "cpu_seconds", "runs", "warm", "load",
+    "question", "ours", "unit", "against", "theirs", "ratio", "goal", "correct", "seconds", "cpu_seconds", "runs", "spread", "warm", "load",
 ]  # fmt: skip
 
 
@@ -79,7 +79,9 @@ def test_what_fails_or_sticks_ends_nothing_else_and_is_named(
     _with(monkeypatch, broken=600, stuck=STUCK_SECONDS, sound=600)
     monkeypatch.setattr(subprocess, "Popen", Hasty)
     output = tmp_path / "results.json"
-    assert run.main(["--quick", "--output", str(output)]) == 1
+    assert (
+        run.main(["--quick", "--output", str(output), "--history", str(tmp_path / "history")]) == 1
+    )
     report = json.loads(output.read_text())
     found = {row["question"]: row["ours"] for row in report["rows"]}
     assert found == {"before it broke": 1.0, "before it stuck": 1.0, "how fast": 2.0}
@@ -93,10 +95,15 @@ def test_right_results_end_well_and_wrong_ones_do_not(
 ) -> None:
     _with(monkeypatch, sound=600)
     output = tmp_path / "results.json"
-    assert run.main(["--output", str(output)]) == 0
+    assert run.main(["--output", str(output), "--history", str(tmp_path / "history")]) == 0
     [row] = json.loads(output.read_text())["rows"]
     assert (row["ours"], row["cpu_seconds"]) == (3.0, {"driver": 0.5})
-    assert run.main(["--output", str(output), "--minutes", "0"]) == 1
+    assert (
+        run.main(
+            ["--output", str(output), "--history", str(tmp_path / "history"), "--minutes", "0"]
+        )
+        == 1
+    )
     assert "no time was left" in output.read_text()
 
 
