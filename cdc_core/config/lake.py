@@ -375,9 +375,9 @@ class LakeConfig(ConfigModel):
 class RetentionConfig(ConfigModel):
     """How long landing files are kept. Change logs and mirrors are not affected."""
 
-    window_days: Annotated[int, Field(ge=1)] | None = None
+    window_days: Annotated[int, Field(ge=1)] | None = 30
     """Days for which an applied window's landing files and record stay, so that it can be replayed;
-    `null` keeps them. Windows of open transactions stay in any case."""
+    `null` keeps them for good. Windows of open transactions stay in any case."""
 
     chunk_days: Annotated[int, Field(ge=1)] | None = None
     """Days for which the landing files of an applied chunk stay although nothing needs them any
@@ -391,6 +391,11 @@ DeletionVectors = Literal["auto", "always", "never"]
 
 class MaintenanceConfig(ConfigModel):
     """What `redolake maintain` does to mirrors and change logs."""
+
+    daily_at_hour: Annotated[int, Field(ge=0, le=23)] | None = 3
+    """At which hour of the day, in UTC, `redolake run --loop` starts `redolake maintain` beside
+    itself; `null` for never. Its Spark needs about 1.5 GB of memory while it works. In Dagster, the
+    schedule of ``dagster.maintain`` does it."""
 
     deletion_vectors: DeletionVectors = "auto"
     """Whether windows mark rows of a mirror as deleted instead of rewriting their files, merged by

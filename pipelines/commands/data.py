@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, nullcontext
@@ -26,6 +27,7 @@ from pipelines.commands.inspect import (
     show_reconciliation,
 )
 from pipelines.commands.metrics import serving
+from pipelines.commands.nightly import Nightly
 from pipelines.commands.pdbs import all_opened, each, print_stopped
 from pipelines.commands.shared import (
     EXIT_ERROR,
@@ -40,7 +42,7 @@ from pipelines.commands.shared import (
     print_error,
     tables_of,
 )
-from pipelines.config_file import SourceFile
+from pipelines.config_file import SourceFile, config_path
 
 if TYPE_CHECKING:
     from cdc_core.model.alerts import Alert
@@ -282,6 +284,8 @@ def run(
     continue. Without --loop, the command exits with code 1 while any table is in state `failed`, or
     if chunks or windows are left that it could not finish.
 
+    Once a day the loop starts `redolake maintain` beside itself (maintenance.daily_at_hour).
+
     On a terminal, --loop shows a board: each table with its lag and rate, the last window, and when
     the next one can be expected. Into a file or a pipe, it prints a line for each round that had
     something to do.
@@ -289,8 +293,12 @@ def run(
     with opened(config) as pipeline, pipeline.carrying_windows():
         if loop:
             _begin(pipeline)
-            with serving([pipeline]), view_of({"": pipeline}, out(), loop=True) as view:
-                _loop(pipeline, view, every, retry_max)
+            with (
+                serving([pipeline]),
+                _nightly([pipeline], config) as nightly,
+                view_of({"": pipeline}, out(), loop=True) as view,
+            ):
+                _loop(pipeline, view, nightly, every, retry_max)
         else:
             _begin(pipeline)
             done = _round(pipeline, Lines({"": pipeline}, out()))
@@ -298,7 +306,30 @@ def run(
             exit_unless_finished(pipeline)
 
 
-def _loop(pipeline: Pipeline, view: View, every: float, retry_max: float) -> None:
+def _nightly(pipelines: Sequence[Pipeline], config: SourceFile | None) -> Nightly:
+    """The daily maintenance of what a loop carries."""
+    file = config or SourceFile()
+    named = ["--config", str(config_path(file.named, os.environ))]
+    one = [] if file.pdb is None else ["--pdb", file.pdb]
+    source = pipelines[0].config
+
+    def own() -> None:
+        for pipeline in pipelines:
+            try:
+                for found in pipeline.maintain():
+                    if found.left_alone:
+                        out().print(f"{found.table} was left alone: {escape(found.left_alone)}")
+            except CdcError as error:
+                print_error(error)
+
+    return Nightly(
+        source.maintenance,
+        [*one, "maintain", *named],
+        own=None if source.lake.has_atomic_commits else own,
+    )
+
+
+def _loop(pipeline: Pipeline, view: View, nightly: Nightly, every: float, retry_max: float) -> None:
     """Rounds without end; a temporary failure puts the next one off."""
     failures, is_first = 0, True
     alarm = _Alarm(pipeline)
@@ -316,6 +347,8 @@ def _loop(pipeline: Pipeline, view: View, every: float, retry_max: float) -> Non
                 view.say(done or f"Nothing to do: {_idle(pipeline)}")
             is_first = False
         alarm.look()
+        if said := nightly.look():
+            view.say(said)
         pipeline.release_sessions()
         view.rests(_pause(every, failures, retry_max))
 
@@ -374,6 +407,7 @@ def run_all(
             carrying.enter_context(pipeline.carrying_windows())
         for pipeline in pipelines.values():
             _begin(pipeline)
+        nightly = carrying.enter_context(_nightly([*pipelines.values()], config))
         view = carrying.enter_context(view_of(pipelines, out(), loop=loop))
         alarms = {name: _Alarm(one) for name, one in pipelines.items()}
         failures = 0
@@ -407,6 +441,8 @@ def run_all(
             for name, pipeline in pipelines.items():
                 alarms[name].look()
                 pipeline.release_sessions()
+            if said := nightly.look():
+                view.say(said, next(iter(pipelines), ""))
             if pipelines:
                 view.rests(_pause(every, failures, retry_max))
     if any(codes):
