@@ -14,23 +14,24 @@ from oracle_embedded.engine.compile.conversions import (
     numeric,
     unify,
 )
-from oracle_embedded.engine.compile.plan import Sql, quoted
+from oracle_embedded.engine.compile.plan import Sql, blob, quoted
 from oracle_embedded.engine.compile.signatures import (
     SIGNATURES,
     by_signature,
     check_count,
     same_text,
 )
-from oracle_embedded.engine.datatypes import types
+from oracle_embedded.engine.datatypes import numbers, types
 from oracle_embedded.engine.datatypes.types import (
     TEMPORAL,
     SqlType,
 )
-from oracle_embedded.engine.errors import unsupported
+from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 
 Compiled = Callable[[ast.Call, list[Sql]], Sql]
 
+_JSON_MEMBERS_MAX = 40
 FUNCTIONS: dict[str, Compiled] = {}
 """By name, what a call with compiled arguments becomes."""
 
@@ -408,6 +409,35 @@ def _current_serial(node: ast.Call, args: list[Sql]) -> Sql:
     return convert(Sql("o_sys_context('USERENV', 'SESSION_SERIAL')", types.varchar(30)), "number")
 
 
+@function("DBMS_RANDOM.VALUE")
+def _random(node: ast.Call, args: list[Sql]) -> Sql:
+    if len(args) not in (0, 2):
+        raise ora(909, offset=node.pos)
+    bounds = [numeric(arg, node.pos).text for arg in args] or [blob(numbers.encode(n)) for n in (0, 1)]  # fmt: skip
+    return Sql(f"o_random({', '.join(bounds)})", types.NUMBER, bool(args))
+
+
+@function("JSON_ARRAY")
+@function("JSON_OBJECT")
+def _made_json(node: ast.Call, args: list[Sql]) -> Sql:
+    """Each member is its value, and of an object its name before it; behind them stands how it is
+    written."""
+    keeps_nulls, *members = args
+    step = 3 if node.name == ("JSON_OBJECT",) else 2
+    if len(members) > _JSON_MEMBERS_MAX * step:
+        raise unsupported(f"{node.name[0]} of so many members", node.pos)
+    texts = [keeps_nulls.text]
+    for at in range(0, len(members), step):
+        *name, value, written = members[at : at + step]
+        how = quoted("json") if value.family == "json" else written.text
+        if value.family == "number":
+            how = quoted("json")
+        if value.family in TEMPORAL:
+            value = Sql(f"o_iso({convert(value, 'timestamp').text}, {int(value.family != 'date')})", types.TEXT)  # fmt: skip
+        texts += [convert(one, "text", node.pos).text for one in (*name, value)] + [how]
+    return Sql(f"o_{node.name[0].lower()}({', '.join(texts)})", types.TEXT, nullable=False)
+
+
 @function("JSON_IS")
 def _json_is(_node: ast.Call, args: list[Sql]) -> Sql:
     return Sql(f"o_is_json({_document(args[0])})", types.NUMBER)
@@ -426,6 +456,11 @@ def _json_query(_node: ast.Call, args: list[Sql]) -> Sql:
 @function("JSON_EXISTS")
 def _json_exists(_node: ast.Call, args: list[Sql]) -> Sql:
     return Sql(f"o_json_exists({_document(args[0])}, {args[1].text})", types.NUMBER)
+
+
+@function("JSON_EQUAL")
+def _json_equal(_node: ast.Call, args: list[Sql]) -> Sql:
+    return Sql(f"o_json_equal({_document(args[0])}, {_document(args[1])})", types.NUMBER)
 
 
 @function("JSON_SERIALIZE")

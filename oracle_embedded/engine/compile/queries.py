@@ -35,6 +35,7 @@ from oracle_embedded.engine.compile.scopes import (
     SourceColumn,
     column_of,
     matches,
+    resolve,
 )
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import DOCUMENTS, FAMILY_NAMES
@@ -287,7 +288,7 @@ def _select(
     group = ""
     if node.group is not None:
         group = (
-            " GROUP BY " + ", ".join(as_equal(state.value(item, scope)) for item in node.group)
+            " GROUP BY " + ", ".join(_group_key(state, item, scope) for item in node.group)
             if node.group
             else ""
         )
@@ -329,6 +330,16 @@ def _select(
         )
     )
     return text, columns, single
+
+
+def _group_key(state: Compilation, item: ast.Expr, scope: Scope) -> str:
+    """What groups are made by; a column of an enclosing query, which SQLite does not take, is the
+    same for all rows."""
+    value = state.value(item, scope)
+    if isinstance(item, ast.Column) and resolve(item, replace(scope, parent=None)) is None:
+        is_outer = scope.parent is not None and resolve(item, scope.parent) is not None
+        return "NULL" if is_outer else as_equal(value)
+    return as_equal(value)
 
 
 def compile_where(state: Compilation, conjuncts: list[ast.Expr], scope: Scope) -> str:

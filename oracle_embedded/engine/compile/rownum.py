@@ -119,6 +119,10 @@ def generate_levels(state: Compilation, node: ast.Select, scope: Scope, texts: l
     )
     function = "o_limit" if condition.op == "<=" else "o_limit_below"
     alias, work = state.new_alias(), state.new_alias("w")
+    if not bound.constant:
+        # A recursive query cannot depend on the row around it.
+        scope.level = f"o_int({alias}.value)"
+        return f"{texts[0]} JOIN json_each(o_levels({function}({bound.text}))) {alias}"
     scope.level = f"o_int({alias}.l)"
     counted = (
         f"(WITH RECURSIVE {work}(l) AS (SELECT 1 UNION ALL SELECT l + 1 FROM {work}"

@@ -584,7 +584,10 @@ def _key_columns(table: TableDef, columns: Sequence[int]) -> Iterator[Row]:
 
 @VIEWS.family(
     "MVIEWS",
-    "OWNER:v128 MVIEW_NAME:v128 CONTAINER_NAME:v128 QUERY:v4000 QUERY_LEN:n UPDATABLE:v1 REWRITE_ENABLED:v1 REFRESH_MODE:v9 REFRESH_METHOD:v8 BUILD_MODE:v9 LAST_REFRESH_DATE:d",
+    "OWNER:v128 MVIEW_NAME:v128 CONTAINER_NAME:v128 QUERY:v4000 QUERY_LEN:n UPDATABLE:v1 UPDATE_LOG:v128 MASTER_ROLLBACK_SEG:v128"
+    " MASTER_LINK:v128 REWRITE_ENABLED:v1 REWRITE_CAPABILITY:v9 REFRESH_MODE:v9 REFRESH_METHOD:v8 BUILD_MODE:v9 FAST_REFRESHABLE:v18"
+    " LAST_REFRESH_TYPE:v8 LAST_REFRESH_DATE:d LAST_REFRESH_END_TIME:d STALENESS:v19 AFTER_FAST_REFRESH:v19 COMPILE_STATE:v19"
+    " USE_NO_INDEX:v1 DEFAULT_COLLATION:v100 ON_QUERY_COMPUTATION:v1",
 )
 def _materialized_views(view: View) -> Iterator[Row]:
     for table in _tables(view):
@@ -593,6 +596,9 @@ def _materialized_views(view: View) -> Iterator[Row]:
                 "OWNER": table.owner, "MVIEW_NAME": table.name, "CONTAINER_NAME": table.name, "QUERY": table.query[:4000],
                 "QUERY_LEN": len(table.query), "UPDATABLE": "N", "REWRITE_ENABLED": "N", "REFRESH_MODE": "DEMAND",
                 "REFRESH_METHOD": "COMPLETE", "BUILD_MODE": "IMMEDIATE", "LAST_REFRESH_DATE": table.changed,
+                "REWRITE_CAPABILITY": "NONE", "FAST_REFRESHABLE": "NO", "LAST_REFRESH_TYPE": "COMPLETE", "STALENESS": "UNKNOWN",
+                "AFTER_FAST_REFRESH": "NA", "COMPILE_STATE": "VALID", "USE_NO_INDEX": "N", "DEFAULT_COLLATION": "USING_NLS_COMP",
+                "ON_QUERY_COMPUTATION": "N",
             }  # fmt: skip
 
 

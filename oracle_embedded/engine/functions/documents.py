@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -16,8 +17,10 @@ import numpy as np
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import numbers
+from oracle_embedded.engine.formats.dates import print_date
 from oracle_embedded.engine.functions.registry import Entries, register
 
+_ISO = 'YYYY-MM-DD"T"HH24:MI:SS'
 _STEP = re.compile(r"""\.\s*(?:"([^"]*)"|([\w$]+)|(\*))|\[\s*(\*|\d+(?:\s+to\s+\d+)?)\s*\]""")
 
 
@@ -225,6 +228,49 @@ def _width(columns: list[Any]) -> int:
     return sum(_width(item[2]) if item[0] == "nested" else 1 for item in columns)
 
 
+def _equal(first: str | bytes, second: str | bytes) -> bytes:
+    """JSON_EQUAL: neither the order of names nor how a number is written counts."""
+    pair = [one if isinstance(one, str) else one.decode() for one in (first, second)]
+    try:
+        a, b = (json.loads(one, parse_int=Decimal, parse_float=Decimal) for one in pair)
+    except ValueError as error:
+        raise OracleError(40441, "JSON syntax error") from error
+    return numbers.encode(int(a == b))
+
+
+def _member(value: str | None, how: str) -> str:
+    """A member as it is written: a document, or a number as text, as it is, any other text in
+    quotes."""
+    if value is None:
+        return "null"
+    if how != "json":
+        return json.dumps(value, ensure_ascii=False)
+    return f"0{value}" if value.startswith(".") else value.replace("-.", "-0.", 1)
+
+
+def _object(nulls: str, *parts: str | None) -> str:
+    members = [
+        f"{json.dumps(name or '', ensure_ascii=False)}:{_member(value, how or '')}"
+        for name, value, how in zip(*[iter(parts)] * 3, strict=True)
+        if value is not None or nulls == "keep"
+    ]
+    return "{" + ",".join(members) + "}"
+
+
+def _array(nulls: str, *parts: str | None) -> str:
+    members = [
+        _member(value, how or "")
+        for value, how in zip(*[iter(parts)] * 2, strict=True)
+        if value is not None or nulls == "keep"
+    ]
+    return "[" + ",".join(members) + "]"
+
+
+def _iso(moment: bytes, fraction: int) -> str:
+    """A time as documents have it."""
+    return print_date(moment, _ISO + (".FF6" if fraction else ""))
+
+
 _ENTRIES: Entries = (
     ("o_is_json", _is_json, 1),
     ("o_json_value", _value, 2),
@@ -232,6 +278,8 @@ _ENTRIES: Entries = (
     ("o_json_exists", _exists, 2),
     ("o_json_rows", _rows, 2),
     ("o_json_text", _serialized, 1),
+    ("o_iso", _iso, 2),
+    ("o_json_equal", _equal, 2),
     ("cv_text_json", _json, 1),
     ("cv_clob_json", _json, 1),
     ("o_vector_text", _vector_text, 1),
@@ -240,3 +288,5 @@ _ENTRIES: Entries = (
 )
 for _name, _run, _arguments in _ENTRIES:
     register(_name, _run, _arguments)
+register("o_json_object", _object, -1, takes_nulls=True)
+register("o_json_array", _array, -1, takes_nulls=True)

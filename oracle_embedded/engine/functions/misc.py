@@ -7,7 +7,7 @@ import os
 import zlib
 
 from oracle_embedded.api import OracleError
-from oracle_embedded.charsets import BY_NAME
+from oracle_embedded.charsets import BY_NAME, CharacterSet
 from oracle_embedded.engine.datatypes import numbers, rowids
 from oracle_embedded.engine.datatypes.numbers import whole
 from oracle_embedded.engine.datatypes.scns import SCN_MAX
@@ -138,6 +138,23 @@ def _cast_to_varchar2(context: CallContext, value: bytes) -> str:
     return context.character_sets.database.decode(value)
 
 
+def _set_named(context: CallContext, name: str) -> CharacterSet:
+    found = BY_NAME.get(name.upper()) if name else context.character_sets.database
+    if found is None:
+        raise OracleError(1482, "unsupported character set")
+    return found
+
+
+def _string_to_raw(context: CallContext, text: str, name: str = "") -> bytes:
+    """UTL_I18N.STRING_TO_RAW."""
+    return _set_named(context, name).encode(text)
+
+
+def _raw_to_char(context: CallContext, value: bytes, name: str = "") -> str:
+    """UTL_I18N.RAW_TO_CHAR."""
+    return _set_named(context, name).decode(value)
+
+
 def _vsize(context: CallContext, value: str | bytes, form: int) -> bytes:
     return numbers.encode(len(_bytes(context, value, form)))
 
@@ -183,6 +200,10 @@ _SECOND_ENTRIES: Entries = (
     ("o_uid", lambda context: numbers.encode(int(context.userenv("SESSION_USERID") or 0)), 0),
     ("o_cast_to_raw", _cast_to_raw, 1),
     ("o_cast_to_varchar2", _cast_to_varchar2, 1),
+    ("o_string_to_raw", _string_to_raw, 1),
+    ("o_string_to_raw", _string_to_raw, 2),
+    ("o_raw_to_char", _raw_to_char, 1),
+    ("o_raw_to_char", _raw_to_char, 2),
     ("o_vsize", _vsize, 2),
     ("o_charset_id", _charset_id, 1),
     ("o_current_scn", lambda context: numbers.encode(context.current_scn()), 0),

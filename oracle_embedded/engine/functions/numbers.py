@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import random
 from decimal import Decimal
 from functools import partial, reduce
 
-from oracle_embedded.engine.datatypes import numbers
+from oracle_embedded.engine.datatypes import numbers, trigonometry
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.functions.registry import (
     AGGREGATES,
@@ -275,6 +276,16 @@ _FIRST_ENTRIES: Entries = (
     ("o_exp", numbers.exponential, 1),
     ("o_abs", numbers.absolute, 1),
     ("o_sign", lambda value: numbers.encode(int(value > b"\x80") - int(value < b"\x80")), 1),
+    ("o_sin", trigonometry.sine, 1),
+    ("o_cos", trigonometry.cosine, 1),
+    ("o_tan", trigonometry.tangent, 1),
+    ("o_asin", trigonometry.arc_sine, 1),
+    ("o_acos", trigonometry.arc_cosine, 1),
+    ("o_atan", trigonometry.arc_tangent, 1),
+    ("o_atan2", trigonometry.arc_tangent_of_two, 2),
+    ("o_sinh", trigonometry.hyperbolic_sine, 1),
+    ("o_cosh", trigonometry.hyperbolic_cosine, 1),
+    ("o_tanh", trigonometry.hyperbolic_tangent, 1),
     ("o_int", numbers.encode, 1),
     ("o_whole", numbers.whole, 1),
     ("o_limit", _limit, 1),
@@ -304,6 +315,18 @@ for _name, _run, _arguments in _FIRST_ENTRIES:
     if _name.endswith(("add", "sub", "mul", "div")):
         register(f"{_name}_all", partial(_folded, _run), -1)
 
+_RANDOM = random.Random()  # noqa: S311  DBMS_RANDOM is no more secret
+
+
+def _random_between(low: bytes, high: bytes) -> bytes:
+    """A number from ``low`` to below ``high``, of 38 digits."""
+    share = Decimal(_RANDOM.randrange(10**38)).scaleb(-38)
+    first, last = numbers.decode(low), numbers.decode(high)
+    return numbers.encode(numbers.WIDE.add(first, numbers.WIDE.multiply(share, last - first)))
+
+
+register("o_random", _random_between, 2, deterministic=False)
+register("o_random_normal", lambda: numbers.encode(Decimal(repr(_RANDOM.gauss(0, 1)))), 0, deterministic=False)  # fmt: skip
 AGGREGATES["o_single"] = (Single, 1)
 for _name, _cls in (
     ("o_variance", Variance),

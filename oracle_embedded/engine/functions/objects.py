@@ -25,6 +25,11 @@ def _part(image: bytes, place: int) -> bytes | None:
     return unpacked(image)[place]
 
 
+def _levels(count: int | None) -> str:
+    """The numbers from 1 to a limit, at least 1, as a list in JSON."""
+    return json.dumps(list(range(1, max(count or 1, 1) + 1)))
+
+
 def _elements(image: bytes) -> str:
     """The elements as JSON, each in hexadecimal: rows of ``json_each``."""
     return json.dumps([None if item is None else item.hex() for item in unpacked(image)])
@@ -53,6 +58,7 @@ def _fit_raw(value: bytes, most: int) -> bytes:
 _ENTRIES: Entries = (
     ("o_part", _part, 2),
     ("o_elements", _elements, 1),
+    ("o_levels", _levels, 1),
     ("o_unhex", bytes.fromhex, 1),
     ("o_fit_raw", _fit_raw, 2),
 )

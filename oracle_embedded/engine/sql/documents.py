@@ -52,6 +52,56 @@ def read_json_call(stream: TokenStream, read: ReadExpression) -> ast.Expr:
     return call if kind is None else ast.Cast(call, kind, pos=token.start)
 
 
+def read_json_made(stream: TokenStream, read: ReadExpression) -> ast.Expr:
+    """Read ``JSON_OBJECT([KEY] name VALUE e [FORMAT JSON], … [NULL | ABSENT ON NULL] [RETURNING
+    type])`` or JSON_ARRAY of such members without names. Its arguments are whether NULLs are kept,
+    and what each member consists of."""
+    token = stream.next()
+    is_object = token.text == "JSON_OBJECT"
+    stream.need_op("(")
+    members: list[ast.Expr] = []
+    while not (stream.is_op(")") or stream.is_word("RETURNING") or stream.ahead(1).text == "ON"):
+        if is_object:
+            stream.take_word("KEY")
+            members.append(read(stream))
+            if stream.take_any("VALUE", "IS") is None:
+                raise stream.error(3001) if stream.is_op(":") else stream.error(907)
+        value = read(stream)
+        is_document = isinstance(value, ast.Call) and value.name[0].startswith(("JSON_OBJECT", "JSON_ARRAY", "JSON_QUERY"))  # fmt: skip
+        if stream.take_word("FORMAT", "JSON"):
+            is_document = True
+        members += [value, ast.String("json" if is_document else "text")]
+        if not stream.take_op(","):
+            break
+    keeps = is_object
+    if word := stream.take_any("NULL", "ABSENT"):
+        stream.need_word("ON", "NULL")
+        keeps = word == "NULL"
+    kind = _returned(stream) if stream.take_word("RETURNING") else None
+    stream.take_any("STRICT")
+    stream.take_word("WITH", "UNIQUE", "KEYS")
+    stream.need_op(")")
+    flag = ast.String("keep" if keeps else "drop")
+    call: ast.Expr = ast.Call((token.text,), (flag, *members), pos=token.start)
+    if kind is None:
+        return call
+    return ast.Call(("TO_CLOB",), (call,), pos=token.start) if kind.ora is OraType.CLOB else ast.Cast(call, kind, pos=token.start)  # fmt: skip
+
+
+def read_json_equal(stream: TokenStream, read: ReadExpression) -> ast.Expr:
+    """Read the condition ``JSON_EQUAL(e, e [ERROR | FALSE | TRUE ON ERROR])``."""
+    start = stream.next().start
+    stream.need_op("(")
+    first = read(stream)
+    stream.need_op(",", 909)
+    second = read(stream)
+    if stream.take_any("ERROR", "FALSE", "TRUE"):
+        stream.need_word("ON", "ERROR")
+    stream.need_op(")")
+    call = ast.Call(("JSON_EQUAL",), (first, second), pos=start)
+    return ast.Compare("=", call, ast.Number("1"), pos=start)
+
+
 def _read_operand(stream: TokenStream, read: ReadExpression) -> tuple[ast.Expr, str]:
     stream.need_op("(")
     operand = read(stream)

@@ -6,7 +6,12 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.ast import Expr, Query
-from oracle_embedded.engine.sql.documents import read_is_json, read_json_call
+from oracle_embedded.engine.sql.documents import (
+    read_is_json,
+    read_json_call,
+    read_json_equal,
+    read_json_made,
+)
 from oracle_embedded.engine.sql.stream import RESERVED, TokenStream
 from oracle_embedded.engine.sql.types import read_datatype
 
@@ -20,6 +25,8 @@ _COMPARISONS = {
     ">": ">",
     ">=": ">=",
 }
+_LIKES = ("LIKE", "LIKEC", "LIKE2", "LIKE4")
+"""They differ in what a character is, which only combining sequences would show."""
 _UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 _FRAME_WORDS = ("UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT", "ROW", "BETWEEN", "AND")
 _CURSOR_FACTS = ("FOUND", "NOTFOUND", "ISOPEN", "ROWCOUNT")
@@ -71,10 +78,10 @@ def _read_predicate(stream: TokenStream) -> Expr:
         if not stream.take_word("NULL"):
             raise OracleError(908, "missing NULL keyword", stream.token.start)
         return ast.IsNull(left, negated, pos=start)
-    negated = stream.is_word("NOT") and stream.ahead().text in ("IN", "LIKE", "BETWEEN")
+    negated = stream.is_word("NOT") and stream.ahead().text in ("IN", "BETWEEN", *_LIKES)
     if negated:
         stream.next()
-    if stream.take_word("LIKE"):
+    if stream.take_any(*_LIKES) is not None:
         pattern = read_expression(stream)
         escape = read_expression(stream) if stream.take_word("ESCAPE") else None
         return ast.Like(left, pattern, escape, negated, pos=start)
@@ -278,6 +285,10 @@ def _read_word(stream: TokenStream, word: str, start: int) -> Expr:
             "JSON_VALUE" | "JSON_QUERY" | "JSON_EXISTS" | "JSON_SERIALIZE" | "VECTOR_SERIALIZE"
         ) if following.text == "(":
             return read_json_call(stream, read_expression)
+        case "JSON_OBJECT" | "JSON_ARRAY" if following.text == "(":
+            return read_json_made(stream, read_expression)
+        case "JSON_EQUAL" if following.text == "(":
+            return read_json_equal(stream, read_expression)
         case "EXTRACT" if following.text == "(":
             return _read_extract(stream, start)
         case "TRIM" if following.text == "(":
@@ -427,7 +438,7 @@ def _read_call(stream: TokenStream, name: ast.Name, start: int) -> Expr:
     if stream.take_word("USING"):
         if name != ("TRANSLATE",):
             raise stream.error(907)
-        stream.identifier()
+        name = ("TO_NCHAR",) if stream.identifier() == "NCHAR_CS" else ("TO_CHAR",)
     ignore = stream.take_word("IGNORE", "NULLS")
     if not ignore:
         stream.take_word("RESPECT", "NULLS")

@@ -142,3 +142,38 @@ def test_the_table_of_a_materialized_view_may_stay(sql: Client) -> None:
     sql("drop materialized view m preserve table")
     assert sql("select * from user_mviews") == []
     sql("insert into m values (1)")
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        pytest.param("round(sin(1), 30)", ".84147098480789650665250232163", id="sin"),
+        pytest.param("cos(0)", "1", id="cos"),
+        pytest.param("round(tan(1), 30)", "1.557407724654902230506974807458", id="tan"),
+        pytest.param("round(4 * atan(1), 30)", "3.14159265358979323846264338328", id="atan"),
+        pytest.param("round(atan2(1, -1), 20)", "2.35619449019234492885", id="atan2"),
+        pytest.param("round(acos(-1) + asin(0), 20)", "3.14159265358979323846", id="acos"),
+        pytest.param("round(sinh(1) + cosh(1) - exp(1), 30) + tanh(0)", "0", id="hyperbolic"),
+        pytest.param("case when dbms_random.value between 0 and 1 then 1 end", "1", id="random"),
+        pytest.param("trunc(dbms_random.value(5, 6))", "5", id="random-between"),
+        pytest.param("rawtohex(utl_i18n.string_to_raw('é', 'AL32UTF8'))", "C3A9", id="to-raw"),
+        pytest.param("utl_i18n.raw_to_char('C3A9', 'AL32UTF8')", "é", id="of-raw"),
+        pytest.param("translate('a' using nchar_cs)", "a", id="translate-using"),
+        pytest.param("json_array(1, 'a\"', null)", '[1,"a\\""]', id="json-array"),
+        pytest.param("json_object('a' value .5, key 'b' value null, 'c' value json_array(1) returning varchar2(90))", '{"a":0.5,"b":null,"c":[1]}', id="json-object"),
+        pytest.param("json_object('d' value date '2020-01-02', 'n' value null absent on null)", '{"d":"2020-01-02T00:00:00"}', id="json-absent"),
+        pytest.param("json_value(json_object('v' value '[1,2]' format json), '$.v[1]')", "2", id="json-nested"),
+        pytest.param("case when json_equal('{\"a\":1,\"b\":[]}', '{\"b\":[],\"a\":1.0}' error on error) then 1 end", "1", id="json-equal"),
+    ],
+)  # fmt: skip
+def test_functions_that_clients_call(sql: Client, expression: str, value: str) -> None:
+    assert sql.one(f"select {expression} from dual") == value
+
+
+def test_a_subquery_may_count_levels_and_group_by_the_row_around_it(sql: Client) -> None:
+    sql("create table t (v varchar2(10))")
+    sql.many("insert into t values (:1)", [("abc",), ("xy",)])
+    levels = "select level n, substr(t.v, level, 1) s from dual connect by level <= length(t.v)"
+    reverse = f"(select listagg(s) within group (order by n desc) from ({levels}) group by t.v)"
+    assert sql(f"select {reverse} from t order by 1") == [("cba",), ("yx",)]
+    assert sql("select v from t where v likec 'a%' and v not like4 'x%'") == [("abc",)]

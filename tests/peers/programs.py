@@ -1,0 +1,73 @@
+"""Which Python programs of other projects run against the embedded Oracle, each in an environment of its own?
+
+``python -m tests.peers.programs`` runs Django's client and prints each use and its result.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from oracle_embedded.database import ADMIN, open_database
+from oracle_embedded.server import EmbeddedServer
+
+DJANGO = ("django>=5.2,<5.3", "oracledb>=26.1,<27")
+_FOLDER = Path(__file__).parents[2] / ".redolake" / "peers"
+_CLIENT = Path(__file__).with_name("django_client.py")
+
+
+class NoEnvironmentError(RuntimeError):
+    """The packages of a program cannot be had here."""
+
+
+def environment(name: str, packages: tuple[str, ...]) -> Path:
+    """The interpreter of an environment with these packages, made at first use.
+
+    Raises:
+        NoEnvironmentError: They cannot be installed.
+    """
+    folder = _FOLDER / name
+    python = folder / "bin" / "python"
+    done = folder / "installed"
+    if not done.exists():
+        for command in (
+            [sys.executable, "-m", "venv", str(folder)],
+            [str(python), "-m", "pip", "install", "--quiet", *packages],
+        ):
+            made = subprocess.run(command, capture_output=True, text=True, check=False)
+            if made.returncode != 0:
+                raise NoEnvironmentError(made.stderr.strip()[-300:])
+        done.touch()
+    return python
+
+
+def run_django() -> dict[str, str]:
+    """Run Django's client; the result of each use, ``ok`` or what went wrong.
+
+    Raises:
+        NoEnvironmentError: Django cannot be installed.
+    """
+    python = environment("django", DJANGO)
+    database = open_database()
+    try:
+        with EmbeddedServer(database.engine, faults=database.faults) as server:
+            arguments = [str(server.port), ADMIN, database.password(ADMIN)]
+            done = subprocess.run(
+                [str(python), str(_CLIENT), *arguments],
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+    finally:
+        database.close()
+    results = dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
+    if done.returncode != 0:
+        results["the client ends well"] = done.stderr.strip()[-400:]
+    return results
+
+
+if __name__ == "__main__":
+    for use, result in run_django().items():
+        print(f"{use}\t{result}")
