@@ -3,7 +3,7 @@
 Run by an interpreter that has Django: ``python django_client.py PORT USER PASSWORD``.
 """
 
-# ruff: noqa: E402, E501, E702, E731, F403, F405, PT018, RUF012, RUF015, UP031
+# ruff: noqa: E402, F403, F405, PT018, RUF012, RUF015, UP031
 # mypy: ignore-errors
 
 import datetime
