@@ -22,6 +22,7 @@ DOCKERFILE = (ROOT / "deploy" / "container" / "Dockerfile").read_text()
 PAGE = (ROOT / "docs" / "how-to" / "kubernetes.md").read_text()
 VALUES = yaml.safe_load((FOLDER / "values.yaml").read_text())
 [CODE] = VALUES["dagster-user-deployments"]["deployments"]
+LAUNCHER = VALUES["runLauncher"]["config"]["k8sRunLauncher"]
 SOURCE = yaml.safe_load((FOLDER / "source.yaml").read_text())
 DAGSTER = yaml.safe_load((ROOT / "pipelines" / "dagster.yaml").read_text())
 
@@ -72,10 +73,15 @@ def test_a_pod_runs_a_command_of_the_image_of_this_version(pod: dict[str, Any]) 
 @BY_POD
 def test_a_pod_is_the_image_s_user_and_has_no_rights_of_the_cluster(pod: dict[str, Any]) -> None:
     [uid] = re.findall(r"^USER (\d+):\1$", DOCKERFILE, re.M)
-    for security in (pod["securityContext"], CODE["podSecurityContext"]):
+    runs = LAUNCHER["runK8sConfig"]
+    for security in (
+        pod["securityContext"],
+        CODE["podSecurityContext"],
+        runs["podSpecConfig"]["securityContext"],
+    ):
         assert security["runAsNonRoot"] is True
         assert {security[key] for key in ("runAsUser", "runAsGroup", "fsGroup")} == {int(uid)}
-    for container in (*pod["containers"], CODE):
+    for container in (*pod["containers"], CODE, runs["containerConfig"]):
         security = container["securityContext"]
         assert security["allowPrivilegeEscalation"] is False
         assert security["capabilities"] == {"drop": ["ALL"]}
