@@ -10,7 +10,7 @@ from tests.formats.written import KEPT, formats
 
 ON_PURPOSE = (
     "A format that outlives a process is not what {file} says. Before the first release, run "
-    "`python -m tests.formats.written` and commit what it writes with your change. After it, data of "
+    "`python -m tests.formats.written` and commit what it writes (shapes, and a kept folder) with your change. After it, data of "
     "the last release must still be read: write a migration of the metadata store, or a reader of both "
     "forms, with a test that opens data of that release; then run the same. Different: {places}"
 )

@@ -1,6 +1,6 @@
 """What a pipeline writes that another version of it must read: the shapes of it, without values.
 
-``python -m tests.formats.written`` writes the file that ``test_formats.py`` compares with.
+``python -m tests.formats.written`` writes the file that ``test_formats.py`` compares with, and the folder that ``test_kept.py`` opens.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 
 from cdc_core.state.sql_tables import METADATA
 from cdc_core.steps import Pipeline
+from tests.formats.kept import keep
 from tests.oracle.embedded import Oracle, running_oracle
 
 KEPT = Path(__file__).with_name("formats.json")
@@ -172,3 +173,4 @@ def _merged(shapes: Iterable[Shape]) -> Shape:
 
 if __name__ == "__main__":
     KEPT.write_text(json.dumps(formats(), indent=1, sort_keys=True) + "\n")
+    keep("0.1.0")
