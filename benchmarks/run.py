@@ -45,6 +45,7 @@ BENCHMARKS: Mapping[str, int] = {
     "behind_s3": 240,
     "executors": 240,
     "large_mirror": 300,
+    "large_snapshot": 420,
     "cluster_backfill": 300,
     "large_transaction": 180,
     "by_hand": 180,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import cluster_backfill, large_mirror
+from benchmarks import cluster_backfill, large_mirror, large_snapshot
 from benchmarks.common import Form
 
 
@@ -36,3 +36,10 @@ def test_a_cluster_carries_a_backfill(monkeypatch: pytest.MonkeyPatch) -> None:
     [row] = cluster_backfill.rows(Form.QUICK)
     assert row.correct
     assert row.ratio
+
+
+def test_a_snapshot_that_is_killed_twice_is_whole_in_the_end() -> None:
+    snapshot, memory, _, comparison = large_snapshot.rows(many=6_000)
+    assert snapshot.correct
+    assert comparison.correct
+    assert memory.ours
