@@ -184,13 +184,13 @@ class DeltaTableLake(TableLake):
         scn: int,
         landed: datetime,
         *,
-        is_exact: bool = True,
+        scn_high: int | None = None,
         have_own_keys: bool = False,
     ) -> ChunkAhead | None:
         return begin_chunk(
-            self.work, schema, snapshot_id, number, scn, landed, is_exact=is_exact,
+            self.work, schema, snapshot_id, number, scn, landed, scn_high=scn_high,
             holds_alone=lambda own: holds_alone(
-                own, snapshot_id, scn, is_exact=is_exact, have_own_keys=have_own_keys
+                own, snapshot_id, scn, is_exact=scn_high is None, have_own_keys=have_own_keys
             ),
         )  # fmt: skip
 

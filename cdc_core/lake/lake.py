@@ -138,7 +138,7 @@ class TableLake(Protocol):
         scn: int,
         landed: datetime,
         *,
-        is_exact: bool = True,
+        scn_high: int | None = None,
         have_own_keys: bool = False,
     ) -> ChunkAhead | None:
         """Begin to write the files of a chunk while it is read; give what this returns to
@@ -151,7 +151,7 @@ class TableLake(Protocol):
             number: Its number there.
             scn: As of which SCN it is read.
             landed: What its manifest will say.
-            is_exact: As the manifest will say.
+            scn_high: As the manifest will say.
             have_own_keys: As the manifest will say of its rows.
         """
 

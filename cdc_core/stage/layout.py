@@ -16,13 +16,20 @@ CHUNK_ORDINAL = 2**63 - 1
 """Ordinal of rows that a chunk brought: behind every change of the same SCN, since the chunk has
 seen them."""
 WATERMARK_ORDINAL = CHUNK_ORDINAL - 1
-"""Ordinal of rows that a chunk brought that was read between two watermarks: they have every change
-up to their SCN, and may have changes behind it. Ordinals from here on are those of chunks alone."""
+"""Ordinal of rows that a chunk brought that was read between two watermarks, less the distance of
+these: the rows have every change up to their SCN, and may have changes up to so many behind it."""
+
+_DISTANCE_MAX = 2**32
+CHUNK_ORDINAL_MIN = WATERMARK_ORDINAL - _DISTANCE_MAX
+"""Ordinals from here on are those of chunks alone."""
 
 
-def chunk_ordinal(*, is_exact: bool) -> int:
-    """The ordinal of a chunk's rows; ``is_exact``: they were read as of their SCN."""
-    return CHUNK_ORDINAL if is_exact else WATERMARK_ORDINAL
+def chunk_ordinal(scn: int, scn_high: int | None) -> int:
+    """The ordinal of the rows of a chunk that was read as of an SCN, or between it and
+    ``scn_high``."""
+    if scn_high is None:
+        return CHUNK_ORDINAL
+    return WATERMARK_ORDINAL - min(scn_high - scn, _DISTANCE_MAX)
 
 
 CHANGE_FIELDS: tuple[tuple[str, pa.DataType], ...] = (

@@ -28,7 +28,13 @@ from cdc_core.errors import (
 )
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Flags, Rows, naming
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, WATERMARK_ORDINAL, mirror_schema
+from cdc_core.stage.layout import (
+    CHUNK_ORDINAL_MIN,
+    COMMIT_SCN,
+    ORDINAL,
+    WATERMARK_ORDINAL,
+    mirror_schema,
+)
 
 _NEVER = np.iinfo(np.int64).max
 _MINE, _THEIRS = "mine", "theirs"
@@ -98,6 +104,9 @@ class Merge(Protocol):
     rows_deleted: int
     least_scn: int
     """The lowest commit SCN of its rows."""
+    read_scn: int
+    """No chunk was read between watermarks of which the upper one is higher; 0 where that makes no
+    difference."""
 
     @property
     def kept_columns(self) -> Sequence[str]:
@@ -156,6 +165,7 @@ class WindowMerge(Merge):
         self._schema, self._columns = schema, mirror_schema(schema)
         self._rows = rows.combine_chunks()
         self._absent, self._covered_scn, self._read_scn = tuple(absent), covered_scn, read_scn
+        self.read_scn = read_scn or 0
         self._scn, self._ordinal = (rows[one].to_numpy() for one in (COMMIT_SCN, ORDINAL))
         self.least_scn = int(self._scn.min(initial=_NEVER))
         self._is_row: Flags = pc.equal(rows["_cdc_kind"], "row").to_numpy()
@@ -203,7 +213,8 @@ class WindowMerge(Merge):
         updates = is_newer & self._is_row[source]
         deletes = is_newer & ~self._is_row[source]
         changed = source[updates]
-        if (self._is_new[changed] & ~self._may_have_come(changed, ordinal[updates])).any():
+        is_seen = self._may_have_come(changed, scn[updates], ordinal[updates])
+        if (self._is_new[changed] & ~is_seen).any():
             raise double_key(self._schema)
         if (self._is_lost & self._lacks_some)[changed].any():
             raise lost_columns(self._schema)
@@ -211,12 +222,11 @@ class WindowMerge(Merge):
         self.rows_deleted += int(deletes.sum())
         return Effects(source, updates, deletes)
 
-    def _may_have_come(self, changed: Rows, ordinal: Rows) -> Flags:
-        """Of rows of the window that meet a row of the mirror with these ordinals: may a chunk that
-        was read between two watermarks have seen their insert?"""
-        if self._read_scn is None:
-            return np.zeros(len(changed), dtype=np.bool_)
-        is_seen: Flags = (ordinal == WATERMARK_ORDINAL) & (self._scn[changed] <= self._read_scn)
+    def _may_have_come(self, changed: Rows, scn: Rows, ordinal: Rows) -> Flags:
+        """Of rows of the window that meet a row of the mirror with these positions: may a chunk
+        that was read between two watermarks have seen their insert?"""
+        distance = WATERMARK_ORDINAL - ordinal
+        is_seen: Flags = (ordinal >= CHUNK_ORDINAL_MIN) & (self._scn[changed] - scn <= distance)
         return is_seen
 
     def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
@@ -271,7 +281,7 @@ class WindowMerge(Merge):
 class TruncationMerge(Merge):
     """A TRUNCATE on its way into a mirror: the rows from before its SCN go, and none come."""
 
-    rows_updated = rows_inserted = 0
+    rows_updated = rows_inserted = read_scn = 0
 
     def __init__(self, scn: int, schema: TableSchema) -> None:
         self.least_scn, self._columns = scn, mirror_schema(schema)

@@ -44,7 +44,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.carried_columns import NOTHING_CARRIED, CarriedValues
 from cdc_core.stage.changes import Flags, Images, LightChanges, LoggedChanges, Rows, key_codes
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, WATERMARK_ORDINAL
+from cdc_core.stage.layout import CHUNK_ORDINAL_MIN, COMMIT_SCN, ORDINAL
 
 AMBIGUOUS = (
     "a key was moved to and deleted in one transaction, and LogMiner does not show by which rows"
@@ -153,7 +153,7 @@ def reduce_changes(
     if _have_two_rows(events, transaction, line):
         raise _stop(schema, TWICE)
     # Rows that are there stand behind those that went: two rows may have shared the key.
-    there, late = events.kind != _DEL, events.ordinal >= WATERMARK_ORDINAL
+    there, late = events.kind != _DEL, events.ordinal >= CHUNK_ORDINAL_MIN
     events = events.picked(np.lexsort((events.ordinal, there, late, events.commit_scn, events.key)))
     return _last_of_each(events, changes, schema, absent, gone, carried, has_gaps=has_gaps)
 

@@ -20,7 +20,7 @@ from cdc_core.delta import deletion_vectors as vectors
 from cdc_core.delta.commits import put_commit
 from cdc_core.delta.deletion_vectors import Deleted, Vector, places_of, read_vector, write_vectors
 from cdc_core.delta.row_counts import count_rows
-from cdc_core.errors import FencedError, LakeError, StoreUnavailableError
+from cdc_core.errors import DuplicateKeyError, FencedError, LakeError, StoreUnavailableError
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror import copy_on_write as rewriting
 from cdc_core.lake.mirror import files as mirror_files
@@ -316,6 +316,41 @@ def _then_crash(step: Callable[..., Any]) -> Callable[..., Any]:
         raise KeyboardInterrupt
 
     return stepped
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_a_chunk_between_watermarks_may_have_seen_an_insert_up_to_its_upper_one(
+    tmp_path: Path, source: Source, lake: Lake, mirror: Mirror, value: str
+) -> None:
+    """And none behind that, though other chunks of the table were read up to a later SCN: a key that comes twice stops the window."""
+    tx = source.begin()
+    for number in (1, 2, 50):
+        tx.insert(order(number))
+    tx.commit()
+    low = source.tick()
+    source.low, source.pending, source.ended = low, [], []
+    tx = source.begin()
+    tx.insert(order(3))
+    tx.commit()
+    high = source.tick()
+    for at in range(2):
+        scn = high if at == 0 else source.tick()
+        chunk = source.chunk(scn=scn, number=at, keep=partial(_is_of, at, 2))
+        between: dict[str, Any] = {
+            "scn": low if at == 0 else scn,
+            "scn_high": scn,
+            "have_own_keys": True,
+        }
+        replace(chunk, manifest=replace(chunk.manifest, **between)).apply(lake)
+    with_vectors(_path(tmp_path), value)
+    window = source.cut()
+    window.apply(lake, position=low, read_scn=window.scn_high)
+    assert mirror(source.schema) == source.state(window.scn_high)
+    double = _window(
+        source, lambda tx: tx.insert(order(2, "once more"), row_id=source.new_row_id())
+    )
+    with pytest.raises(DuplicateKeyError):
+        double.apply(lake, position=window.scn_high, read_scn=double.scn_high)
 
 
 def test_vectors_that_are_gone_or_damaged_stop_the_window(

@@ -13,7 +13,7 @@ from typing import Any
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.stage.layout import mirror_schema
+from cdc_core.stage.layout import chunk_ordinal, mirror_schema
 from tests.stage.landed import Row, number, varchar
 
 COVERED, READ = 20, 60
@@ -90,7 +90,7 @@ def random_case(dice: Random, kind: str) -> Case:
 
     nothing = dict.fromkeys(schema.key)
     there = dice.sample(range(_ROWS * 2), _ROWS)
-    position = {at: (dice.choice((10, 20, 50)), dice.randrange(3)) for at in there}
+    position = {at: (scn := dice.choice((10, 20, 50)), dice.choice(_ordinals(scn))) for at in there}
     mirror = [
         {**key(at), "V": f"v{at}", "W": None if at % 3 else "w", "_cdc_commit_scn": scn, "_cdc_ordinal": ordinal}
         for at, (scn, ordinal) in position.items()
@@ -101,6 +101,7 @@ def random_case(dice: Random, kind: str) -> Case:
         scn, ordinal = dice.choice((10, 20, 21, 50, 70)), dice.randrange(3)
         is_row = dice.random() < 0.7
         is_older = (scn, ordinal) <= position.get(at, (0, 0))
+        is_seen = (scn, position.get(at)) == (21, (20, chunk_ordinal(20, 21)))
         missing = dice.sample(ABSENT, dice.randrange(3)) if is_row and at in position else []
         source.append(
             {
@@ -108,11 +109,16 @@ def random_case(dice: Random, kind: str) -> Case:
                 "_cdc_commit_scn": scn, "_cdc_ordinal": ordinal, "_cdc_kind": "row" if is_row else "del",
                 "_cdc_missing": missing,
                 "_cdc_lost": not missing and dice.random() < 0.2,
-                "_cdc_new": is_row and (at not in position or is_older) and dice.random() < 0.5,
+                "_cdc_new": is_row and (at not in position or is_older or is_seen) and dice.random() < 0.5,
             }
         )  # fmt: skip
     dice.shuffle(mirror)
     return Case(schema, mirror, source, ABSENT, None)
+
+
+def _ordinals(scn: int) -> tuple[int, ...]:
+    """Of rows that changes brought, and chunks: between two watermarks, and as of the SCN."""
+    return 0, 1, 2, chunk_ordinal(scn, scn + 1), chunk_ordinal(scn, None)
 
 
 def columns_of(case: Case) -> list[str]:

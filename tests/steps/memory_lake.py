@@ -632,11 +632,11 @@ class MemoryLake:
         landed: datetime,
         *,
         generation: int = 0,
-        is_exact: bool = True,
+        scn_high: int | None = None,
         have_own_keys: bool = False,
     ) -> None:
         """Nothing is written before it is applied."""
-        del schema, snapshot_id, number, scn, landed, generation, is_exact, have_own_keys
+        del schema, snapshot_id, number, scn, landed, generation, scn_high, have_own_keys
 
     def apply_chunk(
         self,
@@ -660,7 +660,7 @@ class MemoryLake:
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
         found.schema = _settled(found, manifest.schema)
         found.read_scn = max(found.read_scn, manifest.read_up_to)
-        held, ordinal = found.schema, chunk_ordinal(is_exact=manifest.is_exact)
+        held, ordinal = found.schema, chunk_ordinal(manifest.scn, manifest.scn_high)
         if held.is_by_all_columns:
             assert not found.changes, "no window comes before the snapshot is complete"
             assert all(one[COMMIT_SCN] == manifest.scn for one in found.history), "one SCN"

@@ -67,10 +67,10 @@ class ChunkAhead:
         scn: int,
         landed: datetime | None,
         *,
-        is_exact: bool,
+        scn_high: int | None,
     ) -> None:
-        self._of = (snapshot_id, number, scn, landed, is_exact)
-        ordinal = chunk_ordinal(is_exact=is_exact)
+        self._of = (snapshot_id, number, scn, landed, scn_high)
+        ordinal = chunk_ordinal(scn, scn_high)
         self._schema = schema
         self._widths = WidthCounter(schema)
         name = f"{snapshot_id}/{number}"
@@ -118,7 +118,7 @@ class ChunkAhead:
             mirrored: The mirror's.
             landed: The manifest's moment, as the change log has it.
         """
-        own = manifest.snapshot_id, manifest.number, manifest.scn, landed, manifest.is_exact
+        own = manifest.snapshot_id, manifest.number, manifest.scn, landed, manifest.scn_high
         if own != self._of:
             return None
         versions = (manifest.schema, schema, mirrored)
@@ -154,7 +154,7 @@ def begin_chunk(
     scn: int,
     landed: datetime,
     *,
-    is_exact: bool,
+    scn_high: int | None,
     holds_alone: Callable[[TableWork], bool],
 ) -> ChunkAhead | None:
     """Begin the files of a chunk that is about to be read; None where the mirror's file would not
@@ -168,7 +168,7 @@ def begin_chunk(
         number: Its number.
         scn: As of which SCN it is read.
         landed: What its manifest will say.
-        is_exact: As it will say too.
+        scn_high: As it will say too.
         holds_alone: Does the mirror, which is there, hold nothing but chunks of this snapshot whose
             rows are none of this chunk's?
     """
@@ -188,7 +188,7 @@ def begin_chunk(
     except (CdcError, OSError):
         return None  # applying the chunk meets the same, and says what to do
     moment = landed if "landed" in work.optional else None
-    return ChunkAhead(work, schema, snapshot_id, number, scn, moment, is_exact=is_exact)
+    return ChunkAhead(work, schema, snapshot_id, number, scn, moment, scn_high=scn_high)
 
 
 def _is_plain(work: TableWork, log: DeltaLog) -> bool:

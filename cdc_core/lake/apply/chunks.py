@@ -182,7 +182,7 @@ class _Applying:
         chunk lacks, deletions too."""
         work, manifest, schema = self.work, self.manifest, self.schema
         name, counter, rows = _name(manifest), WidthCounter(schema), manifest.rows
-        ordinal = chunk_ordinal(is_exact=manifest.is_exact)
+        ordinal = chunk_ordinal(manifest.scn, manifest.scn_high)
         changes = landed.as_changes(name, manifest.scn, self.moment, ordinal=ordinal)
         if asked:
             gone = _asked_keys(work, manifest, schema, landed.keys(), asked)
@@ -252,7 +252,8 @@ class _ReplacingRows:
         session, manifest, schema = work.session_for(), self.manifest, self.schema
         name, scn = _name(manifest), manifest.scn
         emptied = truncated_scn(work, read_log(work.changelog))
-        place = f"{scn}L AS {COMMIT_SCN}, {chunk_ordinal(is_exact=manifest.is_exact)}L AS {ORDINAL}"
+        ordinal = chunk_ordinal(scn, manifest.scn_high)
+        place = f"{scn}L AS {COMMIT_SCN}, {ordinal}L AS {ORDINAL}"
         changes = rows_sql(work, session, schema)
         sql = _replacing_sql(changes, name, scn, schema, place, is_emptied=emptied > scn)
         with translated("reducing a chunk", **work.facts()):
@@ -293,7 +294,7 @@ def _mirror_file(
         yield None
         return
     columns = mirror_schema(schema)
-    ordinal = chunk_ordinal(is_exact=manifest.is_exact)
+    ordinal = chunk_ordinal(manifest.scn, manifest.scn_high)
     rows = ChunkRows(paths, manifest.schema, schema).as_mirror(manifest.scn, ordinal=ordinal)
     with ThreadPoolExecutor(1, thread_name_prefix="mirror") as pool:
         file: Future[NewFile | None]

@@ -340,7 +340,7 @@ def _looked_through(
         name = file["path"]
         wanted = pa.schema([columns.field(one) for one in (*key, COMMIT_SCN, ORDINAL)])
         older = _newest_scn(mirror.said(name).statistics)
-        is_older = older is not None and older < merge.least_scn
+        is_older = older is not None and max(older, merge.read_scn) < merge.least_scn
         deleted = mirror.deleted(name)
         read = wanted if not is_older else pa.schema([columns.field(one) for one in key])
         places, there = _found(filesystem, f"{root}/{name}", read, merge, places_of(deleted))

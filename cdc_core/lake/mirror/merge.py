@@ -25,7 +25,7 @@ from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import packed_error, translated
 from cdc_core.stage.changes import Bounds
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, WATERMARK_ORDINAL
+from cdc_core.stage.layout import CHUNK_ORDINAL_MIN, COMMIT_SCN, ORDINAL, WATERMARK_ORDINAL
 from cdc_core.stage.merge import (
     Merge,
     TruncationMerge,
@@ -296,7 +296,9 @@ WHEN NOT MATCHED AND s._cdc_kind = 'row' THEN INSERT ({names}) VALUES ({values})
 def _new_value(column: str, rule: KeyRule, *, force: bool) -> str:
     schema, absent, plain = rule.schema, rule.absent, f"s.{quote_name(column)}"
     if column == COMMIT_SCN and not force:
-        is_seen = f"t.{ORDINAL} = {WATERMARK_ORDINAL} AND s.{COMMIT_SCN} <= {rule.read_scn or 0}"
+        distance = f"{WATERMARK_ORDINAL} - t.{ORDINAL}"
+        is_near = f"s.{COMMIT_SCN} - t.{COMMIT_SCN} <= {distance}"
+        is_seen = f"t.{ORDINAL} >= {CHUNK_ORDINAL_MIN} AND {is_near}"
         return f"IF(s._cdc_new AND NOT ({is_seen}), {_raise(double_key(schema))}, {plain})"
     if column == ORDINAL and absent and not force:
         error = lost_columns(schema)

@@ -23,7 +23,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.stage.carried_columns import CarriedPlaces
 from cdc_core.stage.changes import AddedColumns
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, WATERMARK_ORDINAL
+from cdc_core.stage.layout import CHUNK_ORDINAL_MIN, COMMIT_SCN, ORDINAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def carried_rows(carried: CarriedPlaces, *, has_mirror: bool) -> pa.Table:
     light = carried.light
     scn, ordinal = (light.table[one].to_numpy() for one in (COMMIT_SCN, ORDINAL))
     is_before = carried.source < 0
-    is_chunks = ~is_before & (ordinal[carried.source] >= WATERMARK_ORDINAL)
+    is_chunks = ~is_before & (ordinal[carried.source] >= CHUNK_ORDINAL_MIN)
     kept = np.flatnonzero(has_mirror | ~is_before)
     entries, lines = len(kept), len(carried.lines)
     count = entries + lines

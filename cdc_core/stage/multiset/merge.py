@@ -47,7 +47,7 @@ class CopiesMerge(Merge):
         self._is_row: Flags = pc.equal(rows["_cdc_kind"], "row").to_numpy()
         self._comes: Flags = self._is_row & rows["_cdc_new"].to_numpy()
         self._is_there = np.zeros(rows.num_rows, dtype=np.bool_)
-        self.rows_updated = self.rows_deleted = 0
+        self.rows_updated = self.rows_deleted = self.read_scn = 0
 
     @property
     def kept_columns(self) -> Sequence[str]:

@@ -46,7 +46,7 @@ class ChunkFiles:
         scn: Scn,
         began: datetime,
         *,
-        is_exact: bool = True,
+        scn_high: Scn | None = None,
         have_own_keys: bool = False,
     ) -> ChunkAhead | None:
         """Begin a chunk's files; None where they are not worth while."""
@@ -57,7 +57,7 @@ class ChunkFiles:
             key.number,
             scn,
             began.replace(tzinfo=None),
-            is_exact=is_exact,
+            scn_high=scn_high,
             have_own_keys=have_own_keys,
         )
         if ahead is None:
@@ -97,14 +97,14 @@ def writing(
     scn: Scn,
     began: datetime,
     *,
-    is_exact: bool = True,
+    scn_high: Scn | None = None,
     have_own_keys: bool = False,
 ) -> Iterator[Passing | None]:
     """For the block that reads a chunk: what is to be called with each batch. If the block ends
     with an error, the files go."""
     ahead = None
     if files is not None:
-        ahead = files.begin(key, schema, scn, began, is_exact=is_exact, have_own_keys=have_own_keys)
+        ahead = files.begin(key, schema, scn, began, scn_high=scn_high, have_own_keys=have_own_keys)
     if files is None or ahead is None:
         yield None
         return
@@ -144,9 +144,8 @@ def land_chunk(
     key = ChunkKey(record.table, record.snapshot_id, record.number)
     part, began = chunk_part(record.range), datetime.now(UTC)
     own_keys = isinstance(part, ChunkRange) and part.are_of_key(schema)
-    is_exact = scn_high is None
     with writing(
-        files, key, schema, scn, began, is_exact=is_exact, have_own_keys=own_keys
+        files, key, schema, scn, began, scn_high=scn_high, have_own_keys=own_keys
     ) as passing:
         return read_chunk(
             session,
