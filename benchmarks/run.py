@@ -51,6 +51,7 @@ BENCHMARKS: Mapping[str, int] = {
     "by_hand": 180,
     "capture": 180,
     "decode": 180,
+    "streams": 240,
     "lobs": 120,
     "sessions": 180,
     "chunk_sessions": 180,

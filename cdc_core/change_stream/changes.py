@@ -127,7 +127,7 @@ class WindowChanges:
         end = self.ends.get(table)
         if end is not None and event.commit_scn > end.scn:
             return
-        transaction.rows[table] = transaction.rows.get(table, 0) + len(event.words)
+        transaction.rows[table] = transaction.rows.get(table, 0) + len(event)
         self._hold(changes, changes.add_run(event))
 
     def _hold(self, changes: TableChanges, size: int) -> None:

@@ -12,14 +12,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
+
+import pyarrow as pa
 
 from cdc_core.change_reader import WindowWork
 from cdc_core.config import TableConfig
 from cdc_core.decode.batch import Operations, ScannedBatch
-from cdc_core.decode.kernels import records
-from cdc_core.decode.records import KeptRows
-from cdc_core.decode.text_source import Words
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn, ScnWindow
@@ -213,41 +212,70 @@ class Event(Protocol):
         """What the event tells of its transaction: columns of ``TRANSACTION_SCHEMA``."""
 
 
+class HeldRows(Protocol):
+    """Changed rows of one table, held apart from the block in which they came."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def size(self) -> int:
+        """About so many bytes."""
+
+    @property
+    def operations(self) -> Operations:
+        """LogMiner's operation code of each."""
+
+    def commit_scn(self, at: int) -> int:
+        """SCN of the commit of the row with that number."""
+
+    def facts(self) -> list[pa.Array]:
+        """Ordinals, SCNs, transactions, operation codes, ROWIDs, times (or seconds since 1970) and
+        redo threads."""
+
+    def first(self, count: int) -> Self:
+        """The first rows."""
+
+    @staticmethod
+    def joined(parts: Sequence[Any]) -> Any:
+        """The rows of all, in order."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunEvent(ABC):
     """Changes of one table that follow each other in a transaction; each reader has its own.
+    ``table`` is as that of :class:`Event`."""
 
-    Attributes:
-        words: The rows, as :mod:`~cdc_core.decode.kernels.records` describes them; times are
-            seconds since 1970.
-        table: See :class:`Event`.
-    """
-
-    words: Words
     table: Hashable
 
     @property
+    @abstractmethod
     def ordinal(self) -> int:
         """The first one's number in the source."""
-        return int(self.words[0, records.ORDINAL])
 
     @property
+    @abstractmethod
     def commit_scn(self) -> int:
         """See :class:`Event`."""
-        return int(self.words[0, records.COMMIT_SCN])
 
     @property
+    @abstractmethod
     def xid(self) -> str:
         """See :class:`Event`."""
-        return self.words[0, records.XID : records.XID + 2].tobytes().decode()
 
-    def is_of(self, begin: Any) -> bool:
-        """See :class:`Event`."""
-        return bool(begin.commit_scn == self.commit_scn and begin.xid == self.xid)
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def held(self) -> HeldRows:
+        """The rows, apart from their block."""
 
     @abstractmethod
     def shape(self) -> TableShape:
         """See :class:`Event`."""
+
+    def is_of(self, begin: Any) -> bool:
+        """See :class:`Event`."""
+        return bool(begin.commit_scn == self.commit_scn and begin.xid == self.xid)
 
 
 class EventReader(Protocol):
@@ -288,15 +316,15 @@ class RowForm(Protocol):
 class RunForm(RowForm, Protocol):
     """Reads the images of runs too, many at once."""
 
-    def scan(self, rows: KeptRows, operations: Operations) -> ScannedBatch:
-        """The images of a run's rows as columns, as far as that can be done at once.
+    def scan(self, rows: Any, operations: Operations) -> ScannedBatch:
+        """The images of a run's :class:`HeldRows` as columns, as far as that can be done at once.
 
         Raises:
             RefusedValueError, msgspec.MsgspecError, pa.ArrowException: It cannot: an image is not
                 understood.
         """
 
-    def image(self, rows: KeptRows, row: int, word: int) -> Any:
+    def image(self, rows: Any, row: int, *, is_old: bool) -> Any:
         """An image of a run's row, as :meth:`by_column` takes it."""
 
 

@@ -19,13 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.change_stream.form import RunForm, StreamForm
+from cdc_core.change_stream.form import HeldRows, RunForm, StreamForm
 from cdc_core.decode.batch import names_where
 from cdc_core.decode.held import held_or_null
-from cdc_core.decode.kernels import records
 from cdc_core.decode.kernels.scan import DELETE, INSERT
 from cdc_core.decode.masking import Masks, masked
-from cdc_core.decode.records import KeptRows
 from cdc_core.errors import DecodeError
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type, as_read, is_snapshot_only
@@ -95,7 +93,7 @@ class ImageReader:
         self._tell(unfit)
         return old, new
 
-    def run_images(self, rows: KeptRows) -> tuple[Images, Images]:
+    def run_images(self, rows: HeldRows) -> tuple[Images, Images]:
         """The images of a run's changes, as :meth:`images`: by columns; those that are not read
         so, one by one.
 
@@ -104,8 +102,7 @@ class ImageReader:
         """
         form = self._rows
         assert isinstance(form, RunForm)
-        count = len(rows.words)
-        operations = rows.words[:, records.OPERATION].astype(np.int8)
+        count, operations = len(rows), rows.operations
         has_old, has_new = operations != INSERT, operations != DELETE
         try:
             scanned = form.scan(rows, operations)
@@ -135,10 +132,12 @@ class ImageReader:
                 self._table, unfit,
             )  # fmt: skip
 
-    def _one_by_one(self, rows: KeptRows, at: Sequence[int]) -> tuple[Images, Images]:
-        sides = (records.BEFORE_AT, records.AFTER_AT)
-        assert isinstance(self._rows, RunForm)
-        before, after = ([self._rows.image(rows, row, side) for row in at] for side in sides)
+    def _one_by_one(self, rows: HeldRows, at: Sequence[int]) -> tuple[Images, Images]:
+        form = self._rows
+        assert isinstance(form, RunForm)
+        before, after = (
+            [form.image(rows, row, is_old=is_old) for row in at] for is_old in (True, False)
+        )
         try:
             return self.images(before, after)
         except DecodeError as error:

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 
-from cdc_core.change_stream.form import Event, RunEvent, StreamForm
+from cdc_core.change_stream.form import Event, HeldRows, RunEvent, StreamForm
 from cdc_core.change_stream.images import ImageReader, Images
-from cdc_core.decode.kernels import records
 from cdc_core.decode.masking import Masks
-from cdc_core.decode.records import KeptRows, keep_rows, text_column
 from cdc_core.errors import DecodeError
 from cdc_core.landing.layout import change_file_schema
 from cdc_core.model.operations import Operation
@@ -51,7 +48,7 @@ class TableChanges:
             self._held.append(_Runs())
         held = self._held[-1]
         assert isinstance(held, _Runs)
-        return self._added(len(event.words), held.add(event))
+        return self._added(len(event), held.add(event))
 
     def take_unfit(self) -> int:
         """How many values of what was taken are NULL because no form holds them; once."""
@@ -159,38 +156,28 @@ class _Runs:
     """Changes that came as columns."""
 
     def __init__(self) -> None:
-        self._parts: list[KeptRows] = []
+        self._parts: list[HeldRows] = []
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, event: RunEvent) -> int:
-        kept = keep_rows(event.words)
-        self._parts.append(kept)
-        self._count += len(kept.words)
-        return kept.size
+        held = event.held()
+        self._parts.append(held)
+        self._count += len(held)
+        return held.size
 
     def commit_scn(self, at: int) -> int:
-        return int(self._first(at + 1).words[at, records.COMMIT_SCN])
+        return self._first(at + 1).commit_scn(at)
 
     def facts(self, count: int) -> list[pa.Array]:
-        words = self._first(count).words
-        threads = words[:, records.THREAD]
-        return [
-            pa.array(words[:, records.ORDINAL]),
-            pa.array(words[:, records.SCN]),
-            text_column(words, records.XID, records.XID_LENGTH),
-            pa.array(words[:, records.OPERATION]),
-            text_column(words, records.ROW_ID, records.ROW_ID_LENGTH),
-            pa.array(words[:, records.TIME]),
-            pa.array(np.where(threads < 0, 1, threads)),
-        ]
+        return self._first(count).facts()
 
     def images(self, reader: ImageReader, count: int) -> tuple[Images, Images]:
         return reader.run_images(self._first(count))
 
-    def _first(self, count: int) -> KeptRows:
+    def _first(self, count: int) -> HeldRows:
         if len(self._parts) > 1:
-            self._parts = [KeptRows.joined(self._parts)]
+            self._parts = [self._parts[0].joined(self._parts)]
         return self._parts[0].first(count)

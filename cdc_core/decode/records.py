@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from cdc_core.decode.batch import Operations
 from cdc_core.decode.kernels import messages, records, table
 from cdc_core.decode.kernels.memory import PADDING
 from cdc_core.decode.text_source import Bytes, Words
@@ -45,6 +46,32 @@ class KeptRows:
 
     words: Words
     buffers: tuple[Bytes, ...]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def operations(self) -> Operations:
+        """LogMiner's operation code of each."""
+        return self.words[:, records.OPERATION].astype(np.int8)
+
+    def commit_scn(self, at: int) -> int:
+        """SCN of the commit of the row with that number."""
+        return int(self.words[at, records.COMMIT_SCN])
+
+    def facts(self) -> list[pa.Array]:
+        """Ordinals, SCNs, transactions, operation codes, ROWIDs, times and redo threads."""
+        words = self.words
+        threads = words[:, records.THREAD]
+        return [
+            pa.array(words[:, records.ORDINAL]),
+            pa.array(words[:, records.SCN]),
+            text_column(words, records.XID, records.XID_LENGTH),
+            pa.array(words[:, records.OPERATION]),
+            text_column(words, records.ROW_ID, records.ROW_ID_LENGTH),
+            pa.array(words[:, records.TIME]),
+            pa.array(np.where(threads < 0, 1, threads)),
+        ]
 
     def image(self, row: int, word: int) -> bytes | None:
         """The bytes of an image, None where the row has none; ``word`` says which."""

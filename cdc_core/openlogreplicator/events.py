@@ -14,7 +14,7 @@ import numpy as np
 
 from cdc_core.change_stream.form import DecodedLines, Op, Ordinals, RunEvent, TableShape
 from cdc_core.decode.kernels import records
-from cdc_core.decode.records import RecordBlock, read_messages
+from cdc_core.decode.records import KeptRows, RecordBlock, keep_rows, read_messages
 from cdc_core.decode.text_source import Words
 from cdc_core.errors import ConfigError, PreflightError
 from cdc_core.openlogreplicator.messages import (
@@ -163,14 +163,40 @@ class MessageRows:
         self.words[:, records.ORDINAL] = np.arange(first, first + len(self.words))
         tables = self.words[:, records.SCHEMA]
         if (tables == tables[0]).all():
-            yield MessageRun(self.words, self.block.shared[tables[0]])
+            yield MessageRun(self.block.shared[tables[0]], self.words)
             return
         for number in dict.fromkeys(tables.tolist()):
-            yield MessageRun(self.words[tables == number], self.block.shared[number])
+            yield MessageRun(self.block.shared[number], self.words[tables == number])
 
 
+@dataclass(frozen=True, slots=True)
 class MessageRun(RunEvent):
-    """Those of one table."""
+    """Those of one table: rows of words, as :mod:`~cdc_core.decode.kernels.records` describes them,
+    times in seconds since 1970."""
+
+    words: Words
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def ordinal(self) -> int:
+        """See :class:`RunEvent`."""
+        return int(self.words[0, records.ORDINAL])
+
+    @property
+    def commit_scn(self) -> int:
+        """See :class:`Event`."""
+        return int(self.words[0, records.COMMIT_SCN])
+
+    @property
+    def xid(self) -> str:
+        """See :class:`Event`."""
+        return self.words[0, records.XID : records.XID + 2].tobytes().decode()
+
+    def held(self) -> KeptRows:
+        """See :meth:`RunEvent.held`."""
+        return keep_rows(self.words)
 
     def shape(self) -> TableShape:
         """See :class:`Event`."""

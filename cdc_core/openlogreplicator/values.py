@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from cdc_core.change_stream.images import ABSENT, RefusedValueError
 from cdc_core.config import OpenLogReplicatorConfig
 from cdc_core.decode.batch import Operations, ScannedBatch, scan_records
+from cdc_core.decode.kernels import records
 from cdc_core.decode.literals import canonical_number_text
 from cdc_core.decode.plan import Kind, TablePlan, plan_column
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text
@@ -129,9 +130,9 @@ class RowReader:
                 arrays[at] = self.convert(at, decoder.decode(f"[{','.join(tokens)}]"))
         return found
 
-    def image(self, rows: KeptRows, row: int, word: int) -> bytes | None:
+    def image(self, rows: KeptRows, row: int, *, is_old: bool) -> bytes | None:
         """See :meth:`RunForm.image`."""
-        return rows.image(row, word)
+        return rows.image(row, records.BEFORE_AT if is_old else records.AFTER_AT)
 
 
 def _plan(

@@ -15,6 +15,7 @@ from cdc_core.change_stream.form import Op, Ordinals, TableShape
 from cdc_core.errors import ConfigError, DecodeError, LogsNotReadyError, RedoUnavailableError
 from cdc_core.model.scn import ScnWindow
 from cdc_core.xstream.lcrs import IN_FLIGHT, KEY_ONLY, Lcr, Value, lacking
+from cdc_core.xstream.runs import LcrRun, RowLcrs
 
 _OPS: dict[str, Op] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "COMMIT": "commit"}
 _PIECES = frozenset({"LOB WRITE", "LOB TRIM", "LOB ERASE"})
@@ -152,13 +153,16 @@ class LcrEvents:
         found = {"position": self._position.hex()}
         return found if self._database is None else {**found, "database": self._database}
 
-    def events(self, lcr: Lcr, ordinals: Ordinals) -> Iterator[LcrEvent]:
+    def events(self, lcr: Lcr | RowLcrs, ordinals: Ordinals) -> Iterator[LcrEvent | LcrRun]:
         """See :meth:`EventReader.events`.
 
         Raises:
             RedoUnavailableError: LCRs between two recordings are missing.
             DecodeError: LCRs have positions of two versions, or a transaction has no COMMIT.
         """
+        if isinstance(lcr, RowLcrs):
+            yield from self._rows(lcr, ordinals)
+            return
         at = lcr.at
         self._check(lcr, at)
         if at <= self._position or lcr.kind == "start":
@@ -178,6 +182,22 @@ class LcrEvents:
         if op == "commit":
             self._open = None
         yield event
+
+    def _rows(self, rows: RowLcrs, ordinals: Ordinals) -> Iterator[LcrEvent | LcrRun]:
+        first = rows.first
+        self._check(first, first.at)
+        rows = rows.behind(self._position)
+        if not len(rows.positions):
+            return
+        self._position = rows.last_position
+        if not self._counts(first):
+            return
+        ordinal = ordinals.take(len(rows.positions))
+        if first.transaction != self._open:
+            self._refuse_open()
+            self._open = first.transaction
+            yield LcrEvent(ordinal, "begin", rows.commit_scn, first)
+        yield from rows.runs(ordinal, first.xid)
 
     def _check(self, lcr: Lcr, at: bytes) -> None:
         if self._position and at and at[-1] != self._position[-1]:

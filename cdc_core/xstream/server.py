@@ -27,6 +27,7 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.xstream.client import LcrSource, OciSource
 from cdc_core.xstream.lcrs import DECODER, Lcr, line_of
 from cdc_core.xstream.preflight import check_server, check_tables, outbound_server
+from cdc_core.xstream.runs import RowLcrs, decoded_lcrs
 from cdc_core.xstream.stream import LcrForm
 
 _BATCH_BYTES = 4 * 1024**2
@@ -49,7 +50,7 @@ class ServerPlace:
 class ReceivedBatch:
     """Some LCRs of a server."""
 
-    records: Sequence[Lcr]
+    records: Sequence[Lcr | RowLcrs]
     server: str
 
     def place(self, at: int) -> ServerPlace:  # noqa: ARG002 - the server gives all again
@@ -200,4 +201,4 @@ def _batches(file: BinaryIO, server: str) -> Iterator[ReceivedBatch]:
         if not lines:
             return
         at = file.tell()
-        yield ReceivedBatch(list(map(DECODER.decode, lines)), server)
+        yield ReceivedBatch(decoded_lcrs(b"".join(lines), DECODER.decode).records, server)

@@ -21,6 +21,7 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.xstream.events import LcrEvents
 from cdc_core.xstream.lcrs import DECODER, not_an_lcr
 from cdc_core.xstream.preflight import check_recordings, check_tables
+from cdc_core.xstream.runs import decoded_lcrs
 from cdc_core.xstream.values import LcrRows
 
 _LOG = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class LcrForm:
 
     def decoded(self, data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
         """See :meth:`StreamForm.decoded`."""
-        return DecodedLines.one_by_one(data, decode)
+        return decoded_lcrs(data, decode)
 
     def reader(self, window: ScnWindow, state: Mapping[str, Any]) -> LcrEvents:
         """See :meth:`StreamForm.reader`."""

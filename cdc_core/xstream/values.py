@@ -6,17 +6,22 @@ before a DDL. What an LCR must have and has not, or has and must not, is refused
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdc_core.change_stream.images import ABSENT, RefusedValueError
+from cdc_core.decode.batch import Operations, ScannedBatch
+from cdc_core.decode.kernels.scan import DELETE, INSERT
 from cdc_core.decode.literals import LiteralRefusedError, value_of
 from cdc_core.decode.plan import ROW_ARCHIVAL, ColumnPlan, Kind, plan_column
 from cdc_core.decode.unnamed import named_literal
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.xstream.columns import Numbers, column_at_once
 from cdc_core.xstream.events import RowImage
 from cdc_core.xstream.lcrs import (
     AL16UTF16,
@@ -24,9 +29,11 @@ from cdc_core.xstream.lcrs import (
     ENCRYPTED,
     LOB_DATA,
     OBJECT_XML,
+    UPDATED,
     XML_DIFF,
     Value,
 )
+from cdc_core.xstream.runs import HeldLcrs
 
 CHARSETS = {
     1: "US7ASCII",
@@ -62,15 +69,15 @@ _KNOWN_MAX = 100_000
 
 
 class LcrRows:
-    """A :class:`~cdc_core.change_stream.form.RowForm`: rows of one version of a table in LCRs."""
+    """A :class:`~cdc_core.change_stream.form.RunForm`: rows of one version of a table in LCRs."""
 
     def __init__(self, schema: TableSchema, columns: Sequence[Column]) -> None:
         self._names = [one.name for one in columns]
         known = {one.name for one in schema.as_in_rows().in_oracle().columns}
         omitted = {name for name, _ in schema.omitted}
         self._known = known | omitted | {*schema.stored, *schema.excluded, ROW_ARCHIVAL}
-        self._converters = [
-            _converter(plan_column(one, schema), is_local=one.is_local_time) for one in columns
+        self._readers = [
+            _ColumnReader(plan_column(one, schema), is_local=one.is_local_time) for one in columns
         ]
 
     def by_column(self, images: Sequence[RowImage | None]) -> list[list[Any]]:
@@ -80,7 +87,62 @@ class LcrRows:
 
     def convert(self, at: int, values: list[Any]) -> pa.Array:
         """See :meth:`RowForm.convert`."""
-        return self._converters[at](values)
+        return self._readers[at].read(values)
+
+    def scan(self, rows: HeldLcrs, operations: Operations) -> ScannedBatch:
+        """See :meth:`RunForm.scan`: all rows, or none."""
+        count = len(rows)
+        lists = [rows.values("old"), rows.values("new")]
+        lengths = [pc.fill_null(pc.list_value_length(one), 0).to_numpy() for one in lists]
+        if lengths[0][operations == INSERT].any() or lengths[1][operations == DELETE].any():
+            raise RefusedValueError("an INSERT has old columns, or a DELETE new ones")
+        row_of = np.concatenate([np.repeat(np.arange(count), one) for one in lengths])
+        old_count = int(lengths[0].sum())
+        flat = pa.concat_arrays([one.flatten() for one in lists]).flatten()
+        names = flat[0].dictionary_encode()
+        known = names.dictionary.to_pylist()
+        self._refuse_others(known)
+        codes = names.indices.fill_null(-1).to_numpy()
+        befores: list[pa.Array] = []
+        afters: list[pa.Array] = []
+        carried_before, carried = [], []
+        for name, reader in zip(self._names, self._readers, strict=True):
+            places = np.flatnonzero(codes == (known.index(name) if name in known else -2))
+            is_old = places < old_count
+            found = reader.at_once([one.take(pa.array(places)) for one in flat])
+            before = _place_of(np.flatnonzero(is_old), row_of[places[is_old]], count)
+            after = _place_of(np.flatnonzero(~is_old), row_of[places[~is_old]], count)
+            if (after[operations == INSERT] < 0).any():
+                raise RefusedValueError(f"an INSERT lacks columns: {name}")
+            after = np.where(after < 0, before, after)
+            for place, arrays in ((before, befores), (after, afters)):
+                arrays.append(found.take(pa.array(place, mask=place < 0)))
+            carried_before.append(before >= 0)
+            carried.append(after >= 0)
+        has_old, has_new = (operations != INSERT).any(), (operations != DELETE).any()
+        return ScannedBatch(
+            operations,
+            befores if has_old else None,
+            afters if has_new else None,
+            np.array(carried),
+            np.array(carried_before),
+        )
+
+    def image(self, rows: HeldLcrs, row: int, *, is_old: bool) -> RowImage | None:
+        """See :meth:`RunForm.image`."""
+        operation = int(rows.operations[row])
+        if operation == (INSERT if is_old else DELETE):
+            return None
+        found = rows.values("old" if is_old else "new")[row].as_py() or ()
+        given = tuple(Value(**{**one, "flags": one["flags"] or 0}) for one in found)
+        return RowImage(given, (), is_whole=not is_old and operation == INSERT)
+
+    def _refuse_others(self, names: Iterable[str]) -> None:
+        others = [name for name in names if name not in self._known and not name.startswith("SYS_")]
+        if others:
+            raise RefusedValueError(
+                f"the table's definition lacks columns: {', '.join(others)}; create the outbound server with include_ddl TRUE"
+            )
 
     def _row(self, image: RowImage) -> dict[str, Value]:
         row = {one.name: one for one in image.values}
@@ -105,11 +167,7 @@ class LcrRows:
             )
         if image.is_whole and (missing := [name for name in self._names if name not in row]):
             raise RefusedValueError(f"an INSERT lacks columns: {', '.join(missing)}")
-        others = [name for name in row if name not in self._known and not name.startswith("SYS_")]
-        if others:
-            raise RefusedValueError(
-                f"the table's definition lacks columns: {', '.join(others)}; create the outbound server with include_ddl TRUE"
-            )
+        self._refuse_others(row)
         return row
 
     def _takes_piece(self, image: RowImage) -> bool:
@@ -118,14 +176,74 @@ class LcrRows:
         return not lobs or not lobs.isdisjoint(self._names)
 
 
-def _converter(plan: ColumnPlan, *, is_local: bool) -> Callable[[list[Any]], pa.Array]:
-    """What makes Arrow of a column's values. Equal bytes are equal values, and are read once."""
-    types = frozenset({NUMBER}) if plan.is_number else _TYPES[plan.kind]
-    is_lob = plan.kind in (Kind.CLOB, Kind.BLOB)
-    known: dict[tuple[str, int, int | None, int], Any] = {}
-    plans = _Plans(plan)
+def _place_of(at: Numbers, rows: Numbers, count: int) -> Numbers:
+    """By row, the place of its value; -1 where it has none.
 
-    def read(value: Value | None) -> Any:
+    Raises:
+        RefusedValueError: A row names the column twice.
+    """
+    found = np.full(count, -1)
+    found[rows] = at
+    if (found >= 0).sum() != len(at):
+        raise RefusedValueError("a row has a column twice")
+    return found
+
+
+class _ColumnReader:
+    """Makes Arrow of a column's values: at once where they are alike; else equal bytes are equal
+    values, and are read once."""
+
+    def __init__(self, plan: ColumnPlan, *, is_local: bool) -> None:
+        self._plan, self._is_local = plan, is_local
+        self._types = frozenset({NUMBER}) if plan.is_number else _TYPES[plan.kind]
+        self._is_lob = plan.kind in (Kind.CLOB, Kind.BLOB)
+        self._known: dict[tuple[str, int, int | None, int], Any] = {}
+        self._plans = _Plans(plan)
+
+    def read(self, values: list[Value | None]) -> pa.Array:
+        """Of values as LCRs have them."""
+        kinds = {(one.type, one.flags & ~UPDATED, one.charset) for one in values if one is not None}
+        if len(kinds) == 1:
+            hexes = [None if one is None else one.value for one in values]
+            found = self._alike(pa.array(hexes, pa.string()), *kinds.pop())
+            if found is not None:
+                return found
+        return self._read_each(values)
+
+    def at_once(self, fields: list[pa.Array]) -> pa.Array:
+        """Of arrays with the members of values."""
+        _, types, hexes, flags, charsets = fields
+        others = pc.bit_wise_and(pc.fill_null(flags, 0), ~UPDATED)
+        kinds = [pc.unique(one).to_pylist() for one in (types, others, charsets)]
+        if max(map(len, kinds)) == 1:
+            found = self._alike(hexes, *(one[0] for one in kinds))
+            if found is not None:
+                return found
+        given = zip(*(one.to_pylist() for one in fields), strict=True)
+        return self._read_each(
+            [
+                Value(name, kind, hexes, flags or 0, charset)
+                for name, kind, hexes, flags, charset in given
+            ]
+        )
+
+    def _alike(
+        self, hexes: pa.StringArray, kind: int, flags: int, charset: int | None
+    ) -> pa.Array | None:
+        if self._is_local or self._is_lob or flags:
+            return None
+        if kind not in self._types:
+            return None if hexes.null_count < len(hexes) else pa.nulls(len(hexes), self._plan.type)
+        name = CHARSETS.get(charset, "") if charset else self._plan.charset
+        try:
+            return column_at_once(hexes, self._plan, name)
+        except pa.ArrowException:
+            return None  # read one by one, the value that does not fit is found
+
+    def _read_each(self, values: Sequence[Value | None]) -> pa.Array:
+        return pa.array(list(map(self._value, values)), self._plan.type)
+
+    def _value(self, value: Value | None) -> Any:
         if value is None:
             return None
         if value.flags & (XML_DIFF | ENCRYPTED | OBJECT_XML):
@@ -133,22 +251,20 @@ def _converter(plan: ColumnPlan, *, is_local: bool) -> Callable[[list[Any]], pa.
                 "it comes encrypted, as a difference of documents, or as an object"
             )
         if value.flags & EMPTY_LOB and not value.value:
-            return b"" if plan.kind is Kind.BLOB else ""
+            return b"" if self._plan.kind is Kind.BLOB else ""
         if not value.value:
             return None
-        if value.type not in types:
+        if value.type not in self._types:
             raise RefusedValueError(f"a value has type {value.type}, which the column has not")
         key = (value.value, value.type, value.charset, value.flags & AL16UTF16)
-        if key not in known:
-            if len(known) >= _KNOWN_MAX:
-                known.clear()
-            found = _read(value, plans, is_local=is_local)
-            if is_lob:
+        if key not in self._known:
+            if len(self._known) >= _KNOWN_MAX:
+                self._known.clear()
+            found = _read(value, self._plans, is_local=self._is_local)
+            if self._is_lob:
                 return found
-            known[key] = found
-        return known[key]
-
-    return lambda values: pa.array(list(map(read, values)), plan.type)
+            self._known[key] = found
+        return self._known[key]
 
 
 class _Plans:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cdc_core.xstream import runs
 from oracle_embedded.openlogreplicator import OpenLogReplicator
 from tests.openlogreplicator.olr import olr_capture
 from tests.oracle.embedded import Oracle
@@ -77,7 +78,11 @@ class Both:
 
 
 @pytest.fixture(params=["openlogreplicator", "xstream", "xstream, positions of version 2"])
-def both(request: pytest.FixtureRequest, oracle: Oracle, tmp_path: Path) -> Iterator[Both]:
+def both(
+    request: pytest.FixtureRequest, oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Both]:
+    if request.param == "xstream":
+        monkeypatch.setattr(runs, "_RUN_MIN", 1)  # the others read rows of LCRs one by one
     if request.param == "openlogreplicator":
         olr = OpenLogReplicator(oracle.database, tmp_path / "olr")
         olr.write()

@@ -17,6 +17,7 @@ from cdc_core.errors import (
     PreflightError,
     RedoUnavailableError,
 )
+from cdc_core.xstream import runs
 from cdc_core.xstream.lcrs import DECODER, Lcr, line_of
 from oracle_embedded.xstream import Recorder
 from tests.oracle.embedded import Oracle
@@ -76,11 +77,18 @@ def test_a_line_that_has_not_ended_waits(
     source.check_exact("K")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "run_min"), [(0, 8), (1, 1), (2, 2)])
 def test_the_recorder_and_redolake_are_killed_at_random(
-    oracle: Oracle, recorder: Recorder, source: Source, seed: int
+    oracle: Oracle,
+    recorder: Recorder,
+    source: Source,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    run_min: int,
 ) -> None:
-    """The recorder ends in the middle of a line or not, and the server gives transactions again from a random place on."""
+    """The recorder ends in the middle of a line or not, and the server gives transactions again from a random place on. Rows are read
+    one by one, or in runs."""
+    monkeypatch.setattr(runs, "_RUN_MIN", run_min)
     rng = Random(seed)
 
     def change(rng: Random, cursor: Any, key: int, *, is_new: bool) -> None:

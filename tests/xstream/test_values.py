@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from cdc_core.change_stream.images import RefusedValueError
@@ -19,14 +20,19 @@ from cdc_core.xstream.values import LcrRows
 ID = Column("ID", "NUMBER", 22, 0, 9, 0, False)
 
 
-def read(data_type: str, *values: Value, chunks: tuple[Value, ...] = ()) -> Any:
-    """The value of column X of a table in AL32UTF8, whose time zone is two hours ahead of UTC."""
+def rows_of(data_type: str) -> LcrRows:
+    """Reads a table in AL32UTF8 with a column X, whose time zone is two hours ahead of UTC."""
     precision, scale = (10, 2) if data_type == "NUMBER" else (None, None)
     column = Column("X", data_type, 4000, 1000, precision, scale, True)
     schema = TableSchema(
         TableId("HR", "EMP"), Scn(1), (ID, column), ("ID",), 7, charset="AL32UTF8", ncharset="AL16UTF16", time_zone="+02:00",
     )  # fmt: skip
-    rows = LcrRows(schema, schema.columns)
+    return LcrRows(schema, schema.columns)
+
+
+def read(data_type: str, *values: Value, chunks: tuple[Value, ...] = ()) -> Any:
+    """The value of column X."""
+    rows = rows_of(data_type)
     _, found = rows.by_column([RowImage(values, chunks)])
     return rows.convert(1, [None if not isinstance(one, Value) else one for one in found]).to_pylist()[0]  # fmt: skip
 
@@ -90,3 +96,48 @@ def test_chunks_are_joined_before_they_are_read() -> None:
 def test_a_value_is_refused(data_type: str, given: Value, says: str) -> None:
     with pytest.raises(RefusedValueError, match=says):
         read(data_type, given)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "kind", "stored"),
+    [
+        pytest.param("NUMBER", 2, ("80", "c102", "c10233", "3e6466", "c40d2338", None, "c033"), id="number"),
+        pytest.param("FLOAT", 2, ("80", "c00a", "3e6466", "ca02", "c1020202", None), id="text-of-a-number"),
+        pytest.param("VARCHAR2", 1, ("61", None, "c3a4", "f09f94a5", "20"), id="text"),
+        pytest.param("CHAR", 96, ("612020", None), id="padded"),
+        pytest.param("RAW", 23, ("00ff", None, "00"), id="bytes"),
+        pytest.param("DATE", 12, ("787e0102040506", "65650101010101", None, "c7c70c1f183c3c", "64a8021d010101"), id="date"),
+        pytest.param("TIMESTAMP(6)", 180, ("787e01020405060754d4c0", "787e0102040506000003e8", None), id="fractions"),
+        pytest.param("TIMESTAMP(6)", 180, ("787e0102040506", None), id="no-fractions"),
+        pytest.param("TIMESTAMP(6)", 180, ("787e0102040506", "787e0102040506000003e8"), id="two-lengths"),
+        pytest.param("BINARY_DOUBLE", 101, ("c000000000000000", "3fffffffffffffff", "bff0000000000000", None, "fff0000000000000"), id="double"),
+        pytest.param("BINARY_FLOAT", 100, ("c0490fdb", "3fb6f024", None, "00800000"), id="float"),
+    ],
+)  # fmt: skip
+def test_columns_are_read_at_once_as_one_by_one(
+    data_type: str, kind: int, stored: tuple[str | None, ...]
+) -> None:
+    """Values that are not alike are read one by one: one more of another character set."""
+    rows, values = rows_of(data_type), [value(kind, one) for one in stored]
+    other = value(kind, None, charset=178)
+    assert rows.convert(1, values).equals(rows.convert(1, [*values, other])[:-1])
+
+
+@pytest.mark.parametrize(
+    ("data_type", "kind", "stored"),
+    [
+        pytest.param("NUMBER", 2, "c1", id="half-a-number"),
+        pytest.param("NUMBER", 2, "c0020202", id="too-many-places"),
+        pytest.param("VARCHAR2", 1, "c3", id="half-a-character"),
+        pytest.param("RAW", 23, "0", id="half-a-byte"),
+        pytest.param("RAW", 23, "0g", id="no-digit"),
+        pytest.param("DATE", 12, "787e021f010101", id="no-day"),
+        pytest.param("DATE", 12, "5a640101010101", id="before-christ"),
+        pytest.param("DATE", 12, "787e01020405", id="too-short"),
+        pytest.param("TIMESTAMP(6)", 180, "787e01020405063b9aca00", id="too-many-nanoseconds"),
+        pytest.param("BINARY_DOUBLE", 101, "c000", id="half-a-double"),
+    ],
+)  # fmt: skip
+def test_a_value_among_others_is_refused(data_type: str, kind: int, stored: str) -> None:
+    with pytest.raises((RefusedValueError, pa.ArrowInvalid)):
+        rows_of(data_type).convert(1, [value(kind, None), value(kind, stored)])
