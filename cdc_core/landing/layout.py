@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
@@ -138,9 +139,9 @@ def window_folder(source: str, window: ScnWindow) -> str:
     return f"{source}/windows/{window.folder}"
 
 
-def chunk_folder(source: str, table: TableId, snapshot_id: str, number: int) -> str:
+def chunk_folder(source: str, key: ChunkKey) -> str:
     """The landing folder of a chunk."""
-    return f"{chunks_folder(source, table)}/{snapshot_id}/{number:06d}"
+    return f"{chunks_folder(source, key.table)}/{key.snapshot_id}/{key.number:06d}"
 
 
 def chunks_folder(source: str, table: TableId) -> str:

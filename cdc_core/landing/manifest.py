@@ -16,6 +16,7 @@ from typing import Any
 
 from cdc_core.errors import ConfigError, LandingDamagedError
 from cdc_core.landing.damage import restore_hint
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.json_form import as_json, from_json
@@ -221,6 +222,11 @@ class ChunkManifest:
     unfit_values: int = 0
     scn_high: Scn | None = None
     have_own_keys: bool = False
+
+    @property
+    def chunk_key(self) -> ChunkKey:
+        """Which chunk it is."""
+        return ChunkKey(self.schema.table, self.snapshot_id, self.number)
 
     @property
     def is_exact(self) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.redo_address import ThreadPosition
 from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
@@ -188,6 +189,11 @@ class ChunkRecord:
     applied: datetime | None = None
     manifest_sha256: str | None = None
     scn_high: Scn | None = None
+
+    @property
+    def chunk_key(self) -> ChunkKey:
+        """Which chunk it is."""
+        return ChunkKey(self.table, self.snapshot_id, self.number)
 
     @property
     def what(self) -> str:

@@ -19,6 +19,7 @@ from cdc_core.errors import ANY_TABLE, RESNAPSHOT, AlteredMeanwhileError, Decode
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import quote
 from cdc_core.model.scn import Scn
 from cdc_core.model.texts import (
@@ -120,7 +121,7 @@ def read_chunk(
     started = time.monotonic()
     began = began or datetime.now(UTC)
     read = as_landed(schema)
-    folder = chunk_folder(source, schema.table, snapshot_id, number)
+    folder = chunk_folder(source, ChunkKey(schema.table, snapshot_id, number))
     landing.remove_unlanded(folder)
     present = present_names(session, schema.table)
     names = renames(schema, present)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, and_, bindparam, case, func, insert, or_, sel
 
 from cdc_core.errors import LandingDamagedError, NotYetError
 from cdc_core.landing.manifest import ChunkManifest
-from cdc_core.model.chunks import NEW_ROWS
+from cdc_core.model.chunks import NEW_ROWS, ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
 from cdc_core.state.database import StorePart
@@ -57,12 +57,12 @@ class Chunks(StorePart):
         rows = self._rows(query.order_by(*_PLACE, CHUNKS.c.number))
         return [_chunk_from_row(row) for row in rows]
 
-    def are_others_applied(self, table: TableId, snapshot_id: str, number: int) -> bool:
+    def are_others_applied(self, key: ChunkKey) -> bool:
         """Are all chunks of a snapshot but this one applied? One that is not is enough to know:
         the last ones are asked first."""
         others = select(CHUNKS.c.number).where(
-            of(CHUNKS, self._source, table, snapshot_id=snapshot_id),
-            CHUNKS.c.number != number,
+            of(CHUNKS, self._source, key.table, snapshot_id=key.snapshot_id),
+            CHUNKS.c.number != key.number,
             CHUNKS.c.state != "applied",
         )
         with self._database.reading() as connection:
@@ -83,10 +83,10 @@ class Chunks(StorePart):
         with self._database.reading() as connection:
             return [(str(row[0]), int(row[1])) for row in connection.execute(query)]
 
-    def get(self, table: TableId, snapshot_id: str, number: int) -> ChunkRecord | None:
+    def get(self, key: ChunkKey) -> ChunkRecord | None:
         """One chunk."""
         with self._database.reading() as connection:
-            return _chunk(connection, self._source, table, snapshot_id, number)
+            return _chunk(connection, self._source, key)
 
     def covered_scn(self, table: TableId) -> int:
         """The SCN as of which the newest snapshot of the whole table knows every key, also those
@@ -237,13 +237,7 @@ class Chunks(StorePart):
             NotYetError: The chunk is not planned, or not any more.
         """
         with self._database.writing() as connection:
-            place = (
-                manifest.source,
-                manifest.schema.table,
-                manifest.snapshot_id,
-                manifest.number,
-            )
-            record = _known(connection, *place)
+            record = _known(connection, manifest.source, manifest.chunk_key)
             if record.state in ("planned", "dropped"):  # dropped while it was read
                 set_chunk(
                     connection,
@@ -267,24 +261,22 @@ class Chunks(StorePart):
                     number=record.number,
                 )
 
-    def record_applied(
-        self, table: TableId, snapshot_id: str, number: int, *, seconds: float = 0.0
-    ) -> None:
+    def record_applied(self, key: ChunkKey, *, seconds: float = 0.0) -> None:
         """Note that the lake took a chunk. Repeatable.
 
         Raises:
             NotYetError: The chunk has not landed.
         """
         with self._database.writing() as connection:
-            record = _known(connection, self._source, table, snapshot_id, number)
+            record = _known(connection, self._source, key)
             if record.state == "planned":
                 raise NotYetError(
                     "the chunk has not landed yet",
                     hint="Read it first: `redolake snapshot`.",
                     source=self._source,
-                    table=table,
-                    snapshot_id=snapshot_id,
-                    number=number,
+                    table=key.table,
+                    snapshot_id=key.snapshot_id,
+                    number=key.number,
                 )
             if record.state == "landed":
                 now = self._database.now()
@@ -375,37 +367,33 @@ def _raise_consistent_scn(connection: Connection, manifest: ChunkManifest) -> No
     )
 
 
-def _chunk(
-    connection: Connection, source: str, table: TableId, snapshot_id: str, number: int
-) -> ChunkRecord | None:
-    query = select(CHUNKS).where(_is(source, table, snapshot_id, number))
+def _chunk(connection: Connection, source: str, key: ChunkKey) -> ChunkRecord | None:
+    query = select(CHUNKS).where(_is(source, key))
     row = connection.execute(query).mappings().first()
     return _chunk_from_row(row) if row else None
 
 
-def _known(
-    connection: Connection, source: str, table: TableId, snapshot_id: str, number: int
-) -> ChunkRecord:
-    record = _chunk(connection, source, table, snapshot_id, number)
+def _known(connection: Connection, source: str, key: ChunkKey) -> ChunkRecord:
+    record = _chunk(connection, source, key)
     if record is None:
         raise NotYetError(
             "this chunk is no longer planned: the table may have started a new snapshot",
             hint="`redolake snapshot` reads and applies the chunks that are planned now.",
             source=source,
-            table=table,
-            snapshot_id=snapshot_id,
-            number=number,
+            table=key.table,
+            snapshot_id=key.snapshot_id,
+            number=key.number,
         )
     return record
 
 
-def _is(source: str, table: TableId, snapshot_id: str, number: int) -> Any:
-    return of(CHUNKS, source, table, snapshot_id=snapshot_id, number=number)
+def _is(source: str, key: ChunkKey) -> Any:
+    return of(CHUNKS, source, key.table, snapshot_id=key.snapshot_id, number=key.number)
 
 
 def set_chunk(connection: Connection, record: ChunkRecord, **values: Any) -> None:
     """Write some columns of a chunk's row."""
-    place = _is(record.source, record.table, record.snapshot_id, record.number)
+    place = _is(record.source, record.chunk_key)
     connection.execute(update(CHUNKS).where(place).values(**values))
 
 

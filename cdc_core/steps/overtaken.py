@@ -57,14 +57,13 @@ def overtaken_at_window(ctx: Context, window: ScnWindow, done: Collection[str]) 
 @contextmanager
 def overtaken_at_chunk(ctx: Context, key: ChunkKey) -> Iterator[None]:
     """The same for a block that takes a chunk on."""
-    place = (key.table, key.snapshot_id, key.number)
-    before = ctx.store.chunks.get(*place)
+    before = ctx.store.chunks.get(key)
     try:
         yield
     except CdcError as error:
         if isinstance(error, TransientError) or before is None:
             raise
-        now = ctx.store.chunks.get(*place)
+        now = ctx.store.chunks.get(key)
         if now is not None and now.state == before.state:
             raise
         raise _overtaken(source=ctx.source, table=key.table, chunk=key.key) from error
@@ -81,7 +80,7 @@ def overtaken_where_replanned(ctx: Context, key: ChunkKey) -> Iterator[None]:
     try:
         yield
     except NotYetError as error:
-        now = ctx.store.chunks.get(key.table, key.snapshot_id, key.number)
+        now = ctx.store.chunks.get(key)
         if now is not None and now.state != "dropped":
             raise
         raise _overtaken(source=ctx.source, table=key.table, chunk=key.key) from error

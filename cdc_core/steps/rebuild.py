@@ -15,7 +15,6 @@ from cdc_core.errors import ConfigError, LandingDamagedError
 from cdc_core.landing.kept import kept_retired
 from cdc_core.landing.layout import chunk_folder, window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME
-from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, TableRecord, WindowRecord
 from cdc_core.model.reports import StepReport, TableApplied
@@ -94,7 +93,7 @@ def rebuild_from_landing(ctx: Context, table: TableId) -> StepReport:
         len(windows),
     )
     for chunk in chunks:
-        apply_chunk(ctx, ChunkKey(table, chunk.snapshot_id, chunk.number))
+        apply_chunk(ctx, chunk.chunk_key)
     applied = [
         one for window in windows for one in apply_window(ctx, window.window, [table]).tables
     ]
@@ -135,7 +134,7 @@ def _landed_chunks(ctx: Context, record: TableRecord) -> list[ChunkRecord]:
             table=record.table,
         )
     for chunk in stream:
-        folder = chunk_folder(ctx.source, record.table, chunk.snapshot_id, chunk.number)
+        folder = chunk_folder(ctx.source, chunk.chunk_key)
         if not ctx.landing.exists(folder, MANIFEST_NAME):
             raise _lost(record, folder=folder)
     return sorted(stream, key=lambda chunk: (chunk.scn, chunk.snapshot_id, chunk.number))

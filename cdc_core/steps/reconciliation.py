@@ -241,7 +241,7 @@ def _oracle_rows(
                 replacing=ctx.config.replacing(schema.table),
             )
             manifest = read_after_ddl(session, [schema.table], read)
-            where = chunk_folder(ctx.source, schema.table, f"s{at}", number)
+            where = chunk_folder(ctx.source, ChunkKey(schema.table, f"s{at}", number))
             yield condition, landing.local_paths(where, manifest.files)
 
 

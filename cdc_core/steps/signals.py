@@ -403,8 +403,4 @@ def definitions_given(ctx: Context, window: ScnWindow) -> list[GivenTable]:
 
 
 def _planned_before(ctx: Context, signal: Signal) -> list[ChunkKey]:
-    return [
-        ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
-        for chunk in ctx.store.chunks.find()
-        if chunk.signal_id == signal.id
-    ]
+    return [chunk.chunk_key for chunk in ctx.store.chunks.find() if chunk.signal_id == signal.id]

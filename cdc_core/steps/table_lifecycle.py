@@ -224,7 +224,7 @@ def _landed_with(ctx: Context, table: TableId, column: str) -> tuple[str, ...]:
         and _had(ctx.window_manifest(record.window)[0].schemas, table, column)
     ]
     for chunk in ctx.store.chunks.find(table, states=("landed", "applied")):
-        folder = chunk_folder(ctx.source, table, chunk.snapshot_id, chunk.number)
+        folder = chunk_folder(ctx.source, chunk.chunk_key)
         if ctx.landing.exists(folder, MANIFEST_NAME):
             manifest = read_chunk_manifest(ctx.landing.read(folder, MANIFEST_NAME), where=folder)
             if _had([manifest.schema], table, column):

@@ -198,7 +198,7 @@ class StandIn(Pipeline):
 
     def snapshot_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
         self._begin("snapshot", f"{key.table} {key.key}")
-        record = self.store.chunks.get(key.table, key.snapshot_id, key.number)
+        record = self.store.chunks.get(key)
         if record is None:
             raise ConfigError("no such chunk was planned", hint="Plan it.", chunk=key.key)
         if record.state == "planned":
@@ -225,9 +225,9 @@ class StandIn(Pipeline):
         )
 
     def apply_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
-        self.store.chunks.record_applied(key.table, key.snapshot_id, key.number, seconds=0.1)
+        self.store.chunks.record_applied(key, seconds=0.1)
         self.store.tables.finish_snapshot(key.table)
-        record = self.store.chunks.get(key.table, key.snapshot_id, key.number)
+        record = self.store.chunks.get(key)
         assert record is not None
         return StepReport(
             kind="chunk-applied",

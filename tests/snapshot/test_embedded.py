@@ -24,6 +24,7 @@ from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, ChunkManifest, read_chunk_manifest
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal
 from cdc_core.oracle.database import current_scn
@@ -79,7 +80,7 @@ class Reader:
             self.session, schema, chunk, source="src", snapshot_id="s", number=number, scn=self.scn,
             condition=condition, landing=self.landing, rows=1000, masks={},
         )  # fmt: skip
-        folder = chunk_folder("src", schema.table, "s", number)
+        folder = chunk_folder("src", ChunkKey(schema.table, "s", number))
         assert read_chunk_manifest(self.landing.read(folder, MANIFEST_NAME), where="") == manifest
         paths = self.landing.local_paths(folder, manifest.files)
         return manifest, pa.concat_tables([pq.read_table(path) for path in paths])
@@ -454,6 +455,8 @@ def _fail_once(oracle: Oracle, tmp_path: Path, fault: Fault, error: type[Excepti
             reader.session, schema, ChunkRange.whole(), source="src", snapshot_id="s", number=0, scn=reader.scn,
             condition=None, landing=reader.landing, rows=100, masks={},
         )  # fmt: skip
-    assert not reader.landing.exists(chunk_folder("src", schema.table, "s", 0), MANIFEST_NAME)
+    assert not reader.landing.exists(
+        chunk_folder("src", ChunkKey(schema.table, "s", 0)), MANIFEST_NAME
+    )
     again = Reader(oracle, tmp_path, "MANY")
     assert again.read(ChunkRange.whole())[0].rows == 1000

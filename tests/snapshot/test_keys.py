@@ -55,7 +55,7 @@ def read(oracle: Oracle, path: Path, table: str, part: Any) -> tuple[Any, list[d
             session, schema, wanted, source="src", snapshot_id=f"s{scn}", number=0, scn=scn,
             condition=None, landing=landing, rows=100, masks={},
         )  # fmt: skip
-    folder = chunk_folder("src", schema.table, f"s{scn}", 0)
+    folder = chunk_folder("src", manifest.chunk_key)
     paths = landing.local_paths(folder, manifest.files)
     return schema, [row for path in paths for row in pq.read_table(path).to_pylist()]
 

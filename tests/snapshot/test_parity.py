@@ -58,7 +58,7 @@ class Paths:
             self.session, schema, ChunkRange.whole(), source="src", snapshot_id="s", number=0, scn=scn,
             condition=None, landing=landing, rows=1000, masks={},
         )  # fmt: skip
-        folder = chunk_folder("src", schema.table, "s", 0)
+        folder = chunk_folder("src", manifest.chunk_key)
         paths = landing.local_paths(folder, manifest.files)
         return _by_id([row for path in paths for row in pq.read_table(path).to_pylist()])
 

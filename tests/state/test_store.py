@@ -33,6 +33,7 @@ from cdc_core.errors import (
 )
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, WindowManifest
 from cdc_core.leases import held
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, Lease, SourceRecord, TableRecord
 from cdc_core.model.reports import FoundTable, TableApplied
@@ -436,7 +437,7 @@ def test_how_far_snapshots_are_is_counted(store: Store) -> None:
     assert store.chunks.begun_together("s9", None) == ([DEPT, EMP], False)
     assert store.chunks.begun_together("s2", None) == ([], True)
     store.chunks.record_landed(replace(chunk_manifest(3), rows=1), "x")
-    store.chunks.record_applied(EMP, "s1", 3)
+    store.chunks.record_applied(ChunkKey(EMP, "s1", 3))
     assert store.chunks.tally(EMP, "s1") == ChunkTally(3, 3, 11, "sig")
     assert store.chunks.begun_together("s1", "sig") == ([DEPT, EMP], True)
 
@@ -463,12 +464,12 @@ def test_chunks_go_from_planned_over_landed_to_applied_once(store: Store) -> Non
     store.chunks.record_landed(chunk_manifest(), "a" * 64)
     with pytest.raises(LandingDamagedError, match="another manifest"):
         store.chunks.record_landed(chunk_manifest(), "b" * 64)
-    landed = store.chunks.get(EMP, "s1", 1)
+    landed = store.chunks.get(ChunkKey(EMP, "s1", 1))
     assert landed == replace(
         chunk(1), state="landed", rows=42, seconds=1.5, manifest_sha256="a" * 64
     )
     for _ in range(2):
-        store.chunks.record_applied(EMP, "s1", 1, seconds=3.0)
+        store.chunks.record_applied(ChunkKey(EMP, "s1", 1), seconds=3.0)
     assert [one.number for one in store.chunks.find(EMP, "s1", ("applied",))] == [1]
     assert len(store.chunks.find()) == 3
     assert store.chunks.find(EMP, "s2") == []
@@ -520,7 +521,7 @@ def test_a_table_that_has_gone_on_is_not_stopped_by_an_error_of_before(planned: 
 def test_chunks_refuse_steps_out_of_order(store: Store) -> None:
     store.chunks.plan([chunk(1)])
     with pytest.raises(NotYetError, match="not landed yet"):
-        store.chunks.record_applied(EMP, "s1", 1)
+        store.chunks.record_applied(ChunkKey(EMP, "s1", 1))
     with pytest.raises(NotYetError, match="no longer planned"):
         store.chunks.record_landed(chunk_manifest(2), "a" * 64)
 

@@ -70,7 +70,7 @@ def test_a_policy_that_comes_before_a_chunk_is_read_keeps_it_out_of_landing(
     oracle.run(ADD[kind], user=ADMIN)
     with pytest.raises(TableStoppedError, match=f"GRANT EXEMPT {kind.upper()} POLICY"):
         source.pipeline.snapshot_chunk(key)
-    folder = chunk_folder("src", key.table, key.snapshot_id, key.number)
+    folder = chunk_folder("src", key)
     assert not source.pipeline.landing.exists(folder, MANIFEST_NAME)
     source.run()
     source.check_current("OTHER")

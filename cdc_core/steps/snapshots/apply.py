@@ -65,9 +65,7 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
         refuse_foreign(table, lake.position())
         manifest, _ = chunk_manifest(ctx, key)
         manifest = replace(manifest, schema=_taken_in(ctx, manifest.schema, manifest.scn))
-        paths = ctx.landing.local_paths(
-            chunk_folder(ctx.source, key.table, key.snapshot_id, key.number), manifest.files
-        )
+        paths = ctx.landing.local_paths(chunk_folder(ctx.source, key), manifest.files)
         asked = _asked(record, manifest.schema)
         refuse_mixed(ctx, table)
         applied = retried_out_of_memory(
@@ -81,9 +79,7 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
             changes=applied.changes + gone.changes,
             rows_deleted=applied.rows_deleted + gone.rows_deleted,
         )
-        ctx.store.chunks.record_applied(
-            key.table, key.snapshot_id, key.number, seconds=seconds_since(started)
-        )
+        ctx.store.chunks.record_applied(key, seconds=seconds_since(started))
         ctx.store.tables.finish_snapshot(key.table)
         publish_positions(ctx)
         return _report(
@@ -99,16 +95,15 @@ def _is_of_an_earlier_stream(chunk: ChunkRecord, table: TableRecord) -> bool:
 
 def _is_retired(ctx: Context, chunk: ChunkRecord) -> bool:
     """Is the chunk applied, and gone from landing since?"""
-    folder = chunk_folder(ctx.source, chunk.table, chunk.snapshot_id, chunk.number)
+    folder = chunk_folder(ctx.source, chunk.chunk_key)
     return chunk.state == "applied" and not ctx.landing.exists(folder, MANIFEST_NAME)
 
 
 def _report(ctx: Context, chunk: ChunkRecord, started: float, applied: TableApplied) -> StepReport:
-    key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
     return ctx.reported(
         StepReport(
             kind="chunk-applied",
-            key=key.key,
+            key=chunk.chunk_key.key,
             seconds=seconds_since(started),
             rows=chunk.rows or 0,
             table=chunk.table,
@@ -153,11 +148,10 @@ def _settle(ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence)
     It comes before the chunk is recorded as applied, so that a crash between the two finds it
     again.
     """
-    own = record.table, record.snapshot_id
     gone = TableApplied(table=record.table)
-    if not ctx.store.chunks.are_others_applied(*own, record.number):
+    if not ctx.store.chunks.are_others_applied(record.chunk_key):
         return gone
-    chunks = ctx.store.chunks.find(*own)
+    chunks = ctx.store.chunks.find(record.table, record.snapshot_id)
     lowest = min(chunk.scn for chunk in chunks)
     is_whole = all(is_of_whole_table(ctx, chunk, table) for chunk in chunks)
     if is_whole:

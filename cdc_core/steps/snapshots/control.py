@@ -78,7 +78,7 @@ def refuse_held(ctx: Context, key: ChunkKey) -> None:
         SnapshotPausedError: Snapshots are paused.
         OvertakenError: It was dropped since it was listed.
     """
-    record = ctx.store.chunks.get(key.table, key.snapshot_id, key.number)
+    record = ctx.store.chunks.get(key)
     is_unread = record is None or record.state == "planned"
     if is_unread and held_snapshots(ctx)(key.snapshot_id):
         raise SnapshotPausedError(

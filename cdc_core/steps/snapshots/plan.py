@@ -219,4 +219,4 @@ def _plan_ad_hoc(
 
 
 def _key(record: ChunkRecord) -> ChunkKey:
-    return ChunkKey(record.table, record.snapshot_id, record.number)
+    return record.chunk_key

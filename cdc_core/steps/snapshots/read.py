@@ -61,7 +61,7 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
     """
     started = time.monotonic()
     refuse_held(ctx, key)
-    folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
+    folder = chunk_folder(ctx.source, key)
     with (
         overtaken_at_chunk(ctx, key),
         ctx.lease(f"chunk/{key.table}/{key.key}", wait_seconds=30),
@@ -96,7 +96,7 @@ def _retired(ctx: Context, record: ChunkRecord) -> StepReport:
     return ctx.reported(
         StepReport(
             kind="chunk-landed",
-            key=ChunkKey(record.table, record.snapshot_id, record.number).key,
+            key=record.chunk_key.key,
             seconds=0.0,
             rows=record.rows or 0,
             table=record.table,

@@ -16,7 +16,6 @@ from cdc_core.errors import LandingDamagedError
 from cdc_core.landing.kept import RetiredWindows, kept_retired
 from cdc_core.landing.layout import chunk_folder, chunks_folder
 from cdc_core.landing.manifest import moment_of
-from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.steps.context import LOG, Context
 from cdc_core.steps.snapshots.shared import chunk_manifest
@@ -37,8 +36,8 @@ def retire_chunks(ctx: Context) -> list[str]:
             there = set(ctx.landing.list_folders(chunks_folder(ctx.source, record.table)))
             is_needed = _needed(record, retired)
             for chunk in ctx.store.chunks.find(record.table, states=("applied",)):
-                key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
-                folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
+                key = chunk.chunk_key
+                folder = chunk_folder(ctx.source, key)
                 if folder not in there or is_needed(chunk):
                     continue
                 with suppress(LandingDamagedError):

@@ -22,7 +22,7 @@ from cdc_core.steps.snapshots.row_filter import held_filter
 
 
 def chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:
-    record = ctx.store.chunks.get(key.table, key.snapshot_id, key.number)
+    record = ctx.store.chunks.get(key)
     if record is None:
         raise NotYetError(
             "this chunk is no longer planned: the table may have started a new snapshot",
@@ -41,7 +41,7 @@ def chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:
 
 
 def chunk_manifest(ctx: Context, key: ChunkKey) -> tuple[ChunkManifest, str]:
-    folder = chunk_folder(ctx.source, key.table, key.snapshot_id, key.number)
+    folder = chunk_folder(ctx.source, key)
     content = ctx.landing.read(folder, MANIFEST_NAME)
     return read_chunk_manifest(content, where=f"{folder}/{MANIFEST_NAME}"), digest_of(content)
 

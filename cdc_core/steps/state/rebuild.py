@@ -191,7 +191,7 @@ class _Rebuilding:
         self, planned: ChunkRecord, taken: Mapping[tuple[str, int], int | None]
     ) -> ChunkRecord:
         place = (planned.snapshot_id, planned.number)
-        folder = chunk_folder(self._ctx.source, planned.table, *place)
+        folder = chunk_folder(self._ctx.source, planned.chunk_key)
         chunk = planned
         if self._ctx.landing.exists(folder, MANIFEST_NAME):
             content = self._ctx.landing.read(folder, MANIFEST_NAME)

@@ -27,7 +27,7 @@ def awaits_rows(ctx: Context, manifest: WindowManifest, change: SchemaChange) ->
     if not change.has_new_rows:
         return False
     chunk = chunk_of(ctx.source, manifest, change)
-    known = ctx.store.chunks.get(chunk.table, chunk.snapshot_id, chunk.number)
+    known = ctx.store.chunks.get(chunk.chunk_key)
     if known is None:
         ctx.store.chunks.plan([chunk])
     return known is None or known.state != "applied"
