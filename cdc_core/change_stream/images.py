@@ -25,7 +25,7 @@ from cdc_core.decode.held import held_or_null
 from cdc_core.decode.kernels.scan import DELETE, INSERT
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.errors import DecodeError
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.table import OFFSET, TableSchema
 from cdc_core.schema.types import arrow_type, as_read, is_snapshot_only
 
 _LOG = logging.getLogger(__name__)
@@ -71,10 +71,10 @@ class ImageReader:
     def __init__(self, schema: TableSchema, form: StreamForm, masks: Masks) -> None:
         self._masks = masks
         self._table, self._writer = schema.table, form.wording.name
-        self._columns = [
-            one for one in schema.as_in_rows().in_oracle().columns if not is_snapshot_only(one)
-        ]
+        here = schema.as_in_rows().in_oracle().columns
+        self._columns = [one for one in here if not is_snapshot_only(one) and one.form != OFFSET]
         self._all = schema.as_in_rows().columns
+        self._beside = {one.source: one for one in here if one.form == OFFSET}
         self._rows = form.rows(schema, self._columns)
         self.unfit = 0
         """So many values of new images so far are NULL because no form holds them."""
@@ -111,11 +111,9 @@ class ImageReader:
         except _NOT_UNDERSTOOD:
             return self._one_by_one(rows, range(count))
         left = np.flatnonzero(scanned.operations == 0)
-        names = [column.stored_as for column in self._columns]
         missing = ~scanned.carried_before
         missing[:, ~has_old] = False
-        old = Images(olds, names_where(missing, names))
-        new = Images(news, names_where(~scanned.carried, names))
+        old, new = Images(olds, self._named(missing)), Images(news, self._named(~scanned.carried))
         if len(left):
             places = np.arange(count)
             places[left] = count + np.arange(len(left))
@@ -123,6 +121,19 @@ class ImageReader:
             old, new = _replaced(old, own[0], places), _replaced(new, own[1], places)
         self._tell(unfit)
         return old, new
+
+    def _named(self, missing: npt.NDArray[np.bool_]) -> pa.ListArray:
+        """What each row lacks, with what is made of it; ``missing`` is column by row."""
+        if not self._beside:
+            return names_where(missing, [column.stored_as for column in self._columns])
+        pairs = [
+            (at, one.stored_as)
+            for at, column in enumerate(self._columns)
+            for one in (column, self._beside.get(column.name))
+            if one is not None
+        ]
+        places, names = zip(*pairs, strict=True)
+        return names_where(missing[list(places)], names)
 
     def _tell(self, unfit: int) -> None:
         if unfit:
@@ -186,6 +197,8 @@ class ImageReader:
                 for at in compress(range(len(values)), lacks):
                     if is_there[at]:
                         found[at].append(column.stored_as)
+                        if beside := self._beside.get(column.name):
+                            found[at].append(beside.stored_as)
         return found
 
     def _arrays(self, columns: Sequence[list[Any]]) -> list[pa.Array]:
@@ -216,6 +229,8 @@ class ImageReader:
             if as_read(column) != column:
                 known[column.name], lost = held_or_null(array, column)
                 unfit += lost
+            if beside := self._beside.get(column.name):
+                known[beside.name], _ = held_or_null(array, beside)
         whole = [known.get(one.name, pa.nulls(len(is_there), arrow_type(one))) for one in self._all]
         if self._masks:
             batch = pa.RecordBatch.from_arrays(whole, names=[one.name for one in self._all])

@@ -219,7 +219,7 @@ class WindowReader:
     ) -> None:
         """The columns that an event names are those of the table's definition."""
         version = self._at(event, table) if self._followed else self._history.latest(table)
-        own = {one.name for one in version.as_in_rows().in_oracle().columns}
+        own = {*version.as_in_rows().in_oracle().names_in_oracle}
         known = {*own, *version.stored, *version.excluded}
         if missing := sorted(own - named):
             raise SchemaMismatchError(

@@ -35,7 +35,7 @@ HeldAs = Annotated[
     str,
     Field(
         pattern=r"^(text(\([A-Z0-9]+\))?|double|decimal\(([1-9]|[12][0-9]|3[0-8]),([0-9]|[12][0-9]|3[0-8])\)|boolean(\(>0\))?|hex|base64"
-        r"|base64url|iso8601|timestamp|instant|date|microseconds|nanoseconds|snapshot|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$"
+        r"|base64url|iso8601|timestamp|instant(\+offset)?|date|microseconds|nanoseconds|snapshot|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$"
     ),
     AfterValidator(check_form),
 ]
@@ -206,7 +206,8 @@ class TableConfig(ConfigModel):
     NUMBER or FLOAT: ``text`` (exact), ``decimal(p,s)``, or ``double``, which may round; a NUMBER of
     up to 18 digits: ``boolean`` or ``boolean(>0)``. A DATE or TIMESTAMP: ``date``, ``text``,
     ``iso8601``, ``microseconds`` or ``nanoseconds`` since 1970, a TIMESTAMP also ``timestamp``. A
-    time with zone: ``instant`` (Delta's TIMESTAMP, in UTC) or ``iso8601``. An interval: ``iso8601``
+    time with zone: ``instant`` (Delta's TIMESTAMP, in UTC), ``iso8601``, or, WITH TIME ZONE,
+    ``instant+offset``, which adds a column ``<NAME>_OFFSET`` (``+02:00``). An interval: ``iso8601``
     or ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``, a RAW also ``text``
     (UTF-8) or ``text(WE8ISO8859P1)``, with Oracle's name of a character set. A LONG, LONG RAW or
     UROWID: ``snapshot``, which snapshots read; a change in the redo that gives one a value is

@@ -29,7 +29,7 @@ from cdc_core.decode.literals import (
 from cdc_core.decode.plan import Kind, plan_column
 from cdc_core.errors import RESNAPSHOT, DecodeError, SchemaMismatchError
 from cdc_core.schema.table import Column
-from cdc_core.schema.types import as_read
+from cdc_core.schema.types import is_held_otherwise
 
 _HINT = f"{RESNAPSHOT} reads the column's values instead of its DEFAULT clause."
 _STRING = r"'((?:[^']|'')*)'"
@@ -72,7 +72,7 @@ def default_scalar(column: Column) -> pa.Scalar | None:
     if value is None:
         return None
     scalar = pa.scalar(value, plan.type)
-    if as_read(column) == column:
+    if not is_held_otherwise(column):
         return scalar
     try:
         return held(pa.array([scalar]), column)[0]

@@ -105,9 +105,9 @@ def _images(
             replace_rows(values, list(plain), [(side or {}).get(column.name) for side in sides])
             for values, column in zip(columns, plan.columns, strict=True)
         ]
-    unfit = 0
+    unfit, read, source_of = 0, list(columns), dict(plan.beside)
     for at, column in plan.held:
-        columns[at], own = held_or_null(columns[at], column)
+        columns[at], own = held_or_null(read[source_of.get(at, at)], column)
         unfit += own
     mask = pa.array(is_null) if is_null.any() else None
     return pa.StructArray.from_arrays(columns, fields=plan.row_fields, mask=mask), unfit
@@ -117,7 +117,7 @@ def _absent(scanned: ScannedBatch, plan: TablePlan, plain: dict[int, PlainChange
     missing = ~scanned.carried
     for row, change in plain.items():
         missing[:, row] = [column.name in change.absent for column in plan.columns]
-    return names_where(missing, _names(plan))
+    return _named(missing, plan)
 
 
 def _before_absent(
@@ -130,8 +130,10 @@ def _before_absent(
         carried = change.before or {}
         missing[:, row] = [column.name not in carried for column in plan.columns]
     missing[:, scanned.operations == INSERT] = False
-    return names_where(missing, _names(plan))
+    return _named(missing, plan)
 
 
-def _names(plan: TablePlan) -> list[str]:
-    return [column.name for column in plan.columns]
+def _named(missing: npt.NDArray[np.bool_], plan: TablePlan) -> pa.ListArray:
+    for at, source in plan.beside:
+        missing[at] = missing[source]
+    return names_where(missing, [column.name for column in plan.columns])

@@ -22,7 +22,7 @@ from cdc_core.decode.character_sets import stored_text
 from cdc_core.decode.literals import LiteralRefusedError
 from cdc_core.errors import ANY_TABLE, DecodeError
 from cdc_core.schema.converters import converted
-from cdc_core.schema.table import Column
+from cdc_core.schema.table import OFFSET, WITH_OFFSET, Column
 from cdc_core.schema.types import (
     INSTANT,
     Printed,
@@ -263,6 +263,11 @@ def _instants(texts: pa.Array, column: Column) -> pa.Array:
     return found.cast(INSTANT)
 
 
+def _offsets(texts: pa.Array, _column: Column) -> pa.Array:
+    """``-11:00`` of ``2018-03-27 01:34:56.500000000 -11:00``."""
+    return pc.utf8_slice_codeunits(texts, -6)
+
+
 def _epoch_microseconds(texts: pa.Array, column: Column) -> pa.Array:
     return _timestamps(texts, column).cast(pa.int64())
 
@@ -382,6 +387,8 @@ _FORMS: dict[str, Callable[[pa.Array, Column], pa.Array]] = {
     "timestamp": _timestamps,
     "date": _days,
     "instant": _instants,
+    WITH_OFFSET: _instants,
+    OFFSET: _offsets,
     "iso8601": _iso8601,
     "microseconds": _microseconds,
     "nanoseconds": _epoch_nanoseconds,

@@ -9,13 +9,14 @@ from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
-from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.table import OFFSET, Column, TableSchema
 from cdc_core.schema.types import (
     NUMBER_TYPES,
     RESELECT,
     Printed,
     arrow_type,
     as_read,
+    is_held_otherwise,
     is_number_text,
     is_timestamp_text,
     printed_as,
@@ -79,7 +80,8 @@ class TablePlan:
     ``stored`` names the columns that LogMiner calls ``COL 1``, ``COL 2`` … where its dictionary
     does not know them; empty where that is not known, or where a column itself has such a name.
     ``object_sql`` is the table's name without a dictionary. ``held`` are the columns that the lake
-    holds in another form than they are read in, each by its place.
+    holds in another form than they are read in, each by its place. ``beside`` are the places of
+    columns that no statement names, each with the place of the column whose values it is made of.
 
     :func:`plan_table` makes one of each version, so a plan equals itself alone: what is kept by
     plan is found without a look at its columns.
@@ -91,6 +93,7 @@ class TablePlan:
     stored: tuple[str, ...] = ()
     object_sql: str = ""
     held: tuple[tuple[int, Column], ...] = ()
+    beside: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def row_fields(self) -> tuple[pa.Field, ...]:
@@ -119,7 +122,12 @@ def plan_table(schema: TableSchema) -> TablePlan:
         skipped=tuple(dict.fromkeys(skipped)),
         stored=() if any(map(is_dictionary_name, schema.stored)) else schema.stored,
         object_sql=f'"UNKNOWN"."OBJ# {schema.object_id}"' if schema.object_id else "",
-        held=tuple((at, one) for at, one in enumerate(schema.columns) if as_read(one) != one),
+        held=tuple((at, one) for at, one in enumerate(schema.columns) if is_held_otherwise(one)),
+        beside=tuple(
+            (at, schema.column_names.index(one.source))
+            for at, one in enumerate(schema.columns)
+            if one.form == OFFSET
+        ),
     )
 
 

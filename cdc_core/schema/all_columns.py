@@ -16,10 +16,10 @@ from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, UnsupportedTypeError
 from cdc_core.schema.converters import is_class
 from cdc_core.schema.forms import form_of
-from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.table import WITH_OFFSET, Column, TableSchema
 from cdc_core.schema.types import arrow_type
 
-_MERGING = frozenset({"boolean(>0)", "instant"})
+_MERGING = frozenset({"boolean(>0)", "instant", WITH_OFFSET})
 _PADDED = frozenset({"CHAR", "NCHAR"})
 """Values of another length, or of another type, have other blanks, in rows that nobody has
 changed."""

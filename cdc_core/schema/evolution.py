@@ -17,7 +17,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import Trouble
 from cdc_core.schema.all_columns import lost_identity
 from cdc_core.schema.ddl_reading import read_ddl
-from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.table import OFFSET_SUFFIX, Column, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.schema.widening import is_wider, wider
 
@@ -284,8 +284,9 @@ def identified(old: TableSchema, new: TableSchema, ddl: str = "") -> TableSchema
     if before in old.excluded:
         new = new.without([now])
     present = {one.name: one.stored_as for one in old.columns if one.stored_as not in old.dropped}
-    if before in present and before not in new.column_names and now in new.column_names:
-        present[now] = present[before]
+    for old_name, name in ((before, now), (f"{before}{OFFSET_SUFFIX}", f"{now}{OFFSET_SUFFIX}")):
+        if old_name in present and old_name not in new.column_names and name in new.column_names:
+            present[name] = present[old_name]
     given = list(old.identities)
     columns = []
     for column in new.columns:

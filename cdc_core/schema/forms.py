@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
 from cdc_core.config import TableConfig
-from cdc_core.errors import UnsupportedTypeError
+from cdc_core.errors import ConfigError, UnsupportedTypeError
 from cdc_core.schema.converters import form_by, is_class
-from cdc_core.schema.table import OR_NULL, Column
+from cdc_core.schema.table import OFFSET, OFFSET_SUFFIX, OR_NULL, WITH_OFFSET, Column
 from cdc_core.schema.types import RESELECT, family_of, is_decimal, may_be_unfit
 
 
@@ -50,5 +51,31 @@ def _wanted(config: TableConfig, column: Column) -> str:
 def in_forms(
     config: TableConfig, columns: tuple[Column, ...], key: Collection[str]
 ) -> tuple[Column, ...]:
-    """The columns with the forms that the configuration wants."""
-    return tuple(replace(column, held_as=form_of(config, column, key)) for column in columns)
+    """The columns with the forms that the configuration wants; behind each whose offset stands in a
+    column of its own, that column.
+
+    Raises:
+        ConfigError: The table has a column of that name.
+    """
+    known = {one.name: one for one in columns if one.form == OFFSET}
+    found: list[Column] = []
+    for column in columns:
+        if column.name in known:
+            continue
+        held = replace(column, held_as=form_of(config, column, key))
+        found.append(held)
+        if held.form == WITH_OFFSET:
+            beside = f"{held.name}{OFFSET_SUFFIX}"
+            stored_as = known[beside].stored_as if beside in known else beside
+            found.append(
+                replace(held, name=beside, stored_as=stored_as, held_as=OFFSET, nullable=True)
+            )
+    names = Counter(one.name for one in found)
+    if twice := [name for name, times in names.items() if times > 1]:
+        raise ConfigError(
+            f"the table has a column of the name that {WITH_OFFSET} gives to an offset",
+            hint="Name another form for the column, such as iso8601, which keeps its offset in text.",
+            table=config.table,
+            columns=", ".join(twice),
+        )
+    return tuple(found)

@@ -29,6 +29,14 @@ identify them."""
 OR_NULL = " or null"
 """Behind a column's form: what it does not hold is NULL."""
 
+WITH_OFFSET = "instant+offset"
+"""The form of a time with zone of which the lake holds the moment, and its offset in a column
+beside."""
+
+OFFSET, OFFSET_SUFFIX = "offset", "_OFFSET"
+"""The form of that column, which no table of Oracle has, and how its name ends: what is in front is
+the name of the column beside which it stands."""
+
 LOB_TYPES = frozenset({"CLOB", "NCLOB", "BLOB", "XMLTYPE", "JSON"})
 IN_ROW_BYTES_MAX = {"VARCHAR2": 4000, "NVARCHAR2": 4000, "RAW": 2000}
 """A column that may be longer is stored as a LOB (Database SQL Language Reference 19c, "Extended
@@ -70,6 +78,18 @@ class Column:
     def nulls_unfit(self) -> bool:
         """Does a value that the form does not hold become NULL (``on_unfit_value: null``)?"""
         return self.held_as.endswith(OR_NULL)
+
+    @property
+    def source(self) -> str:
+        """The column of Oracle's table that has the value."""
+        return self.name.removesuffix(OFFSET_SUFFIX) if self.form == OFFSET else self.name
+
+    def under(self, names: Mapping[str, str]) -> Column:
+        """The column where columns of Oracle's table have other names."""
+        if self.source not in names:
+            return self
+        suffix = OFFSET_SUFFIX if self.form == OFFSET else ""
+        return replace(self, name=f"{names[self.source]}{suffix}")
 
     def __post_init__(self) -> None:
         if not self.stored_as:
@@ -183,6 +203,11 @@ class TableSchema:
         return tuple(column.name for column in self.columns)
 
     @property
+    def names_in_oracle(self) -> tuple[str, ...]:
+        """The same, without those that no table of Oracle has."""
+        return tuple(column.name for column in self.columns if column.form != OFFSET)
+
+    @property
     def is_by_row_id(self) -> bool:
         """Does the ROWID identify a row?"""
         return self.key == (ROW_ID,)
@@ -250,7 +275,9 @@ class TableSchema:
         fresh = [name for name in names if name not in self.excluded]
         if not fresh:
             return self
-        columns = tuple(column for column in self.columns if column.name not in names)
+        columns = tuple(
+            one for one in self.columns if one.name not in names and one.source not in names
+        )
         excluded = (*self.excluded, *fresh)
         return replace(self, columns=columns, excluded=excluded, given=self.identities)
 

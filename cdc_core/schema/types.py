@@ -64,7 +64,7 @@ import pyarrow as pa
 
 from cdc_core.errors import UnsupportedTypeError
 from cdc_core.model.identifiers import TableId, quote
-from cdc_core.schema.table import Column, TableSchema
+from cdc_core.schema.table import OFFSET, WITH_OFFSET, Column, TableSchema
 
 DECIMAL_DIGITS_MAX = 38
 INT64_DIGITS_MAX = 18
@@ -102,7 +102,7 @@ FORMS: Mapping[str, frozenset[str]] = {
     "FLOAT": frozenset({"text", "double"}),
     "DATE": _OF_MOMENTS,
     "TIMESTAMP": _OF_MOMENTS | {"timestamp"},
-    "TIMESTAMP WITH TIME ZONE": _OF_ZONED,
+    "TIMESTAMP WITH TIME ZONE": _OF_ZONED | {WITH_OFFSET},
     "TIMESTAMP WITH LOCAL TIME ZONE": _OF_ZONED,
     "INTERVAL YEAR TO MONTH": _OF_INTERVALS,
     "INTERVAL DAY TO SECOND": _OF_INTERVALS,
@@ -126,6 +126,7 @@ _FORM_TYPES = {
     "boolean(>0)": pa.bool_(),
     "timestamp": pa.timestamp("us"),
     "instant": INSTANT,
+    WITH_OFFSET: INSTANT,
     "date": pa.date32(),
     "iso8601": pa.string(),
     "microseconds": pa.int64(),
@@ -200,6 +201,8 @@ def arrow_type(column: Column) -> pa.DataType:
 def _held_type(column: Column) -> pa.DataType:
     """What ``columns_as`` or ``types_as`` makes of the column."""
     form, family = column.form, family_of(column)
+    if form == OFFSET:
+        return pa.string()
     if is_converted(column):
         arrow_type(replace(column, held_as=""))  # the column's own type is captured
         return converter_of(form)[1]
@@ -255,6 +258,8 @@ def as_read(column: Column) -> Column:
     """The column as both paths read it, before :mod:`cdc_core.decode.held` gives its values the
     form that is asked for."""
     form = column.form
+    if form == OFFSET:
+        return column  # of which it is read tells its name
     if column.nulls_unfit:
         is_text = is_moment(column) or pa.types.is_decimal(arrow_type(column))
         return replace(column, held_as="text" if is_text and not is_converted(column) else "")
@@ -262,6 +267,11 @@ def as_read(column: Column) -> Column:
         return column
     as_text = is_moment(column) and not is_converted(column)
     return replace(column, held_as="text" if as_text else "")
+
+
+def is_held_otherwise(column: Column) -> bool:
+    """Does the lake hold other values than are read (:mod:`cdc_core.decode.held`)?"""
+    return column.form == OFFSET or as_read(column) != column
 
 
 def may_be_unfit(column: Column) -> bool:
@@ -409,7 +419,7 @@ def select_expression(column: Column) -> str:
     double and TO_CHAR may round; TIMESTAMP(7-9) and what else is held as text goes as Oracle prints
     it.
     """
-    name = quote(column.name)
+    name, value = quote(column.name), quote(column.source)
     if column.data_type == "ROWID":
         return f"ROWIDTOCHAR({column.sql}) AS {name}"
     if column.data_type == "UROWID":
@@ -425,7 +435,7 @@ def select_expression(column: Column) -> str:
         return f"TO_CHAR({moment}, '{_TIMESTAMP_TEXT_FORMAT}') AS {name}"
     match printed_as(column):
         case Printed.ZONED:
-            return f"TO_CHAR({name}, '{_ZONED_TEXT_FORMAT}') AS {name}"
+            return f"TO_CHAR({value}, '{_ZONED_TEXT_FORMAT}') AS {name}"
         case Printed.YEAR_TO_MONTH | Printed.DAY_TO_SECOND:
             return f"TO_CHAR({name}) AS {name}"
     return name

@@ -100,7 +100,7 @@ def checked_condition(text: str, schema: TableSchema, *, is_kept: bool = False) 
 
 
 def _columns(schema: TableSchema) -> frozenset[str]:
-    return frozenset((*schema.column_names, *schema.excluded))
+    return frozenset((*schema.names_in_oracle, *schema.excluded))
 
 
 def _parsed(condition: str, schema: TableSchema) -> exp.Expression:

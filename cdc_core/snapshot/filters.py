@@ -89,7 +89,7 @@ def _check_columns(select: exp.Select, schema: TableSchema) -> None:
     }
     if len(named) < len(select.expressions):
         raise _refused("it selects something else than columns", schema)
-    if lacking := [one for one in schema.column_names if one not in named]:
+    if lacking := [one for one in schema.names_in_oracle if one not in named]:
         raise _refused(f"it lacks captured columns: {', '.join(lacking)[:200]}", schema)
 
 

@@ -47,9 +47,7 @@ def under_names(schema: TableSchema, names: Mapping[str, str]) -> TableSchema:
     """The definition with other names of columns."""
     if not names:
         return schema
-    columns = tuple(
-        replace(column, name=names.get(column.name, column.name)) for column in schema.columns
-    )
+    columns = tuple(column.under(names) for column in schema.columns)
     return replace(schema, columns=columns, key=tuple(names.get(name, name) for name in schema.key))
 
 

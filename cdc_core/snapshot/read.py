@@ -39,6 +39,7 @@ from cdc_core.schema.types import (
     arrow_schema,
     as_read,
     empty_lob_expression,
+    is_held_otherwise,
     is_moment,
     is_read_as_bytes,
     is_timestamp_text,
@@ -370,7 +371,7 @@ def _held(
     """The rows in the forms that the lake holds."""
     columns = []
     for column, values in zip(schema.columns, batch.columns, strict=True):
-        if as_read(column) != column:
+        if is_held_otherwise(column):
             values, unfit = held_or_null(values, column)
             if unfit and told is not None:
                 told(unfit)

@@ -459,7 +459,7 @@ class Context:
         config = self.config.entries.get(schema.table)
         if config is None:
             return schema
-        return schema.without(config.column_rule.left_out(schema.column_names))
+        return schema.without(config.column_rule.left_out(schema.names_in_oracle))
 
     def masks(self, table: TableId) -> Masks:
         """What stands in place of the values of a table's columns."""

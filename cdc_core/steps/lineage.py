@@ -137,7 +137,7 @@ def _columns(schema: TableSchema, layer: str, taken: tuple[str, str]) -> dict[st
     masked, fields, columns = dict(schema.masked), {}, []
     for column in schema.columns:
         logged = f"after.{column.stored_as}"
-        source, target = (column.name, logged) if layer == "changelog" else (logged, column.name)
+        source, target = (column.source, logged) if layer == "changelog" else (logged, column.name)
         is_masked = layer == "changelog" and column.name in masked
         made = lineage.Transformation(
             "DIRECT", "TRANSFORMATION" if is_masked else "IDENTITY", masking=is_masked

@@ -26,7 +26,7 @@ from cdc_core.schema.catalog import read_object_names
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.forms import form_of, in_forms
 from cdc_core.schema.masks import mask_refusal, masks_of
-from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
+from cdc_core.schema.table import OFFSET, ROW_DIGEST, ROW_ID, TableSchema
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import captured_objects, join_tables
@@ -365,7 +365,7 @@ def _columns_changed(ctx: Context, config: TableConfig, latest: TableSchema) -> 
         yield Change(config.table, f"waits for a snapshot of its own: {reason}", partial(
             _remark, ctx, config, reason, "reads it by the new filter"
         ))  # fmt: skip
-    fresh = [name for name in latest.column_names if config.excludes(name)]
+    fresh = [name for name in latest.names_in_oracle if config.excludes(name)]
     masked = masks_of(config, latest.columns)
     changed = sorted({name for name, _ in {*masked} ^ {*latest.masked}})
     if fresh:
@@ -399,7 +399,8 @@ def _stopping_reason(ctx: Context, config: TableConfig, latest: TableSchema) -> 
         held = [
             column.name
             for column in latest.columns
-            if column.form != replace(column, held_as=form_of(config, column, latest.key)).form
+            if column.form != OFFSET
+            and column.form != replace(column, held_as=form_of(config, column, latest.key)).form
         ]
     except ConverterError as error:
         return error.what_happened

@@ -20,7 +20,7 @@ FORMS: dict[str, Any] = {
     "on_unfit_value": "null",
     "columns_as": {"RAWS": "text(WE8ISO8859P1)", "re:FLAG|ACTIVE": "boolean(>0)"},
     "types_as": {
-        "TIMESTAMP WITH TIME ZONE": "instant",
+        "TIMESTAMP WITH TIME ZONE": "instant+offset",
         "TIMESTAMP WITH LOCAL TIME ZONE": "instant",
         "DATE": "date",
     },
@@ -32,7 +32,7 @@ ROWS = (
     "NULL, NULL, TO_DATE('2001-02-03 01', 'YYYY-MM-DD HH24'), 0, NULL",
     "NULL, NULL, NULL, NULL, NULL",
 )
-SHOWN = """SELECT ID, TO_CHAR(SYS_EXTRACT_UTC(AT), 'YYYY-MM-DD HH24:MI:SS.FF6'), TO_CHAR(SYS_EXTRACT_UTC(LOCAL), 'YYYY-MM-DD HH24:MI:SS.FF6'),
+SHOWN = """SELECT ID, TO_CHAR(SYS_EXTRACT_UTC(AT), 'YYYY-MM-DD HH24:MI:SS.FF6'), TO_CHAR(AT, 'TZH:TZM'), TO_CHAR(SYS_EXTRACT_UTC(LOCAL), 'YYYY-MM-DD HH24:MI:SS.FF6'),
  TO_CHAR(DAY, 'YYYY-MM-DD'), SIGN(FLAG), RAWTOHEX(RAWS) FROM T AS OF SCN :scn
  WHERE MOD(ID, 10) <> 3 ORDER BY ID"""
 UNFIT = 3
@@ -81,7 +81,7 @@ def test_forms_reach_delta_on_every_way(tmp_path: Path, spark_process: None) -> 
             list(pipeline.run_once())
             pipeline.rebuild_mirror(T)
             check(oracle, pipeline, tmp_path)
-            assert {row[6:] for row in mirror(tmp_path)} == {(date(2001, 2, 3), True)}
+            assert {row[7:] for row in mirror(tmp_path)} == {(date(2001, 2, 3), True)}
 
 
 def check(oracle: Oracle, pipeline: Pipeline, path: Path) -> None:
@@ -94,17 +94,18 @@ def check(oracle: Oracle, pipeline: Pipeline, path: Path) -> None:
             (
                 key,
                 at and datetime.fromisoformat(f"{at}+00:00"),
+                offset,
                 local and datetime.fromisoformat(f"{local}+00:00"),
                 day and date.fromisoformat(day),
                 None if flag is None else flag > 0,
                 raws and bytes.fromhex(raws).decode("latin-1"),
             )
-            for key, at, local, day, flag, raws in cursor
+            for key, at, offset, local, day, flag, raws in cursor
         ]
     rows = mirror(path)
-    assert [row[:6] for row in rows if row[0] % 10 != UNFIT] == expected
-    unfit = [row[1:5] for row in rows if row[0] % 10 == UNFIT]
-    assert unfit == [(None, None, None, False)] * len(unfit)
+    assert [row[:7] for row in rows if row[0] % 10 != UNFIT] == expected
+    unfit = [row[1:6] for row in rows if row[0] % 10 == UNFIT]
+    assert unfit == [(None, None, None, None, False)] * len(unfit)
     assert unfit
 
 
@@ -115,6 +116,6 @@ def mirror(path: Path) -> list[tuple[Any, ...]]:
     rows = pa.table(found.read_all())
     names = [one for one in rows.schema.names if not one.startswith("_cdc_")]
     columns = [rows[name].to_pylist() for name in names]
-    kinds = [str(rows.schema.field(name).type) for name in names[1:4]]
-    assert (kinds[0], kinds[2]) == ("timestamp[us, tz=UTC]", "date32[day]")
+    kinds = [str(rows.schema.field(name).type) for name in names[1:5]]
+    assert (kinds[0], kinds[3]) == ("timestamp[us, tz=UTC]", "date32[day]")
     return list(zip(*columns, strict=True))

@@ -31,7 +31,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 """Every dictionary."""
 _OPS = {1: "c", 2: "d", 3: "u"}
-_NUMBERING = ("_cdc_ordinal", "_cdc_landed")
+_NUMBERING = ("_cdc_ordinal", "_cdc_landed", "_cdc_redo_sql")
 """What is not the database's: how a pass numbers its rows, and when."""
 
 

@@ -21,7 +21,7 @@ from cdc_core.landing.manifest import WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.streams import StreamEnd
-from cdc_core.schema.table import TableSchema
+from cdc_core.schema.table import OFFSET, TableSchema
 from cdc_core.stage.committed import committed_ledger
 from cdc_core.stage.definitions import SCHEMA_CHANGES, DefinitionChange
 from cdc_core.stage.transactions import transaction_rows
@@ -180,6 +180,7 @@ def _place(row: dict[str, object]) -> tuple[object, ...]:
 
 
 def _described(schema: TableSchema, previous: Mapping[str, str]) -> dict[str, object]:
+    in_oracle = [one for one in schema.columns if one.form != OFFSET]
     return {
         "columns": [
             {
@@ -195,7 +196,7 @@ def _described(schema: TableSchema, previous: Mapping[str, str]) -> dict[str, ob
                 "identity": is_identity(column),
                 "character_set": character_set(column, schema),
             }
-            for position, column in enumerate(schema.columns, start=1)
+            for position, column in enumerate(in_oracle, start=1)
         ],
         "key": list(schema.key),
     }
