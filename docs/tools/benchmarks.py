@@ -43,6 +43,9 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     used = ", ".join(
         f"{name} {figure(spent)}" for name, spent in row["cpu_seconds"].items() if spent
     )
+    ends = row.get("spread", {}).get("cpu_seconds")
+    if ends:
+        used += f" ({figure(ends[0])}–{figure(ends[1])} in all, {row['runs']} runs)"
     return [
         row["question"] + (" (warm)" if row["warm"] else ""),
         f"{figure(row['ours'])} {row['unit']}",
