@@ -84,7 +84,10 @@ def _records(
 
 
 def _is_replay(run: dg.DagsterRun, taken_up_to: Scn) -> bool:
-    """Are all windows of the run at or below this SCN? Not where its tags do not say that."""
+    """Are all windows of the run at or below this SCN? Not where its tags do not say that, nor
+    where it stays, to take new ones."""
+    if MINUTES_TAG in run.tags:
+        return False
     tags = [tag for tag in (RANGE_START_TAG, RANGE_END_TAG, PARTITION_TAG) if tag in run.tags]
     try:
         return bool(tags) and all(window_end(run.tags[tag]) <= taken_up_to for tag in tags)

@@ -131,6 +131,22 @@ def test_a_window_that_fails_is_left_to_the_next_run(
     assert request.tags["dagster/asset_partition_range_start"] == partition(3500, 4000)
 
 
+def test_the_sensor_requests_nothing_while_a_run_stays(
+    pipeline: StandIn, staying: dg.RepositoryDefinition, instance: dg.DagsterInstance
+) -> None:
+    """Though all tables have the windows of its range, which would be a replay of any other run."""
+    sensors = Sensors(staying, instance)
+    request = sensors.request("windows")
+    for _ in range(4):
+        window = pipeline.pending_windows()[0]
+        pipeline.capture_window(window)
+        pipeline.apply_window(window)
+    sensors.start(request, dg.DagsterRunStatus.STARTED)
+    found = sensors.tick("windows")
+    assert not found.run_requests
+    assert "is started" in (found.skip_message or "")
+
+
 def test_windows_come_while_it_stays(
     oracle: Oracle, tmp_path: Path, home: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
