@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cdc_core.config import LakeConfig
+
 SHORT_LIVED = (
     # The quick compiler alone: no JVM of a test lives long enough for what the second one makes to pay for itself.
     "-XX:TieredStopAtLevel=1",
@@ -38,3 +44,14 @@ SMALL_WORK = {
 def spark_submit_options() -> str:
     """Both, for ``SPARK_SUBMIT_OPTS``: a JVM takes Spark's settings as properties."""
     return " ".join((*SHORT_LIVED, *(f"-D{name}={value}" for name, value in SMALL_WORK.items())))
+
+
+def small_session(lake: Path | LakeConfig) -> Any:
+    """A session for a test's own statements, whose plans are interpreted and taken as they are."""
+    from cdc_core.config import LakeConfig
+    from cdc_core.spark.session import expect_small_work, start_session
+
+    config = LakeConfig(path=str(lake), driver_memory="1g") if isinstance(lake, Path) else lake
+    session = start_session(config)
+    expect_small_work(session)
+    return session

@@ -21,6 +21,7 @@ from cdc_core.delta.appending import (
 from cdc_core.delta.history import read_log
 from cdc_core.errors import CommitConflictError, LakeError
 from tests.delta.plain_reader import rows_of
+from tests.jvm import small_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +110,7 @@ def test_three_readers_agree_after_each_change(
 ) -> None:
     """Columns, fields and comments in a plain table, of which DuckDB is the third reader; then names by column mapping, and Spark goes on
     with what it finds."""
-    session = _session(tmp_path)
+    session = small_session(tmp_path)
     _alter(table, lambda one: one.with_columns([TEXT, TIME]))
     _alter(table, lambda one: one.with_columns([pa.field("B", pa.int64())], ["after"]))
     _alter(table, lambda one: one.commented(["after", "B"], "Oracle column C"))
@@ -199,10 +200,3 @@ def test_a_table_that_asks_for_more_is_left_to_others(table: str) -> None:
     log = read_log(table)
     assert log is not None
     assert not takes_changes(table, log)
-
-
-def _session(folder: Path) -> Any:
-    from cdc_core.config import LakeConfig
-    from cdc_core.spark.session import start_session
-
-    return start_session(LakeConfig(path=str(folder), driver_memory="1g"))

@@ -14,6 +14,7 @@ from cdc_core.delta.row_counts import count_rows
 from tests.delta.histories import History, Row
 from tests.delta.plain_reader import rows_of
 from tests.delta.vectors import with_vectors
+from tests.jvm import small_session
 
 OURS = ("append", "append", "replace", "alter", "say_nothing", "try_again", "clean_up")
 MARKING = (*OURS, "mark", "mark", "mark")
@@ -71,7 +72,7 @@ def test_with_deletion_vectors(tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("has_vectors", [False, True], ids=["plain", "with-vectors"])
 def test_beside_spark(tmp_path: Path, spark_process: None, *, has_vectors: bool) -> None:
     """Three readers, and a third writer."""
-    session = _session(tmp_path)
+    session = small_session(tmp_path)
     history = History(str(tmp_path / "t"), Random(5), {}, session)
     if has_vectors:
         with_vectors(history.path)
@@ -86,15 +87,8 @@ def test_long_histories(
     tmp_path: Path, spark_process: None, seed: int, *, has_vectors: bool
 ) -> None:
     """The same over checkpoints of all three writers, and logs that were cleaned up between them."""
-    session = _session(tmp_path)
+    session = small_session(tmp_path)
     history = History(str(tmp_path / "t"), Random(seed), {}, session)
     if has_vectors:
         with_vectors(history.path)
     live(history, (MARKING if has_vectors else OURS + DELTA_RS) + SPARK, 40, session)
-
-
-def _session(folder: Path) -> Any:
-    from cdc_core.config import LakeConfig
-    from cdc_core.spark.session import start_session
-
-    return start_session(LakeConfig(path=str(folder), driver_memory="1g"))

@@ -12,16 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cdc_core.config import LakeConfig
 from cdc_core.errors import DecodeError
 from cdc_core.lake.rows import by_key
 from cdc_core.lake.rows.by_key import Counting, KeyedChanges, Reduction, whole_keys
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST
-from cdc_core.spark.session import start_session
 from cdc_core.stage.changes import LIGHT, AddedColumn
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema
 from cdc_core.stage.multiset.copies import copies_source, count_copies
+from tests.jvm import small_session
 from tests.stage import test_copies as copies
 from tests.stage import test_reducing as reducing
 
@@ -53,7 +52,7 @@ def test_tasks_find_what_this_process_finds(spark_process: None, tmp_path: Path)
     right in a mirror already; a column that was added later."""
     changes = [change for case in range(200) for change in reducing.played(case)[1].changes]
     expected = reducing.source_of(tmp_path, changes)
-    session = start_session(LakeConfig(path=str(tmp_path), driver_memory="1g"))
+    session = small_session(tmp_path)
     rule = Reduction(reducing.SCHEMA, has_gaps=False)
     every = keyed(session, changes, reducing.SCHEMA)
     assert told(every.derived(rule).toArrow().to_pylist()) == told(expected)
@@ -93,7 +92,7 @@ def test_tasks_count_as_this_process_counts(spark_process: None, tmp_path: Path)
     changes = copies.landed(tmp_path, every)
     wanted = count_copies(changes.light(), copies.SCHEMA, read_scn=copies.READ_SCN)
     expected = copies_source(changes, wanted, copies.SCHEMA).to_pylist()
-    session = start_session(LakeConfig(path=str(tmp_path), driver_memory="1g"))
+    session = small_session(tmp_path)
     rule = Counting(copies.SCHEMA, has_gaps=False, read_scn=copies.READ_SCN)
     counted = keyed(session, every, copies.SCHEMA)
     found = counted.derived(rule).toArrow()

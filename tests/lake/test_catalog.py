@@ -12,9 +12,10 @@ from pydantic import ValidationError
 
 from cdc_core.config import LakeConfig, SourceConfig
 from cdc_core.errors import ConfigError
-from cdc_core.spark.session import start_session, stop_spark
+from cdc_core.spark.session import stop_spark
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import ADMIN
+from tests.jvm import small_session
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 
 SCHEMA = OWNER.lower()
@@ -55,7 +56,7 @@ def _config(oracle: Oracle, path: Path, *tables: str, **lake: Any) -> SourceConf
 
 
 def _rows(config: SourceConfig, sql: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in start_session(config.lake).sql(sql).collect()]
+    return [tuple(row) for row in small_session(config.lake).sql(sql).collect()]
 
 
 def _window(oracle: Oracle, pipeline: Pipeline, *statements: str) -> None:

@@ -43,10 +43,10 @@ from cdc_core.lake.mirror.ways import choose
 from cdc_core.lake.rows.multiset import CopiesRule
 from cdc_core.lake.rows.staging import staged_rows
 from cdc_core.lake.table_context import TableWork, no_fence
-from cdc_core.spark.session import start_session
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.merge import WindowMerge
 from cdc_core.stage.reduction import source_schema
+from tests.jvm import small_session
 from tests.lake.test_foreign_writer import append_foreign
 from tests.stage import test_copies as copies
 from tests.stage.landed import Row, Source, Window, order, orders_schema
@@ -539,7 +539,7 @@ def _held(work: TableWork) -> list[str]:
 )
 def test_both_forms_make_the_same_mirror(tmp_path: Path, spark_process: None, kind: str) -> None:
     """Spark's MERGE and the rewriting, of the same mirror and window, leave the same rows and count alike."""
-    session = start_session(LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g"))
+    session = small_session(tmp_path / "lake")
     case = random_case(Random(kind), kind)
     sent = pa.Table.from_pylist(case.source, source_schema(case.schema))
     ours, sparks = (
@@ -565,7 +565,7 @@ def test_both_forms_make_the_same_mirror(tmp_path: Path, spark_process: None, ki
 @pytest.mark.spark
 def test_both_forms_count_equal_rows_alike(tmp_path: Path, spark_process: None) -> None:
     """Of a window into a mirror that it was counted for, and into one that has lost a copy since."""
-    session = start_session(LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g"))
+    session = small_session(tmp_path / "lake")
     schema = copies.SCHEMA
     commit, rule = CommitInfo(doing="merging", metadata="{}", txn=("a", 1)), CopiesRule(schema)
     cases = [window_of(tmp_path, case) for case in range(40)]
@@ -628,7 +628,7 @@ def test_spark_takes_a_mirror_on_that_was_written_anew(
         check(lake, lambda tx: tx.update(ids[5], {"NAME": "one"}), lambda tx: tx.delete(ids[1]))
         == "WRITE"
     )
-    session = start_session(LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g"))
+    session = small_session(tmp_path / "lake")
     read = session.sql(
         f"SELECT * FROM delta.`{_path(tmp_path)}` WHERE ID BETWEEN 4 AND 6"
     ).collect()

@@ -125,6 +125,11 @@ def test_values_in_quotes_stay_out_of_unknown_errors() -> None:
     assert "top secret" not in str(error)
 
 
+def test_of_unknown_errors_some_hundred_characters_are_said() -> None:
+    error = cdc_error(oracledb.DatabaseError(f"ORA-01861: {'no end ' * 100}\nand more"))
+    assert str(error).startswith(f"ORA-01861: {'no end ' * 100}"[:200] + " (ora=")
+
+
 def test_a_port_where_nobody_listens_is_unavailable_and_the_password_stays_out() -> None:
     config = OracleConfig(dsn="127.0.0.1:1/X", user="u", password="topsecret")
     with pytest.raises(OracleUnavailableError, match=r"oracle\.dsn") as caught:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from cdc_core.model.identifiers import TableId
-from cdc_core.spark.session import start_session
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
+from tests.jvm import small_session
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 from tests.steps.test_late_commits import second_instance
 
@@ -51,7 +51,7 @@ def test_a_stream_of_a_change_log_gets_each_row_once_and_views_show_one_moment(
     config = oracle.config(tmp_path, "ONE")
     with Pipeline(config) as pipeline:
         list(pipeline.run_once())
-        spark = start_session(config.lake)
+        spark = small_session(config.lake)
         changelog = tmp_path / "lake" / "src" / "changelog" / "demo.one"
         target = tmp_path / "target"
 

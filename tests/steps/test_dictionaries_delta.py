@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cdc_core.spark.session import start_session
 from cdc_core.steps import Pipeline
 from oracle_embedded.redo.settings import DEFAULT_WARTS
 from tests.invariants.compare import compare
+from tests.jvm import small_session
 from tests.lake.test_envelope import events_by_duckdb
 from tests.oracle.embedded import ADMIN, running_oracle
 from tests.steps.harness import table_id
@@ -82,7 +82,7 @@ def test_every_way_reaches_delta_and_both_engines_show_the_same_events(
                 with oracle.owner() as connection:
                     found = compare(connection, "T", ["ID"], mirror, record.mirror_scn)
                 assert found.is_equal, (name, found)
-        spark = start_session(next(iter(opened.values())).config.lake)
+        spark = small_session(next(iter(opened.values())).config.lake)
         for name, pipeline in opened.items():
             shown = {
                 engine: pipeline.records.events_sql(T, engine, "UTC", unavailable="it's away")

@@ -20,8 +20,8 @@ from deltalake.schema import PrimitiveType
 from cdc_core.config import LakeConfig
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
-from cdc_core.spark.session import SMALL_WORK, start_session
 from cdc_core.steps.source_checks import delta_findings
+from tests.jvm import small_session
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.memory_lake import MemoryLake
@@ -295,9 +295,7 @@ def outcomes(
         source.run()
         change_all(oracle, names, "INSERT INTO {} VALUES (10, 'gone')", "DELETE FROM {} WHERE ID = 2")  # fmt: skip
         source.windows()
-        spark = start_session(source.pipeline.config.lake)
-        for setting, value in SMALL_WORK.items():
-            spark.conf.set(setting, value)
+        spark = small_session(source.pipeline.config.lake)
         for trial, name in names.items():
             case, layer = TRIALS[trial]
             try:
