@@ -605,6 +605,13 @@ def test_a_late_commit_of_which_rows_may_be_missing_stops_its_tables() -> None:
     assert reasons(found) == [(("HR.EMP",), "its beginning was never seen")]
 
 
+def test_a_start_without_its_full_xid_takes_the_slot_from_whoever_has_it() -> None:
+    """The COMMIT of the one before comes later, if at all, and what follows in the slot is not its own."""
+    found = followed([row(START), row(INSERT), row(START, P1)])
+    assert found.open == [(x(X1), "displaced")]
+    assert followed([row(START, P1)]).open == []
+
+
 def test_a_batch_of_many_transactions_is_followed_like_its_rows() -> None:
     rows: Rows = []
     for number in range(40):

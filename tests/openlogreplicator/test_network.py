@@ -117,7 +117,7 @@ def test_the_server_dies_at_random_and_nothing_is_lost_or_doubled(
     rng = Random(11)
     key = 10
     with oracle.owner() as one, oracle.owner() as two:
-        for _ in range(50):
+        for _ in range(25):
             for connection in (one, two):
                 cursor = connection.cursor()
                 key += 1
