@@ -139,7 +139,7 @@ METRICS = _metrics(
     ),
     (
         "redolake_table_lag_seconds", "gauge", "table",
-        "How far the mirror is behind the clock.",
+        "How far the mirror is behind, by the clock of the database.",
         "MilliSecondsBehindSource LagFromSourceInMilliseconds",
     ),
     (

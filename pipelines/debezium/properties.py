@@ -400,7 +400,8 @@ _GROUPS: dict[str, tuple[_Entry, ...]] = {
         (
             "time.precision.mode", DIFFERS, "tables[].types_as",
             "By default a DATE or TIMESTAMP is a timestamp in Delta. `isostring` becomes `iso8601`, "
-            "`microseconds` and `nanoseconds` keep their names. `structured` is not offered: SQL takes "
+            "`microseconds` and `nanoseconds` keep their names. A time with zone is text, or with "
+            "`instant+offset` a timestamp and its offset. `structured` is not offered: SQL takes "
             "the parts of a timestamp, and files are skipped by timestamps, not by structs. What no "
             "timestamp holds (years before Christ, nanoseconds) is kept by `text`.",
         ),
