@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ from cdc_core.delta.history import read_commits, read_log
 from cdc_core.delta.missing_files import gone_files
 from cdc_core.errors import LakeError
 from cdc_core.lake.applied_in_delta import AppliedInDelta, read_taken
-from cdc_core.lake.apply.chunk_prewrite import ChunkAhead, begin_chunk
-from cdc_core.lake.apply.chunks import apply_chunk, holds_alone, remove_gone
+from cdc_core.lake.apply.chunk_prewrite import ChunkPrewrite, begin_chunk
+from cdc_core.lake.apply.chunks import apply_chunk, can_append, remove_gone
 from cdc_core.lake.apply.emptied_partitions import empty_partitions
 from cdc_core.lake.apply.replay import rebuild_mirror, replay_window, restore_quarantine
 from cdc_core.lake.apply.truncation import Truncation, truncate
@@ -176,23 +175,8 @@ class DeltaTableLake(TableLake):
         quarantine = QuarantineTable(self.work)
         return [quarantine.path] if quarantine.forget_text() else []
 
-    def begin_chunk(
-        self,
-        schema: TableSchema,
-        snapshot_id: str,
-        number: int,
-        scn: int,
-        landed: datetime,
-        *,
-        scn_high: int | None = None,
-        have_own_keys: bool = False,
-    ) -> ChunkAhead | None:
-        return begin_chunk(
-            self.work, schema, snapshot_id, number, scn, landed, scn_high=scn_high,
-            holds_alone=lambda own: holds_alone(
-                own, snapshot_id, scn, is_exact=scn_high is None, have_own_keys=have_own_keys
-            ),
-        )  # fmt: skip
+    def begin_chunk(self, manifest: ChunkManifest) -> ChunkPrewrite | None:
+        return begin_chunk(self.work, manifest, can_append=can_append)
 
     def apply_chunk(
         self,
@@ -201,7 +185,7 @@ class DeltaTableLake(TableLake):
         *,
         position: int | None = None,
         asked: Sequence[Sequence[Any]] | None = None,
-        ahead: ChunkAhead | None = None,
+        ahead: ChunkPrewrite | None = None,
     ) -> TableApplied:
         return apply_chunk(self.work, manifest, paths, position=position, asked=asked, ahead=ahead)
 

@@ -8,14 +8,13 @@ threads. Work on one table must not overlap; callers hold a lease and give its c
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from cdc_core.config import MaintenanceConfig
 from cdc_core.lake.applied_in_delta import AppliedInDelta
-from cdc_core.lake.apply.chunk_prewrite import ChunkAhead
+from cdc_core.lake.apply.chunk_prewrite import ChunkPrewrite
 from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.catalog import Registration
 from cdc_core.lake.comparison.sides import MirrorComparison
@@ -130,30 +129,10 @@ class TableLake(Protocol):
         """Remove the redo text of all rows in quarantine; return the folders on which VACUUM must
         be run. Repeatable."""
 
-    def begin_chunk(
-        self,
-        schema: TableSchema,
-        snapshot_id: str,
-        number: int,
-        scn: int,
-        landed: datetime,
-        *,
-        scn_high: int | None = None,
-        have_own_keys: bool = False,
-    ) -> ChunkAhead | None:
-        """Begin to write the files of a chunk while it is read; give what this returns to
-        :meth:`apply_chunk`, and discard it behind that.
-        None where nothing is gained: the rows cannot simply be appended.
-
-        Args:
-            schema: The table's version in which the chunk is read.
-            snapshot_id: The chunk's snapshot.
-            number: Its number there.
-            scn: As of which SCN it is read.
-            landed: What its manifest will say.
-            scn_high: As the manifest will say.
-            have_own_keys: As the manifest will say of its rows.
-        """
+    def begin_chunk(self, manifest: ChunkManifest) -> ChunkPrewrite | None:
+        """Begin to write the files of a chunk that is still to be read; give what this returns to
+        :meth:`apply_chunk`, and discard it behind that. None where nothing is gained: the rows
+        cannot simply be appended."""
 
     def apply_chunk(
         self,
@@ -162,7 +141,7 @@ class TableLake(Protocol):
         *,
         position: int | None = None,
         asked: Sequence[Sequence[Any]] | None = None,
-        ahead: ChunkAhead | None = None,
+        ahead: ChunkPrewrite | None = None,
     ) -> TableApplied:
         """Append a chunk to its table's change log and bring its rows into the mirror, each once.
 

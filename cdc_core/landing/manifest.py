@@ -201,7 +201,8 @@ class WindowManifest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkManifest:
     """A landed chunk: the rows of ``table`` in one key or ROWID range as of ``scn``; or, if there
-    is a ``scn_high``, as of one SCN from ``scn`` up to it.
+    is a ``scn_high``, as of one SCN from ``scn`` up to it. That of a chunk that is still to be read
+    has no files.
 
     ``condition`` is the text of an ad hoc snapshot's additional condition, None for a whole table;
     ``landed`` the moment at which reading began, otherwise as of a window. ``unfit_values`` are

@@ -72,37 +72,52 @@ _PART = "cdc part"
 """Which of several parts a row belongs to."""
 
 
+def unread_chunk(
+    source: str,
+    schema: TableSchema,
+    key: ChunkKey,
+    part: ChunkPart,
+    scn: Scn,
+    condition: str | None = None,
+) -> ChunkManifest:
+    """The manifest of a chunk whose reading begins now, as of an SCN. ``condition`` is a checked
+    one (:func:`cdc_core.snapshot.conditions.checked_condition`), or None."""
+    return ChunkManifest(
+        source=source,
+        schema=schema,
+        snapshot_id=key.snapshot_id,
+        number=key.number,
+        scn=scn,
+        files=(),
+        rows=0,
+        condition=condition,
+        seconds=0.0,
+        landed=datetime.now(UTC).isoformat(),
+        have_own_keys=isinstance(part, ChunkRange) and part.are_of_key(schema),
+    )
+
+
 def read_chunk(
     session: OracleSession,
-    schema: TableSchema,
+    unread: ChunkManifest,
     chunk: ChunkPart,
-    *,
-    source: str,
-    snapshot_id: str,
-    number: int,
-    scn: Scn,
-    condition: str | None,
     landing: LandingStore,
+    *,
     rows: int,
     masks: Masks,
     replacing: Replacing = NOTHING_REPLACED,
-    began: datetime | None = None,
     passing: Callable[[pa.RecordBatch], None] | None = None,
-    scn_high: Scn | None = None,
     settle: Callable[[], None] | None = None,
 ) -> ChunkManifest:
     """Read the rows of a chunk ``AS OF SCN`` into landing files, and finish with the manifest; with
     a ``scn_high``, as the session sees them, which is as of one SCN from ``scn`` up to it.
 
     Args:
-        condition: A checked condition (:func:`cdc_core.snapshot.conditions.checked_condition`), or
-            None.
+        unread: The chunk (:func:`unread_chunk`).
         rows: Rows per batch; nothing beyond a row group is held.
         masks: What lands in place of values.
         replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
-        began: When reading begins, in UTC, as the manifest will say; by default now.
         passing: Called with each batch that lands, in order.
-        scn_high: See above.
         settle: Called when all rows have landed; what it raises keeps them from counting.
 
     Returns:
@@ -119,22 +134,20 @@ def read_chunk(
         PreflightError: A policy hides rows or values of the table from the capture user; nothing
             has landed.
     """
-    started = time.monotonic()
-    began = began or datetime.now(UTC)
+    started, schema = time.monotonic(), unread.schema
     read = as_landed(schema)
-    folder = chunk_folder(source, ChunkKey(schema.table, snapshot_id, number))
+    folder = chunk_folder(unread.source, unread.chunk_key)
     landing.remove_unlanded(folder)
     present = present_names(session, schema.table)
     names = renames(schema, present)
     unfit: list[int] = []
     with seeing_all(session, schema.table):
-        past = scn if scn_high is None else None
         found = exact_rows(
             session,
             read,
             chunk,
-            past,
-            condition,
+            unread.scn if unread.is_exact else None,
+            unread.condition,
             rows=rows,
             names=names,
             replacing=replacing,
@@ -151,25 +164,17 @@ def read_chunk(
         )
     if settle is not None:
         settle()
-    manifest = ChunkManifest(
-        source=source,
-        schema=schema,
-        snapshot_id=snapshot_id,
-        number=number,
-        scn=scn,
+    manifest = replace(
+        unread,
         files=tuple(files),
         rows=sum(file.rows for file in files),
-        condition=condition,
         seconds=time.monotonic() - started,
-        landed=began.isoformat(),
         unfit_values=sum(unfit),
-        scn_high=scn_high,
-        have_own_keys=isinstance(chunk, ChunkRange) and chunk.are_of_key(schema),
     )
     landing.write_manifest(folder, chunk_manifest_bytes(manifest))
     _LOG.info(
         "chunk read table=%s snapshot=%s chunk=%d rows=%d seconds=%.2f",
-        schema.table, snapshot_id, number, manifest.rows, manifest.seconds,
+        schema.table, unread.snapshot_id, unread.number, manifest.rows, manifest.seconds,
     )  # fmt: skip
     return manifest
 

@@ -37,7 +37,7 @@ from cdc_core.schema.masks import masked_key
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import ChunkKeys, ChunkPart, ChunkRange
-from cdc_core.snapshot.read import read_chunk
+from cdc_core.snapshot.read import read_chunk, unread_chunk
 from cdc_core.steps.consistent_cut import exact_tables
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.apply import settle_quarantine
@@ -225,24 +225,19 @@ def _oracle_rows(
     for number, (condition, part) in enumerate(plans):
         with tempfile.TemporaryDirectory(prefix="redolake-reconcile-") as folder:
             landing = open_landing(LocalLandingConfig(path=folder))
+            key = ChunkKey(schema.table, f"s{at}", number)
             read = partial(
                 read_chunk,
                 session,
-                schema,
+                unread_chunk(ctx.source, schema, key, part, at, condition),
                 part,
-                source=ctx.source,
-                snapshot_id=f"s{at}",
-                number=number,
-                scn=at,
-                condition=condition,
-                landing=landing,
+                landing,
                 rows=ctx.config.oracle.fetch_rows,
                 masks=ctx.masks(schema.table),
                 replacing=ctx.config.replacing(schema.table),
             )
             manifest = read_after_ddl(session, [schema.table], read)
-            where = chunk_folder(ctx.source, ChunkKey(schema.table, f"s{at}", number))
-            yield condition, landing.local_paths(where, manifest.files)
+            yield condition, landing.local_paths(chunk_folder(ctx.source, key), manifest.files)
 
 
 def _comparison(table: TableId, found: _Found, seconds: float) -> TableComparison:

@@ -20,7 +20,7 @@ from cdc_core.delta import history
 from cdc_core.delta.history import read_commits
 from cdc_core.delta.log_files import Action, actions_of
 from cdc_core.errors import DuplicateKeyError, FencedError
-from cdc_core.lake.apply.chunk_prewrite import ChunkAhead
+from cdc_core.lake.apply.chunk_prewrite import ChunkPrewrite
 from cdc_core.lake.apply.chunks import holds_alone
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.table_context import TableWork, no_fence
@@ -60,11 +60,10 @@ def _batches(chunk: Chunk) -> Iterator[pa.RecordBatch]:
         yield from pq.ParquetFile(path).iter_batches(2)
 
 
-def _read(lake: DeltaLake, chunk: Chunk, **other: Any) -> ChunkAhead:
+def _read(lake: DeltaLake, chunk: Chunk, **other: Any) -> ChunkPrewrite:
     """The chunk as it was read, but for what ``other`` says of it."""
-    of = {"schema": chunk.manifest.schema, "snapshot_id": chunk.manifest.snapshot_id}
-    of |= {"number": chunk.manifest.number, "scn": chunk.manifest.scn, "landed": LANDED}
-    ahead = lake.table(chunk.manifest.schema.table).begin_chunk(**{**of, **other})
+    unread = replace(chunk.manifest, files=(), rows=0, **other)
+    ahead = lake.table(unread.schema.table).begin_chunk(unread)
     assert ahead is not None
     return ahead
 
@@ -134,7 +133,7 @@ def _facts(tmp_path: Path, layer: str) -> Any:
     [
         pytest.param({"scn": 1}, id="of-another-SCN"),
         pytest.param({"number": 2}, id="of-another-chunk"),
-        pytest.param({"landed": datetime(2026, 1, 1)}, id="of-an-earlier-attempt"),
+        pytest.param({"landed": "2026-01-01T00:00:00"}, id="of-an-earlier-attempt"),
         pytest.param({"rows": 4}, id="without-a-row"),
         pytest.param({"more": True}, id="with-another-column"),
         pytest.param({"fails": True}, id="that-could-not-be-written"),
@@ -238,10 +237,7 @@ def test_nothing_is_written_ahead_for_a_mirror_that_has_other_rows(
     """A chunk of another snapshot replaces keys there, which takes a MERGE."""
     _chunk(source).apply(lake)
     other = _chunk(source, snapshot="s2").manifest
-    begun = lake.table(other.schema.table).begin_chunk(
-        other.schema, other.snapshot_id, other.number, other.scn, LANDED
-    )
-    assert begun is None
+    assert lake.table(other.schema.table).begin_chunk(other) is None
 
 
 def _chunks(source: Source, count: int) -> Iterator[Chunk]:

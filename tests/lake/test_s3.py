@@ -268,9 +268,7 @@ def test_a_chunk_is_written_on_s3_while_it_is_read(tmp_path: Path, is_given_up: 
     tx.commit()
     moment, read = datetime(2026, 1, 2), source.chunk()
     manifest = replace(read.manifest, landed=moment.isoformat())
-    ahead = lake.table(manifest.schema.table).begin_chunk(
-        manifest.schema, manifest.snapshot_id, manifest.number, manifest.scn, moment
-    )
+    ahead = lake.table(manifest.schema.table).begin_chunk(manifest)
     assert ahead is not None
     ahead.write(pq.read_table(read.paths[0]).to_batches()[0])
     if not is_given_up:

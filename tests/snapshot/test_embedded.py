@@ -36,7 +36,7 @@ from cdc_core.snapshot import cutting
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.plan import ChunkRange
-from cdc_core.snapshot.read import read_chunk
+from cdc_core.snapshot.read import read_chunk, unread_chunk
 from cdc_core.state.store import Store
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.backends import BACKENDS, Database, open_backend
@@ -76,11 +76,10 @@ class Reader:
         self, chunk: ChunkRange, number: int = 0, condition: str | None = None
     ) -> tuple[ChunkManifest, pa.Table]:
         schema = self.schema()
-        manifest = read_chunk(
-            self.session, schema, chunk, source="src", snapshot_id="s", number=number, scn=self.scn,
-            condition=condition, landing=self.landing, rows=1000, masks={},
-        )  # fmt: skip
-        folder = chunk_folder("src", ChunkKey(schema.table, "s", number))
+        key = ChunkKey(schema.table, "s", number)
+        unread = unread_chunk("src", schema, key, chunk, self.scn, condition)
+        manifest = read_chunk(self.session, unread, chunk, self.landing, rows=1000, masks={})
+        folder = chunk_folder("src", key)
         assert read_chunk_manifest(self.landing.read(folder, MANIFEST_NAME), where="") == manifest
         paths = self.landing.local_paths(folder, manifest.files)
         return manifest, pa.concat_tables([pq.read_table(path) for path in paths])
@@ -450,13 +449,10 @@ def _fail_once(oracle: Oracle, tmp_path: Path, fault: Fault, error: type[Excepti
     fault.sql_contains = "AS OF SCN"
     schema = reader.schema()
     oracle.server.faults.arm(fault)
+    key, whole = ChunkKey(schema.table, "s", 0), ChunkRange.whole()
+    unread = unread_chunk("src", schema, key, whole, reader.scn)
     with pytest.raises(error):
-        read_chunk(
-            reader.session, schema, ChunkRange.whole(), source="src", snapshot_id="s", number=0, scn=reader.scn,
-            condition=None, landing=reader.landing, rows=100, masks={},
-        )  # fmt: skip
-    assert not reader.landing.exists(
-        chunk_folder("src", ChunkKey(schema.table, "s", 0)), MANIFEST_NAME
-    )
+        read_chunk(reader.session, unread, whole, reader.landing, rows=100, masks={})
+    assert not reader.landing.exists(chunk_folder("src", key), MANIFEST_NAME)
     again = Reader(oracle, tmp_path, "MANY")
     assert again.read(ChunkRange.whole())[0].rows == 1000

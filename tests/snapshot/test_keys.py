@@ -13,12 +13,13 @@ import pytest
 
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.open import open_landing
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.json_form import as_json
 from cdc_core.oracle.database import current_scn
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.keys import key_texts, key_values
 from cdc_core.snapshot.plan import ChunkKeys, ChunkRange, chunk_part
-from cdc_core.snapshot.read import read_chunk
+from cdc_core.snapshot.read import read_chunk, unread_chunk
 from tests.oracle.embedded import Oracle, running_oracle
 
 
@@ -51,10 +52,8 @@ def read(oracle: Oracle, path: Path, table: str, part: Any) -> tuple[Any, list[d
         scn = current_scn(session)
         schema = read_table_schema(session, config.tables[0], scn=scn)
         wanted = part(schema)
-        manifest = read_chunk(
-            session, schema, wanted, source="src", snapshot_id=f"s{scn}", number=0, scn=scn,
-            condition=None, landing=landing, rows=100, masks={},
-        )  # fmt: skip
+        unread = unread_chunk("src", schema, ChunkKey(schema.table, f"s{scn}", 0), wanted, scn)
+        manifest = read_chunk(session, unread, wanted, landing, rows=100, masks={})
     folder = chunk_folder("src", manifest.chunk_key)
     paths = landing.local_paths(folder, manifest.files)
     return schema, [row for path in paths for row in pq.read_table(path).to_pylist()]

@@ -21,12 +21,13 @@ from cdc_core.decode import decode_dml
 from cdc_core.errors import DecodeError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.open import open_landing
+from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.plan import ChunkRange
-from cdc_core.snapshot.read import read_chunk
+from cdc_core.snapshot.read import read_chunk, unread_chunk
 from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import wait_until
 
@@ -54,10 +55,9 @@ class Paths:
         scn = current_scn(self.session)
         schema = read_table_schema(self.session, self.config.tables[0], scn=scn)
         landing = open_landing(self.config.landing)
-        manifest = read_chunk(
-            self.session, schema, ChunkRange.whole(), source="src", snapshot_id="s", number=0, scn=scn,
-            condition=None, landing=landing, rows=1000, masks={},
-        )  # fmt: skip
+        whole = ChunkRange.whole()
+        unread = unread_chunk("src", schema, ChunkKey(schema.table, "s", 0), whole, scn)
+        manifest = read_chunk(self.session, unread, whole, landing, rows=1000, masks={})
         folder = chunk_folder("src", manifest.chunk_key)
         paths = landing.local_paths(folder, manifest.files)
         return _by_id([row for path in paths for row in pq.read_table(path).to_pylist()])

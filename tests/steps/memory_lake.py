@@ -32,7 +32,7 @@ from cdc_core.errors import (
     SchemaMismatchError,
 )
 from cdc_core.lake.applied_in_delta import AppliedInDelta
-from cdc_core.lake.apply.chunk_prewrite import ChunkAhead
+from cdc_core.lake.apply.chunk_prewrite import ChunkPrewrite
 from cdc_core.lake.apply.emptied_partitions import refuse_stale
 from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.catalog import Registration
@@ -623,20 +623,9 @@ class MemoryLake:
         wrong = self.repair(found, schema, every, own, covered_scn=covered_scn, has_gaps=is_inexact)
         return TableApplied(table=table, changes=wrong, skipped=not wrong)
 
-    def begin_chunk(
-        self,
-        schema: TableSchema,
-        snapshot_id: str,
-        number: int,
-        scn: int,
-        landed: datetime,
-        *,
-        generation: int = 0,
-        scn_high: int | None = None,
-        have_own_keys: bool = False,
-    ) -> None:
+    def begin_chunk(self, manifest: ChunkManifest) -> None:
         """Nothing is written before it is applied."""
-        del schema, snapshot_id, number, scn, landed, generation, scn_high, have_own_keys
+        del manifest
 
     def apply_chunk(
         self,
@@ -646,7 +635,7 @@ class MemoryLake:
         generation: int = 0,
         position: int | None = None,
         asked: Sequence[Sequence[Any]] | None = None,
-        ahead: ChunkAhead | None = None,
+        ahead: ChunkPrewrite | None = None,
         fence: Fence = no_fence,
     ) -> TableApplied:
         del position, asked, ahead  # a mirror in memory keeps what a chunk was asked for and lacks

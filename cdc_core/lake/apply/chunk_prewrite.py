@@ -4,7 +4,7 @@ from Oracle?
 Of the batches that land: two threads write them into the folders of both Delta tables meanwhile,
 and applying the chunk only commits what is there. No commit names such a file before the chunk has
 landed, and none does unless the file holds what the chunk's landed files would give
-(:meth:`ChunkAhead.written`); else it goes, and the chunk is applied from landing as always. A
+(:meth:`ChunkPrewrite.written`); else it goes, and the chunk is applied from landing as always. A
 process that dies leaves files that nothing names, which VACUUM removes.
 """
 
@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from queue import Empty, Full, Queue
 
 import pyarrow as pa
@@ -26,12 +25,15 @@ from cdc_core.delta.history import DeltaLog, filesystem_of, read_log
 from cdc_core.errors import CdcError
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import CHANGELOG_INDEXED, MIRROR_INDEXED
-from cdc_core.landing.manifest import ChunkManifest
+from cdc_core.landing.manifest import ChunkManifest, moment_of
 from cdc_core.schema.names import need_mapping
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import change_schema, chunk_ordinal, mirror_schema
 from cdc_core.stage.snapshot import mirror_rows, read_changes
 from cdc_core.stage.widths import WidthCounter, Widths
+
+_SAME = ("snapshot_id", "number", "scn", "scn_high", "landed")
+"""What the manifest of a chunk that has landed says as it did when its files were begun."""
 
 _BATCHES_HELD = 4
 _WAIT_SECONDS = 0.1
@@ -53,29 +55,20 @@ class PrewrittenFiles:
     widths: Widths
 
 
-class ChunkAhead:
+class ChunkPrewrite:
     """The files of one chunk in the making. One thread calls :meth:`write` for each batch that
     lands and :meth:`end` behind the last; whoever applies the chunk takes the files;
     :meth:`discard` removes what was not taken."""
 
-    def __init__(
-        self,
-        work: TableWork,
-        schema: TableSchema,
-        snapshot_id: str,
-        number: int,
-        scn: int,
-        landed: datetime | None,
-        *,
-        scn_high: int | None,
-    ) -> None:
-        self._of = (snapshot_id, number, scn, landed, scn_high)
-        ordinal = chunk_ordinal(scn, scn_high)
-        self._schema = schema
+    def __init__(self, work: TableWork, manifest: ChunkManifest) -> None:
+        self._begun = manifest
+        schema, scn = manifest.schema, manifest.scn
+        ordinal = chunk_ordinal(scn, manifest.scn_high)
+        landed = moment_of(manifest.landed) if "landed" in work.optional else None
         self._widths = WidthCounter(schema)
-        name = f"{snapshot_id}/{number}"
+        name = f"{manifest.snapshot_id}/{manifest.number}"
         columns = mirror_schema(schema)
-        self._changelog = _FileAhead(
+        self._changelog = _FilePrewrite(
             work.changelog,
             change_schema(schema),
             CHANGELOG_INDEXED,
@@ -83,7 +76,7 @@ class ChunkAhead:
                 read_changes(rows, name, scn, schema, landed, ordinal=ordinal)
             ),
         )
-        self._mirror = _FileAhead(
+        self._mirror = _FilePrewrite(
             work.mirror,
             columns,
             columns.names[:MIRROR_INDEXED],
@@ -102,11 +95,7 @@ class ChunkAhead:
         self._mirror.write(None)
 
     def written(
-        self,
-        manifest: ChunkManifest,
-        schema: TableSchema,
-        mirrored: TableSchema,
-        landed: datetime | None,
+        self, manifest: ChunkManifest, schema: TableSchema, mirrored: TableSchema
     ) -> PrewrittenFiles | None:
         """Both files, if they hold what the landed chunk gives in tables of these columns; waits
         until they are written. The caller still has to take them (:meth:`take_changelog`,
@@ -116,13 +105,11 @@ class ChunkAhead:
             manifest: The chunk that landed.
             schema: The change log's version of the table.
             mirrored: The mirror's.
-            landed: The manifest's moment, as the change log has it.
         """
-        own = manifest.snapshot_id, manifest.number, manifest.scn, landed, manifest.scn_high
-        if own != self._of:
+        if any(getattr(manifest, one) != getattr(self._begun, one) for one in _SAME):
             return None
         versions = (manifest.schema, schema, mirrored)
-        if any(one.columns != self._schema.columns for one in versions):
+        if any(one.columns != self._begun.schema.columns for one in versions):
             return None
         try:
             files = self._changelog.result(), self._mirror.result()
@@ -148,30 +135,20 @@ class ChunkAhead:
 
 def begin_chunk(
     work: TableWork,
-    schema: TableSchema,
-    snapshot_id: str,
-    number: int,
-    scn: int,
-    landed: datetime,
+    manifest: ChunkManifest,
     *,
-    scn_high: int | None,
-    holds_alone: Callable[[TableWork], bool],
-) -> ChunkAhead | None:
+    can_append: Callable[[TableWork, ChunkManifest], bool],
+) -> ChunkPrewrite | None:
     """Begin the files of a chunk that is about to be read; None where the mirror's file would not
     simply be appended: it has other rows, or its files have other names than the table; and where
     landing lacks a column of both tables, the digest of all values.
 
     Args:
         work: The table.
-        schema: The version in which the chunk is read.
-        snapshot_id: Its snapshot.
-        number: Its number.
-        scn: As of which SCN it is read.
-        landed: What its manifest will say.
-        scn_high: As it will say too.
-        holds_alone: Does the mirror, which is there, hold nothing but chunks of this snapshot whose
-            rows are none of this chunk's?
+        manifest: The chunk.
+        can_append: Can its rows be appended to the mirror, which is there?
     """
+    schema = manifest.schema
     is_other = need_mapping(schema.column_names) or schema.is_by_all_columns
     if is_other or work.merges_by_spark:
         return None
@@ -179,7 +156,7 @@ def begin_chunk(
         changelog, mirror = read_log(work.changelog), read_log(work.mirror)
         if not all(log is None or _is_plain(work, log) for log in (changelog, mirror)):
             return None
-        if mirror is not None and not holds_alone(work):
+        if mirror is not None and not can_append(work, manifest):
             return None
         for path in (work.changelog, work.mirror):
             filesystem, root = filesystem_of(path)
@@ -187,8 +164,7 @@ def begin_chunk(
                 filesystem.create_dir(root)
     except (CdcError, OSError):
         return None  # applying the chunk meets the same, and says what to do
-    moment = landed if "landed" in work.optional else None
-    return ChunkAhead(work, schema, snapshot_id, number, scn, moment, scn_high=scn_high)
+    return ChunkPrewrite(work, manifest)
 
 
 def _is_plain(work: TableWork, log: DeltaLog) -> bool:
@@ -197,7 +173,7 @@ def _is_plain(work: TableWork, log: DeltaLog) -> bool:
     )
 
 
-class _FileAhead:
+class _FilePrewrite:
     """One file, which a thread of its own writes; the end of the process does not wait for it."""
 
     def __init__(

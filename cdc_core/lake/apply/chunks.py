@@ -46,7 +46,7 @@ from cdc_core.delta.appending import CommitInfo, NewFile, remove_file, write_fil
 from cdc_core.delta.history import filesystem_of, newest_commits, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import ANY_TABLE, DuplicateKeyError, LakeError
-from cdc_core.lake.apply.chunk_prewrite import ChunkAhead, PrewrittenFiles
+from cdc_core.lake.apply.chunk_prewrite import ChunkPrewrite, PrewrittenFiles
 from cdc_core.lake.apply.emptied_partitions import refuse_older
 from cdc_core.lake.apply.truncation import truncated_scn
 from cdc_core.lake.definitions.column_widths import with_widths
@@ -98,7 +98,7 @@ def apply_chunk(
     *,
     position: int | None,
     asked: Sequence[Sequence[Any]] | None,
-    ahead: ChunkAhead | None = None,
+    ahead: ChunkPrewrite | None = None,
 ) -> TableApplied:
     """Append the chunk to the change log and bring its rows into the mirror, each once. ``ahead``
     are the files that were written while it was read."""
@@ -130,7 +130,7 @@ def apply_chunk(
     chunk = _Applying(work, manifest, schema, metadata, (app, 1), moment)
     written = None
     if ahead is not None and not (removes or _has_mapping(work)):
-        written = ahead.written(manifest, schema, mirrored, moment)
+        written = ahead.written(manifest, schema, mirrored)
     with _mirror_file(work, manifest, paths, mirrored, ahead, written) as mirror_file:
         if mirror_file is None and schema.is_by_all_columns:
             raise _counted_twice(work)
@@ -276,21 +276,14 @@ def _mirror_file(
     manifest: ChunkManifest,
     paths: Sequence[str],
     schema: TableSchema,
-    ahead: ChunkAhead | None,
+    ahead: ChunkPrewrite | None,
     written: PrewrittenFiles | None,
 ) -> Iterator[Future[NewFile | None] | None]:
     """The file to append to the mirror, which was written while the chunk was read, or is while the
     block appends to the change log; None if the rows cannot be appended. If the block ends with an
     error, the file is removed: no commit names it yet."""
     is_merged = work.merges_by_spark and not schema.is_by_all_columns
-    is_alone = not is_merged and holds_alone(
-        work,
-        manifest.snapshot_id,
-        manifest.scn,
-        is_exact=manifest.is_exact,
-        have_own_keys=manifest.have_own_keys,
-    )
-    if not is_alone:
+    if is_merged or not can_append(work, manifest):
         yield None
         return
     columns = mirror_schema(schema)
@@ -398,6 +391,17 @@ def _of_chunk(changes: str, name: str, op: str, columns: Sequence[str]) -> str:
         f"{image}.{quote_name(column)} AS {quote_name(column)}" for column in columns
     )
     return f"(SELECT {listed} FROM {changes} WHERE _cdc_snapshot = {string_literal(name)} AND _cdc_op = '{op}')"
+
+
+def can_append(work: TableWork, manifest: ChunkManifest) -> bool:
+    """Can a chunk's rows be appended to the mirror, since none of them is there?"""
+    return holds_alone(
+        work,
+        manifest.snapshot_id,
+        manifest.scn,
+        is_exact=manifest.is_exact,
+        have_own_keys=manifest.have_own_keys,
+    )
 
 
 def holds_alone(

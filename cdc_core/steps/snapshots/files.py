@@ -11,19 +11,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
 
 import pyarrow as pa
 
-from cdc_core.lake.apply.chunk_prewrite import ChunkAhead
+from cdc_core.lake.apply.chunk_prewrite import ChunkPrewrite
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.records import ChunkRecord
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import TableSchema
-from cdc_core.snapshot.plan import ChunkRange, chunk_part
-from cdc_core.snapshot.read import read_chunk
+from cdc_core.snapshot.plan import chunk_part
+from cdc_core.snapshot.read import read_chunk, unread_chunk
 from cdc_core.steps.context import Context
 
 Passing = Callable[[pa.RecordBatch], None]
@@ -36,30 +36,14 @@ class ChunkFiles:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._lock = threading.Lock()
-        self._held: dict[ChunkKey, ChunkAhead] = {}
+        self._held: dict[ChunkKey, ChunkPrewrite] = {}
         self._closed = False
 
-    def begin(
-        self,
-        key: ChunkKey,
-        schema: TableSchema,
-        scn: Scn,
-        began: datetime,
-        *,
-        scn_high: Scn | None = None,
-        have_own_keys: bool = False,
-    ) -> ChunkAhead | None:
+    def begin(self, manifest: ChunkManifest) -> ChunkPrewrite | None:
         """Begin a chunk's files; None where they are not worth while."""
+        key = manifest.chunk_key
         self.discard(key)
-        ahead = self._ctx.table_lake(self._ctx.table_record(key.table)).begin_chunk(
-            schema,
-            key.snapshot_id,
-            key.number,
-            scn,
-            began.replace(tzinfo=None),
-            scn_high=scn_high,
-            have_own_keys=have_own_keys,
-        )
+        ahead = self._ctx.table_lake(self._ctx.table_record(key.table)).begin_chunk(manifest)
         if ahead is None:
             return None
         with self._lock:
@@ -69,7 +53,7 @@ class ChunkFiles:
         ahead.discard()
         return None
 
-    def take(self, key: ChunkKey) -> ChunkAhead | None:
+    def take(self, key: ChunkKey) -> ChunkPrewrite | None:
         """Hand a chunk's files out; whoever takes them discards what is left of them."""
         with self._lock:
             return self._held.pop(key, None)
@@ -90,34 +74,23 @@ class ChunkFiles:
 
 
 @contextmanager
-def writing(
-    files: ChunkFiles | None,
-    key: ChunkKey,
-    schema: TableSchema,
-    scn: Scn,
-    began: datetime,
-    *,
-    scn_high: Scn | None = None,
-    have_own_keys: bool = False,
-) -> Iterator[Passing | None]:
+def writing(files: ChunkFiles | None, manifest: ChunkManifest) -> Iterator[Passing | None]:
     """For the block that reads a chunk: what is to be called with each batch. If the block ends
     with an error, the files go."""
-    ahead = None
-    if files is not None:
-        ahead = files.begin(key, schema, scn, began, scn_high=scn_high, have_own_keys=have_own_keys)
+    ahead = None if files is None else files.begin(manifest)
     if files is None or ahead is None:
         yield None
         return
     try:
         yield ahead.write
     except BaseException:
-        files.discard(key)
+        files.discard(manifest.chunk_key)
         raise
     ahead.end()
 
 
 @contextmanager
-def taken(files: ChunkFiles | None, key: ChunkKey) -> Iterator[ChunkAhead | None]:
+def taken(files: ChunkFiles | None, key: ChunkKey) -> Iterator[ChunkPrewrite | None]:
     """For the block that applies a chunk: its files, if some were written. What the block does not
     take goes."""
     ahead = None if files is None else files.take(key)
@@ -141,27 +114,18 @@ def land_chunk(
 ) -> ChunkManifest:
     """Read a chunk into landing, and its files with it. ``scn``, ``scn_high``, ``settle`` and
     errors are those of :func:`~cdc_core.snapshot.read.read_chunk`."""
-    key = ChunkKey(record.table, record.snapshot_id, record.number)
-    part, began = chunk_part(record.range), datetime.now(UTC)
-    own_keys = isinstance(part, ChunkRange) and part.are_of_key(schema)
-    with writing(
-        files, key, schema, scn, began, scn_high=scn_high, have_own_keys=own_keys
-    ) as passing:
+    part = chunk_part(record.range)
+    manifest = unread_chunk(ctx.source, schema, record.chunk_key, part, scn, record.condition)
+    manifest = replace(manifest, scn_high=scn_high)
+    with writing(files, manifest) as passing:
         return read_chunk(
             session,
-            schema,
+            manifest,
             part,
-            source=ctx.source,
-            snapshot_id=record.snapshot_id,
-            number=record.number,
-            scn=scn,
-            scn_high=scn_high,
-            condition=record.condition,
-            landing=ctx.landing,
+            ctx.landing,
             rows=ctx.config.oracle.fetch_rows,
             masks=ctx.masks(record.table),
             replacing=ctx.config.replacing(record.table),
-            began=began,
             passing=passing,
             settle=settle,
         )
