@@ -66,6 +66,13 @@ def test_choices_hold_on_every_way(tmp_path: Path, spark_process: None) -> None:
             check(oracle, pipeline, tmp_path)
             assert [one.differences for one in pipeline.reconcile().tables] == [0, 0]
             check_statements(tmp_path)
+        excluding = [{**one, "columns_exclude": ["NOTE"]} for one in CHOICES["tables"]]
+        config = oracle.config(tmp_path, **{**CHOICES, "tables": excluding}, lake=lake)
+        with Pipeline(config) as pipeline:
+            list(pipeline.run_once())
+            pipeline.purge_column(table_id(NAMES[0]), "NOTE")
+            log = rows_of(tmp_path / "lake" / "src" / "log" / NAMES[0].lower())
+            assert set(log["_cdc_redo_sql"].to_pylist()) == {None}, "each had a value of it"
     landed = [
         str(pq.read_table(one).to_pylist()) for one in (tmp_path / "landing").rglob("*.parquet")
     ]
