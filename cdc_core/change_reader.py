@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from cdc_core.config import SourceConfig, TableConfig
@@ -240,9 +239,10 @@ class Releaser(Protocol):
 class Recorder(Protocol):
     """What a source may offer besides: to write what it reads into files, for others to read."""
 
-    def record(self, folder: Path, *, low: Scn | None) -> int:
-        """Record into a new file of a folder what has committed until now: above an SCN, or from
-        where the newest file ends, or above the present. Nothing is released. How many records.
+    def record(self, folder: str, *, low: Scn | None) -> int:
+        """Record into a new file of a folder, which may be an object store's, what has committed
+        until now: above an SCN, or from where the newest file ends, or above the present. Nothing
+        is released. How many records.
 
         Raises:
             CdcError: The other side cannot be reached.

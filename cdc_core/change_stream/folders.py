@@ -6,6 +6,9 @@ any other file is. While it is read it is one version of it.
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -101,3 +104,33 @@ def files_in(folder: str, names: str) -> list[RecordFile] | None:
     objects, path = objects_at(folder)
     found = objects.names_behind(path, "")
     return [ObjectFile(objects, f"{path}/{one}") for one in found if fnmatchcase(one, names)]
+
+
+def make_folder(folder: str) -> None:
+    """Make a folder, unless it is there; an object store has every folder."""
+    if "://" not in folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def new_file(folder: str, name: str) -> Iterator[BinaryIO]:
+    """A file of a folder, to write. An object appears whole, when the block has ended: until then
+    it is a temporary file on this machine.
+
+    Raises:
+        FileExistsError: There is one of that name.
+        StoreUnavailableError: The object store cannot be reached, or refuses.
+    """
+    if "://" not in folder:
+        with Path(folder, name).open("xb") as file:
+            yield file
+        return
+    objects, root = objects_at(folder)
+    path = f"{root}/{name}"
+    if objects.exists(path):
+        raise FileExistsError(path)
+    with tempfile.TemporaryDirectory(prefix="redolake-recording-") as here:
+        made = Path(here, name)
+        with made.open("xb") as file:
+            yield file
+        objects.upload(made, path)

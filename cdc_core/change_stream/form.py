@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
@@ -389,5 +388,5 @@ class Stream(Protocol):
 class RecordedStream(Stream, Protocol):
     """One that writes what it receives into files."""
 
-    def record(self, folder: Path, *, low: Scn | None) -> int:
+    def record(self, folder: str, *, low: Scn | None) -> int:
         """See :meth:`cdc_core.change_reader.Recorder.record`."""

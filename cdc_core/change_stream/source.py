@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 
 from cdc_core.capture.logs import positions
 from cdc_core.capture.passes.rules import CaptureRules
@@ -121,6 +120,6 @@ class RecordedStreamReader(StreamReader):
         super().__init__(config, database, stream)
         self._recorded = stream
 
-    def record(self, folder: Path, *, low: Scn | None) -> int:
+    def record(self, folder: str, *, low: Scn | None) -> int:
         """See :meth:`Recorder.record`."""
         return self._recorded.record(folder, low=low)

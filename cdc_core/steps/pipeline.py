@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from functools import partial, wraps
 from itertools import count
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from cdc_core.change_reader import OpenReader, Recorder
@@ -428,9 +427,9 @@ class Pipeline(Context):
                 leaves_tables=not are_asked_for,
             )
 
-    def record_redo(self, folder: Path, *, low: int | None = None) -> int:
-        """Write what the reader gives into a new file of a folder, for a source elsewhere; how many
-        records.
+    def record_redo(self, folder: str, *, low: int | None = None) -> int:
+        """Write what the reader gives into a new file of a folder, or of an object store's, for a
+        source elsewhere; how many records.
 
         Raises:
             ConfigError: The reader records nothing.

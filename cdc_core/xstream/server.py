@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from cdc_core.change_reader import WindowWork
 from cdc_core.change_stream.files import RecordFiles
+from cdc_core.change_stream.folders import make_folder, new_file
 from cdc_core.change_stream.form import Batch
 from cdc_core.config import OracleConfig, TableConfig, XStreamConfig
 from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
@@ -118,16 +118,16 @@ class OutboundServer:
             with self._attached(applied) as source:
                 source.set_low_watermark(applied)
 
-    def record(self, folder: Path, *, low: Scn | None) -> int:
+    def record(self, folder: str, *, low: Scn | None) -> int:
         """See :meth:`Recorder.record`: in the form of :mod:`cdc_core.xstream.lcrs`."""
-        folder.mkdir(parents=True, exist_ok=True)
-        recorded = RecordFiles(self.form, str(folder), "*.jsonl", self._how.window_bytes_max)
+        make_folder(folder)
+        recorded = RecordFiles(self.form, folder, "*.jsonl", self._how.window_bytes_max)
         with self._database.session() as session:
             now = current_scn(session)
         begins = Scn(low or recorded.newest_proof() or now)
-        path = folder / f"lcrs_{recorded.newest_number() + 1:06d}.jsonl"
+        name = f"lcrs_{recorded.newest_number() + 1:06d}.jsonl"
         count = 0
-        with self._attached(begins) as source, path.open("xb") as file:
+        with self._attached(begins) as source, new_file(folder, name) as file:
             start = Lcr(kind="start", position=source.position_of(begins).hex(), scn=begins)
             file.write(line_of(start))
             for _, line in lines_of(source, now):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +11,11 @@ from pipelines.commands.shared import ConfigOption, counted, opened, out
 
 def record(
     folder: Annotated[
-        Path, typer.Argument(help="The folder with recordings; a new file is added to it.")
+        str,
+        typer.Argument(
+            help="The folder with recordings, to which a new file is added; also in an object store "
+            "(s3://bucket/path)."
+        ),
     ],
     from_scn: Annotated[
         int | None,

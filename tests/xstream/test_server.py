@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -25,13 +26,17 @@ from cdc_core.errors import (
     TransientError,
 )
 from cdc_core.model.scn import Scn
+from cdc_core.objects.open import objects_at
 from cdc_core.steps.windows import plan
 from cdc_core.xstream import client
+from cdc_core.xstream import server as server_module
 from cdc_core.xstream.client import OciSource
 from cdc_core.xstream.library import load_library
 from cdc_core.xstream.oci_values import Given, from_oci, number_of
 from cdc_core.xstream.server import OutboundServer
 from pipelines.cli import app
+from tests.landing.clouds import make_bucket
+from tests.landing.s3_process import S3Process
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, run_random_changes, source_of, table_id
@@ -244,7 +249,7 @@ def test_recordings_of_the_server_are_what_capture_reads(
 ) -> None:
     """Each one begins where the one before ended, also where applied ones were removed, and nothing is released."""
     folder, mark = tmp_path / "lcrs", outbound.mark
-    assert source.pipeline.record_redo(folder, low=1)
+    assert source.pipeline.record_redo(str(folder), low=1)
     with source_of(
         oracle, tmp_path / "f", "K", capture={"type": "xstream", "folder": str(folder)}
     ) as files:
@@ -252,15 +257,47 @@ def test_recordings_of_the_server_are_what_capture_reads(
         for number in (2, 3):
             oracle.run(f"INSERT INTO K VALUES ({number}, 'b')")
             outbound.write()
-            source.pipeline.record_redo(folder)
+            source.pipeline.record_redo(str(folder))
             files.windows()
             min(folder.glob("*.jsonl")).unlink()
         assert files.ops("K") == "cc"
         files.check_exact("K")
         with pytest.raises(ConfigError, match="records nothing"):
-            files.pipeline.record_redo(folder)
+            files.pipeline.record_redo(str(folder))
     assert [one.name for one in folder.glob("*.jsonl")] == ["lcrs_000002.jsonl"]
     assert outbound.mark == mark
+
+
+def test_recordings_go_to_an_object_store(
+    oracle: Oracle,
+    outbound: Outbound,
+    source: Source,
+    tmp_path: Path,
+    bucket_server: S3Process,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each is there once it is whole, and capture reads it there."""
+    for variable, value in bucket_server.environment().items():
+        monkeypatch.setenv(variable, value)
+    make_bucket(bucket_server, bucket := f"b{uuid.uuid4().hex[:20]}")
+    folder = f"s3://{bucket}/lcrs"
+    assert source.pipeline.record_redo(folder, low=1)
+    with source_of(
+        oracle, tmp_path / "f", "K", capture={"type": "xstream", "folder": folder}
+    ) as files:
+        files.run()
+        oracle.run("INSERT INTO K VALUES (2, 'b')")
+        outbound.write()
+        with monkeypatch.context() as broken:
+            broken.setattr(server_module, "line_of", lambda _: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                source.pipeline.record_redo(folder)
+        source.pipeline.record_redo(folder)
+        files.windows()
+        assert files.ops("K") == "c"
+        files.check_exact("K")
+    objects, root = objects_at(folder)
+    assert objects.names_behind(root, "") == ["lcrs_000000.jsonl", "lcrs_000001.jsonl"]
 
 
 def test_it_says_that_it_was_never_run_against_oracles_library(
