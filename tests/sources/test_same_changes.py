@@ -34,7 +34,6 @@ DIFFERENCES = {
     "_cdc_ordinal": "each reader numbers what it reads; the order is the same",
     "_cdc_rs_id": "a stream of changes tells no redo address",
     "_cdc_ssn": "nor LogMiner's number of a statement",
-    "_cdc_redo_sql": "nor a statement",
     "_cdc_timestamp": "LogMiner's is in the time zone of the host",
     "_cdc_commit_timestamp": "likewise",
     "_cdc_start_timestamp": "likewise",
