@@ -35,7 +35,9 @@ def view_sql(
     name = _named(view or _TEMPLATE, one)
     if engine == "duckdb":
         uri = one.path if "://" in one.path else f"file://{one.path}"
-        source = f"delta_scan({_text(uri)}, version => {one.version})"
+        # The Delta extension finds no secret for s3a:// (DuckDB 1.5).
+        known = f"s3://{uri.removeprefix('s3a://')}" if uri.startswith("s3a://") else uri
+        source = f"delta_scan({_text(known)}, version => {one.version})"
         return f"CREATE OR REPLACE VIEW {_dotted(name)} AS SELECT * FROM {source};"
     if engine == "spark":
         parts = name.split(".")

@@ -40,6 +40,7 @@ from cdc_core.landing.manifest import MANIFEST_NAME
 from cdc_core.landing.open import open_landing
 from cdc_core.objects.clouds import CloudObjects, cloud_objects
 from cdc_core.objects.store import ObjectStore
+from redolake.reader import open as open_lake
 from tests.delta.test_appending import SCHEMA, append, rows
 from tests.lake.test_s3 import no_spark
 from tests.lake.test_ways import _filled as fill
@@ -190,6 +191,10 @@ def test_a_window_marks_rows_of_a_mirror(
     assert second.apply(lake, position=first.scn_high, fence=fence).write.way == "deletion vectors"
     assert second.apply(lake, position=second.scn_high).skipped
     assert names_in(table, log.version) == names_of(source, first.scn_high)
+    for window in (first, second):
+        cut = open_lake(place.path).at(window.scn_high)
+        found = cut.table("SHOP.ORDERS").select("ID", "NAME").to_arrow().to_pylist()
+        assert {int(row["ID"]): row["NAME"] for row in found} == names_of(source, window.scn_high)
     assert names_in(table) == names_of(source, second.scn_high)
     assert count_rows(table) == len(names_in(table))
     files = filesystem.get_file_info(pafs.FileSelector(root))
