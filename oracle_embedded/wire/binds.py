@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, cast
 
 from oracle_embedded.api import BindMeta, ObjectShape, OracleError, OraType, Value
 from oracle_embedded.charsets import bytes_from_text, has_stand_ins, utf8_from_client
 from oracle_embedded.values import (
+    date_from_datetime,
+    datetime_from_date,
     interval_ds_from_nanos,
     nanos_from_interval_ds,
     parts_from_rowid,
@@ -29,6 +32,19 @@ _TEXT_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.LONG))
 _SIZED_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.RAW))
 _LOB_TYPES = frozenset((OraType.CLOB, OraType.BLOB))
 _TIMESTAMP_TYPES = frozenset((OraType.TIMESTAMP, OraType.TIMESTAMP_LTZ))
+_SAME_TYPES = {
+    94: OraType.LONG,
+    95: OraType.LONG_RAW,
+    187: OraType.TIMESTAMP,
+    188: OraType.TIMESTAMP_TZ,
+    189: OraType.INTERVAL_YM,
+    190: OraType.INTERVAL_DS,
+    232: OraType.TIMESTAMP_LTZ,
+}
+"""Types of host variables whose values are sent as those of columns, as go-ora does."""
+_IS_REGION, _IS_LOCAL = 0x80, 0x40
+_UTC = bytes((20, 60))
+_UTC_REGIONS = frozenset((28, 5121))
 SCALED_TYPES = frozenset(
     (
         OraType.NUMBER,
@@ -74,7 +90,8 @@ def read_metadata(reader: TtcReader, count: int, *, lengths_converted: bool) -> 
     """Read the metadata of binds or defines."""
     binds = []
     for _ in range(count):
-        bind_type = reader.u8()
+        told = reader.u8()
+        bind_type = _SAME_TYPES.get(told, told)
         flags = reader.u8()
         reader.u8()
         if bind_type in SCALED_TYPES and not lengths_converted:
@@ -230,6 +247,9 @@ def engine_rows(
         elif bind.type in _TIMESTAMP_TYPES:
             for row in rows:
                 row[position] = _pad_timestamp(row[position])
+        elif bind.type == OraType.TIMESTAMP_TZ:
+            for row in rows:
+                row[position] = _in_utc(row[position])
         elif bind.type == OraType.INTERVAL_DS:
             for row in rows:
                 row[position] = _normal_interval(row[position])
@@ -263,6 +283,29 @@ def _keep_bytes(rows: list[list[Value]], position: int) -> None:
 
 def _pad_timestamp(value: Value) -> Value:
     return value if value is None else value.ljust(11, b"\x00")
+
+
+def _in_utc(value: Value) -> Value:
+    """A time with its zone as columns have it: in UTC, and the offset. Some clients send UTC by
+    its number, or the local time.
+
+    Raises:
+        OracleError: ORA-03001 for another zone that goes by a number.
+    """
+    if value is None or len(value) < 13 or value[11] < _IS_LOCAL:
+        return value
+    hours, minutes = value[11], value[12]
+    if hours & _IS_REGION:
+        if ((hours & 0x7F) << 6 | minutes >> 2) not in _UTC_REGIONS:
+            raise OracleError(3001, "unimplemented feature: values in zones that are named")
+        return value[:11] + _UTC
+    hours &= ~_IS_LOCAL
+    ahead = timedelta(hours=hours - _UTC[0], minutes=minutes - _UTC[1])
+    return (
+        date_from_datetime(datetime_from_date(value) - ahead)
+        + value[7:11]
+        + bytes((hours, minutes))
+    )
 
 
 def _normal_interval(value: Value) -> Value:

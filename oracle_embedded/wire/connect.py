@@ -53,10 +53,13 @@ class Agreement:
     name, keys and SQL texts have a length byte of their own, and a described scale is one byte.
     python-oracledb asks for it, JDBC does not. ``takes_return``: python-oracledb sends values for
     the binds behind ``RETURN … INTO``, since it takes only ``RETURNING`` for the beginning of them.
+    ``scales_counted``: go-ora reads a described scale as JDBC does, though its lengths are
+    converted.
     """
 
     lengths_converted: bool = True
     takes_return: bool = True
+    scales_counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +171,10 @@ def negotiate(link: Link, reader: TtcReader, sets: CharacterSets) -> Agreement:
     if len(compile_caps) < 8 or compile_caps[_FIELD_VERSION_AT] < _FIELD_VERSION_MIN:
         raise ProtocolError("client does not take field version 11")
     link.send_data(b"\x02" + (_ZONE_UTC if tells_zone else b"") + b"\x00\x00")
+    lengths_converted = bool(flags & _LENGTHS_CONVERTED)
     return Agreement(
-        lengths_converted=bool(flags & _LENGTHS_CONVERTED),
+        lengths_converted=lengths_converted,
+        scales_counted=not lengths_converted or driver == b"OracleClientGo",
         takes_return=not driver.startswith(b"python-oracledb"),
     )
 

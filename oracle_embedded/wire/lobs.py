@@ -33,7 +33,7 @@ _LOB_DATA = 14
 
 @dataclass(frozen=True, slots=True)
 class LobRequest:
-    """One call of function 96. ``has_charset`` and ``wants_flag`` say which fields its reply has
+    """One call of function 96. ``charset`` and ``wants_flag`` say which fields its reply has
     beside locator and amount."""
 
     operation: int
@@ -42,7 +42,7 @@ class LobRequest:
     destination_offset: int
     amount: int | None
     data: bytes
-    has_charset: bool
+    charset: int | None
     wants_flag: bool
 
 
@@ -63,8 +63,7 @@ def read_lob_request(reader: TtcReader) -> LobRequest:
     has_amount = reader.u8()
     reader.raw(6)
     locator = reader.raw(locator_size) if has_locator else b""
-    if has_charset:
-        reader.ub()
+    charset = reader.ub() if has_charset else None
     reader.skip_ub(scn_parts)
     amount = reader.ub() if has_amount else None
     data = reader.clr() if operation == _WRITE and reader.u8() == _LOB_DATA else b""
@@ -75,7 +74,7 @@ def read_lob_request(reader: TtcReader) -> LobRequest:
         destination_offset,
         amount,
         data,
-        has_charset,
+        charset,
         wants_flag,
     )
 
@@ -321,8 +320,8 @@ def _answer(
 ) -> bytes:
     """Message 8 of a LOB operation: the fields that the request asked for."""
     parts = [b"\x08", request.locator if locator is None else locator]
-    if request.has_charset:
-        parts.append(b"\x00")
+    if request.charset is not None:
+        parts.append(ub_bytes(request.charset))
     if request.amount is not None:
         parts.append(ub_bytes(amount or 0))
     if request.wants_flag:

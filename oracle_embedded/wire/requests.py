@@ -157,6 +157,9 @@ def read_execute(
     request.orientation, request.position = array[10], array[11]
     is_query = bool(array[7])
     request.executions = 1 if is_query else _checked_executions(array[1])
+    if is_query and request.rows_wanted and request.options & Option.EXECUTE:
+        # Rows to prefetch come with the reply, for clients that do not ask for them besides.
+        request.options |= Option.FETCH
     if is_query:
         # Behind a define step, this is the number of rows.
         request.rows_wanted = request.rows_wanted or array[1]

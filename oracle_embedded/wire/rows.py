@@ -25,7 +25,6 @@ from oracle_embedded.wire.ttc import SHORT_MAX, clr_bytes, dlc_bytes, sb1_bytes,
 
 Framer = Callable[[Value], bytes]
 
-ROW_HEADER = b"\x06" + bytes(7)
 _ROW_DATA = b"\x07"
 _NATIONAL = 2
 _LOB_TYPES = frozenset((OraType.CLOB, OraType.BLOB))
@@ -41,6 +40,13 @@ _ROW_LENGTHS = [_ROW_DATA + length for length in _LENGTHS]
 def has_lobs(columns: Sequence[ColumnMeta]) -> bool:
     """Does the client define such a query before it fetches?"""
     return any(column.type in _LOB_TYPES for column in columns)
+
+
+def row_header(columns: int) -> bytes:
+    """Encode message 6, which rows follow; go-ora learns from it how many columns the rows of a
+    block's cursor have."""
+    high, low = divmod(columns, 256)
+    return b"\x06\x00" + ub_bytes(low) + ub_bytes(high) + bytes(4)
 
 
 def describe(

@@ -34,12 +34,12 @@ from oracle_embedded.wire.replies import (
 )
 from oracle_embedded.wire.requests import Cursor, ExecuteRequest, Option
 from oracle_embedded.wire.rows import (
-    ROW_HEADER,
     RowEncoder,
     changed_defines,
     cursor_value,
     describe,
     has_lobs,
+    row_header,
 )
 from oracle_embedded.wire.scroll import ScrollRows
 from oracle_embedded.wire.ttc import sb1_bytes, sb_bytes
@@ -77,7 +77,7 @@ class Statements:
         self._session = session
         self._link = link
         self._lobs = lobs
-        self._scale_bytes = sb1_bytes if agreement.lengths_converted else sb_bytes
+        self._scale_bytes = sb_bytes if agreement.scales_counted else sb1_bytes
         self._faults = faults
         self._leaves_out_repeats = leaves_out_repeats
         self._commit = commit
@@ -379,7 +379,7 @@ class Statements:
                 leaves_out=self._leaves_out_repeats and not isinstance(rows, ScrollRows),
             )
             cursor.encoder = encoder
-        pending = [before, ROW_HEADER]
+        pending = [before, row_header(len(rows.columns))]
         pending_bytes = len(before)
         sent = 0
         piece = _PIECE_ROWS_FIRST_LOB if has_lobs(rows.columns) else _PIECE_ROWS_FIRST

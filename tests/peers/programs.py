@@ -1,10 +1,11 @@
-"""Which Python programs of other projects run against the embedded Oracle, each in an environment of its own?
+"""Which programs of other languages and frameworks run against the embedded Oracle, each in an environment of its own?
 
-``python -m tests.peers.programs`` runs Django's client and prints each use and its result.
+``python -m tests.peers.programs`` runs the clients of Django and of go-ora and prints each use and its result.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from oracle_embedded.server import EmbeddedServer
 DJANGO = ("django>=5.2,<5.3", "oracledb>=26.1,<27")
 _FOLDER = Path(__file__).parents[2] / ".redolake" / "peers"
 _CLIENT = Path(__file__).with_name("django_client.py")
+_GO_CLIENT = Path(__file__).with_name("go_client")
 
 
 class NoEnvironmentError(RuntimeError):
@@ -48,13 +50,38 @@ def run_django() -> dict[str, str]:
     Raises:
         NoEnvironmentError: Django cannot be installed.
     """
-    python = environment("django", DJANGO)
+    return _run([str(environment("django", DJANGO)), str(_CLIENT)])
+
+
+def run_go() -> dict[str, str]:
+    """Run the client of go-ora, likewise.
+
+    Raises:
+        NoEnvironmentError: There is no Go, or the module cannot be fetched.
+    """
+    if shutil.which("go") is None:
+        raise NoEnvironmentError("there is no go on the path")
+    program = _FOLDER / "go_client"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    made = subprocess.run(
+        ["go", "build", "-o", str(program), "."],
+        cwd=_GO_CLIENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        raise NoEnvironmentError(made.stderr.strip()[-300:])
+    return _run([str(program)])
+
+
+def _run(command: list[str]) -> dict[str, str]:
+    """Run a client against a new database: it takes a port, a user and a password."""
     database = open_database()
     try:
         with EmbeddedServer(database.engine, faults=database.faults) as server:
-            arguments = [str(server.port), ADMIN, database.password(ADMIN)]
             done = subprocess.run(
-                [str(python), str(_CLIENT), *arguments],
+                [*command, str(server.port), ADMIN, database.password(ADMIN)],
                 capture_output=True,
                 text=True,
                 timeout=300,
@@ -69,5 +96,6 @@ def run_django() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for use, result in run_django().items():
-        print(f"{use}\t{result}")
+    for run in (run_django, run_go):
+        for use, result in run().items():
+            print(f"{use}\t{result}")

@@ -70,11 +70,11 @@ def compile_query(
     node = by_sets(node)
     outer = Scope(parent=parent)
     prefix = _ctes(state, node, outer) if node.ctes else ""
+    if node.with_ties or node.is_percent:
+        return _ranked(state, node, outer, prefix)
     limit = _limit(state, node, outer)
     if isinstance(node.body, ast.Select):
-        text, columns, single = _select(
-            state, node.body, outer, node.order, node.for_update, node.with_ties
-        )
+        text, columns, single = _select(state, node.body, outer, node.order, node.for_update)
     else:
         text, columns = _body(state, node.body, outer)
         single = False
@@ -91,8 +91,6 @@ def compile_query(
 def _limit(state: Compilation, node: ast.Query, scope: Scope) -> str:
     if node.fetch is None and node.offset is None:
         return ""
-    if node.with_ties:
-        raise unsupported("FETCH … WITH TIES", node.pos)
     text = " LIMIT -1"
     if node.fetch is not None:
         count = convert(state.value(node.fetch, scope), "number", node.fetch.pos)
@@ -101,6 +99,37 @@ def _limit(state: Compilation, node: ast.Query, scope: Scope) -> str:
         count = convert(state.value(node.offset, scope), "number", node.offset.pos)
         text += f" OFFSET ifnull(o_limit({count.text}), 9223372036854775807)"
     return text
+
+
+def _ranked(
+    state: Compilation, node: ast.Query, outer: Scope, prefix: str
+) -> tuple[str, list[OutputColumn], bool]:
+    """A query whose last row is found by its rank, or by how many rows there are."""
+    if node.for_update is not None:
+        raise OracleError(2014, "cannot select FOR UPDATE from view with DISTINCT, GROUP BY, etc.")
+    assert node.fetch is not None
+    if isinstance(node.body, ast.Select):
+        state.told_places = None
+        text, columns, _ = _select(state, node.body, outer, node.order, is_ranked=True)
+    else:
+        text, columns = _body(state, node.body, outer)
+        keys = ", ".join(_position_key(state, item, columns) for item in node.order)
+        text = f"SELECT *{_ranks(f'ORDER BY {keys}' if keys else '')} FROM ({text})"
+    offset = "0"
+    if node.offset is not None:
+        value = convert(state.value(node.offset, outer), "number", node.offset.pos)
+        offset = f"ifnull(o_limit({value.text}), 9223372036854775807)"
+    count = convert(state.value(node.fetch, outer), "number", node.fetch.pos)
+    most = f"o_share(n, {count.text})" if node.is_percent else f"o_limit({count.text})"
+    last = "k" if node.with_ties and node.order else "r"
+    names = ", ".join(f"c{number}" for number in range(1, len(columns) + 1))
+    chosen = f"r > {offset} AND {last} <= {offset} + ifnull({most}, 0)"
+    return f"{prefix}SELECT {names} FROM ({text}) WHERE {chosen} ORDER BY r", columns, False
+
+
+def _ranks(order: str) -> str:
+    """What a row is in its order: its number, its rank, and of how many."""
+    return f", row_number() OVER ({order}) AS r, rank() OVER ({order}) AS k, count(*) OVER () AS n"
 
 
 # --- WITH and set operations ----------------------------------------------------------------------
@@ -156,7 +185,7 @@ def _body(state: Compilation, body: ast.Body, scope: Scope) -> tuple[str, list[O
         case ast.Select() if body.grouping_sets is not None:
             return _body(state, union_of_sets(body), scope)
         case ast.Select():
-            text, columns, _ = _select(state, body, scope, (), None, False)
+            text, columns, _ = _select(state, body, scope)
             return text, columns
         case ast.Query():
             text, columns, _ = state.query(body, scope)
@@ -257,9 +286,10 @@ def _select(
     state: Compilation,
     node: ast.Select,
     outer: Scope,
-    order: tuple[ast.OrderItem, ...],
-    for_update: ast.ForUpdate | None,
-    _with_ties: bool,
+    order: tuple[ast.OrderItem, ...] = (),
+    for_update: ast.ForUpdate | None = None,
+    *,
+    is_ranked: bool = False,
 ) -> tuple[str, list[OutputColumn], bool]:
     scope = Scope(parent=outer.parent, ctes=dict(outer.ctes))
     scope.parent = outer
@@ -299,7 +329,9 @@ def _select(
         OutputColumn(name, value.type, _may_be_null(value), value.mask, _is_json(value))
         for name, value, _ in items
     ]
-    order_text = _order(state, order, node, items, columns, scope) if order else ""
+    order_text = ""
+    if order:
+        order_text = _order(state, order, node, items, columns, scope, by_number=not is_ranked)
     locks = ""
     if for_update is not None:
         values = [value for _, value, _ in items]
@@ -314,6 +346,10 @@ def _select(
         selected = ", ".join(
             f"{as_equal(value)} AS c{number}" for number, (_, value, _) in enumerate(items, 1)
         )
+    if is_ranked:
+        if node.distinct:
+            raise unsupported("DISTINCT with FETCH … PERCENT or WITH TIES", node.pos)
+        selected, order_text = selected + _ranks(order_text.strip()), ""
     if any(item.type.row for item in columns) and (node.distinct or grouped or for_update):
         raise _no_cursor_here(node.pos)
     if node.distinct and any(item.type.family in ("clob", "blob") for item in columns):
@@ -442,6 +478,8 @@ def _order(
     items: list[tuple[str, Sql, ast.Expr | None]],
     columns: list[OutputColumn],
     scope: Scope,
+    *,
+    by_number: bool,
 ) -> str:
     keys = []
     for item in order:
@@ -461,7 +499,7 @@ def _order(
             continue
         value = items[position][1]
         key = sort_text(replace(value), item)
-        simple = key.startswith(value.text)
+        simple = by_number and key.startswith(value.text)
         keys.append(f"{position + 1}{key[len(value.text) :]}" if simple else key)
     return " ORDER BY " + ", ".join(keys)
 

@@ -6,7 +6,7 @@ redo as typed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from oracle_embedded.api import OracleError
@@ -47,6 +47,7 @@ from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.run.constraints import check_unique_values
 from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.run.environment import compilation
+from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.storage.catalog import (
     IndexDef,
@@ -125,12 +126,38 @@ def _create_as_select(session: SessionState, node: nodes.CreateTable, text: str)
         nodes.ColumnSpec(name, column.type, nullable=column.nullable)
         for name, column in zip(names, plan.columns, strict=True)
     )
+    key = () if node.view_text is None else _key_kept(session, node.query, names)
     with database.changing_catalog():
-        _one(session, replace(node, columns=columns, query=None), text)
+        _one(session, replace(node, columns=columns, constraints=key, query=None), text)
     owner = node.name[0] if len(node.name) > 1 else session.schema
     start = node.query.pos
     fill_table(session, owner, node.name[-1], node.view_text or text[start:])
     session.commit()
+
+
+def _key_kept(
+    session: SessionState, query: ast.Query, names: Sequence[str]
+) -> tuple[nodes.ConstraintSpec, ...]:
+    """The primary key of a materialized view, WITH PRIMARY KEY unless it says otherwise: that of
+    the table of which it selects rows, if it selects all its columns."""
+    block = query.body
+    if not isinstance(block, ast.Select) or block.group is not None or block.distinct:
+        return ()
+    if len(block.sources) != 1 or not isinstance(block.sources[0], ast.FromTable):
+        return ()
+    name = block.sources[0].name
+    table = session.database.find(session, name[0] if len(name) > 1 else session.schema, name[-1])
+    if not isinstance(table, TableDef) or table.key is None:
+        return ()
+    selected = [
+        item.expr.name[-1] if isinstance(item.expr, ast.Column) else None for item in block.items
+    ]
+    if len(selected) != len(names):
+        selected = [column.name for column in table.shown]  # of a star
+    key = [table.by_id[number].name for number in table.key.columns]
+    if len(selected) != len(names) or not set(key) <= set(selected):
+        return ()
+    return (nodes.ConstraintSpec("P", None, tuple(names[selected.index(one)] for one in key)),)
 
 
 def fill_table(session: SessionState, owner: str, name: str, query: str) -> None:

@@ -308,15 +308,14 @@ VIEWS.family("TAB_COLS", _COLUMN_NAMES + _HIDDEN_NAMES, object_name="TABLE_NAME"
 def _table_comments(view: View) -> Iterator[Row]:
     for item in view.definitions():
         if isinstance(item, TableDef | ViewDef):
-            if isinstance(item, TableDef) and item.original_name:
+            if isinstance(item, TableDef) and (item.original_name or item.query is not None):
                 continue
             kind = "TABLE" if isinstance(item, TableDef) else "VIEW"
-            is_materialized = isinstance(item, TableDef) and item.query is not None
             yield {
                 "OWNER": item.owner,
                 "TABLE_NAME": item.name,
                 "TABLE_TYPE": kind,
-                "COMMENTS": _container_comment(item) if is_materialized else item.comment,
+                "COMMENTS": item.comment,
                 "ORIGIN_CON_ID": 3,
             }
 
@@ -609,13 +608,10 @@ def _materialized_view_comments(view: View) -> Iterator[Row]:
             yield {
                 "OWNER": table.owner,
                 "MVIEW_NAME": table.name,
-                "COMMENTS": table.comment or _container_comment(table),
+                "COMMENTS": table.comment
+                or f"snapshot table for snapshot {table.owner}.{table.name}",
                 "ORIGIN_CON_ID": 3,
             }
-
-
-def _container_comment(table: TableDef | ViewDef) -> str:
-    return f"snapshot table for snapshot {table.owner}.{table.name}"
 
 
 # --- external tables, and tables that store a part of another one ---------------------------------

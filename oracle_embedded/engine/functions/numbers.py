@@ -26,6 +26,11 @@ from oracle_embedded.values import (
 _LIMIT_MAX = (1 << 62) - 1
 
 
+def _share(rows: int, percent: bytes) -> int:
+    """How many rows a share of them is, rounded up."""
+    return max(0, math.ceil(rows * numbers.decode(percent) / 100))
+
+
 def _folded(run: Implementation, *values: bytes) -> bytes:
     """An operation over many operands, from left to right."""
     return reduce(run, values)
@@ -289,6 +294,7 @@ _FIRST_ENTRIES: Entries = (
     ("o_int", numbers.encode, 1),
     ("o_whole", numbers.whole, 1),
     ("o_limit", _limit, 1),
+    ("o_share", _share, 2),
     ("o_limit_below", _limit_below, 1),
     ("o_real", lambda value: numbers.encode(Decimal(repr(value))), 1),
     ("o_width_bucket", _bucket, 4),

@@ -299,8 +299,22 @@ def _get_max_string_size(frame: Frame, _node: ast.Call) -> Found:
     return numbers.encode(size), types.NUMBER
 
 
+def _local_transaction(frame: Frame, node: ast.Call) -> Found:
+    """DBMS_TRANSACTION.LOCAL_TRANSACTION_ID: NULL without one, unless one shall begin."""
+    session = frame.session
+    if node.args and evaluate(frame, node.args[0], types.BOOLEAN)[0] == b"\x01":
+        with session.database.store.lock:
+            session.need_transaction()
+    if session.transaction is None:
+        return None, types.TEXT
+    xid = session.transaction.info.xid
+    parts = [int.from_bytes(xid[a:b], "little") for a, b in ((0, 2), (2, 4), (4, 8))]
+    return ".".join(map(str, parts)).encode(), types.TEXT
+
+
 SPECIAL_FUNCTIONS: Mapping[tuple[str, ...], Callable[[Frame, ast.Call], Found]] = {
     ("DBMS_PICKLER", "GET_TYPE_SHAPE"): _get_type_shape,
+    ("DBMS_TRANSACTION", "LOCAL_TRANSACTION_ID"): _local_transaction,
     ("PRIVATE_JDBC", "GET_MAX_STRING_SIZE"): _get_max_string_size,
 }
 """Functions by name that assign to their arguments, or ask for more than values."""

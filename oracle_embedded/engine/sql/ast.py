@@ -451,6 +451,8 @@ class Query:
     fetch: Expr | None = None
     with_ties: bool = False
     for_update: ForUpdate | None = None
+    is_percent: bool = False
+    """``fetch`` is a share of the rows."""
     pos: int = field(default=0, compare=False)
 
 

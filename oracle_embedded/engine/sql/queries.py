@@ -94,9 +94,9 @@ def read_query(stream: TokenStream) -> ast.Query:
         stream.take_word("SIBLINGS")
         stream.need_word("BY", code=924)
         order = read_order_items(stream)
-    offset, fetch, with_ties = _read_row_limits(stream)
+    offset, fetch, with_ties, is_percent = _read_row_limits(stream)
     for_update = _read_for_update(stream) if stream.is_word("FOR", "UPDATE") else None
-    return ast.Query(body, ctes, order, offset, fetch, with_ties, for_update, pos=start)
+    return ast.Query(body, ctes, order, offset, fetch, with_ties, for_update, is_percent, pos=start)
 
 
 def _read_with(stream: TokenStream) -> tuple[ast.Cte, ...]:
@@ -209,9 +209,11 @@ def _read_select_item(stream: TokenStream) -> ast.SelectItem:
     return ast.SelectItem(expr, alias, None, text)
 
 
-def _read_row_limits(stream: TokenStream) -> tuple[ast.Expr | None, ast.Expr | None, bool]:
+def _read_row_limits(
+    stream: TokenStream,
+) -> tuple[ast.Expr | None, ast.Expr | None, bool, bool]:
     offset = fetch = None
-    with_ties = False
+    with_ties = is_percent = False
     if stream.take_word("OFFSET"):
         offset = read_expression(stream)
         if stream.take_any("ROW", "ROWS") is None:
@@ -224,14 +226,13 @@ def _read_row_limits(stream: TokenStream) -> tuple[ast.Expr | None, ast.Expr | N
             if stream.is_word("ROW") or stream.is_word("ROWS")
             else read_expression(stream)
         )
-        if stream.is_word("PERCENT"):
-            raise unsupported("FETCH … PERCENT", stream.token.start)
+        is_percent = stream.take_word("PERCENT")
         if stream.take_any("ROW", "ROWS") is None:
             raise stream.error(905)
         with_ties = stream.take_word("WITH", "TIES")
         if not with_ties:
             stream.need_word("ONLY")
-    return offset, fetch, with_ties
+    return offset, fetch, with_ties, is_percent
 
 
 def _read_for_update(stream: TokenStream) -> ast.ForUpdate:

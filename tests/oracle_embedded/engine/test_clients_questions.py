@@ -77,10 +77,11 @@ def test_materialized_views_and_temporary_tables_are_named_as_such(sql: Client) 
         ("M", "TABLE", "N"),
         ("T", "TABLE", "N"),
     ]
+    own = sql.session.username
+    assert sql.one("select comments from user_mview_comments") == f"snapshot table for snapshot {own}.M"  # fmt: skip
     sql("comment on materialized view m is 'sums'")
     assert sql("select comments from user_mview_comments") == [("sums",)]
-    own = sql.session.username
-    assert sql.one("select comments from user_tab_comments where table_name = 'M'") == f"snapshot table for snapshot {own}.M"  # fmt: skip
+    assert sql("select table_name from user_tab_comments order by 1") == [("G",), ("T",)]
     assert sql("select tname, tabtype from tab order by 1") == [("G", "TABLE"), ("M", "TABLE"), ("T", "TABLE")]  # fmt: skip
 
 
@@ -177,3 +178,47 @@ def test_a_subquery_may_count_levels_and_group_by_the_row_around_it(sql: Client)
     reverse = f"(select listagg(s) within group (order by n desc) from ({levels}) group by t.v)"
     assert sql(f"select {reverse} from t order by 1") == [("cba",), ("yx",)]
     assert sql("select v from t where v likec 'a%' and v not like4 'x%'") == [("abc",)]
+
+
+@pytest.mark.parametrize(
+    ("limits", "ids"),
+    [
+        ("order by v fetch first 2 rows with ties", "1 2 3"),
+        ("order by v desc fetch first 1 row with ties", "4 5"),
+        ("order by v, id offset 1 rows fetch next 2 rows with ties", "2 3"),
+        ("order by v offset 1 rows fetch next 1 rows with ties", "2 3"),
+        ("order by id fetch first 30 percent rows only", "1 2"),
+        ("order by v fetch first 40 percent rows with ties", "1 2 3"),
+        ("order by id offset 3 rows fetch first 40 percent rows only", "4 5"),
+        ("fetch first 0 percent rows only", ""),
+    ],
+)
+def test_rows_are_limited_with_ties_and_by_share(sql: Client, limits: str, ids: str) -> None:
+    sql("create table t (id number, v number)")
+    sql.many("insert into t values (:1, :2)", [(1, 10), (2, 20), (3, 20), (4, 30), (5, 30)])
+    assert " ".join(sorted(row[0] for row in sql(f"select id from t {limits}"))) == ids
+
+
+def test_ties_of_groups_and_of_set_operations(sql: Client) -> None:
+    sql("create table t (id number, v number)")
+    sql.many("insert into t values (:1, :2)", [(1, 10), (2, 20), (3, 20), (4, 30), (5, 30)])
+    groups = "select v, count(*) n from t group by v order by count(*) desc fetch first 1 rows with ties"  # fmt: skip
+    assert sorted(sql(groups)) == [("20", "2"), ("30", "2")]
+    both = "select v from t union all select v from t order by 1 fetch first 3 rows with ties"
+    assert [row[0] for row in sql(both)] == ["10", "10", "20", "20", "20", "20"]
+
+
+def test_a_materialized_view_has_the_key_of_its_table(sql: Client) -> None:
+    sql("create table t (id number primary key, v number)")
+    sql("create materialized view whole as select id x, v from t where v > 0")
+    sql("create materialized view part as select v from t")
+    keys = "select c.table_name, k.column_name from user_constraints c join user_cons_columns k on k.constraint_name = c.constraint_name where c.constraint_type = 'P' order by 1"  # fmt: skip
+    assert sql(keys) == [("T", "ID"), ("WHOLE", "X")]
+
+
+def test_a_transaction_has_a_name(sql: Client) -> None:
+    sql("create table seen (a varchar2(30), b varchar2(30))")
+    sql("declare a varchar2(30); b varchar2(30); begin a := dbms_transaction.local_transaction_id; b := dbms_transaction.local_transaction_id(true); insert into seen values (a, b); end;")  # fmt: skip
+    ((before, after),) = sql("select a, b from seen")
+    assert before is None
+    assert [part.isdigit() for part in after.split(".")] == [True, True, True]

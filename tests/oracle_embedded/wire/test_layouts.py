@@ -11,7 +11,7 @@ from oracle_embedded.charsets import character_sets
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import number_from_decimal
 from oracle_embedded.wire import connect
-from oracle_embedded.wire.binds import BindRows, WireBind, read_metadata
+from oracle_embedded.wire.binds import BindRows, WireBind, engine_rows, read_metadata
 from oracle_embedded.wire.connect import Agreement
 from oracle_embedded.wire.lobs import LobStore, read_lob_request, split_locators
 from oracle_embedded.wire.login import AuthRequest, Login, read_auth
@@ -26,7 +26,7 @@ from oracle_embedded.wire.ttc import ProtocolError, TtcReader, sb_bytes, ub_byte
 from tests.oracle_embedded.wire.fake_engine import FakeEngine, FakeSession, column
 from tests.oracle_embedded.wire.recorder import serve
 
-_JDBC = Agreement(lengths_converted=False)
+_JDBC = Agreement(lengths_converted=False, scales_counted=True)
 
 
 class _Packets(Link):
@@ -78,7 +78,9 @@ def _negotiate(
 def test_the_client_says_whether_texts_have_a_length_of_their_own(
     flags: int, converted: bool
 ) -> None:
-    assert _negotiate(flags, 12)[0] == Agreement(lengths_converted=converted)
+    assert _negotiate(flags, 12)[0] == Agreement(
+        lengths_converted=converted, scales_counted=not converted
+    )
 
 
 def test_a_client_may_name_its_own_higher_field_version() -> None:
@@ -325,7 +327,7 @@ def test_a_locator_is_as_long_as_the_clients_buffer_and_says_so() -> None:
     [reply] = serve([create], agreement=_JDBC)
     locator = reply[1:109]
     assert locator[:2] == b"\x00\x6a"
-    assert reply[109:] == bytes.fromhex("00 010a 00 090000")
+    assert reply[109:] == bytes.fromhex("020369 010a 00 090000")
     assert split_locators(locator + locator) == [locator, locator]
     with pytest.raises(ProtocolError, match="cut off"):
         split_locators(locator[:50])
@@ -358,3 +360,29 @@ def test_a_rowid_is_bound_as_characters_or_in_its_parts() -> None:
     assert rows.read(parts, 1) == [[b"AAARF0AAMAAAACDAAA"]]
     characters = _reader("07 12" + b"AAARF0AAMAAAACDAAA".hex())
     assert rows.read(characters, 1) == [[b"AAARF0AAMAAAACDAAA"]]
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        pytest.param("787c0102040506 00000000 143c", "787c0102040506 00000000 143c", id="utc"),
+        pytest.param("787c0102040506 00000000 d004", "787c0102040506 00000000 143c", id="region-utc"),
+        pytest.param("787c0102040506 00000000 565a", "787c0102012306 00000000 165a", id="local"),
+    ],
+)  # fmt: skip
+def test_times_with_zones_are_kept_in_utc(sent: str, kept: str) -> None:
+    bind = WireBind(OraType.TIMESTAMP_TZ, False, 13, 0)
+    [[value]] = engine_rows(
+        [[bytes.fromhex(sent)]], [bind], LobStore(FakeSession(FakeEngine(), 1, "SCOTT", "test"))
+    )
+    assert value == bytes.fromhex(kept)
+
+
+def test_another_zone_by_number_is_refused() -> None:
+    bind = WireBind(OraType.TIMESTAMP_TZ, False, 13, 0)
+    with pytest.raises(OracleError, match="named"):
+        engine_rows(
+            [[bytes.fromhex("787c0102040506 00000000 a004")]],
+            [bind],
+            LobStore(FakeSession(FakeEngine(), 1, "SCOTT", "test")),
+        )

@@ -51,7 +51,7 @@ _DESCRIBE = (
 )
 _EXECUTED = "08 0103 0000 0101 000000"
 """Message 8: an SCN's two parts and the cursor, as JDBC reads them; python-oracledb passes over it."""
-_FIRST_ROW = "0600000000000000 07 02c102 0161"
+_FIRST_ROW = "060001020000000000 07 02c102 0161"
 
 
 def test_query_is_answered_as_captured() -> None:
