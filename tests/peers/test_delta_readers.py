@@ -33,6 +33,7 @@ FEATURES: dict[str, dict[str, str]] = {
     "in-commit timestamps": {"delta.enableInCommitTimestamps": "true"},
     "row tracking": {"delta.enableRowTracking": "true"},
     "v2 checkpoints": {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "2"},
+    "Iceberg compatibility": {**MAPPED, "delta.enableIcebergCompatV2": "true"},
     "type widening": {"delta.enableTypeWidening": "true"},
 }
 
@@ -60,7 +61,7 @@ def made(session: Any, path: Path, name: str) -> list[dict[str, Any]]:
     values = ", ".join(f"({number}, '{word}', NULL)" for number, word in enumerate(("one", "two", "three", "four"), 1))  # fmt: skip
     session.sql(f"INSERT INTO {table} VALUES {values}")
     session.sql(f"DELETE FROM {table} WHERE ID = 2")
-    if "mapping" in name:
+    if "delta.columnMapping.mode" in properties:
         column = "TITLE"
         session.sql(f"ALTER TABLE {table} RENAME COLUMN NAME TO {column}")
     if name == "type widening":

@@ -127,6 +127,7 @@ def overwritten_schema(hands: Hands) -> None:
 
 
 MAPPED = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+ICEBERG = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableIcebergCompatV2' = 'true')"
 
 CASES = [
     Case("RESTORE", BOTH, restored, S, "(RESTORE)", "rebuild", tells_of_both=True),
@@ -172,6 +173,8 @@ CASES = [
     Case("v2", BOTH, alter("delta.checkpointPolicy", "v2"), H),
     Case("widening M", M, alter("delta.enableTypeWidening", "true"), H),
     Case("widening C", C, alter("delta.enableTypeWidening", "true"), S, "TypeWidening"),
+    Case("iceberg M", M, sql(ICEBERG), H),
+    Case("iceberg C", C, sql(ICEBERG), S, "IcebergCompat"),
     Case("append only M", M, alter("delta.appendOnly", "true"), S, "delta.appendOnly", "UNSET TBLPROPERTIES"),
     Case("append only C", C, alter("delta.appendOnly", "true"), H),
     Case("struct statistics", BOTH, sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.checkpoint.writeStatsAsStruct' = 'true', 'delta.checkpoint.writeStatsAsJson' = 'false')"), H),
