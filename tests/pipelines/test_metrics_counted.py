@@ -224,7 +224,7 @@ OTHERWISE: dict[str, Any] = {
     },
     "redolake_table_state": lambda load: {(f"{OWNER}.{name}", "ready"): 1 for name in NAMES},
     "redolake_table_position_scn": lambda load: by_table(lambda name: positions(load)[name]),
-    "redolake_table_lag_seconds": lambda load: by_table(lambda _: (-20, load.between[1] - load.between[0])),
+    "redolake_table_lag_seconds": lambda load: by_table(lambda _: (0, load.between[1] - load.between[0])),
     "redolake_table_lag_scns": lambda load: by_table(
         lambda name: tuple(scn - positions(load)[name] for scn in load.scns)
     ),
