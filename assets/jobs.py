@@ -31,8 +31,8 @@ class StartSnapshot(dg.Config):
         default=[],
         description="OWNER.TABLE of each table to read again. Empty: the first snapshot of all tables that have none.",
     )
-    condition: str | None = Field(
-        default=None,
+    condition: str = Field(
+        default="",
         description="Read only rows that match, for example AMOUNT > 100. Needs tables.",
     )
 
@@ -106,7 +106,7 @@ def snapshot_job(
             pipeline = redolake.source(names.source, open_pipeline)
             tables = [TableId.parse(text) for text in config.tables]
             made = pipeline.decision() if tables else pipeline.begin()
-            keys = pipeline.start_snapshot(tables or None, condition=config.condition)
+            keys = pipeline.start_snapshot(tables or None, condition=config.condition or None)
             add_partitions(context.instance, pipeline.records, source, names)
             captured = [one.table for one in source.tables]
             show_streams(context.instance, pipeline.records, names, captured)
@@ -125,11 +125,15 @@ def snapshot_job(
 
 
 class SendSignal(dg.Config):
-    """A signal, in Debezium's form."""
+    """A signal, in Debezium's form. Launched as the launchpad shows it, it is refused: it names no
+    table."""
 
-    type: str = Field(description="For example execute-snapshot, stop-snapshot or pause-snapshot.")
+    type: str = Field(
+        default="execute-snapshot",
+        description="For example execute-snapshot, stop-snapshot or pause-snapshot.",
+    )
     data: dict[str, Any] = Field(
-        default={},
+        default={"data-collections": []},
         description='The signal\'s data, for example {"data-collections": ["SHOP.ORDERS"]}.',
     )
     id: str | None = Field(

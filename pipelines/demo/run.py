@@ -85,7 +85,7 @@ def _demo(how: DemoSettings, folder: Path, fresh: bool, console: Console) -> int
             with Pipeline(config, report=screen.step) as pipeline:
                 rows, scn = _run(pipeline, served, plan, how.scale, screen)
     _print_end(screen, rows, scn, time.monotonic() - started)
-    for line in story(config, screen.writes, _command()):
+    for line in story(config, screen.writes, _command(), settings.option_for(folder)):
         console.print(line, highlight=False, soft_wrap=True)
     return 1 if any(row.differences for row in rows) else 0
 

@@ -7,6 +7,7 @@ source's configuration, so the command line and Dagster read the demo like a dat
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,6 +34,12 @@ def default_folder() -> Path:
     project = Path(__file__).resolve().parents[2]
     root = project if (project / "pyproject.toml").exists() else Path.cwd()
     return root / ".redolake" / "demo"
+
+
+def option_for(folder: Path) -> str:
+    """The option by which commands find a demo's configuration; empty for the default one."""
+    is_default = folder.resolve() == default_folder().resolve()
+    return "" if is_default else f" --config {shlex.quote(str(folder / FILE_NAME))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,10 @@ _OPS = {"c": "insert", "u": "update", "d": "delete", "r": "read by the snapshot"
 
 
 def story(
-    config: SourceConfig, writes: Mapping[TableId, Sequence[MirrorWrite]], command: str
+    config: SourceConfig,
+    writes: Mapping[TableId, Sequence[MirrorWrite]],
+    command: str,
+    elsewhere: str = "",
 ) -> list[str]:
     """Lines for the end of the demo: the life of the flight that changed most, who merged each
     table, where the tables are, a query to paste, and the way to one's own Oracle.
@@ -36,12 +39,13 @@ def story(
         config: The demo's source.
         writes: How each mirror took its windows.
         command: What ``redolake`` is called here.
+        elsewhere: The option that names the demo's configuration, where it is not the default one.
     """
     lake = open_lake(config.lake.path, source=config.name)
     flights = lake.table(str(config.tables[-1].table))
     key = _busiest(flights)
-    lines = [] if key is None else ["", *_life(config, flights, key, command)]
-    return [*lines, "", *_writers(writes), "", *_next(config, lake, command)]
+    lines = [] if key is None else ["", *_life(config, flights, key, command, elsewhere)]
+    return [*lines, "", *_writers(writes), "", *_next(config, lake, command, elsewhere)]
 
 
 def _busiest(flights: Table) -> tuple[str, ...] | None:
@@ -54,7 +58,9 @@ def _busiest(flights: Table) -> tuple[str, ...] | None:
     return max(counts, key=lambda one: (counts[one], one), default=None)
 
 
-def _life(config: SourceConfig, flights: Table, key: tuple[str, ...], command: str) -> list[str]:
+def _life(
+    config: SourceConfig, flights: Table, key: tuple[str, ...], command: str, elsewhere: str
+) -> list[str]:
     found = life_of(flights, key)
     when, carrier, number = key
     lines = [f"[bold]The life of flight {carrier} {number}, scheduled {when[:16]}[/]"]
@@ -70,7 +76,7 @@ def _life(config: SourceConfig, flights: Table, key: tuple[str, ...], command: s
         if one.op != "u" or any(value is not None for value in one.after.values())
     ]
     lines.append(f"  the mirror, one row per flight: {_now(found)}")
-    paste = " ".join([command, "row", flights.name, *map(shlex.quote, key)])
+    paste = " ".join([command, "row", flights.name, *map(shlex.quote, key)]) + elsewhere
     return [*lines, f"  To see all of it: [bold]{paste}[/]"]
 
 
@@ -114,7 +120,7 @@ def _writers(writes: Mapping[TableId, Sequence[MirrorWrite]]) -> list[str]:
     return lines if writes else [*lines, "  no window changed a mirror"]
 
 
-def _next(config: SourceConfig, lake: Lake, command: str) -> list[str]:
+def _next(config: SourceConfig, lake: Lake, command: str, elsewhere: str) -> list[str]:
     airlines = lake.table(str(config.tables[0].table)).name
     read = f"open({config.lake.path!r}).at().table({airlines!r}).to_pandas()"
     python = "python" if command == "redolake" else f"{Path(command).parent}/python"
@@ -122,7 +128,7 @@ def _next(config: SourceConfig, lake: Lake, command: str) -> list[str]:
         "[bold]Next[/]",
         f"  the tables      {config.lake.path}/{config.name}/mirror",
         f'  read one        {python} -c "from redolake.reader import open; print({read})"',
-        f"  in the browser  {command} ui    (each chunk and each window is a partition)",
+        f"  in the browser  {command} ui{elsewhere}    (each chunk and each window is a partition)",
         f"  your Oracle     {command} init --help, then docs/getting-started.md",
         f"  no Oracle yet   {command} oracle serve",
     ]

@@ -98,4 +98,7 @@ def test_a_signal_from_the_launchpad_is_taken_once(
             assert site.run(request).success
             source.check_exact("T")
             assert not send("execute-snapshot", **{"data-collections": ["NO.TABLE"]}).success
+            unedited = job.execute_in_process(instance=instance, raise_on_error=False)
+            assert not unedited.success
+            assert len(source.pipeline.records.signals()) == 3, "neither was taken"
             assert site.repository.get_job("src_skip_gap").execute_in_process(instance=instance)

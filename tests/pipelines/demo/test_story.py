@@ -7,6 +7,7 @@ from pathlib import Path
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import MirrorWrite, StepReport
 from cdc_core.steps import Pipeline
+from pipelines.demo.settings import default_folder, option_for
 from pipelines.demo.story import story
 from tests.oracle.embedded import running_oracle
 
@@ -63,7 +64,9 @@ def test_a_demo_in_which_nothing_changed_has_no_life_to_tell(tmp_path: Path) -> 
         config = oracle.config(tmp_path, "AIRLINES", "FLIGHTS")
         with Pipeline(config) as pipeline:
             list(pipeline.run_snapshot())
-        text = "\n".join(story(config, {}, "redolake"))
+        text = "\n".join(story(config, {}, "redolake", option_for(tmp_path / "my demo")))
     assert "The life of" not in text
     assert "no window changed a mirror" in text
     assert "redolake oracle serve" in text
+    assert f"redolake ui --config '{tmp_path}/my demo/defs.yaml'" in text
+    assert option_for(default_folder()) == ""
