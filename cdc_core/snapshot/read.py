@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -72,6 +72,23 @@ _PART = "cdc part"
 """Which of several parts a row belongs to."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchOptions:
+    """How rows are fetched.
+
+    Attributes:
+        rows: Rows per batch; nothing beyond a row group is held.
+        names: The names that columns have now (:func:`~cdc_core.snapshot.present_names.renames`).
+        replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
+        unfit: Told of values that are NULL because the form of their column does not hold them.
+    """
+
+    rows: int
+    names: Mapping[str, str] = field(default_factory=dict)
+    replacing: Replacing = NOTHING_REPLACED
+    unfit: Callable[[int], None] | None = None
+
+
 def unread_chunk(
     source: str,
     schema: TableSchema,
@@ -102,10 +119,9 @@ def read_chunk(
     unread: ChunkManifest,
     chunk: ChunkPart,
     landing: LandingStore,
+    options: FetchOptions,
     *,
-    rows: int,
     masks: Masks,
-    replacing: Replacing = NOTHING_REPLACED,
     passing: Callable[[pa.RecordBatch], None] | None = None,
     settle: Callable[[], None] | None = None,
 ) -> ChunkManifest:
@@ -114,9 +130,8 @@ def read_chunk(
 
     Args:
         unread: The chunk (:func:`unread_chunk`).
-        rows: Rows per batch; nothing beyond a row group is held.
+        options: How its rows are fetched; what they are called now is asked here.
         masks: What lands in place of values.
-        replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
         passing: Called with each batch that lands, in order.
         settle: Called when all rows have landed; what it raises keeps them from counting.
 
@@ -139,8 +154,8 @@ def read_chunk(
     folder = chunk_folder(unread.source, unread.chunk_key)
     landing.remove_unlanded(folder)
     present = present_names(session, schema.table)
-    names = renames(schema, present)
     unfit: list[int] = []
+    options = replace(options, names=renames(schema, present), unfit=unfit.append)
     with seeing_all(session, schema.table):
         found = exact_rows(
             session,
@@ -148,10 +163,7 @@ def read_chunk(
             chunk,
             unread.scn if unread.is_exact else None,
             unread.condition,
-            rows=rows,
-            names=names,
-            replacing=replacing,
-            unfit=unfit.append,
+            options,
         )
         with closing(found) as batches:
             exact = (masked(batch, masks) for batch in batches)
@@ -191,28 +203,22 @@ def exact_rows(
     chunk: ChunkPart,
     scn: Scn | None,
     condition: str | None,
-    *,
-    rows: int,
-    names: Mapping[str, str] | None = None,
-    replacing: Replacing = NOTHING_REPLACED,
-    unfit: Callable[[int], None] | None = None,
+    options: FetchOptions,
 ) -> Generator[pa.RecordBatch]:
     """The rows of a chunk ``AS OF SCN`` (None: as the session sees them), in batches of the table's
-    Arrow schema and of ``rows`` rows. ``names`` are those that columns have now
-    (:func:`~cdc_core.snapshot.present_names.renames`); ``replacing`` is as for :func:`read_chunk`;
-    ``unfit`` is told of values that are NULL because the form of their column does not hold them.
-    Close it before you use the session otherwise. Errors as for :func:`read_chunk`."""
+    Arrow schema. Close it before you use the session otherwise. Errors as for
+    :func:`read_chunk`."""
     wanted = arrow_schema(schema)
-    asked = under_names(schema, names or {})
-    condition = condition and condition_under_names(condition, names or {})
+    asked = under_names(schema, options.names)
+    condition = condition and condition_under_names(condition, options.names)
     sql, binds = chunk_query(asked, chunk, scn, condition)
     read = replace(asked, columns=tuple(map(as_read, asked.columns)))
-    batches = session.fetch_batches(sql, binds, rows=rows, schema=_driver_schema(read))
+    batches = session.fetch_batches(sql, binds, rows=options.rows, schema=_driver_schema(read))
     try:
         with closing(_of_table(batches, schema)) as found:
             for batch in found:
-                exact = _exact(_texts(batch, schema, replacing), read)
-                yield _held(exact, schema, wanted, unfit)
+                exact = _exact(_texts(batch, schema, options.replacing), read)
+                yield _held(exact, schema, wanted, options.unfit)
     except DecodeError as error:
         if error.message != NO_SUCH_DAY or "column" in error.facts:
             raise
@@ -251,16 +257,11 @@ def exact_rows_by_scn(
     session: OracleSession,
     schema: TableSchema,
     parts: Sequence[tuple[Scn, ChunkKeys]],
-    *,
-    rows: int,
-    names: Mapping[str, str] | None = None,
-    replacing: Replacing = NOTHING_REPLACED,
-    unfit: Callable[[int], None] | None = None,
+    options: FetchOptions,
 ) -> Generator[tuple[pa.Array, pa.RecordBatch]]:
     """The rows of keys, each ``AS OF`` its own SCN, by one statement: batches as :func:`exact_rows`
-    gives them, each behind the places in ``parts`` of its rows (``int64``). In no order; ``names``
-    and ``unfit`` as for it. Close it before you use the session otherwise. Errors as for
-    :func:`read_chunk`.
+    gives them, each behind the places in ``parts`` of its rows (``int64``). In no order. Close it
+    before you use the session otherwise. Errors as for :func:`read_chunk`.
 
     Source:
         Oracle Database Development Guide 19c, "Using Oracle Flashback Query": tables of one
@@ -268,15 +269,15 @@ def exact_rows_by_scn(
         other set operations do not (SQL Language Reference 19c, "The Set Operators").
     """
     wanted = arrow_schema(schema)
-    named = under_names(schema, names or {})
+    named = under_names(schema, options.names)
     sql, binds = keys_by_scn_query(named, parts)
     read = replace(named, columns=tuple(map(as_read, named.columns)))
     asked = _driver_schema(read).append(pa.field(_PART, pa.int64()))
-    batches = session.fetch_batches(sql, binds, rows=rows, schema=asked)
+    batches = session.fetch_batches(sql, binds, rows=options.rows, schema=asked)
     with closing(_of_table(batches, schema)) as found:
         for batch in found:
-            texts = _texts(batch, schema, replacing)
-            yield batch[_PART], _held(_exact(texts, read), schema, wanted, unfit)
+            texts = _texts(batch, schema, options.replacing)
+            yield batch[_PART], _held(_exact(texts, read), schema, wanted, options.unfit)
 
 
 def _shown(
@@ -426,20 +427,20 @@ def _exact(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
     columns = []
     wanted = arrow_schema(schema)
     emptiness = iter(batch.columns[len(schema.columns) :])
-    for column, array, field in zip(
+    for column, array, own in zip(
         schema.columns, batch.columns[: len(schema.columns)], wanted, strict=True
     ):
         if is_read_as_bytes(column):
-            array = _numbers(_number_text(array), schema, column, field.type)
+            array = _numbers(_number_text(array), schema, column, own.type)
         elif column.may_be_empty:
-            nothing = b"" if pa.types.is_binary(field.type) else ""
+            nothing = b"" if pa.types.is_binary(own.type) else ""
             is_empty = pc.is_valid(next(emptiness))
             array = pc.if_else(is_empty, pa.scalar(nothing, array.type), array)
         elif is_timestamp_text(column):
             array = _unsigned_timestamps(array)
         elif printed := printed_as(column):
             array = _canonical(array, printed, schema, column)
-        columns.append(array if array.type == field.type else array.cast(field.type))
+        columns.append(array if array.type == own.type else array.cast(own.type))
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 

@@ -43,7 +43,7 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.apply import settle_quarantine
 from cdc_core.steps.snapshots.plan import plan_parts, start_snapshot
 from cdc_core.steps.snapshots.row_filter import complement, held_filter
-from cdc_core.steps.snapshots.shared import ranges_of
+from cdc_core.steps.snapshots.shared import fetch_options, ranges_of
 
 REPAIR_KEYS_MAX = 10_000
 """Up to so many differing keys of a table are read again by themselves, beyond them the whole
@@ -232,9 +232,8 @@ def _oracle_rows(
                 unread_chunk(ctx.source, schema, key, part, at, condition),
                 part,
                 landing,
-                rows=ctx.config.oracle.fetch_rows,
+                fetch_options(ctx, schema.table),
                 masks=ctx.masks(schema.table),
-                replacing=ctx.config.replacing(schema.table),
             )
             manifest = read_after_ddl(session, [schema.table], read)
             yield condition, landing.local_paths(chunk_folder(ctx.source, key), manifest.files)

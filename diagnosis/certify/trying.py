@@ -37,7 +37,7 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkRange
-from cdc_core.snapshot.read import exact_rows
+from cdc_core.snapshot.read import FetchOptions, exact_rows
 from diagnosis.certify.passes import logminer_of, redo_of
 from diagnosis.certify.probes import RefusedQuery
 from diagnosis.certify.report import Found
@@ -250,7 +250,8 @@ class _Trying:
         return {int(row["ID"]): _plain(row) for row in rows}
 
     def _rows_as_of(self, schema: TableSchema, scn: Scn) -> list[dict[str, Any]]:
-        found = exact_rows(self._session, schema, ChunkRange.whole(), scn, None, rows=_BATCH_ROWS)
+        options = FetchOptions(rows=_BATCH_ROWS)
+        found = exact_rows(self._session, schema, ChunkRange.whole(), scn, None, options)
         with closing(found) as batches:
             return [row for batch in batches for row in batch.to_pylist()]
 

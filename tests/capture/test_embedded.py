@@ -26,7 +26,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import connect
 from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.snapshot.cutting import plan_chunks
-from cdc_core.snapshot.read import read_chunk, unread_chunk
+from cdc_core.snapshot.read import FetchOptions, read_chunk, unread_chunk
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.capture.source import Source
@@ -242,7 +242,9 @@ def test_only_queries_session_settings_and_logminer_calls_are_sent(
         config = source.config.snapshot.model_copy(update={"cut": by, "chunk_rows": 1})
         for number, chunk in enumerate(plan_chunks(source.session, schema, scn=scn, config=config)):
             unread = unread_chunk("src", schema, ChunkKey(schema.table, by, number), chunk, scn)
-            read_chunk(source.session, unread, chunk, source.landing, rows=100, masks={})
+            read_chunk(
+                source.session, unread, chunk, source.landing, FetchOptions(rows=100), masks={}
+            )
     assert len(oracle.sent) > 40
     strange = [sql for sql in oracle.sent if not _ALLOWED.fullmatch(sql) or _REFUSED.search(sql)]
     assert strange == []

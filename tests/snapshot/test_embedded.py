@@ -36,7 +36,7 @@ from cdc_core.snapshot import cutting
 from cdc_core.snapshot.conditions import checked_condition
 from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.plan import ChunkRange
-from cdc_core.snapshot.read import read_chunk, unread_chunk
+from cdc_core.snapshot.read import FetchOptions, read_chunk, unread_chunk
 from cdc_core.state.store import Store
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.backends import BACKENDS, Database, open_backend
@@ -78,7 +78,9 @@ class Reader:
         schema = self.schema()
         key = ChunkKey(schema.table, "s", number)
         unread = unread_chunk("src", schema, key, chunk, self.scn, condition)
-        manifest = read_chunk(self.session, unread, chunk, self.landing, rows=1000, masks={})
+        manifest = read_chunk(
+            self.session, unread, chunk, self.landing, FetchOptions(rows=1000), masks={}
+        )
         folder = chunk_folder("src", key)
         assert read_chunk_manifest(self.landing.read(folder, MANIFEST_NAME), where="") == manifest
         paths = self.landing.local_paths(folder, manifest.files)
@@ -452,7 +454,7 @@ def _fail_once(oracle: Oracle, tmp_path: Path, fault: Fault, error: type[Excepti
     key, whole = ChunkKey(schema.table, "s", 0), ChunkRange.whole()
     unread = unread_chunk("src", schema, key, whole, reader.scn)
     with pytest.raises(error):
-        read_chunk(reader.session, unread, whole, reader.landing, rows=100, masks={})
+        read_chunk(reader.session, unread, whole, reader.landing, FetchOptions(rows=100), masks={})
     assert not reader.landing.exists(chunk_folder("src", key), MANIFEST_NAME)
     again = Reader(oracle, tmp_path, "MANY")
     assert again.read(ChunkRange.whole())[0].rows == 1000

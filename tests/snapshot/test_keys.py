@@ -19,7 +19,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.keys import key_texts, key_values
 from cdc_core.snapshot.plan import ChunkKeys, ChunkRange, chunk_part
-from cdc_core.snapshot.read import read_chunk, unread_chunk
+from cdc_core.snapshot.read import FetchOptions, read_chunk, unread_chunk
 from tests.oracle.embedded import Oracle, running_oracle
 
 
@@ -53,7 +53,7 @@ def read(oracle: Oracle, path: Path, table: str, part: Any) -> tuple[Any, list[d
         schema = read_table_schema(session, config.tables[0], scn=scn)
         wanted = part(schema)
         unread = unread_chunk("src", schema, ChunkKey(schema.table, f"s{scn}", 0), wanted, scn)
-        manifest = read_chunk(session, unread, wanted, landing, rows=100, masks={})
+        manifest = read_chunk(session, unread, wanted, landing, FetchOptions(rows=100), masks={})
     folder = chunk_folder("src", manifest.chunk_key)
     paths = landing.local_paths(folder, manifest.files)
     return schema, [row for path in paths for row in pq.read_table(path).to_pylist()]

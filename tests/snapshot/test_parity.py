@@ -27,7 +27,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.plan import ChunkRange
-from cdc_core.snapshot.read import read_chunk, unread_chunk
+from cdc_core.snapshot.read import FetchOptions, read_chunk, unread_chunk
 from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import wait_until
 
@@ -57,7 +57,9 @@ class Paths:
         landing = open_landing(self.config.landing)
         whole = ChunkRange.whole()
         unread = unread_chunk("src", schema, ChunkKey(schema.table, "s", 0), whole, scn)
-        manifest = read_chunk(self.session, unread, whole, landing, rows=1000, masks={})
+        manifest = read_chunk(
+            self.session, unread, whole, landing, FetchOptions(rows=1000), masks={}
+        )
         folder = chunk_folder("src", manifest.chunk_key)
         paths = landing.local_paths(folder, manifest.files)
         return _by_id([row for path in paths for row in pq.read_table(path).to_pylist()])

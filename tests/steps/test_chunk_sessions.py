@@ -119,7 +119,7 @@ def test_the_error_of_one_session_is_the_run_s_and_what_landed_stays(
     really = read_chunk
 
     def fails(*args: Any, **named: Any) -> Any:
-        if named["number"] == 4:
+        if args[1].number == 4:
             raise StoreUnavailableError("landing is full", hint="Make room.")
         return really(*args, **named)
 

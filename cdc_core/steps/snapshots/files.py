@@ -25,6 +25,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import chunk_part
 from cdc_core.snapshot.read import read_chunk, unread_chunk
 from cdc_core.steps.context import Context
+from cdc_core.steps.snapshots.shared import fetch_options
 
 Passing = Callable[[pa.RecordBatch], None]
 
@@ -123,9 +124,8 @@ def land_chunk(
             manifest,
             part,
             ctx.landing,
-            rows=ctx.config.oracle.fetch_rows,
+            fetch_options(ctx, record.table),
             masks=ctx.masks(record.table),
-            replacing=ctx.config.replacing(record.table),
             passing=passing,
             settle=settle,
         )

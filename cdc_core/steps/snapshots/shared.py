@@ -17,8 +17,13 @@ from cdc_core.schema.evolution import names_taken, refuse_mixed_values
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.plan import ChunkPart, ChunkRange, chunk_part
+from cdc_core.snapshot.read import FetchOptions
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.row_filter import held_filter
+
+
+def fetch_options(ctx: Context, table: TableId) -> FetchOptions:
+    return FetchOptions(rows=ctx.config.oracle.fetch_rows, replacing=ctx.config.replacing(table))
 
 
 def chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:

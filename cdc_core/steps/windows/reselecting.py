@@ -44,7 +44,7 @@ from cdc_core.schema.types import as_read
 from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import Bound, ChunkKeys
 from cdc_core.snapshot.present_names import present_names, renames
-from cdc_core.snapshot.read import exact_rows_by_scn
+from cdc_core.snapshot.read import FetchOptions, exact_rows_by_scn
 from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.lobs import missing_lobs
@@ -368,9 +368,8 @@ def _begin(
 ) -> tuple[_Rows, Generator[_Rows]]:
     """The first rows of the query, and the others."""
     asked = [(scn, ChunkKeys(keys)) for scn, keys in parts]
-    rows = exact_rows_by_scn(
-        session, schema, asked, rows=_FETCH_ROWS, names=names, replacing=replacing
-    )
+    options = FetchOptions(rows=_FETCH_ROWS, names=names, replacing=replacing)
+    rows = exact_rows_by_scn(session, schema, asked, options)
     return next(rows), rows
 
 

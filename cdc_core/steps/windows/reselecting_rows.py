@@ -32,7 +32,7 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.snapshot.plan import ChunkKeys
-from cdc_core.snapshot.read import exact_rows_by_scn
+from cdc_core.snapshot.read import FetchOptions, exact_rows_by_scn
 from cdc_core.stage.committed import CommittedRows
 from cdc_core.stage.statements import known_row_ids
 from cdc_core.steps.table_errors import READING_ERRORS
@@ -238,10 +238,12 @@ def _pairs(
                 session,
                 by_row_id,
                 asked,
-                rows=_FETCH_ROWS,
-                names=names,
-                replacing=replacing,
-                unfit=None if earlier else unfit,
+                FetchOptions(
+                    rows=_FETCH_ROWS,
+                    names=names,
+                    replacing=replacing,
+                    unfit=None if earlier else unfit,
+                ),
             )
             with closing(found):
                 for at, batch in found:
