@@ -25,7 +25,7 @@ class WindowsSensorConfig(ConfigModel):
     interval_seconds: Seconds = 60
     """Pause between two looks at the database, in seconds."""
 
-    run_minutes: Annotated[float, Field(ge=0)] = 10
+    run_minutes: Annotated[float, Field(ge=0)] = 15
     """How long a run that the sensor requested stays, in minutes: when it has taken the windows for
     which it was requested, it looks every ``interval_seconds`` for new ones, and takes and reports
     each as its sensor's next runs would. A run costs Dagster about five CPU seconds, a window in a

@@ -6,8 +6,8 @@ included, and of no other process: the database has one of its own, and what wri
 benchmark. A window's price is what the tree used beyond its rest, by the windows taken. Its delay
 is the time from the commit to the mirror's position behind it.
 
-In the long form the interval is a minute and a run stays for ten, as by default, for an hour. The
-shorter forms keep the proportion: a run takes ten windows.
+In the long form the interval is a minute and a run stays for fifteen, as by default, for an hour.
+The shorter forms keep the proportion: a run takes fifteen windows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pipelines.demo.settings import COMPONENT, PASSWORD_ENV
 SOURCE, TABLES = "orders", ("ORDERS", "CUSTOMERS", "STOCK")
 ROWS, CHANGED = 20_000, 20
 COLUMNS = 13
-WINDOWS_PER_RUN = 10
+WINDOWS_PER_RUN = 15
 READY_SECONDS, POLL_SECONDS, TAKEN_SECONDS_MAX = 180, 0.25, 60
 GOAL_CPU, GOAL_P50, GOAL_P99, GOAL_IDLE = 1.0, 3.0, 10.0, 150.0
 KINDS = {
@@ -78,6 +78,11 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
         os.environ[PASSWORD_ENV] = served.capture_password
         with Pipeline(load_config(path, environ=os.environ)) as pipeline:
             list(pipeline.run_once())
+            with _owner(served) as connection, connection.cursor() as cursor:
+                for table in TABLES:  # compiled code is in its cache before Dagster starts
+                    cursor.execute(f"UPDATE {table} SET AMOUNT = 0 WHERE ID = 1")
+                connection.commit()
+            list(pipeline.run_windows())
             with _dagster(path, served) as process:
                 time.sleep(plan.interval * 2)
                 rest = _spent(process, lambda: time.sleep(plan.rest_seconds))
