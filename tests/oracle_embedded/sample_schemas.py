@@ -173,6 +173,6 @@ SH = (
 )
 
 REFUSED = {
-    "CREATE DIMENSION products_dim LEVEL product IS (products.prod_id)": 901,
+    "CREATE DIMENSION products_dim LEVEL product IS (products.prod_id)": 3001,
 }
 """Statements of SH that are refused, with their ORA codes: dimensions."""

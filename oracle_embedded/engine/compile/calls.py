@@ -18,6 +18,11 @@ from oracle_embedded.engine.compile.signatures import SIGNATURES, by_signature
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 
+_MISSING = frozenset(
+    ("JSON_ARRAYAGG", "JSON_OBJECTAGG", "JSON_TRANSFORM", "JSON_MERGEPATCH", "PERCENTILE_CONT", "PERCENTILE_DISC", "XMLAGG", "XMLELEMENT", "XMLFOREST")
+)  # fmt: skip
+_MISSING_PACKAGES = frozenset(("DBMS_ASSERT", "DBMS_XPLAN", "DBMS_CRYPTO", "UTL_FILE", "UTL_HTTP"))
+"""Functions and packages that Oracle has, and this database has not."""
 _OF_23AI = frozenset({"JSON", "TO_VECTOR", "VECTOR_SERIALIZE"})
 
 
@@ -36,7 +41,7 @@ def compile_call(state: Compilation, node: ast.Call, scope: Scope) -> Sql:
     if name in AGGREGATE_NAMES:
         return compile_aggregate(state, name, node, scope)
     if node.star or node.distinct or node.within:
-        raise ora(904, f'"{name}"', offset=node.pos)
+        raise _unknown(name, node)
     special, signature = FUNCTIONS.get(name), SIGNATURES.get(name)
     if name in _OF_23AI and not state.environment.is_23ai:
         special = None
@@ -52,8 +57,15 @@ def compile_call(state: Compilation, node: ast.Call, scope: Scope) -> Sql:
     if special is not None:
         return special(node, [state.value(arg, scope) for arg in node.args])
     if signature is None:
-        raise ora(904, ".".join(f'"{part}"' for part in node.name), offset=node.pos)
+        raise _unknown(name, node)
     return by_signature(signature, node, [state.value(arg, scope) for arg in node.args])
+
+
+def _unknown(name: str, node: ast.Call) -> OracleError:
+    """ORA-03001 for what Oracle has and this database has not, ORA-00904 for what is nowhere."""
+    if name in _MISSING or name.partition(".")[0] in _MISSING_PACKAGES:
+        return unsupported(name, node.pos)
+    return ora(904, ".".join(f'"{part}"' for part in node.name), offset=node.pos)
 
 
 def stored_call(state: Compilation, node: ast.Call, scope: Scope) -> Sql | None:

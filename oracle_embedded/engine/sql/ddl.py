@@ -62,7 +62,7 @@ _READ_ELSEWHERE = (
     ("ROW", "ARCHIVAL"),
 )
 
-_UNSUPPORTED_KINDS = frozenset({"MATERIALIZED", "DIRECTORY", "TABLESPACE", "DATABASE"})
+_UNSUPPORTED_KINDS = frozenset({"MATERIALIZED", "DIRECTORY", "TABLESPACE", "DATABASE", "PROFILE", "DIMENSION", "CONTEXT", "OPERATOR"})  # fmt: skip
 """Kinds of objects that Oracle has, and this database has not."""
 
 
@@ -169,7 +169,8 @@ def _read_create(stream: TokenStream) -> object:
     if stream.is_word("TYPE"):
         return _read_type(stream, replacing)
     if stream.token.kind == "word" and stream.token.text in _UNSUPPORTED_KINDS:
-        raise unsupported(f"CREATE {stream.token.text}", stream.token.start)
+        kind = "DATABASE LINK" if stream.is_word("DATABASE", "LINK") else stream.token.text
+        raise unsupported(f"CREATE {kind}", stream.token.start)
     raise OracleError(901, "invalid CREATE command", stream.token.start)
 
 
@@ -439,6 +440,8 @@ def skip_storage_clauses(stream: TokenStream) -> None:
         if any(stream.is_word(*words) for words in _READ_ELSEWHERE):
             return
         word = stream.next().text
+        if word == "COMPRESS" and stream.is_word("FOR"):
+            raise unsupported("COMPRESS FOR", stream.token.start)
         if word == "ORGANIZATION" and not stream.is_word("HEAP"):
             raise unsupported(f"ORGANIZATION {stream.token.text}", stream.token.start)
         if stream.is_op("("):

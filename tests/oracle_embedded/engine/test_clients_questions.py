@@ -222,3 +222,19 @@ def test_a_transaction_has_a_name(sql: Client) -> None:
     ((before, after),) = sql("select a, b from seen")
     assert before is None
     assert [part.isdigit() for part in after.split(".")] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("create profile p limit sessions_per_user 1", "CREATE PROFILE"),
+        ("create database link l using 'x'", "CREATE DATABASE LINK"),
+        ("create table t (id number) compress for oltp", "COMPRESS FOR"),
+        ("select json_arrayagg(1) from dual", "JSON_ARRAYAGG"),
+        ("select percentile_cont(0.5) within group (order by 1) from dual", "PERCENTILE_CONT"),
+        ("select * from table(dbms_xplan.display)", "DBMS_XPLAN.DISPLAY"),
+    ],
+)
+def test_what_is_missing_is_refused_by_its_name(sql: Client, statement: str, name: str) -> None:
+    with pytest.raises(OracleError, match=f"ORA-03001: unimplemented feature: {name}"):
+        sql(statement)
