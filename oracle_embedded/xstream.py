@@ -2,7 +2,8 @@
 
 Row and DDL LCRs as Oracle's documentation and public header describe them, in JSON, one a line:
 transactions whole and in the order of their commits, nothing of what was rolled back, each LCR with
-a position whose bytes sort. LOBs follow their row in chunks, text of LOBs in AL16UTF16; the new
+a position whose bytes sort. LOBs, documents, and strings that may have more than 4,000 bytes follow
+their row in chunks, text of LOBs in AL16UTF16; the new
 list of an UPDATE has what changed, the old one what the redo has. A piece of a LOB comes as LOB
 WRITE, its column alone.
 """
@@ -27,7 +28,10 @@ from oracle_embedded.redo.contents_row import NUMBERS, column_meta
 _COMMANDS = {RowOp.INSERT: "INSERT", RowOp.UPDATE: "UPDATE", RowOp.DELETE: "DELETE"}
 _LOBS = (OraType.CLOB, OraType.BLOB)
 _TEXTS = (OraType.VARCHAR, OraType.CHAR, OraType.CLOB)
-_LOB_DATA, _EMPTY_LOB, _LAST_CHUNK, _AL16UTF16, _UPDATED = 0x01, 0x04, 0x08, 0x10, 0x200
+_LOB_DATA, _EMPTY_LOB, _LAST_CHUNK, _AL16UTF16, _XML = 0x01, 0x04, 0x08, 0x10, 0x40
+_UPDATED, _LONG_STRING = 0x200, 0x400
+_STRING_BYTES_MAX = 4000
+"""A longer text or RAW is kept, and given, as a LOB is."""
 _AL32UTF8, _CHR, _BIN = 873, 1, 23
 _IN_UTC = b"\x14\x3c"
 _IN_FLIGHT = 0x20
@@ -183,6 +187,7 @@ class XStreamOut:
         is_piece = after.pop(store.LOB_CALL, None) is not None
         columns = {one.internal_id: one for one in table.columns}
         lobs = {number for number, one in columns.items() if one.type in _LOBS}
+        unshown = {number for number, one in columns.items() if _comes_in_chunks(one)}
         op = RowOp(record.op)
         if op is RowOp.UPDATE:
             after = {at: one for at, one in after.items() if at in lobs or before.get(at) != one}
@@ -198,7 +203,7 @@ class XStreamOut:
             line["old"] = [
                 _value(columns[at], one)
                 for at, one in before.items()
-                if at in columns and at not in lobs
+                if at in columns and at not in unshown
             ]
         if op is not RowOp.DELETE:
             flags = _UPDATED if op is RowOp.UPDATE else 0
@@ -206,7 +211,7 @@ class XStreamOut:
             line["chunks"] = [
                 chunk
                 for one in new
-                if one.type in _LOBS and after[one.internal_id]
+                if _comes_in_chunks(one) and after[one.internal_id]
                 for chunk in self._chunks(one, after[one.internal_id] or b"")
             ]
         return line
@@ -214,20 +219,33 @@ class XStreamOut:
     def _chunks(self, column: StoredColumn, value: bytes) -> Iterator[Line]:
         is_text = column.type is OraType.CLOB
         whole = value.decode().encode("utf-16-be") if is_text else value
+        own = (_LOB_DATA if column.type in _LOBS else _LONG_STRING) | (_AL16UTF16 if is_text else 0)
+        if column.data_type == "XMLTYPE":
+            own |= _XML
+        kind = _CHR if column.type in _TEXTS else _BIN
         for at in range(0, len(whole), self.chunk_bytes):
             piece = whole[at : at + self.chunk_bytes]
             is_last = at + self.chunk_bytes >= len(whole)
-            flags = _LOB_DATA | (_AL16UTF16 if is_text else 0) | (_LAST_CHUNK if is_last else 0)
-            kind = _CHR if is_text else _BIN
+            flags = own | (_LAST_CHUNK if is_last else 0)
             yield {"name": column.name, "type": kind, "value": piece.hex(), "flags": flags}
 
     def _is_wanted(self, owner: str, table: str) -> bool:
         return f"{owner}.{table}" in self.tables if self.tables else owner not in ("SYS", "SYSTEM")
 
 
+def _is_long_string(column: StoredColumn) -> bool:
+    return column.type in (OraType.VARCHAR, OraType.RAW) and column.length > _STRING_BYTES_MAX
+
+
+def _comes_in_chunks(column: StoredColumn) -> bool:
+    return column.type in _LOBS or _is_long_string(column)
+
+
 def _value(column: StoredColumn, value: Value, flags: int = 0) -> Line:
     line: Line = {"name": column.name, "type": int(column.type)}
-    if column.type in _LOBS:
+    if _is_long_string(column):
+        flags |= _LONG_STRING
+    elif column.type in _LOBS:
         flags |= _LOB_DATA | (_EMPTY_LOB if value is not None else 0)
     elif value is not None:
         if column.type is OraType.TIMESTAMP_LTZ:

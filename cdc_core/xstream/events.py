@@ -6,7 +6,7 @@ is passed over. A transaction begins with its first row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,15 @@ from typing import Any
 from cdc_core.change_stream.form import Op, Ordinals, TableShape
 from cdc_core.errors import ConfigError, DecodeError, LogsNotReadyError, RedoUnavailableError
 from cdc_core.model.scn import ScnWindow
-from cdc_core.xstream.lcrs import IN_FLIGHT, KEY_ONLY, Lcr, Value, lacking
+from cdc_core.xstream.lcrs import (
+    IN_FLIGHT,
+    KEY_ONLY,
+    LOB_DATA,
+    LONG_STRING,
+    Lcr,
+    Value,
+    lacking,
+)
 from cdc_core.xstream.runs import LcrRun, RowLcrs
 
 _OPS: dict[str, Op] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "COMMIT": "commit"}
@@ -33,6 +41,13 @@ class RowImage:
     """Is it a piece of a LOB, rather than a row?"""
     is_key_only: bool = False
     """Has it the row's identity alone?"""
+
+
+def old_image(values: Iterable[Value], *, is_key_only: bool = False) -> RowImage:
+    """An old row. What comes in chunks has no old value: a column without one is not NULL, the LCR
+    does not carry it."""
+    carried = (one for one in values if one.value or not one.flags & (LOB_DATA | LONG_STRING))
+    return RowImage(tuple(carried), (), is_key_only=is_key_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +95,7 @@ class LcrEvent:
         """See :class:`Event`."""
         if self.op == "c":
             return None
-        return RowImage(self.lcr.old, (), is_key_only=bool(self.lcr.flags & KEY_ONLY))
+        return old_image(self.lcr.old, is_key_only=bool(self.lcr.flags & KEY_ONLY))
 
     @property
     def after(self) -> RowImage | None:

@@ -18,7 +18,7 @@ from cdc_core.errors import DecodeError, PreflightError
 Kind = Literal["start", "row", "ddl", "low"]
 
 LOB_DATA, EMPTY_LOB, LAST_CHUNK, AL16UTF16 = 0x01, 0x04, 0x08, 0x10
-XML_DIFF, ENCRYPTED, UPDATED, OBJECT_XML = 0x80, 0x100, 0x200, 0x800
+XML_DIFF, ENCRYPTED, UPDATED, LONG_STRING, OBJECT_XML = 0x80, 0x100, 0x200, 0x400, 0x800
 """Flags of a column or a chunk."""
 KEY_ONLY, IN_FLIGHT = 0x01, 0x20
 """Flags of a row LCR: it has the row's identity alone; its transaction began before the outbound

@@ -22,12 +22,13 @@ from cdc_core.decode.plan import ROW_ARCHIVAL, ColumnPlan, Kind, plan_column
 from cdc_core.decode.unnamed import named_literal
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.xstream.columns import Numbers, column_at_once
-from cdc_core.xstream.events import RowImage
+from cdc_core.xstream.events import RowImage, old_image
 from cdc_core.xstream.lcrs import (
     AL16UTF16,
     EMPTY_LOB,
     ENCRYPTED,
     LOB_DATA,
+    LONG_STRING,
     OBJECT_XML,
     UPDATED,
     XML_DIFF,
@@ -99,6 +100,9 @@ class LcrRows:
         row_of = np.concatenate([np.repeat(np.arange(count), one) for one in lengths])
         old_count = int(lengths[0].sum())
         flat = pa.concat_arrays([one.flatten() for one in lists]).flatten()
+        old_flags = pc.fill_null(flat[3][:old_count], 0)
+        if pc.any(pc.not_equal(pc.bit_wise_and(old_flags, LOB_DATA | LONG_STRING), 0)).as_py():
+            raise RefusedValueError("an old value comes in chunks, which is none")
         names = flat[0].dictionary_encode()
         known = names.dictionary.to_pylist()
         self._refuse_others(known)
@@ -135,7 +139,7 @@ class LcrRows:
             return None
         found = rows.values("old" if is_old else "new")[row].as_py() or ()
         given = tuple(Value(**{**one, "flags": one["flags"] or 0}) for one in found)
-        return RowImage(given, (), is_whole=not is_old and operation == INSERT)
+        return old_image(given) if is_old else RowImage(given, (), is_whole=operation == INSERT)
 
     def _refuse_others(self, names: Iterable[str]) -> None:
         others = [name for name in names if name not in self._known and not name.startswith("SYS_")]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 INDENT = "    "
 REPLICATOR_VERSION = "1.9.0"
-QUEUE_SIZE = 65536
-"""The default of ``capture.queue_size``."""
+QUEUE_SIZE = 1_000_000
+"""Messages that the network writer holds, checkpoints included."""
 FILE_BYTES = 1_000_000_000
 COPIED_FROM, COPIED_BYTES = "/data/olr", 64_000_000
 """Where OpenLogReplicator writes if Redolake reads objects, which somebody copies from there; a
@@ -226,7 +226,8 @@ def capture_lines(written_to: str | None, xstream: str | None, name: str) -> lis
     host, port = _listens_at(written_to)
     lines = ["type: openlogreplicator"]
     if host:
-        return [*lines, f"host: {_quoted(host)}", f"port: {port}", f"source: {name.upper()}"]
+        reached = [f"host: {_quoted(host)}", f"port: {port}", f"source: {name.upper()}"]
+        return [*lines, *reached, f"queue_size: {QUEUE_SIZE}"]
     return [*lines, f"folder: {_quoted(written_to)}"]
 
 

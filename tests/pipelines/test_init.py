@@ -71,8 +71,8 @@ def test_tables_by_pattern_with_keys_and_what_is_left_out(oracle: Oracle, tmp_pa
             id="objects",
         ),
         pytest.param(
-            "olr.example.com:8600", {"host": "olr.example.com", "port": 8600, "source": "SHOP"},
-            {"type": "network", "uri": "0.0.0.0:8600"},
+            "olr.example.com:8600", {"host": "olr.example.com", "port": 8600, "source": "SHOP", "queue_size": 1_000_000},
+            {"type": "network", "uri": "0.0.0.0:8600", "queue-size": 1_000_000},
             id="network",
         ),
     ],

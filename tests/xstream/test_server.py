@@ -37,7 +37,7 @@ from cdc_core.xstream.server import OutboundServer
 from pipelines.cli import app
 from tests.landing.clouds import make_bucket
 from tests.landing.s3_process import S3Process
-from tests.oracle.embedded import Oracle
+from tests.oracle.embedded import Oracle, running_oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, run_random_changes, source_of, table_id
 from tests.xstream.lcrs import recorded, recorder_of
@@ -242,6 +242,32 @@ def test_a_call_runs_to_its_end_before_the_client_detaches(
         server.attach(0)
         assert next(server.receive()).position
         server.detach()
+
+
+def test_long_strings_and_documents_come_in_chunks(library: Path, tmp_path: Path) -> None:
+    """Their columns in the row have no value; what an UPDATE leaves alone comes in none."""
+    with running_oracle(extended_strings=True) as oracle:
+        oracle.run(
+            "CREATE TABLE W (ID NUMBER(9) PRIMARY KEY, S VARCHAR2(32767), R RAW(20000), X XMLTYPE, V VARCHAR2(9))"
+        )
+        outbound = Outbound.of(oracle, tmp_path / "outbound", library)
+        with source_of(oracle, tmp_path, "W", capture=outbound.capture) as source:
+            source.run()
+            oracle.run(
+                "INSERT INTO W VALUES (1, RPAD('ä', 9000, 'xy'), HEXTORAW('00ff01'), XMLTYPE('<a>夜</a>'), 'v')",
+                "INSERT INTO W (ID) VALUES (2)",
+                "UPDATE W SET V = 'w' WHERE ID = 1",
+                "UPDATE W SET S = 'short', X = XMLTYPE('<b/>') WHERE ID = 2",
+            )
+            outbound.write()
+            chunks = [
+                row.split("\t") for row in outbound.path.read_text().splitlines() if row[0] == "C"
+            ]
+            flags = {int(row[3]) & 0x440 for row in chunks}
+            source.windows()
+            assert source.ops("W") == "ccuu"
+            source.check_exact("W")
+    assert flags == {0x400, 0x40}
 
 
 def test_recordings_of_the_server_are_what_capture_reads(

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.change_stream.images import RefusedValueError
+from cdc_core.change_stream.images import ABSENT, RefusedValueError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.xstream.events import RowImage
+from cdc_core.xstream.events import RowImage, old_image
 from cdc_core.xstream.lcrs import AL16UTF16, EMPTY_LOB, LAST_CHUNK, LOB_DATA, Value
 from cdc_core.xstream.values import LcrRows
 
@@ -141,3 +141,13 @@ def test_columns_are_read_at_once_as_one_by_one(
 def test_a_value_among_others_is_refused(data_type: str, kind: int, stored: str) -> None:
     with pytest.raises((RefusedValueError, pa.ArrowInvalid)):
         rows_of(data_type).convert(1, [value(kind, None), value(kind, stored)])
+
+
+def test_an_old_column_that_comes_in_chunks_is_not_null() -> None:
+    """A server may name it in the old row without a value; what the new row does not carry stays as it was."""
+    rows = rows_of("VARCHAR2")
+    for flags in (0x400, LOB_DATA):
+        _, [found] = rows.by_column([old_image([value(1, None, flags=flags)])])
+        assert found is ABSENT
+    _, [null] = rows.by_column([old_image([value(1, None)])])
+    assert null == value(1, None)
