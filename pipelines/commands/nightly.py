@@ -11,9 +11,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from cdc_core.config import MaintenanceConfig
+if TYPE_CHECKING:
+    from cdc_core.config import MaintenanceConfig
 
 
 class Nightly:
