@@ -57,7 +57,7 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
             )
             correct = small_is_right and table.is_right()
             shutil.rmtree(table.folder)
-            question = f"{CHANGES:,} %s changes into a mirror of {count:,} rows%s"
+            question = f"{CHANGES:,} %s changes into a mirror of {count:,} rows of 4 columns%s"
             for where, how, cost, base, goal in (
                 ("random", ", maintained", marked, allowed, 1.0),
                 ("tail", ", maintained", marked_tail, allowed, 1.0),
