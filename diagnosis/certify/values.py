@@ -29,7 +29,7 @@ SELECT COUNT(*)
   FROM (SELECT OBJECT_OWNER AS OWNER, OBJECT_NAME AS TABLE_NAME FROM REDACTION_POLICIES WHERE TRIM(ENABLE) = 'YES')
  WHERE {tables}"""
 _EXEMPT = "SELECT COUNT(*) FROM SESSION_PRIVS WHERE PRIVILEGE = 'EXEMPT REDACTION POLICY'"
-_NATIONAL = {"AL16UTF16", "UTF8"}
+_NATIONAL = "AL16UTF16"
 _GRAIN = timedelta(seconds=10)
 _DATATYPES = "Oracle Call Interface Programmer's Guide 19c, internal data types"
 
@@ -92,7 +92,7 @@ def _sets(answers: Answers) -> Verdict:
 def _national(answers: Answers) -> Verdict:
     found = {str(name): str(value) for name, value in rows_of(answers, "sets")}
     national = found.get("NLS_NCHAR_CHARACTERSET", "")
-    return decided(national in _NATIONAL, national)
+    return decided(national == _NATIONAL, national)
 
 
 def _number_bytes(answers: Answers) -> Verdict:
@@ -200,10 +200,11 @@ SELECT TO_CHAR(TO_DATE('2024-02-29 01:02:03', 'YYYY-MM-DD HH24:MI:SS')),
     ),
     LookProbe(
         id="charset.national",
-        belief="The national character set is AL16UTF16 or UTF8.",
-        depends="cdc_core/decode/character_sets.py",
-        otherwise="Leave national columns out.",
-        source="Globalization Support Guide 19c",
+        belief="The national character set is AL16UTF16.",
+        depends="cdc_core/preflight/redo.py",
+        otherwise="The driver reads no national columns (DPY-3012): leave them out.",
+        source="Globalization Support Guide 19c; python-oracledb's manual",
+        is_needed=False,
         queries={"sets": _SETS},
         judge=_national,
     ),
