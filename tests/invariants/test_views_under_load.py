@@ -1,4 +1,5 @@
-"""Joins over five mirrors, read through the views of the newest cut while TPC-C's transactions and windows go on, are always one moment."""
+"""Joins over five mirrors, read through the views of the newest cut while TPC-C's transactions and windows go on, are always one moment: in DuckDB
+and in Spark."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ import duckdb
 import pytest
 
 from cdc_core.config import SourceConfig
+from cdc_core.spark.session import start_session
 from cdc_core.steps import Pipeline
 from tests.invariants.server import EmbeddedServer, current_scn
 from tests.invariants.wild import TPCC, WildLoad, inconsistencies
 
-READS = 200
+READS = {"duckdb": 200, "spark": 6}
+"""By engine; Spark takes some seconds for each."""
 SECONDS_MAX = 400
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS_MAX + 60)]
@@ -106,9 +109,29 @@ def test_two_hundred_joins_in_duckdb_are_each_one_moment(tmp_path: Path) -> None
 
         with _beside(carry):
             orders = set()
-            for _ in range(READS):
+            for _ in range(READS["duckdb"]):
                 images = _in_duckdb(views)
                 assert inconsistencies(images) == []
                 orders.add(len(images["ORDERS"]))
     assert len(scns) > 3, "the cut went forward meanwhile"
     assert len(orders) > 3, "the readers saw it"
+
+
+@pytest.mark.spark
+def test_joins_in_spark_are_each_one_moment(tmp_path: Path, spark_process: None) -> None:
+    with _under_load(tmp_path) as (pipeline, _):
+        session = start_session(pipeline.config.lake)
+        orders = set()
+        for _ in range(READS["spark"]):
+            list(pipeline.run_once())
+            for sql in pipeline.cut_sql(pipeline.cut_at(), "spark"):
+                session.sql(sql)
+            images = {
+                name: [
+                    row.asDict() for row in session.sql(f"SELECT * FROM {_view(name)}").collect()
+                ]
+                for name in TPCC
+            }
+            assert inconsistencies(images) == []
+            orders.add(len(images["ORDERS"]))
+    assert len(orders) > 2, "the cut went forward meanwhile"
