@@ -170,6 +170,7 @@ class WindowMerge(Merge):
         self.least_scn = int(self._scn.min(initial=_NEVER))
         self._is_row: Flags = pc.equal(rows["_cdc_kind"], "row").to_numpy()
         self._is_new, self._is_lost = (rows[one].to_numpy() for one in ("_cdc_new", "_cdc_lost"))
+        self._new_scn = rows["_cdc_new_scn"].to_numpy()
         missing = self._rows["_cdc_missing"].combine_chunks()
         self._lacks = {column: naming(missing, column) for column in absent}
         self._lacks_some: Flags = np.logical_or.reduce(
@@ -226,7 +227,8 @@ class WindowMerge(Merge):
         """Of rows of the window that meet a row of the mirror with these positions: may a chunk
         that was read between two watermarks have seen their insert?"""
         distance = WATERMARK_ORDINAL - ordinal
-        is_seen: Flags = (ordinal >= CHUNK_ORDINAL_MIN) & (self._scn[changed] - scn <= distance)
+        is_near: Flags = self._new_scn[changed] - scn <= distance
+        is_seen: Flags = (ordinal >= CHUNK_ORDINAL_MIN) & is_near
         return is_seen
 
     def merged(self, there: pa.Table, effects: Effects) -> pa.Table:

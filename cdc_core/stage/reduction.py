@@ -77,6 +77,7 @@ class ReducedChanges:
             this key is not its own.
         is_new: The key came by an insert, and no row of it went: an older row in the mirror would
             be a second one.
+        new_scn: The commit SCN of the key's last insert, 0 if it has none.
     """
 
     rows: Rows
@@ -87,6 +88,7 @@ class ReducedChanges:
     missing: pa.ListArray
     is_lost: Flags
     is_new: Flags
+    new_scn: Rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -282,7 +284,8 @@ def _last_of_each(
             is_missing[column] = ~has & ~by_insert & ~is_gone
             if (is_missing[column] & after_delete).any():
                 raise _stop(schema, AFTER_DELETE)
-    is_new = np.logical_or.reduceat(inserts[events.change], starts) & ~gone[events.key[starts]]
+    new_scn = np.maximum.reduceat(np.where(inserts[events.change], events.commit_scn, 0), starts)
+    is_new = (new_scn > 0) & ~gone[events.key[starts]]
     return ReducedChanges(
         rows=numbers[events.change[last]],
         is_gone=is_gone,
@@ -292,6 +295,7 @@ def _last_of_each(
         missing=_names(is_missing, len(last)),
         is_lost=base_kind == _PUT,
         is_new=np.zeros_like(is_new) if has_gaps else is_new,
+        new_scn=new_scn,
     )
 
 
@@ -312,6 +316,7 @@ def _nothing() -> ReducedChanges:
         missing=pa.array([], pa.list_(pa.string())),
         is_lost=no_flags,
         is_new=no_flags,
+        new_scn=no_rows,
     )
 
 
@@ -372,8 +377,8 @@ def merge_source(
     carried: CarriedValues = NOTHING_CARRIED,
 ) -> pa.Table:
     """What is merged into the mirror: the table's columns, ``_cdc_commit_scn``, ``_cdc_ordinal``,
-    ``_cdc_kind`` (``row`` or ``del``), ``_cdc_missing``, ``_cdc_lost`` and ``_cdc_new``. Of a key
-    that is gone only the key is there."""
+    ``_cdc_kind`` (``row`` or ``del``), ``_cdc_missing``, ``_cdc_lost``, ``_cdc_new`` and
+    ``_cdc_new_scn``. Of a key that is gone only the key is there."""
     there = np.where(reduced.is_gone, -1, reduced.rows)
     was = np.where(reduced.is_gone, reduced.rows, -1)
     columns = []
@@ -390,6 +395,7 @@ def merge_source(
         "_cdc_missing": reduced.missing,
         "_cdc_lost": pa.array(reduced.is_lost),
         "_cdc_new": pa.array(reduced.is_new),
+        "_cdc_new_scn": pa.array(reduced.new_scn),
     }
     return pa.Table.from_arrays([*columns, *added.values()], schema=source_schema(schema))
 
@@ -416,6 +422,7 @@ def source_schema(schema: TableSchema) -> pa.Schema:
         "_cdc_missing": pa.list_(pa.string()),
         "_cdc_lost": pa.bool_(),
         "_cdc_new": pa.bool_(),
+        "_cdc_new_scn": pa.int64(),
     }
     return pa.schema([*arrow_schema(schema), *(pa.field(*one) for one in added.items())])
 

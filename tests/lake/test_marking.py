@@ -330,7 +330,7 @@ def test_a_chunk_between_watermarks_may_have_seen_an_insert_up_to_its_upper_one(
     low = source.tick()
     source.low, source.pending, source.ended = low, [], []
     tx = source.begin()
-    tx.insert(order(3))
+    seen = tx.insert(order(3))
     tx.commit()
     high = source.tick()
     for at in range(2):
@@ -343,6 +343,9 @@ def test_a_chunk_between_watermarks_may_have_seen_an_insert_up_to_its_upper_one(
         }
         replace(chunk, manifest=replace(chunk.manifest, **between)).apply(lake)
     with_vectors(_path(tmp_path), value)
+    tx = source.begin()
+    tx.update(seen, {"NAME": "much later"})
+    tx.commit()
     window = source.cut()
     window.apply(lake, position=low, read_scn=window.scn_high)
     assert mirror(source.schema) == source.state(window.scn_high)

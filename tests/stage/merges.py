@@ -64,7 +64,7 @@ class Case:
         """With one more row in the window, whose key the mirror has or lacks, and which is newer than all."""
         key = dict.fromkeys(self.schema.key, 10**6)
         plain = {"V": "v", "W": "w", "_cdc_commit_scn": 90, "_cdc_ordinal": 1}
-        unmarked = {"_cdc_kind": "row", "_cdc_missing": [], "_cdc_lost": False, "_cdc_new": False}
+        unmarked = {"_cdc_kind": "row", "_cdc_missing": [], "_cdc_lost": False, "_cdc_new": False, "_cdc_new_scn": 90}  # fmt: skip
         mirror = [*self.mirror, {**key, **plain, "_cdc_commit_scn": 1}] if is_there else self.mirror
         source = [*self.source, {**key, **plain, **unmarked, **marks}]
         return replace(self, mirror=mirror, source=source, read_scn=read_scn)
@@ -101,7 +101,7 @@ def random_case(dice: Random, kind: str) -> Case:
         scn, ordinal = dice.choice((10, 20, 21, 50, 70)), dice.randrange(3)
         is_row = dice.random() < 0.7
         is_older = (scn, ordinal) <= position.get(at, (0, 0))
-        is_seen = (scn, position.get(at)) == (21, (20, chunk_ordinal(20, 21)))
+        is_seen = scn > 20 and position.get(at) == (20, chunk_ordinal(20, 21))
         missing = dice.sample(ABSENT, dice.randrange(3)) if is_row and at in position else []
         source.append(
             {
@@ -110,6 +110,7 @@ def random_case(dice: Random, kind: str) -> Case:
                 "_cdc_missing": missing,
                 "_cdc_lost": not missing and dice.random() < 0.2,
                 "_cdc_new": is_row and (at not in position or is_older or is_seen) and dice.random() < 0.5,
+                "_cdc_new_scn": 21 if is_seen else scn,
             }
         )  # fmt: skip
     dice.shuffle(mirror)

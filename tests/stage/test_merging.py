@@ -64,7 +64,7 @@ def expected(case: Case) -> tuple[list[Row], tuple[int, int, int]]:
             found[2] += 1
             continue
         distance = 2**63 - 2 - position[1]
-        is_seen = distance <= 2**32 and one["_cdc_commit_scn"] <= position[0] + distance
+        is_seen = distance <= 2**32 and one["_cdc_new_scn"] <= position[0] + distance
         if one["_cdc_new"] and not is_seen:
             raise DuplicateKeyError("double", hint="-")
         if one["_cdc_lost"] and one["_cdc_missing"]:

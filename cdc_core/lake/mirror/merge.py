@@ -297,7 +297,7 @@ def _new_value(column: str, rule: KeyRule, *, force: bool) -> str:
     schema, absent, plain = rule.schema, rule.absent, f"s.{quote_name(column)}"
     if column == COMMIT_SCN and not force:
         distance = f"{WATERMARK_ORDINAL} - t.{ORDINAL}"
-        is_near = f"s.{COMMIT_SCN} - t.{COMMIT_SCN} <= {distance}"
+        is_near = f"s._cdc_new_scn - t.{COMMIT_SCN} <= {distance}"
         is_seen = f"t.{ORDINAL} >= {CHUNK_ORDINAL_MIN} AND {is_near}"
         return f"IF(s._cdc_new AND NOT ({is_seen}), {_raise(double_key(schema))}, {plain})"
     if column == ORDINAL and absent and not force:

@@ -215,6 +215,7 @@ def copies_source(changes: Images, copies: Copies, schema: TableSchema) -> pa.Ta
         pa.array([[]] * rows, pa.list_(pa.string())),
         pa.repeat(False, rows),
         pa.array(copies.is_new),
+        pa.repeat(pa.scalar(0, pa.int64()), rows),
     ]
     columns = [*columns, *added]
     return pa.Table.from_arrays(columns, schema=source_schema(schema.with_copies()))
