@@ -56,12 +56,13 @@ def cursor() -> Iterator[oracledb.Cursor]:
         ("create table c (j json)", "ORA-00902"),
         ("create table c (b boolean)", "ORA-00902"),
         ("create private temporary table ora$ptt_t (n number)", "ORA-03001"),
-        ("create dimension d level l is (t.n)", "ORA-00901"),
+        ("create dimension d level l is (t.n)", "ORA-03001"),
         ("create database link l", "ORA-03001"),
         ("create type m as object (n number, member function f return number)", "ORA-03001"),
         ("create table c (f bfile)", "ORA-00902"),
-        ("select xmlelement(\"A\", 1) from dual", "ORA-00904"),
-        ("select dbms_random.value from dual", "ORA-00904"),
+        ("select xmlelement(\"A\", 1) from dual", "ORA-03001"),
+        ("select dbms_xplan.display from dual", "ORA-03001"),
+        ("select dbms_assert.noop('a') from dual", "ORA-03001"),
     ],
 )  # fmt: skip
 def test_what_is_called_refused_is_refused(
