@@ -103,7 +103,7 @@ class Merge(Protocol):
     rows_updated: int
     rows_deleted: int
     least_scn: int
-    """The lowest commit SCN of its rows."""
+    """The lowest commit SCN of its rows, or of the inserts that brought them."""
     read_scn: int
     """No chunk was read between watermarks of which the upper one is higher; 0 where that makes no
     difference."""
@@ -167,10 +167,11 @@ class WindowMerge(Merge):
         self._absent, self._covered_scn, self._read_scn = tuple(absent), covered_scn, read_scn
         self.read_scn = read_scn or 0
         self._scn, self._ordinal = (rows[one].to_numpy() for one in (COMMIT_SCN, ORDINAL))
-        self.least_scn = int(self._scn.min(initial=_NEVER))
         self._is_row: Flags = pc.equal(rows["_cdc_kind"], "row").to_numpy()
         self._is_new, self._is_lost = (rows[one].to_numpy() for one in ("_cdc_new", "_cdc_lost"))
         self._new_scn = rows["_cdc_new_scn"].to_numpy()
+        first = np.where(self._is_new, self._new_scn, self._scn)
+        self.least_scn = int(first.min(initial=_NEVER))
         missing = self._rows["_cdc_missing"].combine_chunks()
         self._lacks = {column: naming(missing, column) for column in absent}
         self._lacks_some: Flags = np.logical_or.reduce(

@@ -347,13 +347,13 @@ def test_a_chunk_between_watermarks_may_have_seen_an_insert_up_to_its_upper_one(
     tx.update(seen, {"NAME": "much later"})
     tx.commit()
     window = source.cut()
-    window.apply(lake, position=low, read_scn=window.scn_high)
+    window.apply(lake, position=low, read_scn=scn)
     assert mirror(source.schema) == source.state(window.scn_high)
     double = _window(
         source, lambda tx: tx.insert(order(2, "once more"), row_id=source.new_row_id())
     )
     with pytest.raises(DuplicateKeyError):
-        double.apply(lake, position=window.scn_high, read_scn=double.scn_high)
+        double.apply(lake, position=window.scn_high, read_scn=scn)
 
 
 def test_vectors_that_are_gone_or_damaged_stop_the_window(
