@@ -19,7 +19,8 @@ from oracle_embedded.openlogreplicator import OlrSettings, OpenLogReplicator
 from oracle_embedded.openlogreplicator_server import OlrServer
 from oracle_embedded.xstream import Recorder, XStreamOut
 
-_WRITE_SECONDS = 0.5
+_WRITE_SECONDS, _END_SECONDS = 0.5, 5.0
+"""A write that takes longer is given up at the end: what it writes comes again."""
 _POSITION_NAME = "position"
 
 
@@ -50,7 +51,7 @@ def streaming(
     recordings: Path | None = None,
     state: Path,
 ) -> Iterator[None]:
-    """Tell of changes for the block, which ends with all that has committed.
+    """Tell of changes for the block.
 
     Args:
         database: Whose changes.
@@ -88,12 +89,9 @@ def _writing(writers: Sequence[Writer]) -> Iterator[None]:
             writer.resume(json.loads(left.read_text()))
 
     def write() -> None:
-        while True:
-            is_last = ended.wait(_WRITE_SECONDS)
+        while not ended.wait(_WRITE_SECONDS):
             for writer in writers:
                 _write(writer)
-            if is_last:
-                return
 
     thread = threading.Thread(target=write, daemon=True)
     thread.start()
@@ -101,7 +99,7 @@ def _writing(writers: Sequence[Writer]) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        thread.join()
+        thread.join(_END_SECONDS)
 
 
 def _write(writer: Writer) -> None:
