@@ -62,10 +62,13 @@ class Nightly:
             said = f"Maintenance ended with exit code {code}: see its lines above." if code else ""
         if self._child is None and self._due is not None and self._now() >= self._due:
             self._due = self._next()
-            if self._own is None:
-                self._child = subprocess.Popen(self.command)
-            else:
+            if self._own is not None:
                 self._own()
+                return said
+            try:
+                self._child = subprocess.Popen(self.command)
+            except OSError as error:
+                said = f"Maintenance did not start: {error.strerror}."
         return said
 
     def _next(self) -> datetime | None:

@@ -93,3 +93,15 @@ def test_the_one_writer_of_a_lake_does_it_itself(clock: Clock) -> None:
         found.look()
         assert done == [1]
         assert not found.is_working
+
+
+def test_a_process_that_cannot_start_leaves_the_loop(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory may be short, or the machine out of processes; the next night tries again."""
+    with nightly(clock, monkeypatch, "", 23) as found:
+        monkeypatch.setattr(found, "command", ["/there/is/no/such/program"])
+        clock.now += timedelta(hours=1)
+        assert "Maintenance did not start" in found.look()
+        assert found.look() == ""
+        assert not found.is_working
