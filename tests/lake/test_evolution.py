@@ -329,6 +329,7 @@ def test_a_column_that_is_left_out_later_is_null_from_then_on(
     mirror: Callable[..., list[Row]],
     columns: type[Columns],
     changelog: Callable[[TableSchema], list[Row]],
+    tmp_path: Path,
 ) -> None:
     """It stays in both tables; redo that landed with it, chunks that landed with it, and later columns go on."""
     lake = open_lake()
@@ -358,10 +359,13 @@ def test_a_column_that_is_left_out_later_is_null_from_then_on(
     )
     assert {one["NAME"] for one in mirror(source.schema)} == {None}
 
+    statement = {"_cdc_redo_sql": "'a value that the column of the lake does not hold'"}
+    DeltaTable(str(tmp_path / "lake/shop/changelog" / source.schema.table.path)).update(statement)
     folders = lake.table(source.schema.table).purge_column("NAME", ("ID",))
     assert [folder.rsplit("/", 2)[1] for folder in folders] == ["mirror", "changelog"]
     images = [one[image] for one in changelog(source.schema) for image in ("before", "after")]
     assert {image["NAME"] for image in images if image is not None} == {None}
+    assert {one["_cdc_redo_sql"] for one in changelog(source.schema)} == {None}
     assert lake.table(source.schema.table).purge_column("NOWHERE", ("ID",)) == []
     with pytest.raises(ConfigError, match="key"):
         lake.table(source.schema.table).purge_column("ID", ("ID",))

@@ -51,11 +51,11 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
     if changelog is None:
         return [work.mirror]
     images = [image for image in ("before", "after") if stored_as in changelog.fields[image]]
-    for field in (f"{image}.{quote_name(stored_as)}" for image in images):
+    # Any statement may show a value: the lake has NULL where the column's form held none.
+    for field in ("_cdc_redo_sql", *(f"{image}.{quote_name(stored_as)}" for image in images)):
         with work.commit(session, "purging a column of the change log", metadata):
             session.sql(
-                f"UPDATE {delta(work.changelog)} SET {field} = NULL, _cdc_redo_sql = NULL"
-                f" WHERE {field} IS NOT NULL"
+                f"UPDATE {delta(work.changelog)} SET {field} = NULL WHERE {field} IS NOT NULL"
             )
     return [work.mirror, work.changelog]
 
