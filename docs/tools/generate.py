@@ -22,6 +22,7 @@ from docs.tools import (
     metrics,
     options,
     probes,
+    spark,
     type_table,
 )
 
@@ -52,6 +53,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "checks-of-database": checks.of_database,
     "checks-of-tables": checks.of_tables,
     "probes": probes.markdown,
+    "spark-artefacts": spark.artefacts_markdown,
+    "spark-session": spark.session_markdown,
 }
 _PART = re.compile(
     r"(?P<begin><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end: (?P=name) -->)",
