@@ -53,10 +53,8 @@ def test_a_demo_that_was_killed_goes_on_and_ends_without_a_difference(
     assert "Every table equals Oracle." in said
     assert "The life of flight" in said
     assert "window (" in said
-    rows = [
-        line.split() for line in said.splitlines() if line.split()[:1] and line.split()[0].isupper()
-    ]
-    tables = {row[0]: row[1:] for row in rows if len(row) == 5}
+    rows = [line.replace(",", "").split() for line in said.splitlines()]
+    tables = {row[0]: row[1:] for row in rows if len(row) == 5 and all(map(str.isdigit, row[1:]))}
     assert set(tables) == {"AIRLINES", "AIRPORTS", "PLANES", "WEATHER", "FLIGHTS"}
     for rows_oracle, rows_delta, differences, _ in tables.values():
         assert rows_oracle == rows_delta
