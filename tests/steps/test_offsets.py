@@ -126,3 +126,22 @@ def test_a_name_that_is_taken_is_refused(oracle: Oracle, tmp_path: Path) -> None
         source.configure(BESIDE)
         with pytest.raises(Exception, match="instant\\+offset gives to an offset"):
             source.run()
+
+
+def test_a_name_that_is_taken_later_stops_its_table_alone(oracle: Oracle, tmp_path: Path) -> None:
+    oracle.run("CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)")
+    with source_of(oracle, tmp_path, "U") as source:
+        source.configure(BESIDE, {"name": "U"})
+        source.run()
+        oracle.run(
+            "ALTER TABLE T ADD (SENT_OFFSET NUMBER(3))",
+            f"INSERT INTO T VALUES (3, {NEW}, 3, 3)",
+            "INSERT INTO U VALUES (1)",
+        )
+        source.run()
+        assert source.lake.image(table_id("U")) == [(1,)]
+        assert source.record("T").state == "failed"
+        assert "instant+offset gives to an offset" in str(source.record("T").reason)
+        oracle.run("ALTER TABLE T DROP COLUMN SENT_OFFSET", "INSERT INTO U VALUES (2)")
+        source.run()
+        assert source.lake.image(table_id("U")) == [(1,), (2,)]
