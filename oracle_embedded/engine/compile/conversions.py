@@ -193,6 +193,8 @@ def cast(value: Sql, kind: SqlType, pos: int = 0) -> Sql:
             text = f"o_cast_text({text}, {kind.char_length}, {kind.length}, {int(kind.is_char)}, {kind.form or 1})"
         case "timestamp" | "tz" | "ltz":
             text = f"o_fit_timestamp({text}, {kind.scale if kind.scale is not None else 9})"
+        case "ids" | "iym":
+            text = f"o_fit_interval({text}, {kind.precision}, {kind.scale or 0})"
         case "clob" | "blob":
             raise ora(932, "CHAR", FAMILY_NAMES[kind.family], offset=pos)
     return Sql(text, kind, converted.nullable, constant=converted.constant)

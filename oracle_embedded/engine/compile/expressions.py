@@ -53,8 +53,7 @@ def compile_value(state: Compilation, node: ast.Expr, scope: Scope) -> Sql:
             packed, kind = temporal_literal(node.kind, node.text, node.pos)
             return _temporal(packed, kind)
         case ast.Interval():
-            packed, kind = interval_literal(node.text, node.first, node.last, node.pos)
-            return Sql(blob(packed), kind, nullable=False, constant=True)
+            return _interval(node)
         case ast.Binary():
             return _binary(state, node, scope)
         case ast.Unary():
@@ -172,6 +171,17 @@ def _rowid_of(source: Source) -> Sql:
     return Sql(
         text, types.ROWID, nullable=False, base=source.use, is_rowid=True, column=source.rowid
     )
+
+
+def _interval(node: ast.Interval) -> Sql:
+    try:
+        packed, kind = interval_literal(
+            node.text, node.first, node.last, node.precision, node.digits
+        )
+    except OracleError as error:
+        error.offset = node.pos
+        raise
+    return Sql(blob(packed), kind, nullable=False, constant=True)
 
 
 def _unary(state: Compilation, node: ast.Unary, scope: Scope) -> Sql:

@@ -144,7 +144,7 @@ def _to_char(node: ast.Call, args: list[Sql]) -> Sql:
             return Sql(value.text, types.TEXT, value.nullable)
         converted = convert(value, "text", node.pos)
         return replace(converted, type=_varying(converted.type))
-    if value.family == "text":
+    if value.family in ("text", "null"):
         value = convert(value, "number", node.pos)
     model = convert(args[1], "text", node.pos)
     third = f", {convert(args[2], 'text', node.pos).text}" if len(args) == 3 else ""
@@ -440,7 +440,7 @@ def _made_json(node: ast.Call, args: list[Sql]) -> Sql:
 
 @function("JSON_IS")
 def _json_is(_node: ast.Call, args: list[Sql]) -> Sql:
-    return Sql(f"o_is_json({_document(args[0])})", types.NUMBER)
+    return Sql(f"o_is_json({_document(args[0])}, {args[1].text})", types.NUMBER)
 
 
 @function("JSON_VALUE")

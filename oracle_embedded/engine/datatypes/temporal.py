@@ -222,3 +222,31 @@ def fit_timestamp(value: bytes, scale: int) -> bytes:
         return value
     rounded = (instant(value) + step // 2) // step * step
     return timestamp_of(rounded) + value[11:]
+
+
+def check_leading(value: int, precision: int) -> None:
+    """Does the first field of an interval have so many digits at most?
+
+    Raises:
+        OracleError: ORA-01873 when it does not.
+    """
+    if abs(value) >= 10**precision:
+        raise OracleError(1873, "the leading precision of the interval is too small")
+
+
+def fit_interval(value: bytes, precision: int, scale: int) -> bytes:
+    """An interval as a column keeps it: of days, rounded to so many fraction digits.
+
+    Raises:
+        OracleError: ORA-01873 when its days or years have more digits than ``precision``.
+    """
+    if len(value) == 5:
+        check_leading(abs(months_from_interval_ym(value)) // 12, precision)
+        return value
+    nanos = nanos_from_interval_ds(value)
+    step = 10 ** (9 - scale)
+    length = (abs(nanos) + step // 2) // step * step
+    check_leading(length // DAY, precision)
+    return (
+        value if length == abs(nanos) else interval_ds_from_nanos(-length if nanos < 0 else length)
+    )

@@ -84,7 +84,8 @@ class SqlType:
     """A type with its size.
 
     ``precision``/``scale`` follow the dictionary: None where NUMBER has none. For text ``length``
-    is in bytes, ``char_length`` in characters, ``char_used`` B or C; ``form`` 2 is national text.
+    is in bytes, ``char_length`` in characters, ``char_used`` B or C, UNTOLD for a parameter, which
+    is as long as what is passed; ``form`` 2 is national text.
     TIMESTAMP(n) has scale n, INTERVAL DAY(p) TO SECOND(s) precision p and scale s. A column of
     XMLTYPE is a CLOB that ``is_xml``: documents are kept as they were given, and nobody looks
     whether they are well-formed. An object or a collection has its type in ``user``, a CURSOR

@@ -38,6 +38,11 @@ _OBJECT_PRIVILEGES = frozenset(
 )
 
 
+_DICTIONARY_USERS = frozenset({"SYS", "SYSTEM"})
+_ADMINISTRATIVE = frozenset({"SYSDBA", "SYSOPER", "SYSBACKUP"})
+"""What only a session that logged in AS SYSDBA grants, which no session here does."""
+
+
 def create_user(run: DdlRun, node: nodes.CreateUser) -> None:
     """CREATE USER, CREATE ROLE, ALTER USER."""
     catalog = run.session.database.store.catalog
@@ -50,6 +55,8 @@ def create_user(run: DdlRun, node: nodes.CreateUser) -> None:
             and not node.proxies
         )
         if not own and not run.session.has_privilege("ALTER USER"):
+            raise ora(1031)
+        if node.name in _DICTIONARY_USERS:
             raise ora(1031)
         user = catalog.user(node.name)
         if user is None:
@@ -72,7 +79,7 @@ def create_user(run: DdlRun, node: nodes.CreateUser) -> None:
         return
     if not run.session.has_privilege(f"CREATE {kind}"):
         raise ora(1031)
-    if catalog.user(node.name) is not None:
+    if catalog.user(node.name) is not None or node.name in _DICTIONARY_USERS:
         raise OracleError(
             1920 if not node.role else 1921,
             f"user name '{node.name}' conflicts with another user or role name",
@@ -187,7 +194,9 @@ def _check_system(run: DdlRun, node: nodes.Grant) -> None:
                 if " " not in privilege
                 else "missing or invalid privilege",
             )
-    if not run.session.has_privilege("GRANT ANY PRIVILEGE"):
+    if not run.session.has_privilege("GRANT ANY PRIVILEGE") or _ADMINISTRATIVE & set(
+        node.privileges
+    ):
         raise ora(1031)
 
 

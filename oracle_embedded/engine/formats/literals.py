@@ -22,6 +22,13 @@ _UNIT_NANOS = {
 }
 
 
+_RANGES = {
+    "HOUR": (23, 1850, "hour must be between 0 and 23"),
+    "MINUTE": (59, 1851, "minutes must be between 0 and 59"),
+    "SECOND": (59, 1852, "seconds must be between 0 and 59"),
+}
+
+
 def temporal_literal(kind: str, text: str, pos: int) -> tuple[bytes, SqlType]:
     """Value and type of ``DATE '…'`` or ``TIMESTAMP '…'``, the latter with zone if it is
     written."""
@@ -48,37 +55,63 @@ def temporal_literal(kind: str, text: str, pos: int) -> tuple[bytes, SqlType]:
         raise
 
 
-def interval_literal(text: str, first: str, last: str, pos: int) -> tuple[bytes, SqlType]:
-    """Value and type of ``INTERVAL '…' first [TO last]``."""
-    if first in ("YEAR", "MONTH"):
-        return interval_ym_from_months(_months(text, first, last, pos)), types.INTERVAL_YM
-    return interval_ds_from_nanos(interval_nanos(text, first, last, pos)), types.INTERVAL_DS
-
-
-def _months(text: str, first: str, last: str, pos: int) -> int:
-    match = re.fullmatch(r"\s*([+-]?)(\d+)(?:-(\d+))?\s*", text)
-    if match is None or (match.group(3) is not None) != (first != last):
-        raise OracleError(1867, "the interval is invalid", pos)
-    value = int(match.group(2)) * (12 if first == "YEAR" else 1) + int(match.group(3) or 0)
-    return -value if match.group(1) == "-" else value
-
-
-def interval_nanos(text: str, first: str, last: str, pos: int = 0) -> int:
-    """Nanoseconds of a day-time interval's text.
+def interval_literal(
+    text: str, first: str, last: str, precision: int, digits: int
+) -> tuple[bytes, SqlType]:
+    """Value and type of ``INTERVAL 'text' first(precision) [TO last(digits)]``.
 
     Raises:
-        OracleError: ORA-01867 when the text does not have the fields.
+        OracleError: ORA-01867 when the text does not have the fields, ORA-01873 when the first has
+            more digits than its precision, ORA-01843 and ORA-01850 to ORA-01852 when another is out
+            of range.
+    """
+    if first in ("YEAR", "MONTH"):
+        months = interval_months(text, first, last, precision)
+        return interval_ym_from_months(months), types.INTERVAL_YM
+    nanos = interval_nanos(text, first, last, precision)
+    packed = temporal.fit_interval(interval_ds_from_nanos(nanos), 9, digits)
+    return packed, types.INTERVAL_DS
+
+
+def interval_months(text: str, first: str, last: str, precision: int = 9) -> int:
+    """Months of a year-month interval's text, whose first field has ``precision`` digits at most.
+
+    Raises:
+        OracleError: See :func:`interval_literal`.
+    """
+    match = re.fullmatch(r"\s*([+-]?)(\d+)(?:-(\d+))?\s*", text)
+    if match is None or (match[3] is not None) != (first != last):
+        raise OracleError(1867, "the interval is invalid")
+    temporal.check_leading(int(match[2]), precision)
+    months = int(match[3] or 0)
+    if months > 11:
+        raise OracleError(1843, "not a valid month")
+    value = int(match[2]) * (12 if first == "YEAR" else 1) + months
+    return -value if match[1] == "-" else value
+
+
+def interval_nanos(text: str, first: str, last: str, precision: int = 9) -> int:
+    """Nanoseconds of a day-time interval's text, whose first field has ``precision`` digits at
+    most.
+
+    Raises:
+        OracleError: See :func:`interval_literal`.
     """
     units = _DAY_UNITS[_DAY_UNITS.index(first) : _DAY_UNITS.index(last) + 1]
     match = re.fullmatch(r"\s*([+-]?)(\d+(?:[ :]+\d+)*)(?:\.(\d{1,9}))?\s*", text)
     if match is None:
-        raise OracleError(1867, "the interval is invalid", pos)
-    values = [int(part) for part in re.split(r"[ :]+", match.group(2))]
-    if len(values) != len(units) or (match.group(3) and last != "SECOND"):
-        raise OracleError(1867, "the interval is invalid", pos)
+        raise OracleError(1867, "the interval is invalid")
+    values = [int(part) for part in re.split(r"[ :]+", match[2])]
+    if len(values) != len(units) or (match[3] and last != "SECOND"):
+        raise OracleError(1867, "the interval is invalid")
+    temporal.check_leading(values[0], precision)
+    for value, unit in zip(values[1:], units[1:], strict=True):
+        most, code, words = _RANGES[unit]
+        if value > most:
+            raise OracleError(code, words)
     nanos = sum(value * _UNIT_NANOS[unit] for value, unit in zip(values, units, strict=True))
-    nanos += int((match.group(3) or "0").ljust(9, "0"))
-    return -nanos if match.group(1) == "-" else nanos
+    nanos += int((match[3] or "0").ljust(9, "0"))
+    return -nanos if match[1] == "-" else nanos
 
 
 def unistr(text: str) -> str:

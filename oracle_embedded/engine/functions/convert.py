@@ -8,7 +8,7 @@ from oracle_embedded.engine.datatypes import numbers, rowids, temporal
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.formats.dates import DIGITS_MAX, print_date
 from oracle_embedded.engine.formats.dates_read import read_date
-from oracle_embedded.engine.formats.literals import interval_nanos
+from oracle_embedded.engine.formats.literals import interval_months, interval_nanos
 from oracle_embedded.engine.formats.numbers import read_number
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.functions.registry import Implementation, register
@@ -130,11 +130,7 @@ def _text_to_ids(text: str) -> bytes:
 
 
 def _text_to_iym(text: str) -> bytes:
-    sign = -1 if text.strip().startswith("-") else 1
-    years, dash, months = text.strip().lstrip("+-").partition("-")
-    if not dash or not years.isdigit() or not months.isdigit() or int(months) > 11:
-        raise OracleError(1867, "the interval is invalid")
-    return interval_ym_from_months(sign * (int(years) * 12 + int(months)))
+    return interval_ym_from_months(interval_months(text, "YEAR", "MONTH"))
 
 
 def interval_ds_text(value: bytes) -> str:

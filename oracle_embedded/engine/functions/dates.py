@@ -268,6 +268,7 @@ _FIRST_ENTRIES: Entries = (
     ("o_numtods", _number_to_ds, 2),
     ("o_numtoym", _number_to_ym, 2),
     ("o_fit_timestamp", temporal.fit_timestamp, 2),
+    ("o_fit_interval", temporal.fit_interval, 3),
     ("o_from_tz", temporal.zoned_from_local, 2),
     ("o_at_zone", temporal.at_zone, 2),
     ("o_extract_utc", lambda value: value[:11], 1),

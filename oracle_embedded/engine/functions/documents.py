@@ -1,8 +1,10 @@
 """Which functions of JSON are registered: paths over documents, values as text?
 
 Paths are lax: a step into an object goes into each object of an array, and ``[0]`` of something
-that is no array is the thing itself. Source: SQL Language Reference 19c, "SQL/JSON Path
-Expressions".
+that is no array is the thing itself. So is the syntax that they read: names without quotes or in
+single ones, true, false and null in any case, numbers as ``.5``, ``5.``, ``+5`` and ``05``, a comma
+behind the last item. Sources: SQL Language Reference 19c, "SQL/JSON Path Expressions"; JSON
+Developer's Guide 19c, "About Strict and Lax JSON Syntax".
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -24,13 +26,80 @@ _ISO = 'YYYY-MM-DD"T"HH24:MI:SS'
 _STEP = re.compile(r"""\.\s*(?:"([^"]*)"|([\w$]+)|(\*))|\[\s*(\*|\d+(?:\s+to\s+\d+)?)\s*\]""")
 
 
+_LAX_TOKEN = re.compile(
+    r"""
+    (?P<blank>\s+) | (?P<string>"(?:[^"\\]|\\.)*") | '(?P<single>(?:[^'\\]|\\.)*)'
+    | (?P<sign>[+-]?)(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w$.])
+    | (?P<word>[^\W\d][\w$]*|\$[\w$]*) | (?P<comma>,(?=\s*[\]}])) | (?P<mark>[\[\]{},:])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
 class _Number(str):
     """A number as it was written."""
 
 
+def _no_number(word: str) -> None:
+    raise ValueError(word)
+
+
+_load = partial(json.loads, parse_int=_Number, parse_float=_Number, parse_constant=_no_number)
+
+
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> Any:
-    return json.loads(text, parse_int=_Number, parse_float=_Number)
+    try:
+        return _load(text)
+    except ValueError:
+        return _load(_strict(text), strict=False)
+
+
+def _strict(text: str) -> str:
+    """A document of lax syntax in strict syntax.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    found = []
+    at = 0
+    while at < len(text):
+        match = _LAX_TOKEN.match(text, at)
+        if match is None:
+            raise ValueError(f"no JSON at {at}")
+        at = match.end()
+        found.append(_strict_token(match, text[at:].lstrip()[:1]))
+    return "".join(found)
+
+
+def _strict_token(match: re.Match[str], following: str) -> str:
+    kind, whole = match.lastgroup, match.group()
+    if kind == "comma":
+        return ""
+    if kind == "single":
+        inner = re.sub(r"""\\(.)|(")""", _requoted, match["single"], flags=re.DOTALL)
+        return f'"{inner}"'
+    if kind == "word" and following == ":":
+        return json.dumps(whole)
+    if kind == "word":
+        return whole.lower()
+    if kind != "number":
+        return whole
+    mantissa, _, exponent = match["number"].lower().partition("e")
+    whole_part, _, fraction = mantissa.partition(".")
+    sign = "-" if match["sign"] == "-" else ""
+    return (
+        f"{sign}{whole_part.lstrip('0') or '0'}"
+        + (f".{fraction}" if fraction else "")
+        + (f"E{exponent}" if exponent else "")
+    )
+
+
+def _requoted(match: re.Match[str]) -> str:
+    """An escape, or a quotation mark, of a text in single quotes as one in double quotes has it."""
+    if match[2]:
+        return '\\"'
+    return "'" if match[1] == "'" else match[0]
 
 
 def _document(value: str | bytes) -> Any:
@@ -106,8 +175,22 @@ def _printed(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _is_json(value: str | bytes) -> bytes:
-    return numbers.encode(1 if isinstance(_document(value), dict | list) else 0)
+def _is_json(value: str | bytes, rules: str) -> bytes:
+    """Is this a document by its rules: strict or lax, and without a name twice in an object?"""
+    try:
+        text = value.decode() if isinstance(value, bytes) else value
+        found = _load(text) if rules.startswith("strict") else _parsed(text)
+        if isinstance(found, dict | list) and rules.endswith("unique"):
+            strict = text if rules.startswith("strict") else _strict(text)
+            json.loads(strict, object_pairs_hook=_no_name_twice, strict=False)
+    except (ValueError, RecursionError):
+        found = None
+    return numbers.encode(int(isinstance(found, dict | list)))
+
+
+def _no_name_twice(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a name twice")
 
 
 def _value(value: str | bytes, path: str) -> str | None:
@@ -191,10 +274,6 @@ def _json(text: str) -> bytes:
     return text.encode()
 
 
-def _no_number(word: str) -> None:
-    raise ValueError(word)
-
-
 def _vector(text: str) -> bytes:
     """A value of type VECTOR: its text.
 
@@ -272,7 +351,7 @@ def _iso(moment: bytes, fraction: int) -> str:
 
 
 _ENTRIES: Entries = (
-    ("o_is_json", _is_json, 1),
+    ("o_is_json", _is_json, 2),
     ("o_json_value", _value, 2),
     ("o_json_query", _query, 2),
     ("o_json_exists", _exists, 2),

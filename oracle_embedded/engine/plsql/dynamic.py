@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oracle_embedded.api import BindMeta, OracleError, OraType, Outcome, StatementKind, Value
-from oracle_embedded.engine.datatypes.types import TEXT, SqlType, bind_type
+from oracle_embedded.engine.datatypes.types import SqlType, bind_type, varchar
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.plsql import cursors
 from oracle_embedded.engine.plsql.state import Frame
@@ -15,6 +15,7 @@ from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql import plsql_nodes as nodes
 
 _OUT_BYTES = 32767
+_STATEMENT = varchar(32767)
 
 
 def open_query_text(frame: Frame, text: ast.Expr, using: Sequence[nodes.Using]) -> OpenCursor:
@@ -63,7 +64,7 @@ def execute_immediate(frame: Frame, node: nodes.ExecuteImmediate) -> None:
 
 
 def _run_text(frame: Frame, text: ast.Expr, using: Sequence[nodes.Using]) -> Outcome:
-    sql, _ = evaluate(frame, text, TEXT)
+    sql, _ = evaluate(frame, text, _STATEMENT)
     if sql is None:
         raise OracleError(6535, "statement string in EXECUTE IMMEDIATE is NULL or 0 length")
     assert isinstance(sql, bytes)

@@ -390,13 +390,15 @@ def fitted(kind: SqlType, value: bytes, sets: CharacterSets) -> Value:
     """A value as a variable of its type holds it.
 
     Raises:
-        OracleError: ORA-06502 when it does not fit.
+        OracleError: ORA-06502 when it does not fit, ORA-01873 for an interval.
     """
     if kind.family == "raw" and kind.ora == OraType.LONG_RAW:
         return value
     try:
         return fitter(_NOWHERE, ColumnDef(internal_id=0, name="", type=kind), sets)(value)
     except OracleError as error:
+        if error.code == 1873:
+            raise
         detail = (
             "number precision too large"
             if error.code == 1438

@@ -48,11 +48,14 @@ class Temporal(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Interval(Expr):
-    """``INTERVAL 'text' first [TO last]``."""
+    """``INTERVAL 'text' first[(precision)] [TO last[(digits)]]``; ``digits`` are those of the
+    second's fraction."""
 
     text: str
     first: str
     last: str
+    precision: int
+    digits: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes.types import CURSOR, SqlType
@@ -649,7 +650,10 @@ def _unsized() -> dict[str, SqlType]:
     )
     kinds = [read_datatype(stream) for _ in range(5)]
     names = ("VARCHAR2", "CHAR", "NVARCHAR2", "NCHAR", "RAW")
-    found = dict(zip(names, kinds, strict=True))
+    found = {
+        name: replace(kind, char_used="UNTOLD") if kind.is_char else kind
+        for name, kind in zip(names, kinds, strict=True)
+    }
     return found | {"VARCHAR": kinds[0], "STRING": kinds[0], "CHARACTER": kinds[1]}
 
 

@@ -16,14 +16,17 @@ ReadExpression = Callable[[TokenStream], ast.Expr]
 def read_is_json(stream: TokenStream, operand: ast.Expr, *, negated: bool) -> ast.Expr:
     """Read what stands behind ``IS [NOT] JSON``."""
     _skip_format(stream)
-    if stream.take_op("("):
-        stream.take_any("STRICT", "LAX")
+    in_parentheses = stream.take_op("(")
+    rules = (stream.take_any("STRICT", "LAX") or "LAX").lower()
+    if in_parentheses:
         stream.need_op(")")
-    stream.take_any("STRICT", "LAX")
-    if stream.take_any("WITH", "WITHOUT"):
-        stream.take_word("UNIQUE")
+    word = stream.take_any("WITH", "WITHOUT")
+    if word:
+        stream.need_word("UNIQUE")
         stream.take_word("KEYS")
-    call = ast.Call(("JSON_IS",), (operand,), pos=operand.pos)
+    if word == "WITH":
+        rules += " unique"
+    call = ast.Call(("JSON_IS",), (operand, ast.String(rules)), pos=operand.pos)
     return ast.Compare("=", call, ast.Number("0" if negated else "1"), pos=operand.pos)
 
 

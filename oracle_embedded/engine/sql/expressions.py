@@ -306,22 +306,29 @@ def _read_interval_literal(stream: TokenStream, start: int) -> Expr:
     first = stream.take_any(*_UNITS)
     if first is None:
         raise stream.error(905)
-    if stream.is_op("("):
-        stream.next()
-        stream.integer()
-        if stream.take_op(","):
-            stream.integer()
+    precision, digits = 2, 6
+    if stream.take_op("("):
+        precision = _read_precision(stream)
+        if first == "SECOND" and stream.take_op(","):
+            digits = _read_precision(stream)
         stream.need_op(")")
     last = first
     if stream.take_word("TO"):
         last = stream.take_any(*_UNITS) or ""
         if not last:
             raise stream.error(905)
-        if stream.is_op("("):
-            stream.next()
-            stream.integer()
+        if last == "SECOND" and stream.take_op("("):
+            digits = _read_precision(stream)
             stream.need_op(")")
-    return ast.Interval(text, first, last, pos=start)
+    return ast.Interval(text, first, last, precision, digits, pos=start)
+
+
+def _read_precision(stream: TokenStream) -> int:
+    start = stream.token.start
+    digits = stream.integer()
+    if not 0 <= digits <= 9:
+        raise OracleError(30088, "datetime/interval precision is out of range", start)
+    return digits
 
 
 def _read_case(stream: TokenStream, start: int) -> Expr:

@@ -13,7 +13,7 @@ from oracle_embedded.charsets import (
     replaced_utf8,
 )
 from oracle_embedded.engine.datatypes import numbers
-from oracle_embedded.engine.datatypes.temporal import fit_timestamp
+from oracle_embedded.engine.datatypes.temporal import fit_interval, fit_timestamp
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef
 from oracle_embedded.values import packed, unpacked
@@ -26,7 +26,8 @@ def fitter(table: TableDef, column: ColumnDef, sets: CharacterSets) -> Fitter:
     """What turns a value of the column's family into its stored form.
 
     The function raises ORA-12899 for text and RAW that are too long, ORA-01438 for numbers that are
-    too large, ORA-51803 for vectors with another number of dimensions.
+    too large, ORA-01873 for intervals that are too long, ORA-51803 for vectors with another
+    number of dimensions.
     """
     kind = column.type
     match kind.family:
@@ -56,6 +57,9 @@ def fitter(table: TableDef, column: ColumnDef, sets: CharacterSets) -> Fitter:
                 return value or None
 
             return fit_raw
+        case "ids" | "iym":
+            precision, digits = kind.precision or 0, kind.scale or 0
+            return lambda value: fit_interval(value, precision, digits)
         case "date":
             return lambda value: value[:7]
         case "vector" if kind.length:
@@ -145,7 +149,7 @@ def _text_fitter(table: TableDef, column: ColumnDef) -> Fitter:
     in_characters = kind.char_used == "C"
     most = kind.char_length if in_characters else kind.length
     national = kind.form == 2
-    padded = kind.is_char
+    padded = kind.is_char and kind.char_used != "UNTOLD"
     if kind.ora == OraType.LONG:
         return lambda value: value or None
 
@@ -178,6 +182,7 @@ def _recoded_fitter(table: TableDef, column: ColumnDef, own: CharacterSet) -> Fi
     kind = column.type
     in_characters = kind.char_used == "C"
     most = kind.char_length if in_characters else kind.length
+    padded = kind.is_char and kind.char_used != "UNTOLD"
 
     def fit(value: bytes) -> Value:
         if not value:
@@ -186,6 +191,6 @@ def _recoded_fitter(table: TableDef, column: ColumnDef, own: CharacterSet) -> Fi
         size = len(text) if in_characters else len(own.encode(text))
         if size > most:
             raise too_long(table, column, size, most)
-        return (text + " " * (most - size) if kind.is_char else text).encode()
+        return (text + " " * (most - size) if padded else text).encode()
 
     return fit

@@ -3,7 +3,7 @@ of another, views of what this database does not have."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import oracledb
@@ -238,3 +238,139 @@ def test_a_transaction_has_a_name(sql: Client) -> None:
 def test_what_is_missing_is_refused_by_its_name(sql: Client, statement: str, name: str) -> None:
     with pytest.raises(OracleError, match=f"ORA-03001: unimplemented feature: {name}"):
         sql(statement)
+
+
+@pytest.mark.parametrize(
+    ("literal", "code"),
+    [
+        pytest.param("interval '123' day", 1873, id="two-digits-unless-said"),
+        pytest.param("interval '12345678' day(7)", 1873, id="eight-digits-of-seven"),
+        pytest.param("interval '100' month", 1873, id="months"),
+        pytest.param("interval '1 25:00:00' day to second", 1850, id="hours"),
+        pytest.param("interval '1:70' hour to minute", 1851, id="minutes"),
+        pytest.param("interval '1:60' minute to second", 1852, id="seconds"),
+        pytest.param("interval '1-12' year to month", 1843, id="months-of-a-year"),
+        pytest.param("interval '1' day(10)", 30088, id="no-such-precision"),
+        pytest.param("to_dsinterval('1 24:00:00')", 1850, id="from-text"),
+        pytest.param("cast(interval '123' day(3) as interval day to second)", 1873, id="cast"),
+    ],
+)
+def test_fields_of_an_interval_are_in_their_range(sql: Client, literal: str, code: int) -> None:
+    with pytest.raises(OracleError) as caught:
+        sql.one(f"select to_char({literal}) from dual")
+    assert caught.value.code == code
+
+
+def test_literals_of_intervals_have_the_digits_they_say(sql: Client) -> None:
+    days, minutes, rounded = sql(
+        "select to_char(interval '-123 4' day(3) to hour), to_char(interval '70' minute),"
+        " to_char(interval '30.12345' second(2,4)) from dual"
+    )[0]
+    assert days == "-000000123 04:00:00.000000000"
+    assert (minutes, rounded) == ("+000000000 01:10:00.000000000", "+000000000 00:00:30.123500000")
+
+
+def test_a_column_keeps_the_precision_of_its_intervals(
+    database: OpenDatabase, server: EmbeddedServer
+) -> None:
+    dsn = f"127.0.0.1:{server.port}/ORCLPDB1"
+    with oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn) as connection:
+        cursor = connection.cursor()
+        cursor.execute("create table t (d interval day(2) to second(3), y interval year to month)")
+        cursor.execute("insert into t (d) values (:1)", [timedelta(days=-99, microseconds=-1500)])
+        cursor.execute("select d from t")
+        assert cursor.fetchall() == [(timedelta(days=-99, milliseconds=-2),)]
+        for column, value in (
+            ("d", "to_dsinterval('99 23:59:59.9999')"),
+            ("d", "numtodsinterval(100, 'day')"),
+            ("y", "numtoyminterval(1200, 'month')"),
+        ):
+            with pytest.raises(oracledb.DatabaseError, match="ORA-01873"):
+                cursor.execute(f"insert into t ({column}) values ({value})")
+        with pytest.raises(oracledb.DatabaseError, match="ORA-01873"):
+            cursor.execute("insert into t (d) values (:1)", [timedelta(days=100)])
+        with pytest.raises(oracledb.DatabaseError, match="ORA-01873"):
+            cursor.execute("declare d interval day to second; begin d := :1; end;", [timedelta(days=100)])  # fmt: skip
+
+
+def test_a_parameter_without_a_length_is_as_long_as_what_is_passed(
+    database: OpenDatabase, server: EmbeddedServer
+) -> None:
+    dsn = f"127.0.0.1:{server.port}/ORCLPDB1"
+    with oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn) as connection:
+        cursor = connection.cursor()
+        cursor.execute("create table t (c char(1000), n nchar(5), v varchar2(20))")
+        cursor.execute(
+            "create procedure p (c char, n nchar) is"
+            " begin insert into t values (c, n, '[' || c || n || ']' || length(c)); end;"
+        )
+        cursor.callproc("p", ["abc", "é"])
+        cursor.execute("create function f (c char) return char is begin return c || '!'; end;")
+        cursor.execute("select length(c), n, v, '[' || f('x ') || ']' from t")
+        assert cursor.fetchall() == [(1000, "é    ", "[abcé]3", "[x !]")]
+
+
+def test_a_statement_of_execute_immediate_is_as_long_as_a_text_of_a_program(sql: Client) -> None:
+    sql("create table t (id number)")
+    sql(f"begin execute immediate ('insert into t values (1) /*{'x' * 4000}*/'); end;")
+    sql(f"begin execute immediate 'insert into t values (2) /*{'x' * 3990}' || '*/'; end;")
+    assert sql("select id from t order by id") == [("1",), ("2",)]
+
+
+@pytest.mark.parametrize(
+    ("document", "lax", "value"),
+    [
+        pytest.param("{a:1}", 1, "1", id="name-without-quotes"),
+        pytest.param("{'a':'it\\'s \"b\"'}", 1, 'it\'s "b"', id="single-quotes"),
+        pytest.param('{"a":TRUE,}', 1, "true", id="case-and-a-comma"),
+        pytest.param("{a:.50}", 1, "0.50", id="no-digit-before-the-point"),
+        pytest.param("{a:-05.}", 1, "-5", id="leading-zero"),
+        pytest.param("{a:+5e3}", 1, "5E3", id="plus"),
+        pytest.param("{$a_1:[1,2,], a:'x'}", 1, "x", id="comma-behind-the-last"),
+        pytest.param("{a:b}", 0, None, id="value-without-quotes"),
+        pytest.param("{a:0x1}", 0, None, id="no-such-number"),
+        pytest.param("{a:1", 0, None, id="no-end"),
+        pytest.param("[1,,2]", 0, None, id="two-commas"),
+        pytest.param('{"a":NaN}', 0, None, id="not-a-number"),
+        pytest.param("1", 0, None, id="a-scalar"),
+    ],
+)
+def test_json_is_lax_unless_it_says_strict(
+    sql: Client, document: str, lax: int, value: str | None
+) -> None:
+    text = document.replace("'", "''")
+    tests = ", ".join(
+        f"case when '{text}' is json {rules} then 1 else 0 end" for rules in ("", "(lax)", "strict")
+    )
+    found = sql(f"select {tests}, json_value('{text}', '$.a') from dual")
+    assert found == [(str(lax), str(lax), "0", value)]
+
+
+def test_names_may_have_to_be_unique(sql: Client) -> None:
+    sql("create table t (d varchar2(20) check (d is json strict with unique keys))")
+    sql("""insert into t values ('{"a":1,"b":{"a":2}}')""")
+    for refused in ('{"a":1,"a":2}', "{a:1}"):
+        with pytest.raises(OracleError, match="ORA-02290"):
+            sql(f"insert into t values ('{refused}')")
+    assert sql.one("select count(*) from dual where '{a:1,a:2}' is json without unique keys") == "1"
+    assert sql.one("select count(*) from dual where '{a:1,a:2}' is json with unique keys") == "0"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        pytest.param("grant sysdba to demo", id="sysdba"),
+        pytest.param("grant create session, sysoper to demo", id="sysoper-among-others"),
+        pytest.param("revoke sysdba from demo", id="revoke"),
+        pytest.param("alter user sys identified by secret", id="password-of-sys"),
+        pytest.param("alter user system account lock", id="system"),
+    ],
+)
+def test_what_takes_sysdba_is_refused(connect: Connect, statement: str) -> None:
+    with pytest.raises(OracleError, match="ORA-01031"):
+        connect(ADMIN)(statement)
+
+
+def test_users_of_the_dictionary_are_there(connect: Connect) -> None:
+    with pytest.raises(OracleError, match="ORA-01920"):
+        connect(ADMIN)("create user system identified by secret")
