@@ -26,11 +26,12 @@ class WindowsSensorConfig(ConfigModel):
     """Pause between two looks at the database, in seconds."""
 
     run_minutes: Annotated[float, Field(ge=0)] = 15
-    """How long a run that the sensor requested stays, in minutes: when it has taken the windows for
-    which it was requested, it looks every ``interval_seconds`` for new ones, and takes and reports
-    each as its sensor's next runs would. A run costs Dagster about five CPU seconds, a window in a
-    run that stays a tenth of that. It ends early where another run needs its place, or you switch
-    the sensor off. 0: a run ends with the windows for which it was requested."""
+    """How long a run that the sensor requested stays, in minutes. When it has applied the windows
+    for which it was requested, it looks for new ones every ``interval_seconds``, and applies and
+    reports each as a run of its own would. Dagster spends about five CPU seconds on a run, and a
+    tenth of that on a window in a run that stays. The run ends early if another run needs its
+    place, or if you switch the sensor off. 0: a run ends with the windows for which it was
+    requested."""
 
     cron: str | None = None
     """Take windows by a schedule, ``<source>_windows_schedule``, when cron says: each tick takes

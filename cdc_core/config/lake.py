@@ -239,12 +239,11 @@ class LakeConfig(ConfigModel):
     mirror was written, why, and how long that was expected to take."""
 
     rewrite_mirrors_up_to_mb: Annotated[int, Field(ge=0, le=16384)] = 1024
-    """Up to so many MiB of a mirror's files Redolake may rewrite for a window, without Spark. Of
-    a window, the files count that can hold its keys: with keys of whole numbers those between whose
-    bounds they lie, with other keys all of the mirror. Beyond that, Spark merges the window. In a
-    mirror that has deletion vectors switched on, Redolake marks rows instead of rewriting files, in
-    files of up to 200 million rows together, however large they are. 0: Spark merges all
-    windows."""
+    """How many MiB of a mirror's files Redolake may rewrite for a window without Spark. Only files
+    that can hold the window's keys count: with whole numbers as keys, the files between whose
+    bounds the keys lie; with other keys, all files of the mirror. Beyond that, Spark merges the
+    window. In a mirror with deletion vectors, Redolake marks rows instead of rewriting files, in
+    files of up to 200 million rows together, whatever their size. 0: Spark merges all windows."""
 
     change_log_columns: tuple[ChangeLogColumn, ...] = (
         "ssn",
@@ -393,9 +392,9 @@ class MaintenanceConfig(ConfigModel):
     """What `redolake maintain` does to mirrors and change logs."""
 
     daily_at_hour: Annotated[int, Field(ge=0, le=23)] | None = 3
-    """At which hour of the day, in UTC, `redolake run --loop` starts `redolake maintain` beside
-    itself; `null` for never. Its Spark needs about 1.5 GB of memory while it works. In Dagster, the
-    schedule of ``dagster.maintain`` does it."""
+    """The hour of the day, in UTC, at which `redolake run --loop` maintains the Delta tables, as
+    `redolake maintain` does; ``null`` for never. Its Spark needs about 1.5 GB of memory while it
+    works. In Dagster, ``dagster.maintain`` schedules this instead."""
 
     deletion_vectors: DeletionVectors = "auto"
     """Whether windows mark rows of a mirror as deleted instead of rewriting their files, merged by

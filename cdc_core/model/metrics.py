@@ -139,7 +139,7 @@ METRICS = _metrics(
     ),
     (
         "redolake_table_lag_seconds", "gauge", "table",
-        "How far the mirror is behind, by the clock of the database.",
+        "How far the mirror is behind Oracle, by the database's clock.",
         "MilliSecondsBehindSource LagFromSourceInMilliseconds",
     ),
     (

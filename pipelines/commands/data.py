@@ -284,7 +284,8 @@ def run(
     continue. Without --loop, the command exits with code 1 while any table is in state `failed`, or
     if chunks or windows are left that it could not finish.
 
-    Once a day the loop starts `redolake maintain` beside itself (maintenance.daily_at_hour).
+    Once a day, at maintenance.daily_at_hour, --loop also maintains the Delta tables, as
+    `redolake maintain` does.
 
     On a terminal, --loop shows a board: each table with its lag and rate, the last window, and when
     the next one can be expected. Into a file or a pipe, it prints a line for each round that had

@@ -114,8 +114,8 @@ def demo(
         Literal["logminer", "openlogreplicator", "xstream"],
         typer.Option(
             "--capture",
-            help="The reader of redo (capture.type): LogMiner, or files that the embedded Oracle "
-            "writes as OpenLogReplicator or XStream would.",
+            help="The reader of redo (capture.type): LogMiner, or a reader of the files that the "
+            "embedded Oracle writes in the place of OpenLogReplicator or XStream.",
         ),
     ] = "logminer",
 ) -> None:
@@ -208,8 +208,8 @@ def serve(
         typer.Option(
             "--openlogreplicator",
             metavar="FOLDER|PORT",
-            help="Write changes as OpenLogReplicator does too: into files, or to who reads from a "
-            "port on 127.0.0.1.",
+            help="Also write changes in OpenLogReplicator's format: into files of a folder, or to "
+            "the client of a port on 127.0.0.1.",
         ),
     ] = "",
     xstream: Annotated[
@@ -217,7 +217,7 @@ def serve(
         typer.Option(
             "--xstream",
             metavar="FOLDER",
-            help="Write changes as recordings of an XStream outbound server too.",
+            help="Also write changes as recordings of an XStream outbound server.",
         ),
     ] = None,
     json: JsonOption = False,

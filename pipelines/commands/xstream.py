@@ -13,8 +13,8 @@ def record(
     folder: Annotated[
         str,
         typer.Argument(
-            help="The folder with recordings, to which a new file is added; also in an object store "
-            "(s3://bucket/path)."
+            help="The folder with recordings, to which the command adds a file. It may be in an "
+            "object store (s3://bucket/path)."
         ),
     ],
     from_scn: Annotated[

@@ -79,11 +79,11 @@ SNAPSHOT_MODES: Mapping[str, str] = {
     "initial_only": "The same: no changes are captured.",
     "schema_only": "The older name of `no_data`, which a configuration may still use.",
     "no_data": "The same; `snapshot.start_scn` begins at an earlier SCN, such as a connector's offset.",
-    "schema_only_recovery": "The older name of `recovery`, likewise.",
-    "recovery": "The same, whatever DDL there was: definitions are read as of their SCNs. Lost with "
-    "the metadata store, they are in landing: `redolake state rebuild`.",
-    "when_needed": "The same, without the changes that Debezium loses: the gap is recorded, and tables "
-    "are read again behind it. `policies.on_redo_gone` does so by table.",
+    "schema_only_recovery": "The older name of `recovery`, which a configuration may still use.",
+    "recovery": "The same, also after DDL: definitions are read as of their SCNs. If the metadata "
+    "store is lost, `redolake state rebuild` takes them from landing.",
+    "when_needed": "The same, and no gap is silent: Redolake records it, and reads the tables again "
+    "after it. `policies.on_redo_gone` does so for single tables.",
     "configuration_based": "The same five switches, under `snapshot.configuration_based`.",
     "custom": "A Python class (`snapshot.custom`) in place of a Java one.",
 }
@@ -97,10 +97,11 @@ SIGNALS: Mapping[str, str] = {
     "resume-snapshot": _THE_SAME,
     "schema-changes": "The same, without a restart.",
     "log": _THE_SAME,
-    "drop-transaction": "Rejected: an open transaction costs no memory here, and a dropped one that "
-    "commits after all would be missing for good. The reason names the session to end in Oracle.",
-    "snapshot-window-open": "Not read: watermarks that Debezium writes for itself.",
-    "snapshot-window-close": "Likewise.",
+    "drop-transaction": "Rejected: an open transaction takes no memory in Redolake, and changes of a "
+    "dropped one that commits after all would be lost. The reason of the rejection names the session "
+    "to end in Oracle.",
+    "snapshot-window-open": "Ignored: Debezium writes these watermarks for itself.",
+    "snapshot-window-close": "Ignored, too.",
     "an action of your own": "A Python function, under `signals.actions`.",
 }
 """Each type of signal, and what Redolake does with it."""
@@ -108,19 +109,20 @@ SIGNALS: Mapping[str, str] = {
 NOT_OFFERED: tuple[tuple[str, str, str], ...] = (
     (
         "events within a second",
-        "Redo is read in windows, and a window ends where each redo thread has written.",
-        "`capture.close_at: online`: about a minute.",
+        "Redolake reads redo in windows, and a window ends at an SCN up to which each redo thread has "
+        "written.",
+        "`capture.close_at: online`, for events within about a minute.",
     ),
     (
         "`capture.mode: downstream`",
-        "A mining database has the redo, and not the rows: neither chunks nor definitions could be read "
-        "there.",
+        "A mining database has the redo but not the rows: neither chunks nor definitions can be read "
+        "from it.",
         "LogMiner on a physical standby: `capture.standby_dsn`.",
     ),
     (
         "a logical standby",
-        "Its redo is its own, of SQL that it applies: SCNs, ROWIDs and transactions are not the "
-        "primary's.",
+        "It writes redo of its own, for the SQL that it applies: SCNs, ROWIDs and transactions differ "
+        "from the primary's.",
         "A physical standby.",
     ),
     (
@@ -130,8 +132,8 @@ NOT_OFFERED: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "`transforms`, `predicates`",
-        "They work on messages; here rows are in tables.",
-        "SQL over the change log; `columns_mask`, `columns_as` and converters before it.",
+        "They work on messages, and Redolake writes rows into tables.",
+        "SQL over the change log; on the way into it, `columns_mask`, `columns_as` and converters.",
     ),
     (
         "`time.precision.mode: structured`",
@@ -144,8 +146,8 @@ NOT_OFFERED: tuple[tuple[str, str, str], ...] = (
         "Exact text, `decimal(p,s)` or `double`; `publish.decimals: precise` in Kafka's messages.",
     ),
     (
-        "`first`, `last` and their kin in `source.snapshot`",
-        "Chunks are read in parallel, and rows of a chunk have no order.",
+        "`first`, `last` and similar marks in `source.snapshot`",
+        "Redolake reads chunks in parallel, and the rows of a chunk have no order.",
         "The notification `COMPLETED`.",
     ),
     (
@@ -160,7 +162,7 @@ NOT_OFFERED: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "`log.mining.hash.area.size`, `log.mining.sort.area.size`",
-        "LogMiner's rows are read in the order in which it gives them; nothing sorts or joins them.",
+        "Redolake reads rows in the order in which LogMiner gives them, and neither sorts nor joins them.",
         "A log-on trigger of the capture user sets what your database needs.",
     ),
     (
