@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 from urllib.parse import unquote
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -29,6 +30,8 @@ PLAIN_FILES_MAX = 32
 
 _GLOB = re.compile(r"[*?\[\]{}]")
 """What Spark takes for a pattern of paths."""
+_ABSOLUTE = re.compile(r"/|[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+"""How the name of a file begins that is not in the table's folder, as in a shallow clone."""
 
 
 def layer_sql(work: TableWork, session: Any, layer: DeltaLayer, columns: pa.Schema) -> str:
@@ -47,7 +50,8 @@ def layer_sql(work: TableWork, session: Any, layer: DeltaLayer, columns: pa.Sche
     if not 0 < len(files) <= PLAIN_FILES_MAX:
         return delta(path)
     ddl = ", ".join(f"{quote_name(one.name)} {spark_type(one.type)}" for one in columns)
-    name = f"files_of_{layer}"  # a session is for one table
+    # A session is for one table, whose statements may ask for different columns side by side.
+    name = f"files_of_{layer}_{crc32(ddl.encode()):08x}"
     with translated(doing, **work.facts()):
         session.read.schema(ddl).parquet(*files).createOrReplaceTempView(name)
     return name
@@ -61,6 +65,8 @@ def _plain_files(path: str) -> list[str]:
     if log is None or not _is_plain(log) or _GLOB.search(path):
         return []
     names = pa.table(DeltaTable(path).get_add_actions())["path"].to_pylist()
+    if any(map(_ABSOLUTE.match, names)):
+        return []
     return [f"{path}/{unquote(name)}" for name in names]
 
 
