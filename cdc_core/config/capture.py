@@ -303,7 +303,7 @@ class OpenLogReplicatorConfig(CaptureOptions):
     them."""
 
     window_bytes_max: Annotated[int, Field(ge=1024)] = 256 * 1024**2
-    """Messages of one window, in bytes, about: a window ends at the first place behind them where
+    """Messages of one window, in bytes, about: a window ends at the first place after them where
     the messages prove it complete."""
 
     @model_validator(mode="after")
@@ -352,7 +352,7 @@ class XStreamConfig(CaptureOptions):
     """The database whose LCRs count, as they name it. By default all must be of one database."""
 
     window_bytes_max: Annotated[int, Field(ge=1024)] = 256 * 1024**2
-    """Recorded LCRs of one window, in bytes, about: a window ends at the first place behind them
+    """Recorded LCRs of one window, in bytes, about: a window ends at the first place after them
     where it is known to be complete."""
 
     @model_validator(mode="after")

@@ -47,7 +47,7 @@ class ConfigurationBasedMode(ConfigModel):
     """Read definitions again where the metadata store has lost them."""
 
     on_lost_redo: bool = False
-    """Read all tables again where redo behind the position is gone."""
+    """Read all tables again where Oracle no longer has the redo after the position."""
 
 
 class SnapshotConfig(ConfigModel):
@@ -74,7 +74,7 @@ class SnapshotConfig(ConfigModel):
     in ``mode: no_data``. Empty, the default: all. A table that has joined stays as it is."""
 
     select_overrides: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
-    """Which rows a snapshot of a table reads, by ``OWNER.TABLE``: a condition as behind WHERE, or
+    """Which rows a snapshot of a table reads, by ``OWNER.TABLE``: a condition as in a WHERE, or
     ``SELECT * FROM`` the table with a WHERE. The table remembers it when it joins: later
     snapshots, repairs and comparisons keep to it. All changes are captured in any case."""
 

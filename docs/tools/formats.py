@@ -64,7 +64,7 @@ TRANSACTION: Mapping[str, str] = {
 CHANGE: Mapping[str, str] = {
     "_cdc_op": "`c` insert, `u` update, `d` delete, `r` row read by a snapshot chunk, `t` TRUNCATE of the table (with `on_truncate: follow`), without images.",
     "_cdc_commit_scn": "SCN of the transaction's COMMIT; for `r` the SCN as of which the chunk was read.",
-    "_cdc_ordinal": "Order among changes of one commit SCN; for `r` the highest value there is (one less for chunks between watermarks), so that a chunk's row comes after all changes of its SCN.",
+    "_cdc_ordinal": "Order among changes of one commit SCN; for `r` the highest value of all (slightly lower for chunks between watermarks), so that a chunk's row comes after all changes of its SCN.",
     "_cdc_scn": "SCN of the redo row.",
     "_cdc_xid": "Transaction.",
     "_cdc_window": "`scn_high` of the window that brought the change; for `r` the chunk's SCN.",
@@ -74,7 +74,7 @@ CHANGE: Mapping[str, str] = {
     "_cdc_rs_id": "Address of the redo record.",
     "_cdc_thread": "Redo thread.",
     "_cdc_row_id": "ROWID of the row.",
-    "_cdc_snapshot": "Snapshot and chunk for rows that a chunk wrote (`r`, and `d` for rows that a chunk found gone); NULL for changes from redo.",
+    "_cdc_snapshot": "Snapshot and chunk for rows that a chunk wrote (`r`, and `d` for rows that a chunk no longer found); NULL for changes from redo.",
     "_cdc_absent": "Columns that the change does not carry in `after` (for `d` in `before`): unknown, not NULL. Usually empty.",
     "_cdc_before_absent": "Columns that the change does not carry in `before`: unknown, not NULL.",
     "_cdc_columns": "Number of the change log's user columns that the table had, or had had, when the row was written, so that a column added later differs from NULL.",

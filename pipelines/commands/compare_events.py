@@ -34,7 +34,7 @@ def compare_events(
     ],
     scn_from: Annotated[
         int | None,
-        typer.Option("--from", metavar="SCN", help="Only changes that committed behind this SCN."),
+        typer.Option("--from", metavar="SCN", help="Only changes that committed after this SCN."),
     ] = None,
     scn_to: Annotated[
         int | None, typer.Option("--to", metavar="SCN", help="Only changes up to this SCN.")

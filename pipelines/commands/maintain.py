@@ -33,9 +33,9 @@ def maintain(
     windows to other tables.
 
     The command merges small files (OPTIMIZE), applies the options of `maintenance` for deletion
-    vectors and clustering, and removes files that only old versions use (VACUUM). Run it each
-    night: by cron, or with the schedule <source>_maintain_nightly in Dagster. Exits with code 1 if
-    a table could not be maintained; Redolake still maintains the others.
+    vectors and clustering, and removes files that only old versions use (VACUUM). `redolake run
+    --loop` and Dagster do this once a day; where you use neither, run it by cron. Exits with code 1
+    if a table could not be maintained; Redolake still maintains the others.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
