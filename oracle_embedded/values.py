@@ -147,7 +147,7 @@ def decimal_from_number(number: bytes) -> Decimal:
     return Decimal(f"{sign}{digits}E{point - len(digits)}")
 
 
-def text_from_number(number: bytes) -> str:
+def text_from_number(number: bytes, *, in_sql: bool = False) -> str:
     """Print a NUMBER as ``TO_CHAR(n)`` without a format does.
 
     Plain digits (``.5`` without a leading zero) where 40 places hold it at least as precisely as
@@ -155,6 +155,10 @@ def text_from_number(number: bytes) -> str:
     (``1.000…E+125``). Oracle documents neither width: the rule is SQL*Plus's for a column of ten
     places, carried over to forty. It only concerns numbers that need more than 40 places;
     :func:`decimal_from_number` is exact for all.
+
+    With ``in_sql`` the sign and the point are among the 40 places: SQL describes such a text as
+    VARCHAR2(40), and node-oracledb's tests have 39 digits of TO_NUMBER of a fraction with 40, which
+    goes by way of the text. PL/SQL prints 40 digits behind the point.
     """
     if number in (POSITIVE_INFINITY, NEGATIVE_INFINITY):
         return "-~" if number == NEGATIVE_INFINITY else "~"
@@ -162,12 +166,19 @@ def text_from_number(number: bytes) -> str:
     if not digits:
         return "0"
     sign = "-" if negative else ""
+    places = _TEXT_DIGITS_MAX - len(sign) * in_sql
+    room = places - in_sql
+    kept = max(room, point)
+    if in_sql and 0 < point <= kept < len(digits):
+        digits = str(int(digits[:kept]) + (digits[kept] >= "5"))
+        point += len(digits) - kept
+        digits = digits.rstrip("0")
     exponent = point - 1
-    mantissa_digits = 39 - len(f"E{exponent:+03d}")
-    if point > _TEXT_DIGITS_MAX or min(len(digits), mantissa_digits) > _TEXT_DIGITS_MAX + point:
+    mantissa_digits = places - 1 - len(f"E{exponent:+03d}")
+    if point > places or min(len(digits), mantissa_digits) > room + min(point, 0):
         return sign + _exponent_text(digits, exponent, mantissa_digits)
     if point <= 0:
-        return f"{sign}.{_round_fraction('0' * -point + digits)}"
+        return f"{sign}.{_round_fraction('0' * -point + digits, room)}"
     return sign + _plain_text(digits, point)
 
 
@@ -201,11 +212,11 @@ def _plain_text(digits: str, point: int) -> str:
     return f"{digits[:point]}.{digits[point:]}"
 
 
-def _round_fraction(fraction: str) -> str:
-    if len(fraction) <= _TEXT_DIGITS_MAX:
+def _round_fraction(fraction: str, room: int) -> str:
+    if len(fraction) <= room:
         return fraction
-    kept = int(fraction[:_TEXT_DIGITS_MAX]) + (fraction[_TEXT_DIGITS_MAX] >= "5")
-    return str(kept).zfill(_TEXT_DIGITS_MAX).rstrip("0")
+    kept = int(fraction[:room]) + (fraction[room] >= "5")
+    return str(kept).zfill(room).rstrip("0")
 
 
 def _exponent_text(digits: str, exponent: int, size: int) -> str:

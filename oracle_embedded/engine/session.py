@@ -405,6 +405,7 @@ class Session:
         context.user = self.username
         context.schema = self.schema
         context.error = None
+        context.is_program = False
         context.userenv = lambda name: user_environment(self, name)
         context.contexts = self.contexts
         context.next_value = lambda identifier: database.sequences.next_value(

@@ -195,6 +195,8 @@ def _to_timestamp_tz(node: ast.Call, args: list[Sql]) -> Sql:
 @function("TO_NUMBER")
 def _to_number(node: ast.Call, args: list[Sql]) -> Sql:
     check_count(node, args, 1, 3)
+    if args[0].family == "number":
+        return convert(convert(args[0], "text", node.pos), "number", node.pos)
     if len(args) == 1 or args[0].family != "text":
         return convert(numeric(args[0], node.pos), "number", node.pos)
     model = convert(args[1], "text", node.pos)

@@ -35,7 +35,7 @@ class CallContext:
     """Settings of the session and the moment of the statement that runs on a connection.
 
     ``error`` keeps the error that a function raised, since SQLite only passes on that one was
-    raised.
+    raised. ``is_program`` says that PL/SQL itself computes, not a statement of it.
     """
 
     nls: dict[str, str] = field(default_factory=lambda: dict(NLS_DEFAULTS))
@@ -59,6 +59,7 @@ class CallContext:
     mined: Callable[[int, str], tuple[OraType, Value] | None] = lambda _number, _column: None
     xid_at: Callable[[int], bytes | None] = lambda _scn: None
     error: BaseException | None = None
+    is_program: bool = False
 
     def local_now(self) -> int:
         """The moment of the statement as wall-clock time of the session."""

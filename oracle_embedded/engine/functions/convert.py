@@ -35,7 +35,7 @@ def text_to_number(context: CallContext, text: str) -> bytes:
 
 def number_to_text(context: CallContext, number: bytes) -> str:
     """TO_CHAR of a number without a format."""
-    text = text_from_number(number)
+    text = text_from_number(number, in_sql=not context.is_program)
     separator = context.nls["NLS_NUMERIC_CHARACTERS"][0]
     return text if separator == "." else text.replace(".", separator)
 

@@ -110,6 +110,7 @@ def _computed(frame: Frame, node: ast.Expr, wanted: SqlType | None) -> tuple[Val
     with session.database.store.lock:
         connection = session.database.store.writer
         session.enter(connection.context)
+        connection.context.is_program = True
         params = parameters(state.plan.slots, compiled.values, 0, 0, session.time_zone)
         try:
             row = connection.sqlite.execute(text, params[: highest_parameter(text)]).fetchone()

@@ -97,3 +97,35 @@ def test_aggregates_keep_forty_digits(
             f"select {expression} from (select 1E37 n from dual union all select 1E37 + 1 from dual)"
         )
         assert cursor.fetchone() == (value,)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        pytest.param(".1724913868035583123456789123456789123456", ".172491386803558312345678912345678912346", id="40-digits"),
+        pytest.param("1/3", "." + "3" * 39, id="third"),
+        pytest.param("-1/3", "-." + "3" * 38, id="with-a-sign"),
+        pytest.param("-1234567890123456789012345678901234567.12", "-1234567890123456789012345678901234567.1", id="both-sides-of-the-point"),
+        pytest.param("1E39", "1" + "0" * 39, id="40-places"),
+        pytest.param("-1E39", "-1." + "0" * 33 + "E+39", id="40-places-and-a-sign"),
+        pytest.param("-999999999999999999999999999999999999999.9", "-1." + "0" * 33 + "E+39", id="rounded-beyond-them"),
+        pytest.param("-1E-130", "-1." + "0" * 32 + "E-130", id="least"),
+    ],
+)  # fmt: skip
+def test_the_text_of_a_number_in_sql_has_40_characters(
+    driver: oracledb.Connection, number: str, text: str
+) -> None:
+    cursor = driver.cursor()
+    cursor.execute(f"select to_char({number}), '' || {number}, to_number({number}) from dual")
+    assert cursor.fetchone() == (text, text, Decimal(text))
+    assert len(text) <= 40
+
+
+def test_a_program_prints_40_digits_behind_the_point(driver: oracledb.Connection) -> None:
+    cursor = driver.cursor()
+    printed, counted = cursor.var(str), cursor.var(str)
+    cursor.execute(
+        "declare n number := 1/3; begin :1 := n; select to_char(n) into :2 from dual; end;",
+        [printed, counted],
+    )
+    assert (printed.getvalue(), counted.getvalue()) == ("." + "3" * 40, "." + "3" * 39)
