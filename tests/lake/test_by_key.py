@@ -26,10 +26,14 @@ from tests.stage import test_reducing as reducing
 
 
 def keyed(
-    session: Any, rows: list[dict[str, Any]], schema: Any, wanted: str | None = None, **added: Any
+    folder: Path,
+    session: Any,
+    rows: list[dict[str, Any]],
+    schema: Any,
+    wanted: str | None = None,
+    **added: Any,
 ) -> KeyedChanges:
-    root = session.conf.get("spark.sql.warehouse.dir").removeprefix("file:")
-    work = TableWork(f"{root}/lake", "shop", schema.table, 1, no_fence, lambda: session)
+    work = TableWork(f"{folder}/lake", "shop", schema.table, 1, no_fence, lambda: session)
     given = pa.Table.from_pylist(rows, change_schema(schema))
     session.createDataFrame(given).createOrReplaceTempView("given")
     return KeyedChanges(
@@ -54,11 +58,11 @@ def test_tasks_find_what_this_process_finds(spark_process: None, tmp_path: Path)
     expected = reducing.source_of(tmp_path, changes)
     session = small_session(tmp_path)
     rule = Reduction(reducing.SCHEMA, has_gaps=False)
-    every = keyed(session, changes, reducing.SCHEMA)
+    every = keyed(tmp_path, session, changes, reducing.SCHEMA)
     assert told(every.derived(rule).toArrow().to_pylist()) == told(expected)
     kinds = every.kinds()
     assert (kinds.absent, kinds.moved_absent) == (("NOTE",), False)
-    few = keyed(session, changes, reducing.SCHEMA, "(SELECT CAST(7 AS INT) AS CASE, ID FROM (SELECT EXPLODE(ARRAY('a', 'b')) AS ID))")  # fmt: skip
+    few = keyed(tmp_path, session, changes, reducing.SCHEMA, "(SELECT CAST(7 AS INT) AS CASE, ID FROM (SELECT EXPLODE(ARRAY('a', 'b')) AS ID))")  # fmt: skip
     own = [row for row in expected if row["CASE"] == 7 and row["ID"] in "ab"]
     assert told(few.derived(rule).toArrow().to_pylist()) == told(own) != []
     every.work.executor_python.lacks_redolake = True
@@ -79,11 +83,13 @@ def test_tasks_find_what_this_process_finds(spark_process: None, tmp_path: Path)
     assert told(different) == told([there[0], *lacking])
 
     older = {**reducing.change("c", 1, "R1", None, "a"), "_cdc_columns": 3, "_cdc_absent": ["NOTE"]}
-    added = keyed(session, [older], reducing.SCHEMA, NOTE=AddedColumn(3, pa.scalar("given")))
+    added = keyed(
+        tmp_path, session, [older], reducing.SCHEMA, NOTE=AddedColumn(3, pa.scalar("given"))
+    )
     assert added.derived(rule).toArrow()["NOTE"].to_pylist() == ["given"]
     twice = [reducing.change("c", 1, "R1", None, "a"), reducing.change("c", 2, "R2", None, "a")]
     with pytest.raises(DecodeError, match="two rows have one key"):
-        keyed(session, twice, reducing.SCHEMA).derived(rule)
+        keyed(tmp_path, session, twice, reducing.SCHEMA).derived(rule)
 
 
 @pytest.mark.spark
@@ -94,7 +100,7 @@ def test_tasks_count_as_this_process_counts(spark_process: None, tmp_path: Path)
     expected = copies_source(changes, wanted, copies.SCHEMA).to_pylist()
     session = small_session(tmp_path)
     rule = Counting(copies.SCHEMA, has_gaps=False, read_scn=copies.READ_SCN)
-    counted = keyed(session, every, copies.SCHEMA)
+    counted = keyed(tmp_path, session, every, copies.SCHEMA)
     found = counted.derived(rule).toArrow()
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected))
     there = found.select([ROW_DIGEST, ROW_COPY, COMMIT_SCN, ORDINAL]).slice(1)
