@@ -42,6 +42,7 @@ INSIDE = {
     "begin_chunk",  # chunk_prewrite.py: applying the chunk meets the same, and says it
     "_columns",  # checkpoints.py: reading_file
     "_batches_of_mirror",  # in_process.py: ArrowComparison.reading
+    "_plain_files",  # spark_reading.py: layer_sql
     "_execute",  # logged_changes.py: reading_layer
     "_read",  # mirror_files.py: MirrorFiles.read
     "_numbers_in", "_rows_in", "_batches",  # mirror_files.py, copy_on_write.py: MirrorFiles.reading

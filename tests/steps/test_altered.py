@@ -259,7 +259,7 @@ def test_what_windows_that_are_too_old_could_not_ask_a_later_one_asks(
     later(oracle, source)
     position = source.record("ONE").mirror_scn
     oracle.run("DROP INDEX ONE_KEY")
-    oracle.run("INSERT INTO ONE VALUES (1, 'second')")
+    oracle.run("INSERT INTO ONE VALUES (99, 'second')")
     text = "SELECT SCN_TO_TIMESTAMP(:scn), SYS_EXTRACT_UTC"
     too_old = Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, text, code=8181, times=0)
     oracle.database.faults.arm(too_old)

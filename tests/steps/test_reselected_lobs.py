@@ -298,11 +298,11 @@ def test_a_commit_that_oracle_does_not_tell_leaves_the_others(
     """It is found by halves, however many were asked for at once."""
     gone: list[int] = []
 
-    def told(session: Any, schema: Any, parts: Any, **more: Any) -> Any:
+    def told(session: Any, schema: Any, parts: Any, options: Any) -> Any:
         gone.append(gone[0] if gone else min(scn for scn, _ in parts))
         if gone[0] in [scn for scn, _ in parts]:
             raise SnapshotTooOldError("no undo", hint="none", ora="ORA-01555")
-        return exact_rows_by_scn(session, schema, parts, **more)
+        return exact_rows_by_scn(session, schema, parts, options)
 
     monkeypatch.setattr(reselecting, "exact_rows_by_scn", told)
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
