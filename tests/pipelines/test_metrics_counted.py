@@ -46,7 +46,8 @@ class Loaded:
     """What Oracle's views said at the end."""
 
     def of(self, kind: str) -> list[StepReport]:
-        return [one for one in self.reports if one.kind == kind]
+        """Of what was done once: a step that found its work done reports it again."""
+        return [one for one in self.reports if one.kind == kind and not one.repeated]
 
     def facts(self, name: str) -> int:
         return sum(one.facts.get(name, 0) for one in self.of("window-captured"))
