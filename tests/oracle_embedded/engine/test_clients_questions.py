@@ -13,8 +13,6 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.database import ADMIN
 
 if TYPE_CHECKING:
-    from oracle_embedded.database import OpenDatabase
-    from oracle_embedded.server import EmbeddedServer
     from tests.oracle_embedded.engine.conftest import Client, Connect
 
 
@@ -55,15 +53,13 @@ def test_a_bind_has_the_type_that_the_client_says(sql: Client, condition: str) -
     assert sql(f"update t set id = 2 where {condition}", datetime(2020, 1, 1)) == 1
 
 
-def test_return_is_returning(database: OpenDatabase, server: EmbeddedServer) -> None:
+def test_return_is_returning(driver: oracledb.Connection) -> None:
     """python-oracledb takes RETURN for no RETURNING, and sends a value in its place."""
-    dsn = f"127.0.0.1:{server.port}/ORCLPDB1"
-    with oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn) as connection:
-        cursor = connection.cursor()
-        cursor.execute("create table t (id number)")
-        cursor.execute("insert into t values (7) return id into :1", [cursor.var(int)])
-        cursor.execute("select id from t")
-        assert cursor.fetchall() == [(7,)]
+    cursor = driver.cursor()
+    cursor.execute("create table t (id number)")
+    cursor.execute("insert into t values (7) return id into :1", [cursor.var(int)])
+    cursor.execute("select id from t")
+    assert cursor.fetchall() == [(7,)]
 
 
 def test_materialized_views_and_temporary_tables_are_named_as_such(sql: Client) -> None:
@@ -270,44 +266,38 @@ def test_literals_of_intervals_have_the_digits_they_say(sql: Client) -> None:
     assert (minutes, rounded) == ("+000000000 01:10:00.000000000", "+000000000 00:00:30.123500000")
 
 
-def test_a_column_keeps_the_precision_of_its_intervals(
-    database: OpenDatabase, server: EmbeddedServer
-) -> None:
-    dsn = f"127.0.0.1:{server.port}/ORCLPDB1"
-    with oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn) as connection:
-        cursor = connection.cursor()
-        cursor.execute("create table t (d interval day(2) to second(3), y interval year to month)")
-        cursor.execute("insert into t (d) values (:1)", [timedelta(days=-99, microseconds=-1500)])
-        cursor.execute("select d from t")
-        assert cursor.fetchall() == [(timedelta(days=-99, milliseconds=-2),)]
-        for column, value in (
-            ("d", "to_dsinterval('99 23:59:59.9999')"),
-            ("d", "numtodsinterval(100, 'day')"),
-            ("y", "numtoyminterval(1200, 'month')"),
-        ):
-            with pytest.raises(oracledb.DatabaseError, match="ORA-01873"):
-                cursor.execute(f"insert into t ({column}) values ({value})")
+def test_a_column_keeps_the_precision_of_its_intervals(driver: oracledb.Connection) -> None:
+    cursor = driver.cursor()
+    cursor.execute("create table t (d interval day(2) to second(3), y interval year to month)")
+    cursor.execute("insert into t (d) values (:1)", [timedelta(days=-99, microseconds=-1500)])
+    cursor.execute("select d from t")
+    assert cursor.fetchall() == [(timedelta(days=-99, milliseconds=-2),)]
+    for column, value in (
+        ("d", "to_dsinterval('99 23:59:59.9999')"),
+        ("d", "numtodsinterval(100, 'day')"),
+        ("y", "numtoyminterval(1200, 'month')"),
+    ):
         with pytest.raises(oracledb.DatabaseError, match="ORA-01873"):
-            cursor.execute("insert into t (d) values (:1)", [timedelta(days=100)])
-        with pytest.raises(oracledb.DatabaseError, match="ORA-01873"):
-            cursor.execute("declare d interval day to second; begin d := :1; end;", [timedelta(days=100)])  # fmt: skip
+            cursor.execute(f"insert into t ({column}) values ({value})")
+    with pytest.raises(oracledb.DatabaseError, match="ORA-01873"):
+        cursor.execute("insert into t (d) values (:1)", [timedelta(days=100)])
+    with pytest.raises(oracledb.DatabaseError, match="ORA-01873"):
+        cursor.execute("declare d interval day to second; begin d := :1; end;", [timedelta(days=100)])  # fmt: skip
 
 
 def test_a_parameter_without_a_length_is_as_long_as_what_is_passed(
-    database: OpenDatabase, server: EmbeddedServer
+    driver: oracledb.Connection,
 ) -> None:
-    dsn = f"127.0.0.1:{server.port}/ORCLPDB1"
-    with oracledb.connect(user="DEMO", password=database.password("DEMO"), dsn=dsn) as connection:
-        cursor = connection.cursor()
-        cursor.execute("create table t (c char(1000), n nchar(5), v varchar2(20))")
-        cursor.execute(
-            "create procedure p (c char, n nchar) is"
-            " begin insert into t values (c, n, '[' || c || n || ']' || length(c)); end;"
-        )
-        cursor.callproc("p", ["abc", "é"])
-        cursor.execute("create function f (c char) return char is begin return c || '!'; end;")
-        cursor.execute("select length(c), n, v, '[' || f('x ') || ']' from t")
-        assert cursor.fetchall() == [(1000, "é    ", "[abcé]3", "[x !]")]
+    cursor = driver.cursor()
+    cursor.execute("create table t (c char(1000), n nchar(5), v varchar2(20))")
+    cursor.execute(
+        "create procedure p (c char, n nchar) is"
+        " begin insert into t values (c, n, '[' || c || n || ']' || length(c)); end;"
+    )
+    cursor.callproc("p", ["abc", "é"])
+    cursor.execute("create function f (c char) return char is begin return c || '!'; end;")
+    cursor.execute("select length(c), n, v, '[' || f('x ') || ']' from t")
+    assert cursor.fetchall() == [(1000, "é    ", "[abcé]3", "[x !]")]
 
 
 def test_a_statement_of_execute_immediate_is_as_long_as_a_text_of_a_program(sql: Client) -> None:
