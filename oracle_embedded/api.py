@@ -705,7 +705,10 @@ class DatabaseView(Protocol):
 
     def session_statistics(self) -> Mapping[int, Mapping[str, int]]:
         """What each session has counted, by its number and the statistic's name: calls of its
-        client, statements parsed."""
+        client, statements parsed and run, transactions ended."""
+
+    def ended_statistics(self) -> Mapping[str, int]:
+        """What sessions had counted that have ended."""
 
     def alter_system_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
         """Registry of ``ALTER SYSTEM`` actions by normalised text (``SWITCH LOGFILE``,

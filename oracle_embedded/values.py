@@ -7,8 +7,10 @@ may compare them without decoding.
 
 from __future__ import annotations
 
+import binascii
 import re
 import struct
+from base64 import b64decode
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from decimal import Decimal
@@ -386,6 +388,8 @@ def _unsortable(raw: bytes) -> bytes:
 
 _ROWID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _ROWID_VALUES = {letter: value for value, letter in enumerate(_ROWID_ALPHABET)}
+_RESTRICTED = re.compile(r"([0-9A-Fa-f]{8})\.([0-9A-Fa-f]{4})\.([0-9A-Fa-f]{4})")
+_FILE_MAX, _BLOCK_MAX = (1 << 10) - 1, (1 << 22) - 1
 
 
 def rowid_from_parts(data_object: int, file: int, block: int, slot: int) -> str:
@@ -400,11 +404,18 @@ def rowid_from_parts(data_object: int, file: int, block: int, slot: int) -> str:
 
 
 def parts_from_rowid(rowid: str) -> tuple[int, int, int, int]:
-    """Data object, relative file, block and row of an extended ROWID.
+    """Data object, relative file, block and row of a ROWID.
+
+    A restricted one (block, row and file in hexadecimal digits) names no data object: that is 0.
 
     Raises:
-        OracleError: ORA-01410 when it is not 18 letters of Oracle's alphabet.
+        OracleError: ORA-01410 when it is neither that nor 18 letters of Oracle's alphabet.
     """
+    restricted = _RESTRICTED.fullmatch(rowid) if "." in rowid else None
+    if restricted is not None:
+        block, slot, file = (int(part, 16) for part in restricted.groups())
+        if file <= _FILE_MAX and block <= _BLOCK_MAX:
+            return 0, file, block, slot
     if len(rowid) != 18 or any(letter not in _ROWID_VALUES for letter in rowid):
         raise OracleError(1410, "invalid ROWID")
     return (
@@ -413,6 +424,18 @@ def parts_from_rowid(rowid: str) -> tuple[int, int, int, int]:
         _base64_value(rowid[9:15]),
         _base64_value(rowid[15:]),
     )
+
+
+def bytes_from_logical_rowid(rowid: str) -> bytes:
+    """What a logical ROWID, an asterisk and base 64 without its padding, prints.
+
+    Raises:
+        OracleError: ORA-01410 when it is no base 64.
+    """
+    try:
+        return b64decode(rowid[1:] + "=" * (-(len(rowid) - 1) % 4), validate=True)
+    except binascii.Error as error:
+        raise OracleError(1410, "invalid ROWID") from error
 
 
 def _base64_text(value: int, size: int) -> str:

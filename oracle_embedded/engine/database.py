@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -32,6 +33,7 @@ from oracle_embedded.engine.compile.dml import RowPlan
 from oracle_embedded.engine.datatypes import temporal
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.dictionary import (
+    activity,
     empty,
     objects,
     policies,
@@ -68,6 +70,17 @@ _OF_ALL = frozenset(
 )  # fmt: skip
 """V$ views that Oracle's catalog scripts grant to PUBLIC."""
 ROOT = "CDB$ROOT"
+
+
+def _counted(session: Session) -> dict[str, int]:
+    """The statistics of a session by their names."""
+    return {
+        "SQL*Net roundtrips to/from client": session.round_trips,
+        "parse count (total)": session.parses,
+        "execute count": session.executions,
+        "user commits": session.commits,
+        "user rollbacks": session.rollbacks,
+    }
 
 
 class Database:
@@ -114,6 +127,7 @@ class Database:
         self.sequences = Sequences(self.store)
         self.dictionary = Dictionary(
             (
+                activity.VIEWS,
                 empty.VIEWS,
                 tables.VIEWS,
                 objects.VIEWS,
@@ -138,6 +152,7 @@ class Database:
         self.programs: Programs = StoredPrograms(self.store.catalog)
         self.system_settings: set[str] = set()
         self.sessions: dict[int, Session] = {}
+        self._ended: Counter[str] = Counter()
         self._system_hooks: dict[str, Callable[[EngineSession], None]] = {}
         self._database_hooks: dict[str, Callable[[EngineSession], None]] = {}
         self._session_numbers = itertools.count(21)
@@ -294,7 +309,9 @@ class Database:
 
     def forget_session(self, session: SessionState) -> None:
         """A session has ended."""
-        self.sessions.pop(session.session_id, None)
+        ended = self.sessions.pop(session.session_id, None)
+        if ended is not None:
+            self._ended.update(_counted(ended))
 
     def is_connected(self, user: str) -> bool:
         """Has a user a session?"""
@@ -378,13 +395,11 @@ class Database:
 
     def session_statistics(self) -> dict[int, dict[str, int]]:
         """What each session has counted."""
-        return {
-            number: {
-                "SQL*Net roundtrips to/from client": session.round_trips,
-                "parse count (total)": session.parses,
-            }
-            for number, session in list(self.sessions.items())
-        }
+        return {number: _counted(session) for number, session in list(self.sessions.items())}
+
+    def ended_statistics(self) -> Counter[str]:
+        """What sessions had counted that have ended."""
+        return self._ended
 
     def alter_system_hooks(self) -> dict[str, Callable[[EngineSession], None]]:
         """Actions of ALTER SYSTEM by text."""

@@ -84,7 +84,7 @@ class Session:
         self.edition = DEFAULT_EDITION
         self.shows_archived = False
         self.contexts: dict[str, dict[str, str]] = {}
-        self.parses = 0
+        self.parses = self.executions = self.commits = self.rollbacks = 0
         self.killed = False
         self._interrupted = threading.Event()
         self._running: Connection | None = None
@@ -124,6 +124,9 @@ class Session:
         if not isinstance(statement, PreparedStatement):
             raise TypeError("the statement does not come from parse()")
         self._interrupted.clear()
+        self.executions += 1
+        statement.executions += 1
+        statement.active_at = self.database.store.now()
         binds = kept_binds(binds, bind_metas, self.character_sets.database)
         try:
             return run_statement(self, statement, binds, bind_metas, batch_errors=batch_errors)
@@ -204,6 +207,7 @@ class Session:
             if self.transaction is not None:
                 transaction, self.transaction = self.transaction, None
                 self.database.transactions.commit(transaction)
+                self.commits += 1
                 self._forget_private_rows()
 
     def rollback(self) -> None:
@@ -216,6 +220,7 @@ class Session:
             if self.transaction is not None:
                 transaction, self.transaction = self.transaction, None
                 self.database.transactions.rollback(transaction)
+                self.rollbacks += 1
                 self._forget_private_rows()
 
     # --- temporary tables -------------------------------------------------------------------------

@@ -12,9 +12,6 @@ from oracle_embedded.api import DatabaseView, OracleError
 from oracle_embedded.redo import store
 from oracle_embedded.redo.settings import RedoSettings
 
-NEXT_CHANGE_OPEN = 18446744073709551615
-"""NEXT_CHANGE# of a log that is still being written (V$LOG of 19c)."""
-
 BLOCK_BYTES = 512
 BLOCK_HEADER_BYTES = 16
 _BLOCK_USABLE = BLOCK_BYTES - BLOCK_HEADER_BYTES

@@ -23,8 +23,7 @@ from oracle_embedded.api import (
     Procedure,
 )
 from oracle_embedded.redo import standby, store
-from oracle_embedded.redo.logs import NEXT_CHANGE_OPEN
-from oracle_embedded.redo.settings import RedoSettings, Wart
+from oracle_embedded.redo.settings import NEXT_CHANGE_OPEN, RedoSettings, Wart
 from oracle_embedded.redo.sink import Sink
 
 NEW = 1

@@ -108,6 +108,9 @@ class XmlRows(Enum):
     """The text itself: XMLTYPE STORE AS CLOB."""
 
 
+NEXT_CHANGE_OPEN = 18446744073709551615
+"""NEXT_CHANGE# of a log that is being written, in listings of 19c and later."""
+
 DEFAULTS: Mapping[Wart, bool] = {
     Wart.LATE_REDO: True,
     Wart.PARTIAL_XIDS: True,
@@ -144,6 +147,8 @@ class RedoSettings:
     of a rollback to a savepoint come with code 255, and with the SCN of their transaction's COMMIT:
     seen on 19c, in rows of production; shown here of transactions that ended before their redo is
     read. ``lob_rows`` is the shape of one release, ``xml_rows`` how documents are stored.
+    ``next_change_open`` is NEXT_CHANGE# of a log that is being written: the default in listings of
+    19c, 9295429630892703743 in those of 19.6, 281474976710655 in those of older releases.
     """
 
     log_bytes: int = 4 * 1024 * 1024
@@ -159,6 +164,7 @@ class RedoSettings:
     unsupported_undo: bool = False
     lob_rows: LobRows = LobRows.BLOCKS
     xml_rows: XmlRows = XmlRows.BINARY
+    next_change_open: int = NEXT_CHANGE_OPEN
 
     def __post_init__(self) -> None:
         if self.log_bytes < 4096:

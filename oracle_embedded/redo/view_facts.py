@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import resource
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
@@ -22,7 +23,6 @@ from oracle_embedded.faults import FaultEvent, FaultKind, FaultRegistry
 from oracle_embedded.redo import standby, store, threads
 from oracle_embedded.redo.logs import (
     BLOCK_BYTES,
-    NEXT_CHANGE_OPEN,
     archive_directory,
     blocks_from_bytes,
     group_of,
@@ -43,6 +43,9 @@ _STATISTICS = (
     "session pga memory max",
     "SQL*Net roundtrips to/from client",
     "parse count (total)",
+    "execute count",
+    "user commits",
+    "user rollbacks",
 )
 _ACTIVE_SEQUENCES = 1
 _USERS = "USERS"
@@ -97,6 +100,7 @@ class Facts:
             "V$STATNAME": self._statistic_names,
             "V$MYSTAT": self._statistics,
             "V$SESSTAT": self._session_statistics,
+            "V$SYSSTAT": self._system_statistics,
         }
 
     # --- database and incarnation -----------------------------------------------------------------
@@ -163,6 +167,13 @@ class Facts:
             "SUPPLEMENTAL_LOG_DATA_MIN": minimal,
             **{f"SUPPLEMENTAL_LOG_DATA_{kind}": flag for kind, flag in yes.items()},
             "SUPPLEMENTAL_LOG_DATA_PL": "NO",
+            "SUPPLEMENTAL_LOG_DATA_SR": "NO",
+            "FS_FAILOVER_MODE": "DISABLED",
+            "FS_FAILOVER_STATUS": "DISABLED",
+            "FS_FAILOVER_THRESHOLD": 0,
+            "CONTROLFILE_CONVERTED": "NO",
+            "PENDING_ROLE_CHANGE_TASKS": "NOT APPLICABLE",
+            "FORCE_FULL_DB_CACHING": "NO",
             "FORCE_LOGGING": "NO",
             "PLATFORM_ID": 13,
             "PLATFORM_NAME": "Linux x86 64-bit",
@@ -281,7 +292,7 @@ class Facts:
                 "STATUS": _log_status(log, newest),
                 "FIRST_CHANGE#": log.first_change if log else 0,
                 "FIRST_TIME": log.first_time if log else None,
-                "NEXT_CHANGE#": (log.next_change or NEXT_CHANGE_OPEN) if log else 0,
+                "NEXT_CHANGE#": (log.next_change or self._settings.next_change_open) if log else 0,
                 "NEXT_TIME": log.next_time if log else None,
                 "CON_ID": 0,
             }
@@ -490,7 +501,7 @@ class Facts:
                 "THREAD_ID": log.thread,
                 "THREAD_SQN": log.sequence,
                 "LOW_SCN": log.first_change,
-                "NEXT_SCN": log.next_change or NEXT_CHANGE_OPEN,
+                "NEXT_SCN": log.next_change or self._settings.next_change_open,
                 "DICTIONARY_BEGIN": "YES" if log.dictionary_begin else "NO",
                 "DICTIONARY_END": "YES" if log.dictionary_end else "NO",
                 "TYPE": "ONLINE" if added.name == log.member else "ARCHIVED",
@@ -531,6 +542,16 @@ class Facts:
     def _session_statistics(self, _session: EngineSession) -> Iterator[Row]:
         for session_id, counts in self._database.session_statistics().items():
             yield from _statistics_of(session_id, counts)
+
+    def _system_statistics(self, _session: EngineSession) -> Iterator[Row]:
+        """What all sessions have counted since the start; memory is that of the process."""
+        total = Counter(self._database.ended_statistics())
+        for counts in self._database.session_statistics().values():
+            total.update(counts)
+        for row in _statistics_of(0, total):
+            number = row["STATISTIC#"]
+            assert isinstance(number, int)
+            yield {"STATISTIC#": number, "NAME": _STATISTICS[number], "CLASS": 1, "VALUE": row["VALUE"], "CON_ID": 0}  # fmt: skip
 
 
 def _statistics_of(session_id: int, counts: Mapping[str, int]) -> Iterator[Row]:
@@ -594,6 +615,7 @@ def _transaction_facts(transaction: TransactionInfo) -> Row:
         "RECURSIVE": "NO",
         "NOUNDO": "NO",
         "PTX": "NO",
+        "USED_UBLK": 1,
         "USED_UREC": 1,
         "START_DATE": int(transaction.start_time),
         "START_SCN": transaction.start_scn,

@@ -16,7 +16,7 @@ import numpy as np
 
 from oracle_embedded.api import ColumnMeta, OraType, Value
 from oracle_embedded.charsets import bytes_from_text, has_stand_ins
-from oracle_embedded.values import parts_from_rowid
+from oracle_embedded.values import bytes_from_logical_rowid, parts_from_rowid
 from oracle_embedded.wire.binds import SCALED_TYPES, WireBind, rowid_value
 from oracle_embedded.wire.connect import CHARSET_UTF8, CHARSET_UTF16
 from oracle_embedded.wire.lobs import LobStore
@@ -26,6 +26,8 @@ from oracle_embedded.wire.ttc import SHORT_MAX, clr_bytes, dlc_bytes, sb1_bytes,
 Framer = Callable[[Value], bytes]
 
 _ROW_DATA = b"\x07"
+_LOGICAL = b"\x02"
+"""What a universal ROWID that is no address begins with; an address begins with 1."""
 _NATIONAL = 2
 _LOB_TYPES = frozenset((OraType.CLOB, OraType.BLOB))
 _TEXT_TYPES = frozenset((OraType.VARCHAR, OraType.CHAR, OraType.LONG))
@@ -276,8 +278,12 @@ def _frame_long(value: Value) -> bytes:
 def _frame_urowid(value: Value) -> bytes:
     if not value:
         return b"\x00"
-    packed = struct.pack(">BIHIH", 1, *parts_from_rowid(value.decode()))
-    return b"\x01\x0d" + clr_bytes(packed)
+    text = value.decode()
+    if text.startswith("*"):
+        packed = _LOGICAL + bytes_from_logical_rowid(text)
+    else:
+        packed = struct.pack(">BIHIH", 1, *parts_from_rowid(text))
+    return ub_bytes(len(packed)) + clr_bytes(packed)
 
 
 def _frame_boolean(value: Value) -> bytes:

@@ -23,6 +23,7 @@ from oracle_embedded.containers import drop as drop_container
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
 from oracle_embedded.likeness import Likeness
 from oracle_embedded.redo import LobRows, RedoSettings, Wart, XmlRows
+from oracle_embedded.redo.settings import NEXT_CHANGE_OPEN
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.standby import Standby
 
@@ -241,6 +242,7 @@ def running_oracle(
     idle_redo_seconds: float | None = None,
     like: Likeness | None = None,
     unsupported_undo: bool = False,
+    next_change_open: int = NEXT_CHANGE_OPEN,
 ) -> Iterator[Oracle]:
     """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
     are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``, documents in
@@ -254,6 +256,7 @@ def running_oracle(
         warts=like.warts,
         strand_records=strand_records,
         unsupported_undo=unsupported_undo,
+        next_change_open=next_change_open,
         lob_rows=lob_rows or like.lob_rows,
         xml_rows=xml_rows,
         idle_redo_seconds=IDLE_REDO_SECONDS if idle_redo_seconds is None else idle_redo_seconds,

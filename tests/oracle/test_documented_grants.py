@@ -213,3 +213,34 @@ def test_amazon_s_script_gives_the_rights_of_the_local_user() -> None:
         return sorted(one.replace(setup.user, "U") for one in found)
 
     assert rights(RDS) == rights(LOCAL)
+
+
+def test_rights_may_come_by_a_role_and_reading_needs_no_more_than_read(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    """Views of redo granted as READ to a role, which is all that the capture user holds of them."""
+    setup, role = COMMON, "C##REDO_READER"
+    views = [
+        found[1]
+        for statement in setup.statements(setup.script)
+        if (found := re.match(r"GRANT SELECT ON (SYS\.\S+) TO ", statement))
+    ]
+    with administrator(oracle) as connection, connection.cursor() as cursor:
+        cursor.execute("ALTER SESSION SET CONTAINER = CDB$ROOT")
+        cursor.execute(f"CREATE ROLE {role} CONTAINER = ALL")
+        for view in views:
+            cursor.execute(f"GRANT READ ON {view} TO {role} CONTAINER = ALL")
+            cursor.execute(f"REVOKE SELECT ON {view} FROM {setup.user} CONTAINER = ALL")
+        cursor.execute(f"GRANT {role} TO {setup.user} CONTAINER = ALL")
+        try:
+            assert problems(setup, oracle, tmp_path) == []
+            with connect(config(setup, oracle, tmp_path).oracle) as session:
+                before = current_scn(session)
+            oracle.run("INSERT INTO T SELECT MAX(ID) + 1 FROM T")
+            rows = read_everything(setup, oracle, tmp_path, before)
+        finally:
+            for view in views:
+                cursor.execute(f"GRANT SELECT ON {view} TO {setup.user} CONTAINER = ALL")
+            cursor.execute(f"REVOKE {role} FROM {setup.user} CONTAINER = ALL")
+    assert len(views) > 10
+    assert rows[1] == ("inserts", 1)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.compilation import Compilation
 from oracle_embedded.engine.compile.conditions import as_equal, in_order
 from oracle_embedded.engine.compile.conversions import convert, numeric
 from oracle_embedded.engine.compile.plan import Sql, quoted
 from oracle_embedded.engine.compile.scopes import Scope
-from oracle_embedded.engine.datatypes import types
+from oracle_embedded.engine.datatypes import temporal, types
 from oracle_embedded.engine.datatypes.types import FAMILY_NAMES
 from oracle_embedded.engine.errors import ora, unsupported
+from oracle_embedded.engine.formats.literals import interval_literal
 from oracle_embedded.engine.sql import ast
+from oracle_embedded.values import nanos_from_interval_ds
+
+_MILLION = 10**6
+_DAY_SECONDS = 86400
 
 AGGREGATE_NAMES = frozenset(
     [
@@ -174,6 +181,9 @@ def _over(state: Compilation, window: ast.Window, scope: Scope) -> str:
     if window.partition:
         keys = ", ".join(as_equal(state.value(item, scope)) for item in window.partition)
         parts.append(f"PARTITION BY {keys}")
+    if window.frame[:1] == ("RANGE",) and any(not isinstance(part, str) for part in window.frame):
+        parts.append(_range_with_offsets(state, window, scope))
+        return f"OVER ({' '.join(parts)})"
     if window.order:
         parts.append(
             "ORDER BY " + ", ".join(_order_key(state, item, scope) for item in window.order)
@@ -183,13 +193,45 @@ def _over(state: Compilation, window: ast.Window, scope: Scope) -> str:
     return f"OVER ({' '.join(parts)})"
 
 
+def _range_with_offsets(state: Compilation, window: ast.Window, scope: Scope) -> str:
+    """ORDER BY one key and RANGE with offsets from it: both become whole numbers, millionths of a
+    NUMBER or of a second.
+
+    Raises:
+        OracleError: ORA-30486 for several keys or one of text, ORA-03001 for an offset that is no
+            literal, and for years and months.
+    """
+    item = window.order[0]
+    key = state.value(item.expr, scope)
+    is_time = key.family in ("date", "timestamp")
+    if len(window.order) > 1 or not (is_time or key.family == "number"):
+        raise OracleError(
+            30486, "invalid window aggregation group in the window specification", item.expr.pos
+        )
+    function = "o_range_time" if is_time else "o_range_number"
+    whole = Sql(f"{function}({key.text})", types.NUMBER, key.nullable)
+    words = [
+        part if isinstance(part, str) else _offset(part, is_time=is_time) for part in window.frame
+    ]
+    return f"ORDER BY {sort_text(whole, item)} {' '.join(words)}"
+
+
+def _offset(node: ast.Expr, *, is_time: bool) -> str:
+    """A literal, as SQLite wants it, in millionths: of days where the key is a time."""
+    if isinstance(node, ast.Number):
+        number = Decimal(node.text) * (_DAY_SECONDS if is_time else 1)
+        return str(int(number * _MILLION))
+    if is_time and isinstance(node, ast.Interval) and node.first not in ("YEAR", "MONTH"):
+        packed, _ = interval_literal(node.text, node.first, node.last, node.precision, node.digits)
+        return str(nanos_from_interval_ds(packed) * _MILLION // temporal.SECOND)
+    raise unsupported("RANGE with an offset that is no number and no interval of days", node.pos)
+
+
 def _frame(window: ast.Window) -> str:
     words = []
     for part in window.frame:
         if isinstance(part, str):
             words.append(part)
-        elif window.frame[0] == "RANGE":
-            raise unsupported("RANGE with an offset", part.pos)
         elif isinstance(part, ast.Number) and part.text.isdigit():
             words.append(part.text)
         else:

@@ -239,7 +239,7 @@ def _columns(table: TableDef, names: Sequence[str]) -> list[ColumnDef]:
     for name in names:
         column = columns.get(name)
         if column is None:
-            raise ora(904, f'"{name}"')
+            raise ora(1747) if name == "ROWID" else ora(904, f'"{name}"')
         if column in found:
             raise ora(957)
         found.append(column)

@@ -162,8 +162,10 @@ def _rowid_of(source: Source) -> Sql:
     if source.use is None:
         return Sql(source.rowid or "NULL", types.ROWID)
     table = source.use.table
-    if table.is_index_organized:
-        raise unsupported("ROWIDs of index-organized tables")
+    if table.is_index_organized and table.key is not None:
+        key = [table.by_id[internal_id] for internal_id in table.key.columns]
+        given = [f"{item.type.form or 0}, {source.columns[item.name].text}" for item in key]
+        return Sql(f"o_rowid_logical({', '.join(given)})", types.UROWID, nullable=False)
     number = str(table.data_object_id)
     if table.partitioning is not None:
         number = f"{source.alias}.dobj"

@@ -22,6 +22,7 @@ from oracle_embedded.engine.compile.plan import (
 )
 from oracle_embedded.engine.compile.policies import conditions_of, masked_columns
 from oracle_embedded.engine.compile.scopes import (
+    ROWID_OF_SUBQUERY,
     CteSource,
     Scope,
     Source,
@@ -120,7 +121,10 @@ def _derived(state: Compilation, item: ast.FromQuery, scope: Scope) -> tuple[Sou
     alias = state.new_alias()
     outer = Scope(parent=scope.parent, ctes=scope.ctes)
     text, columns, _ = state.query(item.query, outer)
-    return output_source(alias, item.alias, columns), f"({text}) {alias}"
+    source = output_source(alias, item.alias, columns)
+    rowid = source.columns.pop(ROWID_OF_SUBQUERY, None)
+    source.rowid = None if rowid is None else rowid.text
+    return source, f"({text}) {alias}"
 
 
 def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Source, str]:

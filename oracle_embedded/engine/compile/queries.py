@@ -37,6 +37,7 @@ from oracle_embedded.engine.compile.scopes import (
     matches,
     resolve,
 )
+from oracle_embedded.engine.compile.subquery_rowids import sources_of
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import DOCUMENTS, FAMILY_NAMES
 from oracle_embedded.engine.errors import ora, unsupported
@@ -293,7 +294,8 @@ def _select(
 ) -> tuple[str, list[OutputColumn], bool]:
     scope = Scope(parent=outer.parent, ctes=dict(outer.ctes))
     scope.parent = outer
-    texts = [compile_from_item(state, item, scope) for item in node.sources]
+    sources = sources_of(state, node, order, scope)
+    texts = [compile_from_item(state, item, scope) for item in sources]
     _check_names(scope, node)
     if node.connect_by is not None:
         texts = [generate_levels(state, node, scope, texts)]

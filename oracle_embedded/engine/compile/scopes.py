@@ -16,6 +16,9 @@ from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import TableDef
 
+ROWID_OF_SUBQUERY = "\x00ROWID"
+"""Under this name a subquery gives the ROWIDs of its rows."""
+
 
 @dataclass(slots=True)
 class SourceColumn:

@@ -7,6 +7,7 @@ import zoneinfo
 from collections.abc import Iterator
 
 from oracle_embedded.api import COMPATIBLE, ROOT_DBID, VERSIONS, session_address
+from oracle_embedded.engine.dictionary.activity import container_number
 from oracle_embedded.engine.dictionary.registry import Row, View, Views
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS
 from oracle_embedded.engine.storage.catalog import UserDef
@@ -132,33 +133,6 @@ def _containers(view: View) -> Iterator[Row]:
     }
 
 
-_SESSION_COLUMNS = (
-    "SADDR:r8 SID:n SERIAL#:n AUDSID:n USER#:n USERNAME:v128 COMMAND:n STATUS:v8 SERVER:v9 SCHEMA#:n SCHEMANAME:v128 OSUSER:v128 PROCESS:v24"
-    " MACHINE:v64 TERMINAL:v30 PROGRAM:v48 TYPE:v10 MODULE:v64 ACTION:v64 CLIENT_INFO:v64 CLIENT_IDENTIFIER:v64 LOGON_TIME:d"
-    " BLOCKING_SESSION_STATUS:v11 BLOCKING_SESSION:n SERVICE_NAME:v64 CON_ID:n"
-)
-
-
-@VIEWS.single("V$SESSION", _SESSION_COLUMNS)
-def _sessions(view: View) -> Iterator[Row]:
-    transactions = view.database.transactions
-    for session in list(view.database.sessions.values()):
-        waits_for = session.transaction.waits_for if session.transaction is not None else None
-        holder = transactions.open.get(waits_for) if waits_for is not None else None
-        user = view.database.store.catalog.user(session.username)
-        yield {
-            "SADDR": session_address(session.session_id).hex(),
-            "SID": session.session_id, "SERIAL#": session.serial, "AUDSID": session.session_id * 1000, "USER#": user.object_id if user else None,
-            "USERNAME": session.username, "COMMAND": 0, "STATUS": "ACTIVE" if session is view.session else "INACTIVE", "SERVER": "DEDICATED",
-            "SCHEMANAME": session.schema, "OSUSER": session.os_user, "TERMINAL": session.terminal, "MACHINE": session.machine, "PROGRAM": session.program, "TYPE": "USER",
-            "MODULE": session.attributes.get("MODULE", session.program), "ACTION": session.attributes.get("ACTION"),
-            "CLIENT_INFO": session.attributes.get("CLIENT_INFO"), "CLIENT_IDENTIFIER": session.attributes.get("CLIENT_IDENTIFIER"),
-            "LOGON_TIME": session.logon_time, "BLOCKING_SESSION_STATUS": "VALID" if holder else "NO HOLDER",
-            "BLOCKING_SESSION": holder.info.session_id if holder else None, "SERVICE_NAME": session.container.lower(),
-            "CON_ID": 1 if session.container == "CDB$ROOT" else 3,
-        }  # fmt: skip
-
-
 @VIEWS.single(
     "V$SESSION_CONNECT_INFO",
     "SID:n SERIAL#:n AUTHENTICATION_TYPE:v26 OSUSER:v128 NETWORK_SERVICE_BANNER:v4000 CLIENT_CHARSET:v40 CLIENT_CONNECTION:v13"
@@ -169,7 +143,7 @@ def _connect_info(view: View) -> Iterator[Row]:
         yield {
             "SID": session.session_id, "SERIAL#": session.serial, "AUTHENTICATION_TYPE": "PROXY" if session.proxy else "DATABASE",
             "OSUSER": session.os_user, "NETWORK_SERVICE_BANNER": "TCP/IP NT Protocol Adapter", "CLIENT_CHARSET": "AL32UTF8",
-            "CLIENT_CONNECTION": "Heterogeneous", "CLIENT_DRIVER": session.driver, "CON_ID": 1 if session.container == "CDB$ROOT" else 3,
+            "CLIENT_CONNECTION": "Heterogeneous", "CLIENT_DRIVER": session.driver, "CON_ID": container_number(session.container),
         }  # fmt: skip
 
 
@@ -195,7 +169,7 @@ def _processes(view: View) -> Iterator[Row]:
         yield {
             "ADDR": session_address(session.session_id).hex(), "PID": session.session_id, "SOSID": number, "SPID": number, "STID": number,
             "EXECUTION_TYPE": "THREAD", "USERNAME": "oracle", "SERIAL#": session.serial, "TERMINAL": "UNKNOWN",
-            "PROGRAM": "oracle@localhost", "CON_ID": 1 if session.container == "CDB$ROOT" else 3,
+            "PROGRAM": "oracle@localhost", "CON_ID": container_number(session.container),
         }  # fmt: skip
 
 
@@ -233,11 +207,6 @@ def _proxies(view: View) -> Iterator[Row]:
     for user in view.database.store.catalog.all():
         for name in user.proxies if isinstance(user, UserDef) else ():
             yield {"PROXY": name, "CLIENT": user.name, "AUTHENTICATION": "NO", "FLAGS": "PROXY MAY ACTIVATE ALL CLIENT ROLES"}  # fmt: skip
-
-
-@VIEWS.single("GV$SESSION", f"INST_ID:n {_SESSION_COLUMNS}")
-def _all_sessions(view: View) -> Iterator[Row]:
-    return ({"INST_ID": 1, **row} for row in _sessions(view))
 
 
 def parameters_of(view: View) -> dict[str, str]:

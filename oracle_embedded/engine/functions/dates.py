@@ -37,6 +37,8 @@ _UNITS = {
 }
 _BAD_MODEL = (1898, "too many precision specifiers")
 _DAY_SECONDS = 86400
+_MICROSECOND = 1000
+"""In nanoseconds."""
 
 
 def _date_difference(left: bytes, right: bytes) -> bytes:
@@ -255,6 +257,7 @@ _FIRST_ENTRIES: Entries = (
     ("o_ts_diff", _timestamp_difference, 2),
     ("o_plus_days", _plus_days, 3),
     ("o_plus_interval", temporal.add_interval, 3),
+    ("o_range_time", lambda value: temporal.instant(value) // _MICROSECOND, 1),
     ("o_interval_add", temporal.combine_intervals, 3),
     ("o_interval_scale", _scale, 3),
     ("o_interval_key", lambda value: numbers.encode(nanos_from_interval_ds(value)), 1),

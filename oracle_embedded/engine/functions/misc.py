@@ -53,7 +53,16 @@ def _rowid_create(kind: bytes, data_object: bytes, file: bytes, block: bytes, sl
     if whole(kind) not in (0, 1):
         raise OracleError(6531, "invalid ROWID type")
     rid = rowids.address(whole(file) & 0x3FF, whole(block) & 0x3FFFFF, whole(slot) & 0xFFFF)
-    return rowids.packed(whole(data_object), rid)
+    return rowids.packed(whole(data_object) if whole(kind) else 0, rid)
+
+
+def _logical_rowid(context: CallContext, *key: str | bytes | int | None) -> bytes:
+    """By the values of a key, each behind the form of its character set."""
+    pairs = zip(key[::2], key[1::2], strict=True)
+    return rowids.logical(
+        None if value is None else _bytes(context, value, form)  # type: ignore[arg-type]
+        for form, value in pairs
+    )
 
 
 def _rid(value: bytes) -> int:
@@ -233,6 +242,7 @@ for _name in ("o_nextval", "o_currval"):
         with_context=True,
         deterministic=False,
     )
+register("o_rowid_logical", _logical_rowid, -1, with_context=True, takes_nulls=True)
 register("o_guid", lambda: os.urandom(16), 0, deterministic=False)
 register("o_hash", _hash, 4, with_context=True, takes_nulls=True)
 register("o_dump", _dump, 6, with_context=True, takes_nulls=True)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial, reduce
 
 from oracle_embedded.engine.datatypes import numbers, trigonometry
-from oracle_embedded.engine.errors import ora
+from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.functions.registry import (
     AGGREGATES,
     WINDOWS,
@@ -23,12 +23,25 @@ from oracle_embedded.values import (
     float_from_double,
 )
 
-_LIMIT_MAX = (1 << 62) - 1
+_LIMIT_MAX = _RANGE_MAX = (1 << 62) - 1
 
 
 def _share(rows: int, percent: bytes) -> int:
     """How many rows a share of them is, rounded up."""
     return max(0, math.ceil(rows * numbers.decode(percent) / 100))
+
+
+def _millionths(value: bytes) -> int:
+    """A number as SQLite counts from it in RANGE.
+
+    Raises:
+        OracleError: ORA-03001 for more than six decimals, or beyond 64 bits.
+    """
+    shifted = numbers.decode(value).scaleb(6)
+    whole = int(shifted)
+    if whole != shifted or abs(whole) > _RANGE_MAX:
+        raise unsupported("RANGE with an offset over numbers that are no millionths in 64 bits")
+    return whole
 
 
 def _folded(run: Implementation, *values: bytes) -> bytes:
@@ -297,6 +310,7 @@ _FIRST_ENTRIES: Entries = (
     ("o_share", _share, 2),
     ("o_limit_below", _limit_below, 1),
     ("o_real", lambda value: numbers.encode(Decimal(repr(value))), 1),
+    ("o_range_number", _millionths, 1),
     ("o_width_bucket", _bucket, 4),
     ("o_dadd", _double_arithmetic("+"), 2),
     ("o_dsub", _double_arithmetic("-"), 2),

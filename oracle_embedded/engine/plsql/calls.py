@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.engine.compile.conversions import IMPLICIT
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import CURSOR, SqlType
-from oracle_embedded.engine.plsql.composites import PlType, copied, initial
+from oracle_embedded.engine.plsql.composites import PlType, TableType, copied, initial, listed
 from oracle_embedded.engine.plsql.declaring import declare, resolve_type
 from oracle_embedded.engine.plsql.state import Cell, Closure, Frame, Overloads
 from oracle_embedded.engine.plsql.values import Found, assign, coerce, evaluate, look
@@ -18,6 +19,7 @@ from oracle_embedded.engine.sql import plsql_nodes as nodes
 
 Given = dict[str, ast.Expr]
 _LOOSE = {"number", "text", "date", "timestamp", "tz", "ltz", "float", "double", "clob", "raw"}
+_SCALARS = _LOOSE | {"blob", "ids", "iym", "rowid"}
 
 
 def call(
@@ -117,6 +119,8 @@ def _run(frame: Frame, closure: Closure, given: Given) -> Found:
         kind = resolve_type(inner, item.type)
         cell = Cell(kind, initial(kind), constant=not item.is_out)
         argument = given.get(item.name)
+        if isinstance(argument, ast.Bind) and not _takes(frame.binds[argument.index], item, kind):
+            raise wrong_arguments(frame, argument.pos, routine.name)
         if argument is not None and item.is_out:
             outs.append((item, argument))
         if item.is_in or kind == CURSOR:
@@ -131,15 +135,34 @@ def _run(frame: Frame, closure: Closure, given: Given) -> Found:
     with rights_of(frame.session, closure):
         if routine.block.declarations:
             declare(inner, routine.block.declarations, like=closure)
+        returns = None if routine.returns is None else resolve_type(inner, routine.returns)
+        if routine.is_pipelined and isinstance(returns, TableType):
+            inner.piped = (returns.element, [])
         returned = frame.services.execute(inner, closure)
-        if routine.returns is not None:
-            kind = resolve_type(inner, routine.returns)
+        if inner.piped is not None and returns is not None:
+            returned = listed(inner.piped[1]), returns
+        elif returns is not None:
             if returned is None:
                 raise OracleError(6503, "PL/SQL: Function returned without value")
-            returned = coerce(inner, *returned, kind), kind
+            returned = coerce(inner, *returned, returns), returns
     for item, argument in outs:
         assign(frame, argument, (cells[item.name].value, cells[item.name].type))
     return returned or (None, types.NULL)
+
+
+def _takes(bind: Cell, parameter: nodes.Parameter, kind: PlType) -> bool:
+    """May a bind of the client's type be passed as this parameter? That is what a compiler says
+    before the block runs, whatever the value is: PL/SQL makes no BLOB of text, nor a NUMBER of
+    RAW."""
+    if not isinstance(bind.type, SqlType) or not isinstance(kind, SqlType):
+        return True
+    given, wanted = bind.type.family, kind.family
+    if given == wanted or not {given, wanted} <= _SCALARS:
+        return True
+    goes_in = (given, wanted) in IMPLICIT and (given, wanted) != ("text", "blob")
+    return (goes_in or not parameter.is_in) and (
+        not parameter.is_out or (wanted, given) in IMPLICIT
+    )
 
 
 @contextmanager

@@ -6,8 +6,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import cast
 
-from oracle_embedded.api import Value
-from oracle_embedded.engine.datatypes.types import SqlType
+from oracle_embedded.api import OraType, Value
+from oracle_embedded.engine.datatypes.types import SqlType, UserType
 from oracle_embedded.engine.plsql.composites import (
     PlType,
     PlValue,
@@ -37,6 +37,25 @@ def pl_type(kind: SqlType) -> PlType:
 def sql_type(kind: PlType) -> SqlType | None:
     """The type of SQL behind one of PL/SQL; None for what is PL/SQL's alone."""
     return kind if isinstance(kind, SqlType) else kind.user
+
+
+def shown_type(kind: PlType) -> SqlType | None:
+    """The type that a query has of what a function returns: also of a collection that a package
+    declares for it, and of its records. None for what no query sees."""
+    known = sql_type(kind)
+    if known is not None:
+        return known
+    if isinstance(kind, TableType):
+        element = None if kind.index else shown_type(kind.element)
+        if element is None:
+            return None
+        return SqlType(OraType.OBJECT, user=UserType(owner="", name=kind.name, element=element))
+    assert isinstance(kind, RecordType)
+    fields = [(name, shown_type(item)) for name, item in kind.fields]
+    found = tuple((name, item) for name, item in fields if item is not None)
+    if len(found) < len(fields):
+        return None
+    return SqlType(OraType.OBJECT, user=UserType(owner="", name=kind.name, attributes=found))
 
 
 def value_of(image: Value, kind: PlType) -> PlValue:

@@ -28,6 +28,7 @@ from oracle_embedded.engine.plsql.composites import (
     RecordType,
     Table,
     TableType,
+    copied,
     initial,
     listed,
 )
@@ -342,6 +343,15 @@ def _run_one(frame: Frame, node: nodes.Node) -> None:
         case nodes.Return():
             value = evaluate(frame, node.value) if node.value is not None else None
             raise _Leave("RETURN", value=value)
+        case nodes.PipeRow():
+            _pipe(frame, node)
+
+
+def _pipe(frame: Frame, node: nodes.PipeRow) -> None:
+    if frame.piped is None:
+        raise frame.error(node.pos, 629, "PIPE statement cannot be used in non-pipelined functions")
+    kind, rows = frame.piped
+    rows.append(copied(evaluate(frame, node.value, kind)[0]))
 
 
 def _assign(frame: Frame, node: nodes.Assign) -> None:

@@ -109,6 +109,8 @@ class Frame:
     in_query: bool = False
     updated: frozenset[str] = frozenset()
     """In a trigger: the columns that the change assigns."""
+    piped: tuple[PlType, list[PlValue]] | None = None
+    """In a pipelined function: the type of its rows, and those that it has given so far."""
 
     def error(self, pos: int, code: int, text: str) -> OracleError:
         """ORA-06550 at a place of the text."""

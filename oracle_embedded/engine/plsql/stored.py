@@ -7,9 +7,16 @@ from functools import partial
 
 from oracle_embedded.api import OracleError, Value
 from oracle_embedded.engine.compile.compilation import StoredFunction
-from oracle_embedded.engine.datatypes.types import BOOLEAN, SqlType
+from oracle_embedded.engine.datatypes.types import BOOLEAN
 from oracle_embedded.engine.plsql.composites import Record, RecordType
 from oracle_embedded.engine.plsql.declaring import declare, resolve_type
+from oracle_embedded.engine.plsql.objects import (
+    image_of,
+    pl_type,
+    shown_type,
+    sql_type,
+    value_of,
+)
 from oracle_embedded.engine.plsql.programs import find_stored
 from oracle_embedded.engine.plsql.run import new_frame
 from oracle_embedded.engine.plsql.state import Cell, Closure, Overloads
@@ -42,15 +49,16 @@ class StoredPrograms:
             if routine.returns is None or any(item.is_out for item in routine.parameters):
                 continue
             inner = frame.inner(closure.text, closure.names)
-            kinds = [resolve_type(inner, item.type) for item in routine.parameters]
-            returns = resolve_type(inner, routine.returns)
-            if isinstance(returns, SqlType) and all(isinstance(kind, SqlType) for kind in kinds):
+            resolved = [sql_type(resolve_type(inner, item.type)) for item in routine.parameters]
+            kinds = tuple(kind for kind in resolved if kind is not None)
+            returns = shown_type(resolve_type(inner, routine.returns))
+            if returns is not None and len(kinds) == len(resolved):
                 names = tuple(item.name for item in routine.parameters)
                 required = next(
                     (at for at, item in enumerate(routine.parameters) if item.default is not None),
                     len(names),
                 )
-                return StoredFunction(name, names, required, tuple(kinds), returns)  # type: ignore[arg-type]
+                return StoredFunction(name, names, required, kinds, returns)
         return None
 
     def call(
@@ -67,13 +75,14 @@ class StoredPrograms:
         types_by_name = dict(zip(found.parameters, found.types, strict=True))
         named = []
         for number, (parameter, value) in enumerate(given.items()):
-            frame.names[f"$a{number}"] = Cell(types_by_name[parameter], value)
+            kind = pl_type(types_by_name[parameter])
+            frame.names[f"$a{number}"] = Cell(kind, value_of(value, kind))
             named.append((parameter, ast.Column((f"$a{number}",))))
         node = ast.Call(parts, (), named=tuple(named))
-        returned, _ = frame.services.call(frame, node, held)
-        if isinstance(returned, bytes) and found.returns.family in ("text", "clob"):
+        returned = image_of(*frame.services.call(frame, node, held))
+        if returned is not None and found.returns.family in ("text", "clob"):
             return returned.decode() or None
-        return returned  # type: ignore[return-value]
+        return returned
 
     # --- triggers ---------------------------------------------------------------------------------
 

@@ -22,3 +22,8 @@ class PreparedStatement:
     columns: Sequence[ColumnMeta] = ()
     returning: Sequence[int] = ()
     plans: dict[object, Plan | DmlPlan] = field(default_factory=dict)
+    parses: int = 1
+    executions: int = 0
+    loaded_at: float = 0.0
+    active_at: float = 0.0
+    """When it was parsed first, and run last; in seconds since 1970."""

@@ -148,6 +148,8 @@ class Security:
         ):
             return True
         underlying = view.replace("V$", "V_$", 1) if view.startswith(("V$", "GV$")) else view
-        return self.granted(user, "SELECT", "SYS", underlying) or self.granted(
-            user, "SELECT", "SYS", view
+        return any(
+            self.granted(user, privilege, "SYS", name)
+            for privilege in ("SELECT", "READ")
+            for name in (underlying, view)
         )

@@ -40,8 +40,10 @@ def prepare(session: SessionState, sql: str) -> PreparedStatement:
     key = (sql, session.rights, session.schema + own, session.container)
     kept = session.database.prepared.get(key)
     if kept is not None and kept[0] == catalog:
+        kept[1].parses += 1
         return kept[1]
     statement = _prepare(session, sql)
+    statement.loaded_at = session.database.store.now()
     if statement.kind in (StatementKind.QUERY, StatementKind.DML):
         if len(session.database.prepared) >= _PREPARED_MAX:
             session.database.prepared.clear()

@@ -34,7 +34,11 @@ _SQL_WORDS = (
     "SAVEPOINT",
     "SET",
 )
-_NOT_HERE = frozenset(["GOTO", "PIPE"])
+_NOT_HERE = frozenset(["GOTO"])
+AS_CALLER = "CURRENT_USER"
+_ROUTINE_OPTIONS = (
+    "AUTHID", "DETERMINISTIC", "RESULT_CACHE", "PARALLEL_ENABLE", "PIPELINED", "ACCESSIBLE",
+)  # fmt: skip
 _UNSIZED_TEXT = 32767
 _REREAD = (900, 905, 906, 907, 923, 933, 936)
 
@@ -316,24 +320,29 @@ class BlockReader:
         if is_function:
             self.need("RETURN")
             returns = self.type_spec(unsized=True)
-        as_caller = self.routine_options()
+        options = self.routine_options()
         block = None
         if stream.take_any("IS", "AS"):
             block = self._routine_body(start)
         self.semicolon()
-        return plsql_nodes.Routine(name, parameters, returns, block, as_caller, pos=start)
+        return plsql_nodes.Routine(
+            name, parameters, returns, block, AS_CALLER in options, "PIPELINED" in options, pos=start
+        )  # fmt: skip
 
-    def routine_options(self) -> bool:
-        """Read AUTHID, DETERMINISTIC and the like; does the unit run with its caller's rights?"""
-        as_caller = False
-        while word := self.stream.take_any(
-            "AUTHID", "DETERMINISTIC", "RESULT_CACHE", "PARALLEL_ENABLE", "ACCESSIBLE"
-        ):
-            if word == "AUTHID":
-                as_caller = self.stream.next().text == "CURRENT_USER"
-            elif word == "ACCESSIBLE":
+    def routine_options(self) -> set[str]:
+        """Read AUTHID, DETERMINISTIC and the like: the words that are there, and AS_CALLER where
+        the unit runs with its caller's rights."""
+        found: set[str] = set()
+        while word := self.stream.take_any(*_ROUTINE_OPTIONS):
+            found.add(word)
+            if word == "AUTHID" and self.stream.next().text == "CURRENT_USER":
+                found.add(AS_CALLER)
+            elif word == "PARALLEL_ENABLE" and self.stream.take_op("("):
+                while not self.stream.take_op(")") and self.stream.token.kind != "end":
+                    self.stream.next()
+            elif word == "ACCESSIBLE" or (word == "PIPELINED" and self.stream.is_word("USING")):
                 raise self._unsupported()
-        return as_caller
+        return found
 
     def _routine_body(self, start: int) -> Block:
         declarations: list[Declaration] = []
@@ -422,6 +431,7 @@ class BlockReader:
             "EXIT": self._exit,
             "CONTINUE": self._exit,
             "RETURN": self._return,
+            "PIPE": self._pipe,
             "RAISE": self._raise,
             "OPEN": self._open,
             "FETCH": self._fetch,
@@ -445,6 +455,15 @@ class BlockReader:
         value = None if self.stream.is_op(";") else read_condition(self.stream)
         self.semicolon()
         return plsql_nodes.Return(value, pos=start)
+
+    def _pipe(self, start: int) -> Node:
+        self.stream.next()
+        self.need("ROW")
+        self.stream.need_op("(")
+        value = read_condition(self.stream)
+        self.stream.need_op(")")
+        self.semicolon()
+        return plsql_nodes.PipeRow(value, pos=start)
 
     def _raise(self, start: int) -> Node:
         self.stream.next()

@@ -163,7 +163,12 @@ def _read_create(stream: TokenStream) -> object:
     if stream.take_word("USER"):
         return _read_user(stream)
     if stream.take_word("ROLE"):
-        return nodes.CreateUser(stream.identifier(), None, role=True)
+        role = stream.identifier()
+        stream.take_word("NOT", "IDENTIFIED")
+        if stream.take_word("CONTAINER"):
+            stream.need_op("=")
+            stream.take_any("ALL", "CURRENT")
+        return nodes.CreateUser(role, None, role=True)
     if stream.token.text in ("PROCEDURE", "FUNCTION", "PACKAGE", "TRIGGER"):
         return _read_program(stream, replacing)
     if stream.is_word("TYPE"):

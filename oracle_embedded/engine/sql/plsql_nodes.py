@@ -172,6 +172,13 @@ class Return(Node):
     value: Expr | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PipeRow(Node):
+    """PIPE ROW: one more row of a pipelined function."""
+
+    value: Expr
+
+
 # --- declarations ---------------------------------------------------------------------------------
 
 
@@ -273,6 +280,7 @@ class Routine:
     returns: TypeSpec | None
     block: Block | None
     runs_as_caller: bool = False
+    is_pipelined: bool = False
     pos: int = field(default=0, compare=False)
 
 

@@ -196,7 +196,7 @@ def _read_digits(stream: TokenStream, default: int) -> int:
     if not stream.take_op("("):
         return default
     start = stream.token.start
-    digits = stream.integer()
+    digits = -1 if stream.is_word("NULL") else stream.integer()
     if not 0 <= digits <= 9:
         raise OracleError(30088, "datetime/interval precision is out of range", start)
     stream.need_op(")")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.sql import plsql_nodes
-from oracle_embedded.engine.sql.blocks import BlockReader, ColumnType
+from oracle_embedded.engine.sql.blocks import AS_CALLER, BlockReader, ColumnType
 from oracle_embedded.engine.sql.expressions import read_condition
 from oracle_embedded.engine.sql.plsql_nodes import Declaration, Unit
 from oracle_embedded.engine.sql.queries import read_query
@@ -41,7 +41,7 @@ def _read_unit(reader: BlockReader) -> Unit:
     reader.need("PACKAGE")
     stream.take_word("BODY")
     stream.name()
-    as_caller = reader.routine_options()
+    as_caller = AS_CALLER in reader.routine_options()
     if stream.take_any("IS", "AS") is None:
         raise reader.unexpected()
     declarations: list[Declaration] = []

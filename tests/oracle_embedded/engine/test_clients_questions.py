@@ -364,3 +364,36 @@ def test_what_takes_sysdba_is_refused(connect: Connect, statement: str) -> None:
 def test_users_of_the_dictionary_are_there(connect: Connect) -> None:
     with pytest.raises(OracleError, match="ORA-01920"):
         connect(ADMIN)("create user system identified by secret")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        pytest.param("blob", "00ff", id="text-for-a-blob"),
+        pytest.param("number", b"\x01", id="raw-for-a-number"),
+        pytest.param("date", b"\x01", id="raw-for-a-date"),
+        pytest.param("clob", b"\x01", id="raw-for-a-clob"),
+        pytest.param("date", 1, id="number-for-a-date"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["in", "in out"])
+def test_a_bind_of_a_type_that_no_parameter_takes_is_refused(
+    driver: oracledb.Connection, parameter: str, value: object, mode: str
+) -> None:
+    cursor = driver.cursor()
+    cursor.execute(f"create procedure p (v {mode} {parameter}) as begin null; end;")
+    given = cursor.var(type(value), arraysize=1)
+    given.setvalue(0, value)
+    with pytest.raises(oracledb.DatabaseError, match=r"(?s)ORA-06550.*PLS-00306"):
+        cursor.execute("begin p(:1); end;", [given])
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"), [("blob", b"\x01"), ("varchar2", b"\x01"), ("raw", "01"), ("clob", "x")]
+)
+def test_a_bind_that_becomes_the_type_of_a_parameter_is_taken(
+    driver: oracledb.Connection, parameter: str, value: object
+) -> None:
+    cursor = driver.cursor()
+    cursor.execute(f"create procedure p (v in {parameter}) as begin null; end;")
+    cursor.execute("begin p(:1); end;", [value])

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import oracledb
 import pytest
 
+from oracle_embedded.api import OracleError
 from oracle_embedded.database import OpenDatabase
 from oracle_embedded.server import EmbeddedServer
+
+if TYPE_CHECKING:
+    from tests.oracle_embedded.engine.conftest import Client
 
 
 @pytest.fixture
@@ -210,3 +215,42 @@ def test_a_stored_program_works_with_the_rights_of_its_owner(
         with pytest.raises(oracledb.DatabaseError, match="ORA-00942"):
             guest.cursor().execute("select * from demo.hidden")
     assert cursor.execute("select count(*) from hidden").fetchone() == (1,)
+
+
+def test_a_pipelined_function_is_a_table(sql: Client) -> None:
+    """Its rows are those that it pipes: scalars, objects, and records of its package."""
+    sql("create type pair as object (id number, word varchar2(20))")
+    sql("create type pairs as table of pair")
+    sql(
+        "create function counted(p_rows in number) return pairs pipelined is begin"
+        " for i in 1 .. p_rows loop pipe row (pair(i, 'word ' || i)); end loop; return; end;"
+    )
+    assert sql("select id, word from table(counted(3)) where id > 1 order by id desc") == [
+        ("3", "word 3"),
+        ("2", "word 2"),
+    ]
+    sql(
+        "create package p as type row_t is record (n number, v varchar2(9)); type rows_t is table of row_t;"
+        " function listed return rows_t pipelined; type numbers_t is table of number;"
+        " function numbers(x number) return numbers_t pipelined; end;"
+    )  # fmt: skip
+    sql(
+        "create package body p as function listed return rows_t pipelined is r row_t; begin r.n := 7;"
+        " r.v := 'x'; pipe row (r); r.v := 'y'; pipe row (r); end;"
+        " function numbers(x number) return numbers_t pipelined is begin"
+        " for i in 1 .. x loop pipe row (i); end loop; return; end; end;"
+    )
+    assert sql("select n, v from table(p.listed()) order by v") == [("7", "x"), ("7", "y")]
+    assert sql("select column_value from table(p.numbers(3)) t") == [("1",), ("2",), ("3",)]
+    assert sql("select count(*) from table(p.numbers(0))") == [("0",)]
+
+
+def test_a_function_that_returns_a_collection_is_a_table(sql: Client) -> None:
+    sql("create type words is table of varchar2(100)")
+    sql("create function two return words authid definer is begin return words('a', 'b'); end;")
+    assert sql("select column_value from table(two()) order by 1") == [("a",), ("b",)]
+
+
+def test_what_is_not_pipelined_pipes_nothing(sql: Client) -> None:
+    with pytest.raises(OracleError, match="PLS-00629"):
+        sql("begin pipe row (1); end;")

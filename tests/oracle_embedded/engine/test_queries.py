@@ -174,3 +174,30 @@ def test_a_sample_is_some_of_the_rows_or_blocks(sql: Client) -> None:
     assert chosen != sql(query.replace("(7)", "(8)"))
     with pytest.raises(OracleError, match="ORA-30562"):
         sql("select id from t sample (100)")
+
+
+@pytest.mark.parametrize(
+    ("order", "frame", "sums"),
+    [
+        pytest.param("n", "1 preceding and current row", "1 3 4 10", id="numbers"),
+        pytest.param("n", "0.5 preceding and 1.5 following", "3 2 10 6", id="fractions"),
+        pytest.param("n desc", "1 preceding and current row", "3 2 10 6", id="descending"),
+        pytest.param("d", "1 preceding and current row", "1 3 4 10", id="days"),
+        pytest.param("d", "interval '36' hour preceding and current row", "1 3 4 10", id="interval"),
+    ],
+)  # fmt: skip
+def test_a_range_counts_from_the_value_of_its_row(
+    sql: Client, order: str, frame: str, sums: str
+) -> None:
+    sql("create table r (n number, d date, v number)")
+    for number, value in ((1, 1), (2, 2), (4, 4), (5, 6)):
+        sql("insert into r values (:1, date '2020-01-01' + :2, :3)", number, number, value)
+    query = f"select sum(v) over (order by {order} range between {frame}) from r order by n"
+    assert " ".join(value for (value,) in sql(query)) == sums
+
+
+def test_a_range_with_an_offset_has_one_key(sql: Client) -> None:
+    sql("create table r (n number, v varchar2(9))")
+    for order in ("n, v", "v"):
+        with pytest.raises(OracleError, match="ORA-30486"):
+            sql(f"select sum(n) over (order by {order} range 1 preceding) from r")

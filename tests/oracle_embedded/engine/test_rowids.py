@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import oracledb
 import pytest
 
 from oracle_embedded.api import OracleError
@@ -71,3 +72,55 @@ def test_a_new_row_takes_the_address_of_one_that_is_gone(three: Client, connect:
     assert addresses(three)["5"] == before["2"]
     other = connect()
     assert addresses(other) == addresses(three)
+
+
+def test_a_row_of_an_index_organized_table_has_a_logical_rowid(driver: oracledb.Connection) -> None:
+    """It holds the primary key, and finds the row again, from a client and from a UROWID column."""
+    cursor = driver.cursor()
+    cursor.execute(
+        "create table i (a number, b varchar2(3000), v number, primary key (a, b)) organization index overflow"
+    )  # fmt: skip
+    cursor.executemany("insert into i values (:1, :2, 0)", [(1, "xyz"), (2, "y" * 2000)])
+    cursor.execute("select rowid, a from i order by a")
+    assert cursor.description[0].type_code is oracledb.DB_TYPE_UROWID
+    (short, _), (long, _) = cursor.fetchall()
+    assert short == "*BAEAAAACwQIDeHl6/g"
+    assert len(long) > 2600
+    cursor.execute("update i set v = 7 where rowid = :1", [long])
+    assert cursor.rowcount == 1
+    cursor.execute("select a from i where rowid = :1 and v = 7", [long])
+    assert cursor.fetchall() == [(2,)]
+    cursor.execute("create table u (id number, r urowid)")
+    cursor.execute("insert into u select a, rowid from i")
+    cursor.execute("insert into u values (3, :1)", [long])
+    cursor.execute("select u.id, r from u join i on u.r = i.rowid order by u.id")
+    assert cursor.fetchall() == [(1, short), (2, long), (3, long)]
+
+
+def test_a_restricted_rowid_names_no_data_object(sql: Client) -> None:
+    sql("create table u (r urowid)")
+    sql("insert into u values (chartorowid(:1))", "00000DD5.0000.0101")
+    assert sql.one("select r from u") == "00000DD5.0000.0101"
+    assert sql.one("select dbms_rowid.rowid_create(0, 7, 257, 3541, 0) from dual") == (
+        "00000DD5.0000.0101"
+    )
+    for text in ("0", "*?", "00000DD5.0000"):
+        with pytest.raises(OracleError, match="ORA-01410"):
+            sql("insert into u values (chartorowid(:1))", text)
+
+
+def test_a_rowid_is_no_target(sql: Client) -> None:
+    sql(CREATE)
+    for statement in ("update t set rowid = :1", "insert into t (id, rowid) values (1, :1)"):
+        with pytest.raises(OracleError, match="ORA-01747"):
+            sql(statement, "AAAspiAABAAAZnJAAE")
+
+
+def test_a_subquery_of_one_table_has_its_rowids(three: Client) -> None:
+    rowid = addresses(three)["2"]
+    assert three("select rowid from (select id from t) where id = 2") == [(rowid,)]
+    found = three("select s.rowid, s.* from (select * from t where id < 3 order by id) s where rowid = :1", rowid)  # fmt: skip
+    assert found == [(rowid, "2", "x")]
+    for query in ("select distinct v from t", "select v from t group by v", "select 1 from dual"):
+        with pytest.raises(OracleError, match=r"ORA-0(0904|1446)"):
+            three(f"select rowid from ({query})")

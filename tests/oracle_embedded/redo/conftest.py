@@ -114,6 +114,9 @@ class FakeDatabase:
     def segment_versions(self) -> dict[int, TableVersion]:
         return dict(self.tables)
 
+    def ended_statistics(self) -> dict[str, int]:
+        return {"user commits": 3}
+
     def session_statistics(self) -> dict[int, dict[str, int]]:
         return {}
 
